@@ -1,0 +1,55 @@
+"""Dagster assets that synthesize and assess a table about people, and a gate that holds a release policy over it.
+
+Public names are resolved when they are first used, so that importing the package stays light.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_PUBLIC_NAMES = {
+    "Cart": "tables.cart",
+    "ContractError": "tables.errors",
+    "ControlComparison": "tables.control",
+    "ExternalSynthetic": "orchestration.settings",
+    "GaussianCopula": "tables.gaussian_copula",
+    "GivenSplit": "orchestration.settings",
+    "InvalidSettingError": "tables.errors",
+    "InvalidTableError": "tables.errors",
+    "Limit": "tables.policy",
+    "MpuccAssessment": "tables.mpucc",
+    "AssessmentSettings": "orchestration.settings",
+    "Policy": "tables.policy",
+    "PrivacyAssetsError": "tables.errors",
+    "PrivateParquetIOManager": "orchestration.resources",
+    "ReleaseStore": "orchestration.resources",
+    "RequiredSettings": "tables.policy",
+    "Split": "orchestration.settings",
+    "SqlQuery": "orchestration.sources",
+    "Synthesis": "orchestration.settings",
+    "Synthesizer": "tables.synthesize",
+    "TableContract": "tables.contract",
+    "TableFile": "orchestration.sources",
+    "UpstreamAsset": "orchestration.sources",
+    "assess_mpuccs": "tables.mpucc",
+    "build_release_definitions": "orchestration.factory",
+    "fingerprint": "tables.fingerprint",
+    "split_records": "tables.split",
+    "synthesize": "tables.synthesize",
+    "verify_release": "tables.release_files",
+}
+
+__all__ = sorted(_PUBLIC_NAMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC_NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_PUBLIC_NAMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PUBLIC_NAMES])

@@ -1,0 +1,1 @@
+"""Public data the documentation and the quickstart run on."""

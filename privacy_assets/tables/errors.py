@@ -1,0 +1,25 @@
+"""Errors whose messages may be shown to anyone.
+
+A message of one of these classes names columns, counts, settings and limits, never a cell of a table. The guard of
+the Dagster layer passes such a message on; the text of every other exception stays in a private file.
+"""
+
+
+class PrivacyAssetsError(Exception):
+    """Base of all errors of this package; its message holds no cell of a table."""
+
+
+class InvalidTableError(PrivacyAssetsError, ValueError):
+    """A table cannot be used as it is: missing columns, clashing types, no rows."""
+
+
+class InvalidSettingError(PrivacyAssetsError, ValueError):
+    """A parameter, role, precision, limit or policy is not one that exists or is out of its range."""
+
+
+class ContractError(InvalidTableError):
+    """A table breaks its contract; ``failures`` counts the violations by column and check."""
+
+    def __init__(self, message: str, failures: tuple[tuple[str, str, int], ...] = ()) -> None:
+        super().__init__(message)
+        self.failures = failures
