@@ -1,0 +1,77 @@
+"""Files that are there as a whole or not at all, and that only their owner can read until they are published."""
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+PRIVATE_DIRECTORY_MODE = 0o700
+PRIVATE_FILE_MODE = 0o600
+TEMPORARY_MARK = ".partial-"
+
+
+def make_private_directory(path: Path) -> None:
+    """Make a directory, and those above it that are missing, readable by its owner alone."""
+    missing = [parent for parent in (path, *path.parents) if not parent.exists()]
+    for parent in reversed(missing):
+        parent.mkdir(mode=PRIVATE_DIRECTORY_MODE, exist_ok=True)
+
+
+def write_file(path: Path, write: Callable[[BinaryIO], Any], mode: int = PRIVATE_FILE_MODE) -> None:
+    """Make a new file with ``write``, and return when its bytes have reached the disk."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def write_json(path: Path, value: Any, mode: int = PRIVATE_FILE_MODE) -> None:
+    """Write a JSON file for people and programs; NaN and infinity are refused with ValueError."""
+    text = json.dumps(value, indent=2, allow_nan=False) + "\n"
+    write_file(path, lambda file: file.write(text.encode()), mode)
+
+
+def temporary_sibling(path: Path) -> Path:
+    """Return a new private directory beside ``path`` that becomes ``path`` when everything is in it."""
+    make_private_directory(path.parent)
+    temporary = path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}"
+    temporary.mkdir(mode=PRIVATE_DIRECTORY_MODE)
+    return temporary
+
+
+def write_directory(path: Path, files: Mapping[str, Callable[[BinaryIO], Any]]) -> None:
+    """Make ``path`` a directory of exactly these files, or leave what was there.
+
+    A process that dies between the two renames leaves no ``path``: readers then find nothing, never a mixture. What
+    such a process left behind is removed the next time the directory is written.
+    """
+    temporary = temporary_sibling(path)
+    try:
+        for name, write in files.items():
+            write_file(temporary / name, write)
+        sync_directory(temporary)
+        if path.exists():
+            path.rename(path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}")
+        temporary.rename(path)
+        sync_directory(path.parent)
+    finally:
+        remove_leftovers(path)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the temporary siblings that earlier writers of ``path`` left behind."""
+    for leftover in path.parent.glob(f"{TEMPORARY_MARK}{path.name}-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def sync_directory(path: Path) -> None:
+    """Return when the names in a directory have reached the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
