@@ -1,0 +1,205 @@
+"""Time the mpUCC search against PETsARD 1.10.1 and against pandas, on the same files, in one go.
+
+    python benchmarks/mpucc.py --data ../shared/data [--petsard-rows 4000 | --skip-petsard] [--skip-million]
+
+Every measurement runs in a process of its own, which reports its seconds (reading the files not counted) and its
+peak memory. PETsARD is installed by the script into an environment of its own (``--cache``); it needs Python 3.10 or
+3.11 and takes minutes on the whole table, which ``--petsard-rows`` cuts to the first rows of either table. The exit
+code is 1 if a bar is missed.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+from typing import NamedTuple
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY))
+
+PETSARD = ["petsard==1.10.1", "pandas>=2.3.2,<3", "numpy>=1.26.4,<2", "tqdm", "pyyaml"]
+ORIGINAL, SYNTHETIC = "adult.csv", "adult_syn_ctgan.csv"
+
+# PETsARD's package imports torch and more on import; its evaluator needs none of it, so only that module is loaded.
+RUN_PETSARD = """
+import importlib.util, json, os, resource, sys, time, types
+import pandas as pd
+original, synthetic, columns, n_rows = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+place = os.path.dirname(importlib.util.find_spec("petsard").origin)
+for name, path in (("petsard", place), ("petsard.evaluator", os.path.join(place, "evaluator"))):
+    module = types.ModuleType(name)
+    module.__path__ = [path]
+    sys.modules[name] = module
+from petsard.evaluator.mpuccs import MPUCCs
+tables = {"ori": pd.read_csv(original, nrows=n_rows or None), "syn": pd.read_csv(synthetic, nrows=n_rows or None)}
+start = time.perf_counter()
+result = MPUCCs({"eval_method": "mpuccs", "max_baseline_cols": columns})._eval(tables)
+seconds = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+print(json.dumps([seconds, int(result["global"]["total_identified"].iloc[0]), peak]))
+"""
+
+
+class Measurement(NamedTuple):
+    """Seconds of the search, records identified, peak memory in GiB, seconds of the whole process."""
+
+    seconds: float
+    n_found: int
+    peak: float
+    process_seconds: float
+
+
+def measure(python: Path | str, *arguments: str) -> Measurement:
+    """Run a child process whose last line of output is [seconds, records, peak]."""
+    start = time.perf_counter()
+    child = subprocess.run([str(python), *arguments], capture_output=True, text=True)
+    if child.returncode:
+        raise SystemExit(f"{' '.join(arguments[:3])} failed:\n{child.stderr[-2000:]}")
+    return Measurement(*json.loads(child.stdout.splitlines()[-1]), time.perf_counter() - start)
+
+
+def measure_ours(*arguments: object) -> Measurement:
+    return measure(sys.executable, __file__, "--child", *map(str, arguments))
+
+
+def peak_memory() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def read_tables(data: Path, n_rows: int):
+    import pandas as pd
+
+    return [pd.read_csv(data / name, nrows=n_rows or None) for name in (ORIGINAL, SYNTHETIC)]
+
+
+def million_rows(data: Path):
+    """A million rows a side, of the shape of the files: each column drawn on its own, the weights spread further."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    tables = []
+    for table in read_tables(data, 0):
+        drawn = table.sample(1_000_000, replace=True, random_state=rng, ignore_index=True)
+        drawn["fnlwgt"] += rng.integers(0, 400_000, len(drawn))
+        for name in drawn.columns[::2]:
+            drawn[name] = rng.permutation(drawn[name].to_numpy())
+        tables.append(drawn)
+    return tables
+
+
+def child(kind: str, data: str, columns: str, n_rows: str, repeats: str) -> None:
+    """Measure one search in this process; the first of several repeats only warms the compiled code up."""
+    if kind == "pandas":
+        from tests.reference.mpucc import find_with_pandas
+
+        original, synthetic = (table.drop_duplicates() for table in read_tables(Path(data), int(n_rows)))
+
+        def search() -> int:
+            return len(find_with_pandas(original, synthetic, int(columns)))
+    else:
+        from privacy_assets.tables.mpucc import assess_mpuccs
+
+        tables = million_rows(Path(data)) if kind == "million" else read_tables(Path(data), int(n_rows))
+
+        def search() -> int:
+            return assess_mpuccs(*tables, max_baseline_cols=int(columns)).scores["total_identified"]
+
+    times = []
+    for _ in range(int(repeats)):
+        start = time.perf_counter()
+        n_found = search()
+        times.append(time.perf_counter() - start)
+    print(json.dumps([min(times[1:] or times), n_found, peak_memory()]))
+
+
+def petsard_python(cache: Path) -> Path:
+    """Install PETsARD into an environment under ``cache``, once; return its interpreter."""
+    place = cache / "petsard-1.10.1"
+    python = place / "bin" / "python"
+    if not (place / "installed").exists():
+        print(f"installing {PETSARD[0]} into {place}", flush=True)
+        venv.create(place, with_pip=True, clear=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *PETSARD], check=True)
+        (place / "installed").touch()
+    return python
+
+
+def show(name: str, found: Measurement, ours: Measurement) -> None:
+    ratio = found.seconds / ours.seconds
+    print(f"{name:<52}{found.seconds:>10.3f}{ratio:>10.1f}{found.n_found:>10}{found.peak:>10.2f}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    shared = Path(os.environ.get("PRIVACY_ASSETS_SHARED", REPOSITORY.parent / "shared"))
+    parser.add_argument("--data", type=Path, default=shared / "data", help=f"folder with {ORIGINAL} and {SYNTHETIC}")
+    parser.add_argument("--petsard-rows", type=int, default=0, help="first rows of either table for PETsARD (0: all)")
+    parser.add_argument("--skip-petsard", action="store_true")
+    parser.add_argument("--skip-pandas", action="store_true")
+    parser.add_argument("--skip-million", action="store_true")
+    parser.add_argument("--repeats", type=int, default=7, help="best of this many, after one to warm up")
+    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "privacy_assets_benchmarks")
+    options = parser.parse_args()
+    data = options.data.resolve()
+    if not all((data / name).exists() for name in (ORIGINAL, SYNTHETIC)):
+        parser.error(f"{data} does not have {ORIGINAL} and {SYNTHETIC}")
+    bars: list[tuple[str, bool]] = []
+
+    print(f"{'search':<52}{'seconds':>10}{'ratio':>10}{'records':>10}{'peak GiB':>10}")
+    ours = measure_ours("ours", data, 3, 0, options.repeats + 1)
+    show("ours, up to 3 columns", ours, ours)
+    everything = measure_ours("ours", data, 15, 0, 3)
+    show("ours, all 15 columns", everything, ours)
+    times = everything.seconds / ours.seconds
+    bars.append((f"15 columns take {times:.1f} times the time of 3; at most 25", times <= 25))
+    fresh = measure_ours("ours", data, 3, 0, 1)
+    limit = 3 * ours.seconds + 2
+    bars.append(
+        (f"fresh process to result {fresh.process_seconds:.2f} s; under {limit:.2f} s", fresh.process_seconds < limit)
+    )
+    if not options.skip_pandas:
+        pandas = measure_ours("pandas", data, 3, 0, 1)
+        show("pandas duplicated and merge, up to 3 columns", pandas, ours)
+        times = pandas.seconds / ours.seconds
+        bars.append((f"{times:.0f} times faster than pandas; at least 20", times >= 20))
+        bars.append((f"pandas finds {pandas.n_found} records, we find {ours.n_found}", pandas.n_found == ours.n_found))
+    if not options.skip_million:
+        million = measure_ours("million", data, 3, 0, 2)
+        show("ours, 1 million rows a side, up to 3 columns", million, ours)
+        is_met = million.seconds <= 15 and million.peak <= 4
+        bars.append(
+            (f"1 million rows a side: {million.seconds:.1f} s, {million.peak:.2f} GiB; at most 15 s, 4 GiB", is_met)
+        )
+    if not options.skip_petsard:
+        python = petsard_python(options.cache)
+        n_rows = options.petsard_rows
+        same = measure_ours("ours", data, 3, n_rows, options.repeats + 1) if n_rows else ours
+        rows = [str(data / ORIGINAL), str(data / SYNTHETIC), "3", str(n_rows)]
+        petsard = measure(python, "-c", RUN_PETSARD, *rows)
+        words = f"first {n_rows} rows" if n_rows else "all rows"
+        show(f"PETsARD 1.10.1, up to 3 columns, {words}", petsard, same)
+        times = petsard.seconds / same.seconds
+        if n_rows:
+            print(f"\n{times:.0f} times faster than PETsARD on the {words}; the bar of 1000 holds for all rows")
+        else:
+            bars.append((f"{times:.0f} times faster than PETsARD; at least 1000", times >= 1000))
+        bars.append(
+            (f"PETsARD finds {petsard.n_found} records, we find {same.n_found}", same.n_found >= petsard.n_found)
+        )
+    print()
+    for words, is_met in bars:
+        print(f"{'met   ' if is_met else 'MISSED'}  {words}")
+    return 0 if all(is_met for _, is_met in bars) else 1
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        child(*sys.argv[2:])
+    else:
+        sys.exit(main())

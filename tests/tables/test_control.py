@@ -1,0 +1,136 @@
+"""The control comparison tells copies from coincidence."""
+
+from math import isclose
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privacy_assets.tables.control import ControlComparison, count_copies
+from privacy_assets.tables.intervals import Interval
+from privacy_assets.tables.mpucc import assess_mpuccs
+from privacy_assets.tables.preprocess import preprocess
+
+
+def population(rng, n_rows):
+    """Records of mixed rarity: several columns single records out only together."""
+    return pd.DataFrame(
+        {
+            "income": np.floor(np.exp(rng.normal(1.5, 1.0, n_rows))).astype(int),
+            "children": rng.geometric(0.3, n_rows),
+            "rooms": rng.geometric(0.5, n_rows),
+            "sex": rng.integers(0, 2, n_rows),
+            "region": rng.integers(0, 8, n_rows),
+        }
+    )
+
+
+def with_weights(table, seed):
+    """Add a column in which few records agree by chance."""
+    return table.assign(weight=np.random.default_rng(seed).normal(70, 12, len(table)).round(1))
+
+
+def draw(seed, n_original=600, n_control=300, n_synthetic=800):
+    """Original, synthetic and control: independent draws from one population, so nobody is copied."""
+    records = population(np.random.default_rng(seed), n_original + n_control + n_synthetic)
+    original, rest = records.iloc[:n_original], records.iloc[n_original:]
+    return original, rest.iloc[n_control:], rest.iloc[:n_control]
+
+
+@pytest.mark.parametrize(("n_original", "n_control"), [(600, 300), (300, 300), (300, 600)])
+def test_an_honest_table_is_rarely_flagged(n_original, n_control):
+    # 5 % of 95 % intervals may miss 0 upwards in truth; 6 of 40 would be far beyond that (probability below 0.5 %).
+    flags = [
+        assess_mpuccs(*draw(seed, n_original, n_control), n_matched_samples=3, n_threads=1).control.leakage_detected
+        for seed in range(40)
+    ]
+    assert sum(flags) < 6
+
+
+def test_copies_of_originals_are_detected():
+    original, synthetic, control = (with_weights(table, i) for i, table in enumerate(draw(1)))
+    assert not assess_mpuccs(original, synthetic, control).control.leakage_detected
+    leaky = pd.concat([synthetic.iloc[40:], original.iloc[:40]], ignore_index=True)
+    found = assess_mpuccs(original, leaky, control).control
+    assert found.leakage_detected
+    assert found.excess_verbatim_interval.low > 0
+    assert found.verbatim_copies > found.control_verbatim_copies
+
+
+def test_rates_stand_on_the_size_of_the_smaller_table():
+    original, synthetic, control = draw(2)
+    found = assess_mpuccs(original, synthetic, control)
+    as_control = assess_mpuccs(control, synthetic)
+    assert isclose(found.control.control_identification_rate, as_control.scores["identification_rate"])
+    assert isclose(
+        found.control.excess_identification_rate,
+        found.control.matched_identification_rate - found.control.control_identification_rate,
+    )
+    low, high = found.control.excess_identification_interval
+    assert low <= found.control.excess_identification_rate <= high
+
+
+def test_the_original_as_its_own_control_shows_no_excess():
+    original, synthetic, _ = draw(3, n_original=300)
+    found = assess_mpuccs(original, synthetic, original).control
+    assert found.excess_identification_rate == found.excess_verbatim_rate == 0
+    assert not found.leakage_detected
+
+
+def test_the_seed_decides_the_samples():
+    tables = draw(4)
+    assert assess_mpuccs(*tables, seed=1) == assess_mpuccs(*tables, seed=1)
+    first, second = (assess_mpuccs(*tables, seed=seed).control for seed in (1, 2))
+    assert first.matched_identification_rate != second.matched_identification_rate
+
+
+def test_copies_are_counted_with_their_multiplicity():
+    original = pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]})
+    synthetic = pd.DataFrame({"a": [1, 1, 2, 9], "b": ["x", "x", "z", "y"]})
+    for deduplicate, n_copies in ((True, 1), (False, 2)):
+        tables = preprocess(original, synthetic, deduplicate=deduplicate)
+        assert count_copies(tables.synthetic, tables.original, tables.n_codes) == n_copies
+
+
+def test_a_comparison_returns_from_its_header_unchanged():
+    found = assess_mpuccs(*draw(5)).control
+    assert ControlComparison.from_header(found.to_header()) == found
+    assert isinstance(ControlComparison.from_header(found.to_header()).excess_verbatim_interval, Interval)
+
+
+def test_progress_names_every_search():
+    stages = []
+    assess_mpuccs(*draw(6), n_matched_samples=2, max_baseline_cols=1, progress=lambda p: stages.append(p.stage))
+    assert stages == [
+        "synthetic against original",
+        "original sample 1 of 2",
+        "original sample 2 of 2",
+        "against control",
+    ]
+
+
+def test_a_table_without_identified_records_has_no_excess():
+    table = pd.DataFrame({"a": [1, 1], "b": [2, 3]})
+    other = pd.DataFrame({"a": [7, 8], "b": [9, 9]})
+    found = assess_mpuccs(table, other, table).control
+    assert (found.matched_identification_rate, found.verbatim_rate) == (0, 0)
+    assert not found.leakage_detected
+
+
+def test_copies_are_seen_where_small_combinations_single_nobody_out():
+    # One column of five values singles nobody out, so no pair is verbatim; all columns together are copied.
+    rng = np.random.default_rng(4)
+    originals, controls, strangers = (
+        pd.DataFrame(rng.integers(0, 5, (n_rows, 12)), columns=[f"c{i}" for i in range(12)])
+        for n_rows in (900, 300, 870)
+    )
+    copies = pd.concat([strangers, originals.iloc[:30]], ignore_index=True)
+    honest = assess_mpuccs(originals, strangers, controls, max_baseline_cols=1).control
+    found = assess_mpuccs(originals, copies, controls, max_baseline_cols=1).control
+    assert not honest.leakage_detected
+    assert found.verbatim_rate == 0
+    assert found.verbatim_copies == 30
+    # 30 copies among 900 originals are 10 among as many as there are control records, of 900 synthetic records.
+    assert found.excess_copy_rate == pytest.approx(10 / 900, abs=1e-4)
+    assert found.excess_copy_interval.low > 0
+    assert found.leakage_detected
