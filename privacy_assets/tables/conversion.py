@@ -1,0 +1,224 @@
+"""Bring a column to the type its contract names, without losing anything and without guessing.
+
+pandas and pandera coerce too willingly for a gate: 1.5 becomes 1, "no" becomes True, an unknown category becomes
+missing. Here a value that does not survive the way is counted and left missing; the contract refuses the table.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+Kind = Literal["integer", "float", "boolean", "text", "category", "datetime"]
+
+TEXT_DTYPE: Final = pd.Series(["text"]).dtype
+"""What text is in the pandas at hand: `str` from version 3, `object` before."""
+
+TRUTH: Final = {"true": True, "false": False, "1": True, "0": False}
+OFFSET: Final = r"(Z|[+-]\d{2}:?\d{2})$"
+INT64_BOUND: Final = 2.0**63
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """Type a contract gives to a column; the dtype it stands for survives a Parquet round trip."""
+
+    kind: Kind
+    nullable: bool
+    time_zone: Any = None
+    categories: pd.Index | None = None
+    ordered: bool = False
+
+    @property
+    def label(self) -> str:
+        """Name of the dtype, without categories (which are values)."""
+        if self.kind == "datetime":
+            return f"datetime64[us, {self.time_zone}]" if self.time_zone is not None else "datetime64[us]"
+        plain = {"float": "float64", "text": "str", "category": "category"}
+        masked = {"integer": ("int64", "Int64"), "boolean": ("bool", "boolean")}
+        return plain[self.kind] if self.kind in plain else masked[self.kind][self.nullable]
+
+
+class Converted(NamedTuple):
+    """A column in its contracted type, and what was lost on the way as (check, count)."""
+
+    column: pd.Series
+    failures: tuple[tuple[str, int], ...]
+
+
+def convert(column: pd.Series, wanted: ColumnType) -> Converted:
+    """Convert `column` to the type `wanted`; values that do not fit become missing and are counted."""
+    source = _decoded(column.reset_index(drop=True))
+    n_missing = int(source.isna().sum())
+    converter = {
+        "integer": _to_integer,
+        "float": _to_float,
+        "boolean": _to_boolean,
+        "text": _to_text,
+        "category": _to_category,
+        "datetime": _to_datetime,
+    }[wanted.kind]
+    result, failures = converter(source, wanted)
+    if n_missing == len(source):
+        failures = (*failures, ("is_not_all_missing", n_missing))
+    elif n_missing and not wanted.nullable:
+        failures = (*failures, ("is_not_missing", n_missing))
+    return Converted(result, tuple((check, count) for check, count in failures if count))
+
+
+def _decoded(column: pd.Series) -> pd.Series:
+    """Return categories as their values, and everything pandas has no plain dtype for as objects."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object).infer_objects()
+    known = (types.is_bool_dtype, types.is_integer_dtype, types.is_float_dtype, types.is_datetime64_any_dtype)
+    return column if any(test(column.dtype) for test in known) else column.astype(object)
+
+
+def _lost(source: pd.Series, result: pd.Series) -> int:
+    return int((source.notna() & result.isna()).sum())
+
+
+def _to_number(source: pd.Series) -> pd.Series:
+    """Read numbers: Int64 or Float64, missing where there is none."""
+    dtype = source.dtype
+    if types.is_float_dtype(dtype):
+        return _shortest_float64(source)
+    if types.is_bool_dtype(dtype) or types.is_integer_dtype(dtype):
+        return source.astype("UInt64" if str(dtype).lower() == "uint64" else "Int64")
+    if types.is_datetime64_any_dtype(dtype):
+        return pd.Series(pd.NA, index=source.index, dtype="Int64")
+    readable = source.where(~source.map(lambda value: isinstance(value, dt.date | dt.time | dt.timedelta)), None)
+    numbers: pd.Series = pd.to_numeric(readable, errors="coerce", dtype_backend="numpy_nullable")
+    return numbers
+
+
+def _shortest_float64(source: pd.Series) -> pd.Series:
+    """Widen narrow floats by their shortest decimals: float32 0.1 is 0.1, not 0.10000000149."""
+    values = source.to_numpy(dtype=source.dtype if isinstance(source.dtype, np.dtype) else np.float64, na_value=np.nan)
+    if values.dtype.itemsize < np.dtype(np.float64).itemsize:
+        values = values.astype("U32").astype(np.float64)
+    return pd.Series(values.astype(np.float64), index=source.index)
+
+
+def _to_integer(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[tuple[str, int], ...]]:
+    numbers = _to_number(source)
+    if types.is_float_dtype(numbers.dtype):
+        values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+        infinite = np.isinf(values)
+        whole = (np.floor(values) == values) & (np.abs(values) < INT64_BOUND)
+    else:
+        infinite = np.zeros(len(numbers), dtype=bool)
+        whole = (numbers.notna() & (numbers <= np.iinfo(np.int64).max)).to_numpy(dtype=bool, na_value=False)
+    kept = numbers.where(whole).astype("Int64")
+    n_infinite = int(infinite.sum())
+    result = kept if wanted.nullable or kept.isna().any() else kept.astype("int64")
+    return result, (("is_finite", n_infinite), ("has_type_integer", _lost(source, kept) - n_infinite))
+
+
+def _to_float(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[tuple[str, int], ...]]:  # noqa: ARG001
+    values = _to_number(source).to_numpy(dtype=np.float64, na_value=np.nan)
+    n_infinite = int(np.isinf(values).sum())
+    result = pd.Series(np.where(np.isinf(values), np.nan, values))
+    return result, (("is_finite", n_infinite), ("has_type_float", _lost(source, result) - n_infinite))
+
+
+def _to_boolean(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[tuple[str, int], ...]]:
+    if types.is_bool_dtype(source.dtype):
+        result = source.astype("boolean")
+    elif types.is_numeric_dtype(source.dtype):
+        result = source.where(source.isin([0, 1])).astype("boolean")
+    else:
+        result = source.map(lambda value: TRUTH.get(str(value).lower())).astype("boolean")
+    exact = result if wanted.nullable or result.isna().any() else result.astype("bool")
+    return exact, (("has_type_boolean", _lost(source, result)),)
+
+
+def _to_text(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[tuple[str, int], ...]]:  # noqa: ARG001
+    result = source.astype(object).map(_text_of).astype(TEXT_DTYPE)
+    return result, (("has_type_text", _lost(source, result)),)
+
+
+def _text_of(value: object) -> str | None:
+    """Return text as it is and whole numbers as their digits; a float's digits are a matter of taste, so not."""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else None
+
+
+def _to_category(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[tuple[str, int], ...]]:
+    values = source.astype(object).infer_objects()
+    if wanted.categories is None:
+        return pd.Series(pd.Categorical(values, ordered=wanted.ordered or None)), ()
+    if types.infer_dtype(wanted.categories) == "string":
+        values = source.astype(object).map(_text_of)
+    known = values.where(values.isin(wanted.categories) & values.notna(), None)
+    result = pd.Series(pd.Categorical(known, categories=wanted.categories, ordered=wanted.ordered))
+    return result, (("is_a_category", _lost(source, result)),)
+
+
+def _to_datetime(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[tuple[str, int], ...]]:
+    empty = pd.Series(pd.NaT, index=source.index, dtype=wanted.label)
+    zones = _time_zones(source)
+    if len(set(zones)) > 1:
+        others = len(zones) - max(zones.count(zone) for zone in set(zones))
+        return empty, (("has_one_time_zone", others),)
+    if types.is_numeric_dtype(source.dtype):
+        return empty, (("has_type_datetime", int(source.notna().sum())),)
+    is_aware = bool(zones) and zones[0] is not None
+    if zones and is_aware != (wanted.time_zone is not None):
+        check = "has_no_time_zone" if is_aware else "has_a_time_zone"
+        return empty, ((check, len(zones)),)
+    times = _read_times(source, is_aware)
+    exact = times.dt.floor("us") == times
+    result = times.where(exact).astype(empty.dtype)
+    too_fine = int((times.notna() & ~exact).sum())
+    return result, (
+        ("has_type_datetime", _lost(source, result) - too_fine),
+        ("has_no_more_than_microseconds", too_fine),
+    )
+
+
+def _time_zones(source: pd.Series) -> list[object]:
+    """Return the zone of each value that is a time: an offset or a zone's name, None where there is none."""
+    if types.is_datetime64_any_dtype(source.dtype):
+        return [str(source.dt.tz) if source.dt.tz is not None else None] * int(source.notna().sum())
+    if types.is_numeric_dtype(source.dtype):
+        return []
+    present = source[source.notna()].astype(object)
+    is_text = present.map(lambda value: isinstance(value, str)).astype(bool)
+    offsets = present[is_text].astype(str).str.extract(OFFSET, expand=False)
+    zones: list[object] = [None if pd.isna(offset) else str(offset) for offset in offsets]
+    dates = [value for value in present[~is_text] if isinstance(value, dt.date)]
+    return zones + [None if getattr(value, "tzinfo", None) is None else str(value.tzinfo) for value in dates]  # type: ignore[attr-defined]
+
+
+def _read_times(source: pd.Series, is_aware: bool) -> pd.Series:
+    if types.is_datetime64_any_dtype(source.dtype):
+        return source
+    readable = source.where(source.map(lambda value: isinstance(value, str | dt.date)), None)
+    is_text = readable.map(lambda value: isinstance(value, str)).astype(bool)
+    if is_text.any():
+        readable = readable.where(is_text, readable.map(lambda value: None if value is None else str(value)))
+    times = pd.to_datetime(readable, errors="coerce", utc=is_aware, format="ISO8601" if is_text.any() else None)
+    unread = np.flatnonzero((readable.notna() & times.isna()).to_numpy())
+    far = {row: _read_far(readable.iloc[row]) for row in unread}
+    if all(time is None for time in far.values()):
+        return times
+    # pandas before version 3 reads text as nanoseconds, which end in 2262; many tables write 9999-12-31 for "open".
+    times = times.astype("datetime64[us, UTC]" if is_aware else "datetime64[us]")
+    for row, time in far.items():
+        times.iloc[int(row)] = None if time is None else pd.Timestamp(time).as_unit("us")
+    return times
+
+
+def _read_far(value: object) -> dt.datetime | None:
+    try:
+        time = dt.datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return time if time.tzinfo is None else time.astimezone(dt.UTC)
