@@ -1,0 +1,98 @@
+"""The command ``privacy_assets``: run the quickstart, verify a received release."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+QUICKSTART_RELEASES = ("rand_hie_copula", "rand_hie_cart")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Returns
+    -------
+    int
+        Exit code: 0 when the command did its work, 1 when a release does not verify or the quickstart broke.
+    """
+    parser = argparse.ArgumentParser(prog="privacy_assets", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("quickstart", help="run two releases of a real health table through the gate")
+    verify = commands.add_parser("verify", help="check a received release against its manifest")
+    verify.add_argument("directory", type=Path, help="release directory, with manifest.json in it")
+    chosen = parser.parse_args(arguments)
+    return run_quickstart() if chosen.command == "quickstart" else run_verify(chosen.directory)
+
+
+def run_verify(directory: Path) -> int:
+    """Verify a release and print what was found."""
+    from privacy_assets.tables.release_files import verify_release
+
+    found = verify_release(directory)
+    if found.verified:
+        print(f"Verified: {directory} holds {found.n_records:,} records with fingerprint {found.fingerprint}.")
+        print("Its files, its table and the figures it was admitted for are what the manifest says.")
+        return 0
+    print(f"NOT verified: {directory}")
+    for problem in found.problems:
+        print(f"  - {problem}")
+    return 1
+
+
+def run_quickstart() -> int:
+    """Run the quickstart's releases to their end and print where they are, or which limit refused them."""
+    home = Path(os.environ.get("DAGSTER_HOME") or Path.cwd())
+    if not (home / "dagster.yaml").is_file():
+        print(
+            f"There is no dagster.yaml in {home}. Run the quickstart from the root of a clone, or set DAGSTER_HOME to "
+            "a directory that has one. Nothing was run."
+        )
+        return 1
+    print("Importing Dagster and compiling the search takes some seconds the first time.", flush=True)
+    import dagster as dg
+
+    from privacy_assets.definitions import defs
+
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        finished = [_run_release(defs, instance, name) for name in QUICKSTART_RELEASES]
+    print("\nLook at it: `.venv/bin/dagster dev` (after installing the extra `ui`), then open the address it prints.")
+    return 0 if all(finished) else 1
+
+
+def _run_release(defs: "dg.Definitions", instance: "dg.DagsterInstance", name: str) -> bool:
+    import dagster as dg
+
+    print(f"\n=== {name} ===", flush=True)
+    job = defs.resolve_job_def(f"{name}_release")
+    result = job.execute_in_process(instance=instance, raise_on_error=False)
+    evaluations = result.get_asset_check_evaluations()
+    for evaluation in evaluations:
+        if "score" in evaluation.metadata:
+            print(f"  {'passed' if evaluation.passed else 'FAILED'}  {evaluation.description}")
+    released = [
+        event.materialization.metadata["privacy_assets/release"].value
+        for event in result.get_asset_materialization_events()
+        if event.materialization.asset_key == dg.AssetKey([name, "synthetic_release"])
+    ]
+    if released:
+        print(f"  RELEASED: {released[0]}")
+        print(f"  Verify it: .venv/bin/privacy_assets verify {released[0]}")
+        return True
+    refused = [evaluation for evaluation in evaluations if not evaluation.passed]
+    for evaluation in refused:
+        print(f"  REFUSED by {evaluation.check_name}: {evaluation.description}")
+        if "advice" in evaluation.metadata:
+            print(f"  Advice: {evaluation.metadata['advice'].value}")
+    if not refused:
+        print(f"  The run {result.run_id} failed before the gate; see its events in the UI.")
+    return bool(refused)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,298 @@
+"""The verdict: whether a table may leave, given what is known about it.
+
+`verdicts` is a pure function. Asset checks show it; the release step asks it again about the very content it would
+write. It fails closed: evidence that is missing, unreadable, of another table, made under weaker settings, reported by
+hand or altered since is a failed verdict, and so is a figure that is missing or NaN.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from privacy_assets.tables.policy import METRICS, Limit, Policy, RequiredSettings, Severity
+
+REMAKE_ADVICE = "Materialize the assessment again, then the release."
+
+
+@dataclass(frozen=True)
+class TableEvidence:
+    """What is known of one stored artifact, and what Dagster recorded when it was made.
+
+    Parameters
+    ----------
+    digest : str or None
+        Fingerprint of a table or digest of a result as it lies in storage now; None when it cannot be read.
+    recorded_digest : str or None
+        Data version of the latest materialization; None when there is none.
+    made_by_run : bool
+        Whether the latest materialization comes from a run that the instance knows, not from a report by hand.
+    made_of : mapping of str to str
+        Fingerprints of the tables it was made of, by stage, as the artifact or the materialization says.
+    """
+
+    digest: str | None
+    recorded_digest: str | None
+    made_by_run: bool
+    made_of: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AssessmentEvidence(TableEvidence):
+    """An assessment: its figures and the settings it was made with."""
+
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything the gate may know about a table that is to leave.
+
+    Parameters
+    ----------
+    stage : str
+        Name of the stage whose table is to leave, for example ``"synthetic"``.
+    columns : tuple of str
+        Columns of the table at hand.
+    tables : mapping of str to TableEvidence
+        The table itself and the tables it is compared with (``"original"``, ``"control"``), by stage.
+    assessments : mapping of str to AssessmentEvidence
+        Assessments by name.
+    declared_precisions : mapping of str to int or str
+        Precision of columns as the contract declares it.
+    made_of : tuple of str
+        Stages that the table must have been made of; empty for a table that was brought in.
+    """
+
+    stage: str
+    columns: tuple[str, ...]
+    tables: Mapping[str, TableEvidence]
+    assessments: Mapping[str, AssessmentEvidence]
+    declared_precisions: Mapping[str, int | str] = field(default_factory=dict)
+    made_of: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One condition of the gate, decided.
+
+    Parameters
+    ----------
+    name : str
+        A sentence that is true when the verdict passes.
+    passed : bool
+        Whether it holds.
+    severity : {"error", "warn"}
+        A failed ``"error"`` refuses the release.
+    reason : str
+        What was found and what was expected; no cell of a table.
+    advice : str
+        What to do when it failed, else empty.
+    metric, value, limit, direction
+        The figure and its bound, for verdicts on limits.
+    """
+
+    name: str
+    passed: bool
+    severity: Severity
+    reason: str
+    advice: str = ""
+    metric: str | None = None
+    value: float | None = None
+    limit: float | None = None
+    direction: str | None = None
+
+    @property
+    def blocks(self) -> bool:
+        """Whether this verdict alone refuses the release."""
+        return not self.passed and self.severity == "error"
+
+
+def verdicts(policy: Policy, evidence: Evidence, fingerprint: str) -> tuple[Verdict, ...]:
+    """Decide every condition of a policy for one table.
+
+    Parameters
+    ----------
+    policy : Policy
+        What the table must meet.
+    evidence : Evidence
+        What is known of it.
+    fingerprint : str
+        Fingerprint of the content that would be released.
+
+    Returns
+    -------
+    tuple of Verdict
+        Conditions on the evidence first, then one verdict per limit in the policy's order; never empty. The table may
+        leave if and only if `is_admitted` holds for them.
+    """
+    decided = [_table_is_as_recorded(evidence, fingerprint)]
+    if evidence.made_of:
+        decided.append(_table_was_made_of_what_it_is_compared_with(evidence))
+    for name in sorted({METRICS[limit.metric].assessment for limit in policy.limits}):
+        decided.extend(_assessment_verdicts(name, policy.required, evidence, fingerprint))
+    decided.extend(limit_verdict(limit, evidence) for limit in policy.limits)
+    return tuple(decided)
+
+
+def is_admitted(decided: tuple[Verdict, ...]) -> bool:
+    """Tell whether verdicts admit the table: there are some, and none of severity ``"error"`` failed."""
+    return bool(decided) and not any(verdict.blocks for verdict in decided)
+
+
+def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
+    """Decide one limit on the figures of its assessment."""
+    assessment = evidence.assessments.get(METRICS[limit.metric].assessment)
+    value = None if assessment is None else assessment.metrics.get(limit.metric)
+    passed = limit.holds_for(value)
+    direction = str(limit.direction).replace("_", " ")
+    if value is None or math.isnan(value):
+        reason = f"{limit.metric} has no value; expected {direction} {limit.value:g}"
+        value = None
+    else:
+        reason = f"{limit.metric} is {value:.6g}; expected {direction} {limit.value:g}"
+        if not passed:
+            reason += _by_how_much(limit, value, assessment)
+    advice = "" if passed else limit.advice_for(value)
+    return Verdict(
+        limit.check_name, passed, limit.severity, reason, advice, limit.metric, value, limit.value, limit.direction
+    )
+
+
+def _by_how_much(limit: Limit, value: float, assessment: AssessmentEvidence | None) -> str:
+    if limit.metric != "leakage_detected" or assessment is None:
+        return f" (off by {abs(value - limit.value):.6g})"
+    excess = {name: figure for name, figure in assessment.metrics.items() if "excess" in name and figure is not None}
+    return f" (beyond the control: {', '.join(f'{name} {figure:.6g}' for name, figure in excess.items())})"
+
+
+def settings_verdict(name: str, required: RequiredSettings, evidence: Evidence) -> Verdict:
+    """Decide whether an assessment was made with settings that the policy accepts."""
+    sentence = f"{name}_settings_meet_the_policy"
+    assessment = evidence.assessments.get(name)
+    if assessment is None or not assessment.settings:
+        return _failed(sentence, f"{name} does not say with which settings it was made", REMAKE_ADVICE)
+    weaker = list(_weaker_settings(assessment.settings, required, evidence))
+    advice = "Assess with the settings that the policy requires, or have the policy changed."
+    return _verdict(sentence, not weaker, "; ".join(weaker) or "settings are as the policy requires", advice)
+
+
+def _assessment_verdicts(
+    name: str, required: RequiredSettings, evidence: Evidence, fingerprint: str
+) -> Iterator[Verdict]:
+    assessment = evidence.assessments.get(name)
+    if assessment is None or assessment.digest is None:
+        reason = f"there is no readable {name} in storage"
+        yield _failed(f"{name}_exists", reason, "Materialize the assessment, then the release.")
+        return
+    yield _verdict(f"{name}_exists", True, f"{name} was found in storage")
+    yield _verdict(
+        f"{name}_was_made_by_a_run",
+        assessment.made_by_run,
+        "its latest materialization was made by a run"
+        if assessment.made_by_run
+        else "its latest materialization is missing, or was reported by hand and not made by a run",
+        REMAKE_ADVICE,
+    )
+    yield _verdict(
+        f"{name}_is_as_recorded",
+        assessment.digest == assessment.recorded_digest,
+        "what is stored is what the run recorded"
+        if assessment.digest == assessment.recorded_digest
+        else "what is stored is not what the run recorded: it was changed, or a run was cut off",
+        REMAKE_ADVICE,
+    )
+    of_this_table = assessment.made_of.get(evidence.stage) == fingerprint
+    yield _verdict(
+        f"{name}_is_of_this_table",
+        of_this_table,
+        f"it was made of this {evidence.stage} table"
+        if of_this_table
+        else f"it was made of another {evidence.stage} table than the one that would be released",
+        REMAKE_ADVICE,
+    )
+    yield _compared_with_what_is_recorded(name, assessment, evidence)
+    yield settings_verdict(name, required, evidence)
+
+
+def _compared_with_what_is_recorded(name: str, assessment: AssessmentEvidence, evidence: Evidence) -> Verdict:
+    compared_with = [stage for stage in evidence.tables if stage != evidence.stage]
+    others = [
+        stage
+        for stage in compared_with
+        if not evidence.tables[stage].made_by_run
+        or assessment.made_of.get(stage) is None
+        or assessment.made_of[stage] != evidence.tables[stage].recorded_digest
+    ]
+    reason = (
+        f"it compared with tables other than those recorded for {others}"
+        if others
+        else f"it compared with the recorded {' and '.join(compared_with)}"
+    )
+    return _verdict(f"{name}_compared_with_the_recorded_tables", not others, reason, REMAKE_ADVICE)
+
+
+def _table_is_as_recorded(evidence: Evidence, fingerprint: str) -> Verdict:
+    table = evidence.tables.get(evidence.stage)
+    sentence = f"{evidence.stage}_is_as_recorded"
+    advice = f"Materialize {evidence.stage} again, then the assessment and the release."
+    if table is None or not table.made_by_run:
+        reason = f"no run made the latest {evidence.stage}: it is missing, or was reported by hand"
+        return _failed(sentence, reason, advice)
+    same = fingerprint == table.recorded_digest
+    reason = (
+        "what is stored is what the run recorded"
+        if same
+        else "what is stored is not what the run recorded: it was overwritten, or a run was cut off"
+    )
+    return _verdict(sentence, same, reason, advice)
+
+
+def _table_was_made_of_what_it_is_compared_with(evidence: Evidence) -> Verdict:
+    table = evidence.tables.get(evidence.stage)
+    stale = [
+        stage
+        for stage in evidence.made_of
+        if table is None
+        or stage not in evidence.tables
+        or table.made_of.get(stage) is None
+        or table.made_of.get(stage) != evidence.tables[stage].recorded_digest
+    ]
+    reason = (
+        f"{evidence.stage} was made of an earlier version of {stale}"
+        if stale
+        else f"{evidence.stage} was made of the recorded {' and '.join(evidence.made_of)}"
+    )
+    advice = f"Materialize {evidence.stage} again, then the assessment and the release."
+    return _verdict(f"{evidence.stage}_was_made_of_the_recorded_tables", not stale, reason, advice)
+
+
+def _weaker_settings(settings: Mapping[str, Any], required: RequiredSettings, evidence: Evidence) -> Iterator[str]:
+    if required.exact_search and settings.get("search") != "exact":
+        yield f"search is {settings.get('search')!r}, expected 'exact'"
+    assessed = settings.get("columns")
+    if not isinstance(assessed, list | tuple) or set(assessed) != set(evidence.columns):
+        count = len(set(evidence.columns).symmetric_difference(assessed or ()))
+        yield f"{count} columns differ between what was assessed and what would be released"
+    expected_columns = min(required.max_baseline_cols or len(evidence.columns), len(evidence.columns))
+    searched = settings.get("max_baseline_cols", 0)
+    if searched is not None and (not isinstance(searched, int) or searched < expected_columns):
+        yield f"combinations of up to {searched} columns were searched, expected at least {expected_columns}"
+    given = settings.get("given_precision")
+    if required.default_precision and (not isinstance(given, Mapping) or not _are_declared(given, evidence)):
+        yield "a precision was set by hand, expected those found in the originals or declared in the contract"
+    if required.deduplicated and settings.get("deduplicate") is not True:
+        yield "repeated records were kept, expected deduplicate=True"
+
+
+def _are_declared(given: Mapping[str, Any], evidence: Evidence) -> bool:
+    return all(evidence.declared_precisions.get(column) == precision for column, precision in given.items())
+
+
+def _verdict(name: str, passed: bool, reason: str, advice: str = "") -> Verdict:
+    return Verdict(name, passed, "error", reason, "" if passed else advice)
+
+
+def _failed(name: str, reason: str, advice: str) -> Verdict:
+    return Verdict(name, False, "error", reason, advice)

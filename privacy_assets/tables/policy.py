@@ -1,0 +1,266 @@
+"""The release policy: which figures an assessment must reach, and under which settings it must have been made."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from privacy_assets.tables.errors import InvalidSettingError
+
+Direction = Literal["below", "at_most", "above", "at_least"]
+Severity = Literal["error", "warn"]
+DIRECTIONS: tuple[Direction, ...] = ("below", "at_most", "above", "at_least")
+SEVERITIES: tuple[Severity, ...] = ("error", "warn")
+
+
+class Metric(NamedTuple):
+    """A figure that a policy can limit."""
+
+    assessment: str
+    direction: Direction
+    low: float
+    high: float
+    meaning: str
+    sentence: str | None = None
+
+
+MPUCC = "mpucc_assessment"
+METRICS: Mapping[str, Metric] = {
+    "privacy_risk_score": Metric(MPUCC, "below", 0, 1, "1 - overall_protection"),
+    "overall_protection": Metric(MPUCC, "above", 0, 1, "main protection over baseline protection, at most 1"),
+    "main_protection": Metric(MPUCC, "above", 0, 1, "1 - identification_rate"),
+    "baseline_protection": Metric(MPUCC, "above", 0, 1, "1 - 1 / product of the distinct values of the columns"),
+    "identification_rate": Metric(MPUCC, "below", 0, 1, "share of synthetic records that single out an original"),
+    "total_identified": Metric(MPUCC, "at_most", 0, math.inf, "synthetic records that single out an original"),
+    "excess_identification_rate": Metric(MPUCC, "below", -1, 1, "identification rate beyond that of the control"),
+    "verbatim_rate": Metric(MPUCC, "below", 0, 1, "share of identified pairs that agree on every column"),
+    "excess_verbatim_rate": Metric(MPUCC, "below", -1, 1, "verbatim rate beyond that of the control"),
+    "verbatim_copies": Metric(MPUCC, "at_most", 0, math.inf, "synthetic records equal to an original on all columns"),
+    "excess_copy_rate": Metric(MPUCC, "below", -1, 1, "share of synthetic records that copy, beyond the control's"),
+    "leakage_detected": Metric(
+        MPUCC, "at_most", 0, 1, "1 if an excess over the control is beyond chance, else 0", "no_leakage_is_detected"
+    ),
+}
+
+LEAKAGE_METRICS = frozenset(name for name in METRICS if "excess" in name or "verbatim" in name or "leakage" in name)
+
+USE_CASES: Mapping[str, float] = {
+    "public_release": 0.05,
+    "research_sharing": 0.10,
+    "internal_analytics": 0.20,
+    "development": 0.30,
+    "high_risk_data": 0.01,
+}
+"""Limit of ``privacy_risk_score`` by use case (PETsARD's documentation of mpUCCs, "Risk Threshold Recommendations")."""
+
+HIGH_RISK_ADVICE = (
+    "Add differential-privacy noise, generalize or suppress the columns that single out most records, or release fully "
+    "synthetic data of fewer columns."
+)
+MEDIUM_RISK_ADVICE = (
+    "Review and generalize the quasi-identifiers, suppress rare values, release to fewer people under access controls."
+)
+LOW_RISK_ADVICE = "Standard release procedures apply; document the measures taken and assess again every 3 months."
+LEAKAGE_ADVICE = (
+    "The synthetic records resemble the originals more than they resemble people the synthesizer never saw: it copies. "
+    "Use a smoother synthesizer or larger leaves, remove verbatim copies at their cause, then assess again."
+)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A bound on one metric.
+
+    Parameters
+    ----------
+    metric : str
+        A key of `METRICS`.
+    value : float
+        The bound itself, in the metric's own unit.
+    direction : {"below", "at_most", "above", "at_least"}, optional
+        Where the metric must lie; by default the safe side of the metric.
+    severity : {"error", "warn"}
+        ``"error"`` blocks the release, ``"warn"`` is shown and written to the manifest.
+    advice : str, optional
+        What to do when the limit fails; by default the mitigation strategies that fit the metric.
+
+    Raises
+    ------
+    InvalidSettingError
+        Unknown metric, direction or severity, or a bound that the metric can never or must always meet.
+    """
+
+    metric: str
+    value: float
+    direction: Direction | None = None
+    severity: Severity = "error"
+    advice: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.metric not in METRICS:
+            raise InvalidSettingError(
+                f"There is no metric {self.metric!r} to limit. The metrics are: {', '.join(METRICS)}."
+            )
+        metric = METRICS[self.metric]
+        if self.direction is None:
+            object.__setattr__(self, "direction", metric.direction)
+        if self.direction not in DIRECTIONS:
+            raise InvalidSettingError(
+                f"The limit on {self.metric!r} has direction {self.direction!r}; expected one of {DIRECTIONS}."
+            )
+        if self.severity not in SEVERITIES:
+            raise InvalidSettingError(
+                f"The limit on {self.metric!r} has severity {self.severity!r}; expected one of {SEVERITIES}."
+            )
+        is_number = isinstance(self.value, int | float)
+        if not is_number or math.isnan(self.value) or not metric.low <= self.value <= metric.high:
+            raise InvalidSettingError(
+                f"The limit on {self.metric!r} is {self.value!r}; expected a number from {metric.low} to {metric.high}."
+            )
+
+    @property
+    def check_name(self) -> str:
+        """A sentence that is true when the limit holds; the name of the asset check."""
+        return METRICS[self.metric].sentence or f"{self.metric}_is_{self.direction}_its_limit"
+
+    def holds_for(self, value: float | None) -> bool:
+        """Tell whether a value meets the bound; a missing value and NaN never do."""
+        if value is None or math.isnan(value):
+            return False
+        return {
+            "below": value < self.value,
+            "at_most": value <= self.value,
+            "above": value > self.value,
+            "at_least": value >= self.value,
+        }[str(self.direction)]
+
+    def advice_for(self, value: float | None) -> str:
+        """Return what to do about a value that fails."""
+        if self.advice is not None:
+            return self.advice
+        if self.metric in LEAKAGE_METRICS:
+            return LEAKAGE_ADVICE
+        return mitigation(value) if self.metric == "privacy_risk_score" else MEDIUM_RISK_ADVICE
+
+
+@dataclass(frozen=True)
+class RequiredSettings:
+    """What an mpUCC assessment must have looked at before its figures count.
+
+    Parameters
+    ----------
+    exact_search : bool
+        Refuse a heuristic search (``min_entropy_delta > 0``), which may under-report.
+    max_baseline_cols : int or None
+        Combinations of at least this many columns must have been searched (all columns where the table has fewer);
+        None demands all columns. The default, 3, is what the source of the limits recommends to begin with.
+    default_precision : bool
+        Refuse a ``numeric_precision`` or ``datetime_precision`` other than the one found in the originals or declared
+        in the contract: rounding more coarsely hides matches.
+    deduplicated : bool
+        Refuse ``deduplicate=False``: a repeated record cannot be unique, so repeats would hide matches.
+    """
+
+    exact_search: bool = True
+    max_baseline_cols: int | None = 3
+    default_precision: bool = True
+    deduplicated: bool = True
+
+    def __post_init__(self) -> None:
+        columns = self.max_baseline_cols
+        if columns is not None and (isinstance(columns, bool) or not isinstance(columns, int) or columns < 1):
+            raise InvalidSettingError(
+                f"The policy requires max_baseline_cols={columns!r}; expected a whole number from 1, or None for all."
+            )
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Limits that a table must meet before it may leave.
+
+    Parameters
+    ----------
+    limits : sequence of Limit
+        At least one of severity ``"error"``; one per metric.
+    required : RequiredSettings
+        Settings that the assessment must have been made with.
+    use_case : str, optional
+        Name of the preset that the policy started from.
+
+    Raises
+    ------
+    InvalidSettingError
+        No limit blocks, or a metric is limited twice.
+    """
+
+    limits: tuple[Limit, ...]
+    required: RequiredSettings = field(default_factory=RequiredSettings)
+    use_case: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limits", tuple(self.limits))
+        if not any(limit.severity == "error" for limit in self.limits):
+            raise InvalidSettingError(
+                "The policy has no limit of severity 'error', so it would admit everything. Add one, for example "
+                "Limit('privacy_risk_score', 0.1)."
+            )
+        metrics = [limit.metric for limit in self.limits]
+        repeated = sorted({metric for metric in metrics if metrics.count(metric) > 1})
+        if repeated:
+            raise InvalidSettingError(f"The policy limits a metric more than once: {repeated}. Keep one limit each.")
+
+    @classmethod
+    def for_use_case(cls, use_case: str) -> "Policy":
+        """Return the preset of a use case: its limit on ``privacy_risk_score``, and no detected leakage.
+
+        Raises
+        ------
+        InvalidSettingError
+            The use case is not a key of `USE_CASES`.
+        """
+        if use_case not in USE_CASES:
+            raise InvalidSettingError(f"There is no use case {use_case!r}. The use cases are: {', '.join(USE_CASES)}.")
+        limits = (Limit("privacy_risk_score", USE_CASES[use_case]), Limit("leakage_detected", 0))
+        return cls(limits, use_case=use_case)
+
+    def with_limit(self, limit: Limit) -> "Policy":
+        """Return a policy with this limit added, in the place of the one on the same metric if there is one."""
+        if any(known.metric == limit.metric for known in self.limits):
+            return replace(
+                self, limits=tuple(limit if known.metric == limit.metric else known for known in self.limits)
+            )
+        return replace(self, limits=(*self.limits, limit))
+
+    def with_required(self, **settings: Any) -> "Policy":
+        """Return a policy with some of the required settings changed."""
+        return replace(self, required=replace(self.required, **settings))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the policy as JSON values, as the manifest shows it."""
+        return asdict(self) | {"limits": [asdict(limit) for limit in self.limits]}
+
+
+def mitigation(privacy_risk_score: float | None) -> str:
+    """Return the mitigation strategies for a risk level: high above 0.3, medium above 0.1, low up to 0.1."""
+    if privacy_risk_score is None or math.isnan(privacy_risk_score) or privacy_risk_score > 0.3:
+        return HIGH_RISK_ADVICE
+    return MEDIUM_RISK_ADVICE if privacy_risk_score > 0.1 else LOW_RISK_ADVICE
+
+
+def rate_identification(identification_rate: float) -> str:
+    """Rate a share of identified records: excellent < 1 %, good to 5 %, acceptable to 10 %, poor above."""
+    for bound, rating in ((0.01, "excellent"), (0.05, "good")):
+        if identification_rate < bound:
+            return rating
+    return "acceptable" if identification_rate <= 0.10 else "poor"
+
+
+def rate_baseline(baseline_protection: float) -> str:
+    """Say what a baseline protection means for the structure of the table."""
+    if baseline_protection < 0.80:
+        return "high-risk structure: needs significant protection measures"
+    if baseline_protection < 0.90:
+        return "weak structure: consider adding noise or generalizing columns"
+    if baseline_protection <= 0.95:
+        return "fair structure"
+    return "good structure: the columns have many combinations of values"

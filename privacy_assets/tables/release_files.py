@@ -1,0 +1,276 @@
+"""A release on disk: the data, a manifest that says why it was admitted, and the proof that both belong together."""
+
+import hashlib
+import json
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pandas as pd
+
+from privacy_assets.tables.durable_files import (
+    TEMPORARY_MARK,
+    remove_leftovers,
+    sync_directory,
+    temporary_sibling,
+    write_file,
+    write_json,
+)
+from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.tables.fingerprint import fingerprint
+from privacy_assets.tables.gate import Verdict, is_admitted
+from privacy_assets.tables.policy import Limit, Policy
+
+FORMATS = ("parquet", "csv")
+MANIFEST_FILE = "manifest.json"
+MANIFEST_VERSION = 1
+LATEST = "latest"
+RELEASED_FILE_MODE = 0o644
+RELEASED_DIRECTORY_MODE = 0o755
+RECORDED_VERSIONS = ("privacy-assets", "pandas", "numpy", "pyarrow")
+
+
+@dataclass(frozen=True)
+class ReleaseRecord:
+    """What the manifest tells about a release beside its files.
+
+    Parameters
+    ----------
+    release, stage : str
+        Name of the release and the stage that it publishes.
+    partition : str or None
+        Partition key.
+    run_id : str
+        Dagster run that released it.
+    policy : Policy
+        What it had to meet.
+    verdicts : tuple of Verdict
+        What was decided, condition by condition.
+    settings : mapping
+        Settings of split, synthesis and assessment.
+    columns : sequence of mapping
+        Name, type and role of each column.
+    refusals_before : int
+        Runs in which this release was refused before.
+    """
+
+    release: str
+    stage: str
+    partition: str | None
+    run_id: str
+    policy: Policy
+    verdicts: tuple[Verdict, ...]
+    settings: Mapping[str, Any]
+    columns: Sequence[Mapping[str, Any]]
+    refusals_before: int
+
+
+@dataclass(frozen=True)
+class ReleaseVerification:
+    """What `verify_release` found: an empty ``problems`` means that the release is what its manifest says."""
+
+    directory: Path
+    fingerprint: str | None
+    n_records: int | None
+    problems: tuple[str, ...]
+
+    @property
+    def verified(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+def write_release(
+    directory: Path, table: pd.DataFrame, content: str, record: ReleaseRecord, formats: Sequence[str] = ("parquet",)
+) -> Path:
+    """Publish a table as a new directory below ``directory`` and point ``latest`` to it.
+
+    Everything is written to a temporary place, read back, verified and renamed as a whole. Earlier releases stay.
+
+    Parameters
+    ----------
+    directory : Path
+        Where the releases of this table are.
+    table : DataFrame
+        What leaves; its index is not written.
+    content : str
+        Fingerprint that the verdicts were decided for.
+    record : ReleaseRecord
+        What the manifest tells.
+    formats : sequence of {"parquet", "csv"}
+        Files to write; the Parquet file is always there, because the fingerprint is verified on it.
+
+    Returns
+    -------
+    Path
+        The new directory.
+
+    Raises
+    ------
+    InvalidTableError
+        The content is not the one that the verdicts admitted, or the files read back are not.
+    """
+    if not is_admitted(record.verdicts) or fingerprint(table) != content:
+        raise InvalidTableError(
+            "The table is not the content that the gate admitted. Nothing was released; materialize it again."
+        )
+    created_at = datetime.now(UTC)
+    final = directory / f"{created_at:%Y%m%dT%H%M%S.%fZ}-{content[:12]}"
+    directory.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(directory)
+    temporary = temporary_sibling(final)
+    try:
+        for data_format in {"parquet", *formats}:
+            _write_data(temporary, record.stage, data_format, table)
+        manifest = _manifest(record, temporary, table, content, created_at)
+        write_json(temporary / MANIFEST_FILE, manifest, RELEASED_FILE_MODE)
+        found = verify_release(temporary)
+        if not found.verified:
+            raise InvalidTableError(
+                f"The files that were written do not verify: {'; '.join(found.problems)}. Nothing was released."
+            )
+        temporary.chmod(RELEASED_DIRECTORY_MODE)
+        sync_directory(temporary)
+        temporary.rename(final)
+        sync_directory(directory)
+    finally:
+        remove_leftovers(final)
+    _point_latest_to(final)
+    return final
+
+
+def verify_release(directory: Path) -> ReleaseVerification:
+    """Check a received release against its manifest, without Dagster.
+
+    The manifest must be complete, every file must have its recorded SHA-256 and size and none may be added, the
+    Parquet file must have the recorded fingerprint and columns, and the recorded figures must meet the recorded limits.
+
+    Parameters
+    ----------
+    directory : Path
+        A release directory, or ``latest``.
+
+    Returns
+    -------
+    ReleaseVerification
+        All problems at once; the messages hold no cell.
+    """
+    directory = Path(directory)
+    try:
+        manifest = json.loads((directory / MANIFEST_FILE).read_bytes())
+        problems = [*_file_problems(directory, manifest), *_verdict_problems(manifest)]
+        expected, n_records = manifest["fingerprint"], manifest["n_records"]
+        problems += _content_problems(directory, manifest)
+    except FileNotFoundError:
+        return ReleaseVerification(directory, None, None, (f"there is no {MANIFEST_FILE}",))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ReleaseVerification(directory, None, None, (f"{MANIFEST_FILE} is damaged or incomplete",))
+    return ReleaseVerification(directory, expected, n_records, tuple(problems))
+
+
+def require_formats(formats: Sequence[str]) -> tuple[str, ...]:
+    """Return the formats, or raise InvalidSettingError for one that is not known."""
+    unknown = sorted(set(formats) - set(FORMATS))
+    if unknown or isinstance(formats, str):
+        raise InvalidSettingError(f"formats names {unknown or formats!r}; expected a list of some of {list(FORMATS)}.")
+    return tuple(formats)
+
+
+def _write_data(directory: Path, stage: str, data_format: str, table: pd.DataFrame) -> None:
+    def write(file: BinaryIO) -> None:
+        if data_format == "csv":
+            table.to_csv(file, index=False)
+        else:
+            table.to_parquet(file, engine="pyarrow", index=False)
+
+    write_file(directory / f"{stage}.{data_format}", write, RELEASED_FILE_MODE)
+
+
+def _manifest(
+    record: ReleaseRecord, directory: Path, table: pd.DataFrame, content: str, created_at: datetime
+) -> dict[str, Any]:
+    files = {path.name: {"sha256": _sha256(path), "bytes": path.stat().st_size} for path in sorted(directory.iterdir())}
+    return {
+        "manifest_version": MANIFEST_VERSION,
+        "release": record.release,
+        "stage": record.stage,
+        "partition": record.partition,
+        "created_at": created_at.isoformat(timespec="seconds"),
+        "run_id": record.run_id,
+        "fingerprint": content,
+        "n_records": len(table),
+        "columns": [dict(column) for column in record.columns],
+        "files": files,
+        "policy": record.policy.to_json(),
+        "verdicts": [asdict(verdict) for verdict in record.verdicts],
+        "settings": dict(record.settings),
+        "refusals_before": record.refusals_before,
+        "versions": {"python": sys.version.split()[0], **{name: version(name) for name in RECORDED_VERSIONS}},
+    }
+
+
+def _file_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:
+    problems = []
+    for name, recorded in manifest["files"].items():
+        path = directory / name
+        if Path(name).name != name or not path.is_file():
+            problems.append(f"the file {name!r} is missing")
+        elif path.stat().st_size != recorded["bytes"] or _sha256(path) != recorded["sha256"]:
+            problems.append(f"the file {name!r} was changed")
+    added = {path.name for path in directory.iterdir()} - set(manifest["files"]) - {MANIFEST_FILE}
+    if added:
+        problems.append(f"{len(added)} files are there that the manifest does not list")
+    return problems
+
+
+def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:
+    path = directory / f"{manifest['stage']}.parquet"
+    if path.name not in manifest["files"]:
+        return ["the manifest lists no Parquet file to verify the fingerprint on"]
+    try:
+        table = pd.read_parquet(path, engine="pyarrow")
+        found = fingerprint(table)
+    except (OSError, ValueError):
+        return [f"the file {path.name!r} cannot be read as a table"]
+    problems = []
+    if found != manifest["fingerprint"]:
+        problems.append("the table does not have the recorded fingerprint")
+    if len(table) != manifest["n_records"] or list(table.columns) != [each["column"] for each in manifest["columns"]]:
+        problems.append("the table does not have the recorded columns and number of records")
+    return problems
+
+
+def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
+    decided = tuple(Verdict(**verdict) for verdict in manifest["verdicts"])
+    problems = [f"the condition {verdict.name!r} is recorded as failed" for verdict in decided if verdict.blocks]
+    by_metric = {verdict.metric: verdict for verdict in decided if verdict.metric is not None}
+    for recorded in manifest["policy"]["limits"]:
+        limit = Limit(**recorded)
+        verdict = by_metric.get(limit.metric)
+        if verdict is None or (limit.severity == "error" and not limit.holds_for(verdict.value)):
+            problems.append(f"the limit on {limit.metric!r} is not met by a recorded figure")
+    return problems
+
+
+def _remove_abandoned(directory: Path) -> None:
+    for abandoned in directory.glob(f"{TEMPORARY_MARK}*"):
+        if abandoned.is_symlink():
+            abandoned.unlink()
+        else:
+            shutil.rmtree(abandoned, ignore_errors=True)
+
+
+def _point_latest_to(final: Path) -> None:
+    link = final.parent / f"{TEMPORARY_MARK}{LATEST}-{final.name}"
+    link.symlink_to(final.name)
+    link.replace(final.parent / LATEST)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

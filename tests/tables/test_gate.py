@@ -1,0 +1,191 @@
+import math
+from dataclasses import replace
+
+import pytest
+
+from privacy_assets.tables.gate import (
+    AssessmentEvidence,
+    Evidence,
+    TableEvidence,
+    is_admitted,
+    limit_verdict,
+    verdicts,
+)
+from privacy_assets.tables.policy import MPUCC, Limit, Policy
+
+POLICY = Policy.for_use_case("research_sharing").with_limit(Limit("verbatim_copies", 3, severity="warn"))
+SETTINGS = {
+    "search": "exact",
+    "columns": ["age", "sex", "plan", "visits"],
+    "max_baseline_cols": 3,
+    "given_precision": {},
+    "deduplicate": True,
+}
+
+
+def good_evidence(**changes) -> Evidence:
+    tables = {
+        "original": TableEvidence("o", "o", made_by_run=True),
+        "control": TableEvidence("c", "c", made_by_run=True),
+        "synthetic": TableEvidence("s", "s", made_by_run=True, made_of={"original": "o"}),
+    }
+    assessment = AssessmentEvidence(
+        digest="a",
+        recorded_digest="a",
+        made_by_run=True,
+        made_of={"original": "o", "control": "c", "synthetic": "s"},
+        metrics={"privacy_risk_score": 0.05, "leakage_detected": 0.0, "verbatim_copies": 1.0},
+        settings=SETTINGS,
+    )
+    evidence = Evidence(
+        "synthetic", ("age", "sex", "plan", "visits"), tables, {MPUCC: assessment}, made_of=("original",)
+    )
+    return replace(evidence, **changes)
+
+
+def with_assessment(**changes) -> Evidence:
+    evidence = good_evidence()
+    return replace(evidence, assessments={MPUCC: replace(evidence.assessments[MPUCC], **changes)})
+
+
+def with_table(stage, **changes) -> Evidence:
+    evidence = good_evidence()
+    return replace(evidence, tables={**evidence.tables, stage: replace(evidence.tables[stage], **changes)})
+
+
+def with_metrics(**changes) -> Evidence:
+    return with_assessment(metrics={**good_evidence().assessments[MPUCC].metrics, **changes})
+
+
+def with_settings(**changes) -> Evidence:
+    return with_assessment(settings={**SETTINGS, **changes})
+
+
+def blocking(evidence, fingerprint="s", policy=POLICY) -> list[str]:
+    return [verdict.name for verdict in verdicts(policy, evidence, fingerprint) if verdict.blocks]
+
+
+def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_shown():
+    decided = verdicts(POLICY, good_evidence(), "s")
+    assert is_admitted(decided)
+    assert [verdict.name for verdict in decided] == [
+        "synthetic_is_as_recorded",
+        "synthetic_was_made_of_the_recorded_tables",
+        "mpucc_assessment_exists",
+        "mpucc_assessment_was_made_by_a_run",
+        "mpucc_assessment_is_as_recorded",
+        "mpucc_assessment_is_of_this_table",
+        "mpucc_assessment_compared_with_the_recorded_tables",
+        "mpucc_assessment_settings_meet_the_policy",
+        "privacy_risk_score_is_below_its_limit",
+        "no_leakage_is_detected",
+        "verbatim_copies_is_at_most_its_limit",
+    ]
+    assert all(verdict.reason for verdict in decided)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "refused_by"),
+    [
+        (good_evidence(assessments={}), "mpucc_assessment_exists"),
+        (with_assessment(digest=None), "mpucc_assessment_exists"),
+        (with_assessment(made_by_run=False), "mpucc_assessment_was_made_by_a_run"),
+        (with_assessment(digest="edited"), "mpucc_assessment_is_as_recorded"),
+        (with_assessment(recorded_digest=None), "mpucc_assessment_is_as_recorded"),
+        (with_assessment(made_of={"original": "o", "control": "c"}), "mpucc_assessment_is_of_this_table"),
+        (
+            with_assessment(made_of={"original": "o", "control": "c", "synthetic": "older"}),
+            "mpucc_assessment_is_of_this_table",
+        ),
+        (
+            with_assessment(made_of={"original": "other", "control": "c", "synthetic": "s"}),
+            "mpucc_assessment_compared_with_the_recorded_tables",
+        ),
+        (
+            with_assessment(made_of={"original": "o", "synthetic": "s"}),
+            "mpucc_assessment_compared_with_the_recorded_tables",
+        ),
+        (with_table("control", made_by_run=False), "mpucc_assessment_compared_with_the_recorded_tables"),
+        (with_table("synthetic", made_by_run=False), "synthetic_is_as_recorded"),
+        (with_table("synthetic", recorded_digest="other"), "synthetic_is_as_recorded"),
+        (with_table("synthetic", made_of={"original": "older"}), "synthetic_was_made_of_the_recorded_tables"),
+        (with_table("synthetic", made_of={}), "synthetic_was_made_of_the_recorded_tables"),
+        (with_settings(search="heuristic"), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(max_baseline_cols=2), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(max_baseline_cols="3"), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(columns=["age", "sex", "plan"]), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(columns=None), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(given_precision={"age": 0}), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(given_precision=None), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(deduplicate=False), "mpucc_assessment_settings_meet_the_policy"),
+        (with_assessment(settings={}), "mpucc_assessment_settings_meet_the_policy"),
+        (with_metrics(privacy_risk_score=0.1), "privacy_risk_score_is_below_its_limit"),
+        (with_metrics(privacy_risk_score=math.nan), "privacy_risk_score_is_below_its_limit"),
+        (with_metrics(privacy_risk_score=None), "privacy_risk_score_is_below_its_limit"),
+        (with_metrics(leakage_detected=1.0), "no_leakage_is_detected"),
+        (with_metrics(leakage_detected=None), "no_leakage_is_detected"),
+    ],
+)
+def test_each_gap_in_the_evidence_refuses_and_says_which_with_advice(evidence, refused_by):
+    decided = verdicts(POLICY, evidence, "s")
+    assert not is_admitted(decided)
+    assert refused_by in blocking(evidence)
+    assert all(verdict.advice for verdict in decided if verdict.blocks)
+
+
+def test_another_content_than_the_assessed_is_refused():
+    assert blocking(good_evidence(), fingerprint="t") == [
+        "synthetic_is_as_recorded",
+        "mpucc_assessment_is_of_this_table",
+    ]
+    assert blocking(good_evidence(), fingerprint="") == [
+        "synthetic_is_as_recorded",
+        "mpucc_assessment_is_of_this_table",
+    ]
+
+
+def test_no_verdicts_admit_nothing():
+    assert not is_admitted(())
+
+
+def test_nothing_known_is_refused():
+    empty = Evidence("synthetic", (), {}, {}, made_of=("original",))
+    decided = verdicts(POLICY, empty, "")
+    assert not is_admitted(decided)
+    assert all(verdict.blocks for verdict in decided if verdict.severity == "error")
+
+
+def test_a_failed_warning_is_shown_but_does_not_refuse():
+    decided = verdicts(POLICY, with_metrics(verbatim_copies=7.0), "s")
+    assert is_admitted(decided)
+    assert [verdict.name for verdict in decided if not verdict.passed] == ["verbatim_copies_is_at_most_its_limit"]
+
+
+def test_a_table_that_was_brought_in_need_not_be_made_of_the_original():
+    evidence = replace(with_table("synthetic", made_of={}), made_of=())
+    assert is_admitted(verdicts(POLICY, evidence, "s"))
+
+
+def test_a_precision_that_the_contract_declares_is_accepted():
+    evidence = replace(with_settings(given_precision={"age": 0}), declared_precisions={"age": 0})
+    assert is_admitted(verdicts(POLICY, evidence, "s"))
+
+
+def test_a_narrow_table_is_searched_in_full_and_a_policy_may_ask_for_all_columns():
+    all_columns = POLICY.with_required(max_baseline_cols=None)
+    assert blocking(good_evidence(), policy=all_columns) == ["mpucc_assessment_settings_meet_the_policy"]
+    assert not blocking(with_settings(max_baseline_cols=4), policy=all_columns)
+    assert not blocking(with_settings(max_baseline_cols=None), policy=all_columns)
+    narrow = replace(with_settings(columns=["age", "sex"], max_baseline_cols=2), columns=("age", "sex"))
+    assert not blocking(narrow)
+
+
+def test_a_failed_limit_says_what_was_found_what_was_expected_and_by_how_much():
+    verdict = limit_verdict(POLICY.limits[0], with_metrics(privacy_risk_score=0.2271))
+    assert verdict.reason == "privacy_risk_score is 0.2271; expected below 0.1 (off by 0.1271)"
+    assert (verdict.value, verdict.limit, verdict.direction) == (0.2271, 0.1, "below")
+
+
+def test_detected_leakage_says_what_is_beyond_the_control():
+    verdict = limit_verdict(POLICY.limits[1], with_metrics(leakage_detected=1.0, excess_copy_rate=0.0055))
+    assert verdict.reason == "leakage_detected is 1; expected at most 0 (beyond the control: excess_copy_rate 0.0055)"

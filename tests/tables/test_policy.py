@@ -1,0 +1,114 @@
+import math
+
+import pytest
+
+from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.policy import (
+    HIGH_RISK_ADVICE,
+    LOW_RISK_ADVICE,
+    MEDIUM_RISK_ADVICE,
+    Limit,
+    Policy,
+    RequiredSettings,
+    mitigation,
+    rate_baseline,
+    rate_identification,
+)
+
+
+@pytest.mark.parametrize(
+    ("use_case", "value"),
+    [
+        ("public_release", 0.05),
+        ("research_sharing", 0.10),
+        ("internal_analytics", 0.20),
+        ("development", 0.30),
+        ("high_risk_data", 0.01),
+    ],
+)
+def test_presets_have_the_published_limits_and_refuse_detected_leakage(use_case, value):
+    limits = {limit.metric: limit for limit in Policy.for_use_case(use_case).limits}
+    assert limits["privacy_risk_score"].value == value
+    assert limits["privacy_risk_score"].direction == "below"
+    assert limits["leakage_detected"].holds_for(0.0)
+    assert not limits["leakage_detected"].holds_for(1.0)
+    assert all(limit.severity == "error" for limit in limits.values())
+
+
+def test_an_unknown_use_case_is_refused_with_those_that_exist():
+    with pytest.raises(InvalidSettingError, match="no use case 'public'.*public_release, research_sharing"):
+        Policy.for_use_case("public")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"metric": "privacy_score", "value": 0.1}, "no metric 'privacy_score'.*privacy_risk_score"),
+        ({"metric": "privacy_risk_score", "value": 1.5}, "is 1.5; expected a number from 0 to 1"),
+        ({"metric": "privacy_risk_score", "value": math.nan}, "is nan; expected"),
+        ({"metric": "privacy_risk_score", "value": "0.1"}, "is '0.1'; expected a number"),
+        ({"metric": "privacy_risk_score", "value": 0.1, "direction": "under"}, "direction 'under'"),
+        ({"metric": "privacy_risk_score", "value": 0.1, "severity": "fatal"}, "severity 'fatal'"),
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_refused(arguments, message):
+    with pytest.raises(InvalidSettingError, match=message):
+        Limit(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("direction", "below", "equal", "above"),
+    [
+        ("below", True, False, False),
+        ("at_most", True, True, False),
+        ("above", False, False, True),
+        ("at_least", False, True, True),
+    ],
+)
+def test_a_limit_holds_on_its_own_side_only_and_never_for_nan(direction, below, equal, above):
+    limit = Limit("privacy_risk_score", 0.5, direction)
+    assert [limit.holds_for(value) for value in (0.4, 0.5, 0.6)] == [below, equal, above]
+    assert not limit.holds_for(math.nan)
+    assert not limit.holds_for(None)
+
+
+def test_a_policy_that_blocks_nothing_is_refused():
+    with pytest.raises(InvalidSettingError, match="would admit everything"):
+        Policy((Limit("privacy_risk_score", 0.1, severity="warn"),))
+    with pytest.raises(InvalidSettingError, match="would admit everything"):
+        Policy(())
+
+
+def test_a_metric_is_limited_once_and_can_be_overridden():
+    policy = Policy.for_use_case("development")
+    with pytest.raises(InvalidSettingError, match="more than once.*privacy_risk_score"):
+        Policy((*policy.limits, Limit("privacy_risk_score", 0.1)))
+    stricter = policy.with_limit(Limit("privacy_risk_score", 0.1)).with_limit(Limit("verbatim_copies", 0))
+    assert [(limit.metric, limit.value) for limit in stricter.limits] == [
+        ("privacy_risk_score", 0.1),
+        ("leakage_detected", 0),
+        ("verbatim_copies", 0),
+    ]
+
+
+@pytest.mark.parametrize("columns", [0, -1, True, 2.5])
+def test_required_columns_are_a_whole_number_from_one(columns):
+    with pytest.raises(InvalidSettingError, match="whole number from 1"):
+        RequiredSettings(max_baseline_cols=columns)
+
+
+def test_advice_follows_the_published_risk_levels():
+    assert mitigation(0.31) == mitigation(None) == mitigation(math.nan) == HIGH_RISK_ADVICE
+    assert mitigation(0.3) == mitigation(0.11) == MEDIUM_RISK_ADVICE
+    assert mitigation(0.1) == LOW_RISK_ADVICE
+    assert Limit("privacy_risk_score", 0.1, advice="Ask us.").advice_for(0.2) == "Ask us."
+
+
+def test_ratings_follow_the_published_bounds():
+    rates = (0.0, 0.009, 0.01, 0.049, 0.05, 0.10, 0.11)
+    ratings = ("excellent", "excellent", "good", "good", "acceptable", "acceptable", "poor")
+    assert tuple(rate_identification(rate) for rate in rates) == ratings
+    assert rate_baseline(0.79).startswith("high-risk")
+    assert rate_baseline(0.89).startswith("weak")
+    assert rate_baseline(0.95).startswith("fair")
+    assert rate_baseline(0.96).startswith("good")

@@ -1,0 +1,160 @@
+import json
+import shutil
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from privacy_assets.cli import main
+from privacy_assets.tables import release_files
+from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.tables.fingerprint import fingerprint
+from privacy_assets.tables.gate import Verdict
+from privacy_assets.tables.policy import Limit, Policy
+from privacy_assets.tables.release_files import ReleaseRecord, require_formats, verify_release, write_release
+
+TABLE = pd.DataFrame({"age": [31, 42], "plan": ["free", None]})
+RECORD = ReleaseRecord(
+    release="people",
+    stage="synthetic",
+    partition=None,
+    run_id="run",
+    policy=Policy((Limit("privacy_risk_score", 0.1),)),
+    verdicts=(
+        Verdict(
+            "privacy_risk_score_is_below_its_limit", True, "error", "0.05", "", "privacy_risk_score", 0.05, 0.1, "below"
+        ),
+    ),
+    settings={"split": {"seed": 0}},
+    columns=[{"column": "age", "role": "quasi_identifier"}, {"column": "plan", "role": "other"}],
+    refusals_before=2,
+)
+
+
+def write(directory, table=TABLE, record=RECORD, formats=("parquet", "csv")):
+    return write_release(directory, table, fingerprint(table), record, formats)
+
+
+def test_a_release_verifies_and_its_manifest_tells_why_it_was_admitted(tmp_path):
+    written = write(tmp_path / "people")
+    assert verify_release(written).verified
+    assert verify_release(tmp_path / "people" / "latest").verified
+    assert sorted(path.name for path in written.iterdir()) == ["manifest.json", "synthetic.csv", "synthetic.parquet"]
+    manifest = json.loads((written / "manifest.json").read_text())
+    assert manifest["fingerprint"] == fingerprint(TABLE)
+    assert manifest["policy"]["limits"][0]["value"] == 0.1
+    assert manifest["verdicts"][0]["value"] == 0.05
+    assert manifest["refusals_before"] == 2
+    assert manifest["run_id"] == "run"
+    assert {"python", "privacy-assets", "pandas", "numpy", "pyarrow"} == set(manifest["versions"])
+    pd.testing.assert_frame_equal(pd.read_csv(written / "synthetic.csv"), TABLE, check_dtype=False)
+
+
+def test_released_files_can_be_read_by_others(tmp_path):
+    written = write(tmp_path / "people")
+    assert written.stat().st_mode & 0o777 == 0o755
+    assert {path.stat().st_mode & 0o777 for path in written.iterdir()} == {0o644}
+
+
+def test_an_earlier_release_stays_and_latest_points_to_the_new_one(tmp_path):
+    first = write(tmp_path)
+    second = write(tmp_path, TABLE.assign(age=[1, 2]))
+    assert first != second
+    assert verify_release(first).verified
+    assert (tmp_path / "latest").resolve() == second
+
+
+def append_byte(path):
+    path.write_bytes(path.read_bytes() + b" ")
+
+
+def edit_manifest(directory, **changes):
+    path = directory / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def swap_table(directory):
+    TABLE.assign(age=[9, 9]).to_parquet(directory / "synthetic.parquet", index=False)
+    data = (directory / "synthetic.parquet").read_bytes()
+    files = json.loads((directory / "manifest.json").read_text())["files"]
+    files["synthetic.parquet"] = {"sha256": release_files.hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    edit_manifest(directory, files=files)
+
+
+def fail_verdict(directory):
+    verdict = json.loads((directory / "manifest.json").read_text())["verdicts"][0]
+    edit_manifest(directory, verdicts=[verdict | {"value": 0.4}])
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (lambda directory: append_byte(directory / "synthetic.csv"), "'synthetic.csv' was changed"),
+        (lambda directory: append_byte(directory / "synthetic.parquet"), "'synthetic.parquet' was changed"),
+        (lambda directory: (directory / "synthetic.csv").unlink(), "'synthetic.csv' is missing"),
+        (lambda directory: (directory / "synthetic.parquet").write_bytes(b"SENTINEL"), "cannot be read as a table"),
+        (lambda directory: (directory / "extra.csv").write_text("x"), "1 files are there that the manifest does not"),
+        (lambda directory: (directory / "manifest.json").unlink(), "no manifest.json"),
+        (lambda directory: (directory / "manifest.json").write_text("{"), "damaged or incomplete"),
+        (lambda directory: (directory / "manifest.json").write_text("[]"), "damaged or incomplete"),
+        (lambda directory: edit_manifest(directory, fingerprint="0" * 64), "recorded fingerprint"),
+        (lambda directory: edit_manifest(directory, n_records=7), "recorded columns and number"),
+        (lambda directory: edit_manifest(directory, verdicts=[]), "'privacy_risk_score' is not met"),
+        (swap_table, "recorded fingerprint"),
+        (fail_verdict, "'privacy_risk_score' is not met"),
+    ],
+)
+def test_a_release_that_was_tampered_with_does_not_verify(tmp_path, damage, problem, capsys):
+    written = write(tmp_path)
+    damage(written)
+    found = verify_release(written)
+    assert not found.verified
+    assert problem in "; ".join(found.problems)
+    assert main(["verify", str(written)]) == 1
+    assert "SENTINEL" not in capsys.readouterr().out
+
+
+def test_the_command_verifies_a_release(tmp_path, capsys):
+    assert main(["verify", str(write(tmp_path))]) == 0
+    assert "2 records" in capsys.readouterr().out
+
+
+def test_a_table_that_is_not_the_admitted_content_is_never_written(tmp_path):
+    with pytest.raises(InvalidTableError, match="not the content that the gate admitted"):
+        write_release(tmp_path, TABLE, "another fingerprint", RECORD)
+    refused = replace(RECORD, verdicts=(replace(RECORD.verdicts[0], passed=False),))
+    with pytest.raises(InvalidTableError, match="not the content that the gate admitted"):
+        write_release(tmp_path, TABLE, fingerprint(TABLE), refused)
+    with pytest.raises(InvalidTableError, match="not the content that the gate admitted"):
+        write_release(tmp_path, TABLE, fingerprint(TABLE), replace(RECORD, verdicts=()))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("step", ["write_json", "verify_release", "sync_directory"])
+def test_a_failure_while_writing_leaves_the_earlier_release_and_nothing_else(tmp_path, monkeypatch, step):
+    first = write(tmp_path)
+
+    def broken(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(release_files, step, broken)
+    with pytest.raises(OSError, match="No space left"):
+        write(tmp_path, TABLE.assign(age=[1, 2]))
+    monkeypatch.undo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([first.name, "latest"])
+    assert verify_release(tmp_path / "latest").verified
+
+
+def test_what_a_killed_process_left_behind_is_removed_by_the_next_release(tmp_path):
+    abandoned = tmp_path / ".partial-abandoned"
+    abandoned.mkdir()
+    shutil.copy(__file__, abandoned / "synthetic.parquet")
+    (tmp_path / ".partial-latest-abandoned").symlink_to("nowhere")
+    written = write(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([written.name, "latest"])
+
+
+@pytest.mark.parametrize("formats", [["xlsx"], "csv", ["parquet", "json"]])
+def test_an_unknown_format_is_refused(formats):
+    with pytest.raises(InvalidSettingError, match="expected a list of some of"):
+        require_formats(formats)
