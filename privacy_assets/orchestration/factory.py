@@ -1,0 +1,135 @@
+"""One call that turns a table, a contract and a policy into the Dagster definitions of a release."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import dagster as dg
+
+from privacy_assets.orchestration.assets import (
+    mpucc_assessment_asset,
+    mpucc_checks,
+    preprocessed_asset,
+    source_asset,
+    split_assets,
+    synthetic_asset,
+    synthetic_release_asset,
+)
+from privacy_assets.orchestration.resources import (
+    DEFAULT_PRIVATE_PATH,
+    DEFAULT_RELEASE_PATH,
+    PrivateParquetIOManager,
+    ReleaseStore,
+)
+from privacy_assets.orchestration.settings import (
+    AssessmentSettings,
+    ExternalSynthetic,
+    GivenSplit,
+    ReleaseSettings,
+    Split,
+    Synthesis,
+)
+from privacy_assets.orchestration.sources import TableSource
+from privacy_assets.tables.contract import TableContract
+from privacy_assets.tables.policy import Policy
+from privacy_assets.tables.release_files import require_formats
+
+
+def build_release_definitions(
+    name: str,
+    *,
+    contract: TableContract | str | Mapping[str, Any],
+    policy: Policy | str,
+    source: TableSource | None = None,
+    split: Split | GivenSplit | None = None,
+    synthetic: Synthesis | ExternalSynthetic | None = None,
+    assessment: AssessmentSettings | None = None,
+    formats: Sequence[str] = ("parquet",),
+    partitions_def: dg.PartitionsDefinition[Any] | None = None,
+    owners: Sequence[str] = (),
+    private_path: str = DEFAULT_PRIVATE_PATH,
+    release_path: str = DEFAULT_RELEASE_PATH,
+) -> dg.Definitions:
+    """Build the assets, checks, job and resources of one release.
+
+    Parameters
+    ----------
+    name : str
+        Prefix of the asset keys and name of the group; letters, digits and underscores.
+    contract : TableContract, str or mapping
+        The table's contract, the Python path of a pandera schema (``"package.module:schema"``), or its mapping.
+    policy : Policy or str
+        What a table must meet before it may leave, or the name of a use case.
+    source : TableFile, SqlQuery, UpstreamAsset or callable, optional
+        Where the table comes from. Leave it out when `split` gives original and control.
+    split : Split or GivenSplit, optional
+        How originals and control are divided; by default 80 % of the people may be seen by the synthesizer.
+    synthetic : Synthesis or ExternalSynthetic, optional
+        How synthetic records come about; by default the Gaussian copula, seed 0.
+    assessment : AssessmentSettings, optional
+        Parameters of the mpUCC search; by default what the policy requires.
+    formats : sequence of {"parquet", "csv"}
+        Files of a release beside the Parquet file, which is always there.
+    partitions_def : PartitionsDefinition, optional
+        Partitions of every asset; each has its own evidence and its own releases.
+    owners : sequence of str
+        Owners of the assets, as Dagster writes them (``"team:privacy"`` or an email address).
+    private_path, release_path : str
+        Local directories of the private tables and of the releases. Definitions that are merged must agree on them.
+
+    Returns
+    -------
+    Definitions
+        Merge those of several releases with `dagster.Definitions.merge`.
+
+    Raises
+    ------
+    InvalidSettingError
+        A setting is not one that exists or contradicts another.
+    """
+    admitted_by = Policy.for_use_case(policy) if isinstance(policy, str) else policy
+    held_to = _contract(contract)
+    n_columns = len(held_to.released_columns)
+    required_columns = min(admitted_by.required.max_baseline_cols or n_columns, n_columns)
+    release = ReleaseSettings(
+        name=name,
+        contract=held_to,
+        policy=admitted_by,
+        source=source,
+        split=split or Split(),
+        synthetic=synthetic or Synthesis(),
+        assessment=assessment or AssessmentSettings(max_baseline_cols=required_columns),
+        formats=require_formats(formats),
+        partitions_def=partitions_def,
+        owners=tuple(owners),
+    )
+    assets = [
+        split_assets(release),
+        synthetic_asset(release),
+        preprocessed_asset(release),
+        mpucc_assessment_asset(release),
+        synthetic_release_asset(release),
+    ]
+    if source is not None:
+        assets.insert(0, source_asset(release))
+    return dg.Definitions(
+        assets=assets,
+        asset_checks=[mpucc_checks(release)],
+        jobs=[dg.define_asset_job(f"{name}_release", selection=dg.AssetSelection.groups(name))],
+        resources=dict(_resources(private_path, release_path)),
+    )
+
+
+@cache
+def _resources(private_path: str, release_path: str) -> tuple[tuple[str, Any], ...]:
+    """Return the same objects for the same directories: Dagster merges definitions only if they share resources."""
+    return (
+        ("private_tables", PrivateParquetIOManager(base_path=private_path)),
+        ("release_store", ReleaseStore(base_path=release_path)),
+    )
+
+
+def _contract(contract: TableContract | str | Mapping[str, Any]) -> TableContract:
+    if isinstance(contract, TableContract):
+        return contract
+    return TableContract.from_path(contract) if isinstance(contract, str) else TableContract.from_mapping(contract)

@@ -1,0 +1,81 @@
+"""What people see on an asset: counts, columns with their roles, figures, verdicts. Never a cell."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.tables.contract import TableContract
+from privacy_assets.tables.gate import Verdict
+from privacy_assets.tables.policy import rate_baseline, rate_identification
+
+NAMESPACE = "privacy_assets"
+SHOWN_DECIMALS = 6
+
+
+def table_metadata(table: pd.DataFrame, fingerprint: str, contract: TableContract) -> dict[str, Any]:
+    """Describe a table by its number of rows, its columns and its fingerprint."""
+    columns = [
+        dg.TableColumn(
+            name,
+            str(table[name].dtype),
+            tags={f"{NAMESPACE}/role": contract.roles[name]} if name in contract.roles else {},
+        )
+        for name in table.columns
+    ]
+    return {
+        "dagster/row_count": len(table),
+        "dagster/column_schema": dg.TableSchema(columns),
+        f"{NAMESPACE}/fingerprint": fingerprint,
+    }
+
+
+def score_metadata(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Show the scores of an assessment in their order, with ratings."""
+    shown = {
+        f"{NAMESPACE}/{name}": round(value, SHOWN_DECIMALS) if isinstance(value, float) else value
+        for name, value in scores.items()
+        if isinstance(value, int | float | str)
+    }
+    if "identification_rate" in scores:
+        shown[f"{NAMESPACE}/identification_rating"] = rate_identification(scores["identification_rate"])
+    if scores.get("baseline_protection") is not None:
+        shown[f"{NAMESPACE}/baseline_rating"] = rate_baseline(scores["baseline_protection"])
+    return shown
+
+
+def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
+    """Show verdicts as a table: the condition, whether it holds, what was found, what to do."""
+    columns = [
+        dg.TableColumn("condition", "string"),
+        dg.TableColumn("passed", "bool"),
+        dg.TableColumn("severity", "string"),
+        dg.TableColumn("found", "string"),
+        dg.TableColumn("advice", "string"),
+    ]
+    records = [
+        dg.TableRecord(
+            {
+                "condition": verdict.name.replace("_", " "),
+                "passed": verdict.passed,
+                "severity": verdict.severity,
+                "found": verdict.reason,
+                "advice": verdict.advice,
+            }
+        )
+        for verdict in decided
+    ]
+    return dg.MetadataValue.table(records, dg.TableSchema(columns))
+
+
+def verdict_metadata(verdict: Verdict) -> dict[str, Any]:
+    """Show one verdict with score and limit as floats, which the Checks tab plots over time."""
+    shown: dict[str, Any] = {"found": verdict.reason}
+    if verdict.value is not None:
+        shown["score"] = float(verdict.value)
+    if verdict.limit is not None:
+        shown["limit"] = float(verdict.limit)
+    if verdict.advice:
+        shown["advice"] = verdict.advice
+    return shown

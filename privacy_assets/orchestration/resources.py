@@ -1,0 +1,133 @@
+"""Where things rest: private tables between the stages, and releases that may leave."""
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+import pandas as pd
+from pydantic import Field
+
+from privacy_assets.orchestration.guard import call_guarded
+from privacy_assets.tables.artifact import TABLE_KIND, Artifact
+from privacy_assets.tables.artifact_files import read_artifact, write_artifact
+from privacy_assets.tables.durable_files import PRIVATE_FILE_MODE, make_private_directory
+from privacy_assets.tables.errors import InvalidSettingError
+
+if TYPE_CHECKING:
+    from upath import UPath
+
+DEFAULT_PRIVATE_PATH = ".dagster/private"
+DEFAULT_RELEASE_PATH = "releases"
+REFUSALS_DIRECTORY = "refusals"
+
+
+class PrivateTables(dg.UPathIOManager):
+    """Keep tables and results as Parquet files that their owner alone can read (directories 0700, files 0600).
+
+    Takes and gives a `pandas.DataFrame` or an `Artifact`. An asset is a directory that is replaced as a whole. Nothing
+    that goes wrong while reading or writing shows a cell.
+    """
+
+    extension = ".artifact"
+
+    def __init__(self, base_path: str) -> None:
+        from upath import UPath
+
+        if UPath(base_path).protocol not in ("", "file"):
+            raise InvalidSettingError(
+                f"private_tables.base_path has protocol {UPath(base_path).protocol!r}; tables must rest in a local "
+                "directory, where they can be replaced as a whole and kept from others."
+            )
+        self.base_path = Path(base_path).absolute()
+        super().__init__(UPath(self.base_path))
+
+    def make_directory(self, path: "UPath") -> None:
+        """Make directories that their owner alone can enter."""
+        make_private_directory(Path(str(path)))
+
+    def make_safe_partition_path(self, base_path: "UPath", partition: str) -> "UPath":
+        """Keep a partition key from leaving the asset's directory."""
+        return base_path / partition.replace("%", "%25").replace("/", "%2F").replace("..", "%2E%2E")
+
+    def dump_to_path(self, context: dg.OutputContext, obj: Any, path: "UPath") -> None:
+        """Store a frame or an artifact."""
+
+        def store() -> None:
+            artifact = obj if isinstance(obj, Artifact) else Artifact.of_table(obj)
+            write_artifact(Path(str(path)), artifact)
+
+        call_guarded(store, self.base_path, f"Storing {context.asset_key.to_user_string()}")
+
+    def load_from_path(self, context: dg.InputContext, path: "UPath") -> pd.DataFrame | Artifact:
+        """Read a frame or an artifact."""
+        what = f"Loading {context.asset_key.to_user_string()}"
+        return call_guarded(lambda: self._read(Path(str(path))), self.base_path, what)
+
+    def load(self, key: dg.AssetKey, partition_key: str | None) -> pd.DataFrame | Artifact:
+        """Read what is stored for an asset, outside Dagster's inputs.
+
+        Raises
+        ------
+        FileNotFoundError
+            Nothing is stored.
+        OSError, ValueError, KeyError
+            What is stored cannot be read.
+        """
+        path = self.base_path.joinpath(*key.path)
+        if partition_key is not None:
+            path = Path(str(self.make_safe_partition_path(path, partition_key)))  # type: ignore[arg-type]
+        return self._read(path.with_name(path.name + self.extension))
+
+    @staticmethod
+    def _read(path: Path) -> pd.DataFrame | Artifact:
+        artifact = read_artifact(path)
+        return artifact.frames[TABLE_KIND] if artifact.kind == TABLE_KIND else artifact
+
+    def record_refusal(self, key: dg.AssetKey, partition_key: str | None, run_id: str, failed: list[str]) -> None:
+        """Add a refusal to the private history of a release."""
+        path = self._refusals_path(key)
+        make_private_directory(path.parent)
+        entry = {
+            "refused_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "partition": partition_key,
+            "run_id": run_id,
+            "failed": failed,
+        }
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE_MODE)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(json.dumps(entry) + "\n")
+
+    def refusals(self, key: dg.AssetKey, partition_key: str | None) -> int:
+        """Count the runs in which a release was refused."""
+        path = self._refusals_path(key)
+        if not path.exists():
+            return 0
+        entries = [json.loads(line) for line in path.read_text().splitlines()]
+        return len({entry["run_id"] for entry in entries if entry["partition"] == partition_key})
+
+    def _refusals_path(self, key: dg.AssetKey) -> Path:
+        return self.base_path / REFUSALS_DIRECTORY / ("__".join(key.path) + ".jsonl")
+
+
+class PrivateParquetIOManager(dg.ConfigurableIOManagerFactory[PrivateTables]):
+    """Private Parquet storage for tables and results between the stages."""
+
+    base_path: str = Field(default=DEFAULT_PRIVATE_PATH, description="Private local directory.")
+
+    def create_io_manager(self, context: dg.InitResourceContext) -> PrivateTables:  # noqa: ARG002 - Dagster's signature
+        """Open the storage."""
+        return PrivateTables(self.base_path)
+
+
+class ReleaseStore(dg.ConfigurableResource[Any]):
+    """The directory that releases leave from."""
+
+    base_path: str = Field(default=DEFAULT_RELEASE_PATH, description="Directory of the releases.")
+
+    def directory(self, release: str, stage: str, partition_key: str | None) -> Path:
+        """Return the directory that holds the releases of one table, and of one partition if it has partitions."""
+        path = Path(self.base_path).absolute() / release / stage
+        return path if partition_key is None else path / partition_key.replace("/", "%2F").replace("..", "%2E%2E")

@@ -1,0 +1,169 @@
+"""What one release is configured with."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import dagster as dg
+
+from privacy_assets.orchestration.sources import TableSource
+from privacy_assets.tables.contract import TableContract
+from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.mpucc import MpuccSettings
+from privacy_assets.tables.policy import Policy
+from privacy_assets.tables.preprocess import check_precisions
+from privacy_assets.tables.split import check_split_settings
+from privacy_assets.tables.synthesize import Synthesizer, check_setting, resolve_synthesizer
+
+NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Divide the source by person into records the synthesizer may see and records it never sees.
+
+    Parameters
+    ----------
+    train_fraction : float
+        Share of the people whose records the synthesizer may see, in (0, 1).
+    seed : int
+        Seed of the division.
+    """
+
+    train_fraction: float = 0.8
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_split_settings(self.train_fraction, self.seed)
+
+
+@dataclass(frozen=True)
+class GivenSplit:
+    """Originals and control that are divided already.
+
+    Parameters
+    ----------
+    original, control : TableFile, SqlQuery, UpstreamAsset or callable
+        Records that the synthesizer has seen, and records it has not.
+    """
+
+    original: TableSource
+    control: TableSource
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """Make synthetic records here.
+
+    Parameters
+    ----------
+    method : str or Synthesizer
+        ``"gaussian_copula"``, ``"cart"`` or an object with the Synthesizer protocol.
+    n_records : int, optional
+        Number of records; by default as many as there are originals.
+    seed : int
+        Seed of fit and sample.
+    settings : mapping
+        Settings of an embedded method.
+    """
+
+    method: str | Synthesizer = "gaussian_copula"
+    n_records: int | None = None
+    seed: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.n_records is not None:
+            check_setting("Synthesis", "n_records", self.n_records, at_least=1)
+        check_setting("Synthesis", "seed", self.seed, at_least=0)
+        resolve_synthesizer(self.method, self.settings)
+
+    def for_manifest(self) -> dict[str, Any]:
+        """Return method, seed and settings in use as JSON values."""
+        synthesizer = resolve_synthesizer(self.method, self.settings)
+        return {
+            "method": synthesizer.name,
+            "n_records": self.n_records,
+            "seed": self.seed,
+            "settings": dict(synthesizer.settings),
+        }
+
+
+@dataclass(frozen=True)
+class ExternalSynthetic:
+    """Synthetic records that were made elsewhere.
+
+    Parameters
+    ----------
+    source : TableFile, SqlQuery, UpstreamAsset or callable
+        Where they come from.
+    """
+
+    source: TableSource
+
+
+@dataclass(frozen=True)
+class AssessmentSettings(MpuccSettings):
+    """Parameters of `assess_mpuccs`, with the same meaning and defaults.
+
+    Precisions that are None are those that the contract declares, else those found in the originals.
+    """
+
+    numeric_precision: int | Mapping[str, int] | None = None
+    datetime_precision: str | Mapping[str, str] | None = None
+    deduplicate: bool = True
+
+
+@dataclass(frozen=True)
+class ReleaseSettings:
+    """Everything one release is configured with; see `build_release_definitions`."""
+
+    name: str
+    contract: TableContract
+    policy: Policy
+    source: TableSource | None
+    split: Split | GivenSplit
+    synthetic: Synthesis | ExternalSynthetic
+    assessment: AssessmentSettings
+    formats: tuple[str, ...]
+    partitions_def: dg.PartitionsDefinition[Any] | None = None
+    owners: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not NAME_PATTERN.fullmatch(self.name):
+            raise InvalidSettingError(
+                f"The release is named {self.name!r}; expected letters, digits and underscores, not starting with a "
+                "digit. It becomes the prefix of the asset keys and the name of the group."
+            )
+        if (self.source is None) != isinstance(self.split, GivenSplit):
+            raise InvalidSettingError(
+                f"The release {self.name!r} needs either a source, or a GivenSplit with original and control; it has "
+                f"{'both' if self.source is not None else 'neither'}."
+            )
+
+        self.assessment.check(len(self.contract.released_columns))
+        check_precisions(self.numeric_precision, self.datetime_precision, self.contract.released_columns)
+
+    def key(self, stage: str) -> dg.AssetKey:
+        """Return the asset key of a stage."""
+        return dg.AssetKey([self.name, stage])
+
+    @property
+    def numeric_precision(self) -> int | Mapping[str, int] | None:
+        """Decimals as configured, else as the contract declares them."""
+        declared = {name: value for name, value in self.contract.precisions.items() if isinstance(value, int)}
+        return self.assessment.numeric_precision if self.assessment.numeric_precision is not None else declared or None
+
+    @property
+    def datetime_precision(self) -> str | Mapping[str, str] | None:
+        """Datetime units as configured, else as the contract declares them."""
+        declared = {name: value for name, value in self.contract.precisions.items() if isinstance(value, str)}
+        return self.assessment.datetime_precision or declared or None
+
+    def for_manifest(self) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        made_here = self.synthetic if isinstance(self.synthetic, Synthesis) else None
+        synthetic = made_here.for_manifest() if made_here else {"method": "external"}
+        split = asdict(self.split) if isinstance(self.split, Split) else {"given": True}
+        return {"split": split, "synthetic": synthetic}

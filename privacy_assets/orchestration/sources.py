@@ -1,0 +1,149 @@
+"""Where a table comes from: a file, a query, an asset that exists already, or a function."""
+
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
+
+READERS: dict[str, Callable[..., pd.DataFrame]] = {"csv": pd.read_csv, "parquet": pd.read_parquet}
+PARTITION_FIELD = "{partition_key}"
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A CSV or Parquet file.
+
+    Parameters
+    ----------
+    path : str
+        Path of the file; ``{partition_key}`` in it stands for the partition that is materialized.
+    format : {"csv", "parquet"}, optional
+        By default the ending of the path.
+
+    Raises
+    ------
+    InvalidSettingError
+        The format is neither given nor told by the ending.
+    """
+
+    path: str
+    format: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.resolved_format not in READERS:
+            raise InvalidSettingError(
+                f"The format of {self.path!r} is {self.resolved_format!r}; expected one of {list(READERS)}. Give it as "
+                "TableFile(path, format='csv')."
+            )
+
+    @property
+    def resolved_format(self) -> str:
+        """The format given, or the ending of the path."""
+        return self.format or Path(self.path).suffix.removeprefix(".").lower()
+
+    def read(self, partition_key: str | None) -> pd.DataFrame:
+        """Read the file of a partition, or the only file."""
+        path = Path(self.path.replace(PARTITION_FIELD, partition_key) if partition_key is not None else self.path)
+        if not path.is_file():
+            raise InvalidTableError(
+                f"There is no file {str(path)!r} (looked from {Path.cwd()}). Nothing was read; put the table there or "
+                "correct the path of the source."
+            )
+        return READERS[self.resolved_format](path)
+
+
+@dataclass(frozen=True)
+class SqlQuery:
+    """Rows of a SQL query (needs the extra ``sql``).
+
+    Parameters
+    ----------
+    query : str
+        A SELECT statement; ``:partition_key`` in it is bound to the partition that is materialized.
+    url_variable : str
+        Environment variable that holds the SQLAlchemy URL, so that no password is written down.
+    """
+
+    query: str
+    url_variable: str
+
+    def read(self, partition_key: str | None) -> pd.DataFrame:
+        """Run the query."""
+        url = os.environ.get(self.url_variable)
+        if not url:
+            raise InvalidSettingError(
+                f"The environment variable {self.url_variable!r} is not set; expected an SQLAlchemy URL such as "
+                "postgresql+psycopg://user:password@host/database."
+            )
+        if find_spec("sqlalchemy") is None:
+            raise InvalidSettingError("A SqlQuery needs SQLAlchemy: install privacy-assets[sql].")
+        import sqlalchemy
+
+        engine = sqlalchemy.create_engine(url, hide_parameters=True)
+        try:
+            with engine.connect() as connection:
+                statement = sqlalchemy.text(self.query)
+                parameters = {"partition_key": partition_key} if partition_key is not None else None
+                return pd.read_sql_query(statement, connection, params=parameters)
+        finally:
+            engine.dispose()
+
+
+@dataclass(frozen=True)
+class UpstreamAsset:
+    """A table that another asset of the project makes; it is loaded by that asset's own IO manager.
+
+    Parameters
+    ----------
+    key : str, sequence of str or AssetKey
+        Key of the asset.
+    """
+
+    key: Any
+
+    @property
+    def asset_key(self) -> dg.AssetKey:
+        """The key as Dagster writes it."""
+        return dg.AssetKey.from_user_string(self.key) if isinstance(self.key, str) else dg.AssetKey(self.key)
+
+
+TableSource: TypeAlias = TableFile | SqlQuery | UpstreamAsset | Callable[..., pd.DataFrame]
+
+
+def upstream_inputs(**sources: TableSource) -> dict[str, dg.AssetIn]:
+    """Return the Dagster inputs of the sources that are assets."""
+    return {
+        f"{name}_upstream": dg.AssetIn(key=source.asset_key)
+        for name, source in sources.items()
+        if isinstance(source, UpstreamAsset)
+    }
+
+
+def read_source(name: str, source: TableSource, partition_key: str | None, inputs: dict[str, Any]) -> pd.DataFrame:
+    """Read a table from where it comes.
+
+    Raises
+    ------
+    InvalidTableError
+        The file is missing, or what came is no frame.
+    """
+    if isinstance(source, UpstreamAsset):
+        table = inputs[f"{name}_upstream"]
+    elif isinstance(source, TableFile | SqlQuery):
+        table = source.read(partition_key)
+    else:
+        takes_partition = "partition_key" in inspect.signature(source).parameters
+        table = source(partition_key=partition_key) if takes_partition else source()
+    if not isinstance(table, pd.DataFrame):
+        raise InvalidTableError(
+            f"The source {name!r} gave a {type(table).__name__}; expected a pandas DataFrame. Nothing was stored."
+        )
+    return table

@@ -1,0 +1,179 @@
+"""A small Dagster project on disk, with a release whose gate the tests try to get around."""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from privacy_assets.orchestration.factory import build_release_definitions
+from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSynthetic
+from privacy_assets.orchestration.sources import TableFile
+from privacy_assets.tables.policy import MPUCC, Limit, Policy
+from privacy_assets.tables.release_files import verify_release
+
+PROJECT_VARIABLE = "PRIVACY_ASSETS_TEST_PROJECT"
+NAME = "people"
+CONTRACT = {
+    "columns": {
+        "patient": {"type": "text", "role": "direct_identifier", "person": True},
+        "age": {"type": "integer", "role": "quasi_identifier", "min": 0, "max": 120},
+        "plan": {"type": "text", "role": "quasi_identifier", "nullable": True},
+        "joined": {"type": "datetime", "role": "quasi_identifier"},
+        "cost": {"type": "float", "role": "sensitive", "nullable": True},
+    }
+}
+INSTANCE_CONFIGURATION = """
+telemetry: {enabled: false}
+storage: {sqlite: {base_dir: HOME/history}}
+local_artifact_storage:
+  module: dagster._core.storage.root
+  class: LocalArtifactStorage
+  config: {base_dir: HOME/artifacts}
+compute_logs:
+  module: dagster._core.storage.local_compute_log_manager
+  class: LocalComputeLogManager
+  config: {base_dir: HOME/compute_logs}
+"""
+ADMITS = 0.999
+REFUSES = 0.0
+
+
+def people(n_records: int, seed: int) -> pd.DataFrame:
+    """Make people whose records are all alike in distribution and related to nobody else's."""
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "patient": [f"patient-{seed}-{number}" for number in range(n_records)],
+            "age": random.integers(20, 60, n_records),
+            "plan": random.choice(["free", "family", "single"], n_records),
+            "joined": pd.Timestamp("2020-01-01") + pd.to_timedelta(random.integers(0, 60, n_records), unit="D"),
+            "cost": random.integers(0, 300, n_records) / 10,
+        }
+    )
+
+
+def synthetic_people(n_records: int, seed: int) -> pd.DataFrame:
+    return people(n_records, seed).drop(columns="patient")
+
+
+@dataclass
+class Project:
+    """A project directory: instance, tables, private storage and releases."""
+
+    root: Path
+    partitions: tuple[str, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("home", "data"):
+            (self.root / name).mkdir(exist_ok=True)
+        (self.root / "home" / "dagster.yaml").write_text(INSTANCE_CONFIGURATION.replace("HOME", str(self.home)))
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def private(self) -> Path:
+        return self.root / "private"
+
+    def instance(self) -> dg.DagsterInstance:
+        return dg.DagsterInstance.from_config(str(self.home))
+
+    def write_tables(self, seed: int = 1, partition: str | None = None) -> None:
+        suffix = f"-{partition}" if partition else ""
+        people(240, seed).to_parquet(self.root / "data" / f"people{suffix}.parquet", index=False)
+        self.write_synthetic(seed + 1000, partition)
+
+    def write_synthetic(self, seed: int, partition: str | None = None) -> None:
+        suffix = f"-{partition}" if partition else ""
+        synthetic_people(180, seed).to_parquet(self.root / "data" / f"synthetic{suffix}.parquet", index=False)
+
+    def definitions(self, limit: float = ADMITS, severity: str = "error", **settings: Any) -> dg.Definitions:
+        suffix = "-{partition_key}" if self.partitions else ""
+        policy = Policy(
+            (Limit("privacy_risk_score", limit, "at_most", severity=severity), Limit("leakage_detected", 0)),
+        )
+        arguments = {
+            "contract": CONTRACT,
+            "policy": policy,
+            "source": TableFile(str(self.root / "data" / f"people{suffix}.parquet")),
+            "synthetic": ExternalSynthetic(TableFile(str(self.root / "data" / f"synthetic{suffix}.parquet"))),
+            "assessment": AssessmentSettings(max_baseline_cols=3, n_matched_samples=2),
+            "partitions_def": dg.StaticPartitionsDefinition(list(self.partitions)) if self.partitions else None,
+            "private_path": str(self.private),
+            "release_path": str(self.root / "releases"),
+        }
+        return build_release_definitions(NAME, **(arguments | self.settings | settings))
+
+    def run(
+        self,
+        definitions: dg.Definitions,
+        *stages: str,
+        checks: bool = True,
+        partition: str | None = None,
+    ) -> dg.ExecuteInProcessResult:
+        """Materialize some stages, or all, in a run of its own."""
+        keys = [key(stage) for stage in stages]
+        selection = dg.AssetSelection.assets(*keys) if keys else dg.AssetSelection.all()
+        if not checks:
+            # Checks inside a step (contract, split, gate) cannot be left out: Dagster itself refuses.
+            selection = selection - dg.AssetSelection.checks_for_assets(key(ASSESSMENT))
+        with self.instance() as instance:
+            return dg.materialize(
+                [*definitions.assets, *definitions.asset_checks],
+                selection=selection,
+                resources=dict(definitions.resources),
+                instance=instance,
+                partition_key=partition,
+                raise_on_error=False,
+            )
+
+    def releases(self, partition: str | None = None) -> list[Path]:
+        directory = self.root / "releases" / NAME / "synthetic"
+        directory = directory if partition is None else directory / partition
+        return [path for path in sorted(directory.glob("2*")) if verify_release(path).verified]
+
+    def everything_released(self) -> list[Path]:
+        return [path for path in (self.root / "releases").rglob("*") if path.is_file()]
+
+    def stored(self, stage: str, partition: str | None = None) -> Path:
+        path = self.private / NAME / stage
+        return path.with_name(f"{stage}.artifact") if partition is None else path / f"{partition}.artifact"
+
+
+def key(stage: str) -> dg.AssetKey:
+    return dg.AssetKey([NAME, stage])
+
+
+def refusal(result: dg.ExecuteInProcessResult) -> str:
+    """Return why the release step of a run was refused; fails when it was not."""
+    failures = [event for event in result.all_events if event.is_step_failure]
+    assert [event.step_key for event in failures] == [f"{NAME}__synthetic_release"], [
+        event.step_failure_data.error_display_string for event in failures
+    ]
+    data = failures[0].step_failure_data.user_failure_data
+    assert "verdicts" in data.metadata
+    gate = [each for each in result.get_asset_check_evaluations() if each.check_name == "release_gate"]
+    assert [evaluation.passed for evaluation in gate] == [False]
+    return str(data.description)
+
+
+def blocked_by(result: dg.ExecuteInProcessResult) -> set[str]:
+    """Return the checks of the assessment that failed in a run."""
+    return {each.check_name for each in result.get_asset_check_evaluations() if not each.passed}
+
+
+def release_job() -> dg.JobDefinition:
+    """Return the job of the project that the environment names; for runs in processes of their own."""
+    described = json.loads(os.environ[PROJECT_VARIABLE])
+    project = Project(Path(described["root"]))
+    return project.definitions(limit=described["limit"]).resolve_job_def(f"{NAME}_release")
+
+
+ASSESSMENT = MPUCC

@@ -1,0 +1,55 @@
+import random
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from privacy_assets.tables.release_files import verify_release
+from tests.orchestration.project import NAME, Project
+
+N_POINTS = 10
+
+
+def run_in_a_process(root, seed, killed_at):
+    return subprocess.run(
+        [sys.executable, "-m", "tests.orchestration.killed_run", str(root), str(seed), str(killed_at)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    """A project with one release, and how often its run touched the disk."""
+    root = tmp_path_factory.mktemp("released")
+    run = run_in_a_process(root, 1, 0)
+    assert run.returncode == 0, run.stderr[-2000:]
+    return root, int(run.stdout.split("touched")[1])
+
+
+def points(n_touched):
+    """Choose ten random points of a run, more than half of them while the release is written."""
+    assert n_touched > 3 * N_POINTS
+    chosen = random.Random(20)
+    release = range(n_touched - 25, n_touched + 1)
+    return [*chosen.sample(range(1, n_touched - 25), 4), *chosen.sample(release, N_POINTS - 4)]
+
+
+@pytest.mark.parametrize("point", range(N_POINTS))
+def test_a_kill_leaves_no_partial_release_and_the_next_run_succeeds(tmp_path, released, point):
+    root, n_touched = released
+    shutil.copytree(root, tmp_path, symlinks=True, dirs_exist_ok=True)
+    project = Project(tmp_path)
+    killed = run_in_a_process(tmp_path, 2, points(n_touched)[point])
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
+
+    visible = [path for path in (tmp_path / "releases" / NAME / "synthetic").iterdir() if path.name[0] != "."]
+    assert len(visible) >= 2
+    assert all(verify_release(path).verified for path in visible)
+
+    assert project.run(project.definitions()).success
+    assert verify_release(tmp_path / "releases" / NAME / "synthetic" / "latest").verified
+    assert not list(tmp_path.rglob(".partial-*"))

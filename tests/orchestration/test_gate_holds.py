@@ -1,0 +1,370 @@
+"""Every known way around a plain blocking check, tried on a persistent instance; and its passing counterpart.
+
+Each test brings the project into a state in which the policy does not admit the release, tries to release, and sees the
+refusal with its reason; then it mends what was wrong and sees the same way release.
+"""
+
+import json
+import math
+import shutil
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import dagster as dg
+import pandas as pd
+import pytest
+
+from privacy_assets.orchestration import evidence as evidence_module
+from privacy_assets.orchestration.settings import AssessmentSettings, Synthesis
+from privacy_assets.tables.artifact import Artifact
+from privacy_assets.tables.artifact_files import read_artifact, write_artifact
+from tests.orchestration.project import (
+    ASSESSMENT,
+    NAME,
+    PROJECT_VARIABLE,
+    REFUSES,
+    Project,
+    blocked_by,
+    key,
+    refusal,
+    release_job,
+    synthetic_people,
+)
+
+SCORE_CHECK = "privacy_risk_score_is_at_most_its_limit"
+RELEASE = "synthetic_release"
+
+
+def release_alone(project, definitions, partition=None):
+    return project.run(definitions, RELEASE, partition=partition)
+
+
+def assert_refused(project, result, reason):
+    assert reason in refusal(result)
+    assert project.everything_released() == []
+
+
+def assert_released(project, result, partition=None):
+    assert result.success, [event.message for event in result.all_events if event.is_failure]
+    assert len(project.releases(partition)) == 1
+
+
+def test_a_failed_limit_releases_nothing_in_the_same_run(project):
+    refused = project.run(project.definitions(REFUSES))
+    assert not refused.success
+    assert blocked_by(refused) == {SCORE_CHECK}
+    assert not refused.asset_materializations_for_node(f"{NAME}__{RELEASE}")
+    assert project.everything_released() == []
+    assert_released(project, project.run(project.definitions()))
+
+
+def test_a_failed_limit_refuses_a_later_run_of_the_release_alone(project):
+    project.run(project.definitions(REFUSES))
+    assert_refused(project, release_alone(project, project.definitions(REFUSES)), "privacy_risk_score is")
+    assert_released(project, release_alone(project, project.definitions()))
+
+
+def test_a_check_that_never_ran_is_asked_by_the_release_step(project):
+    stages = ("source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    assert project.run(project.definitions(REFUSES), *stages, checks=False).success
+    assert_refused(project, release_alone(project, project.definitions(REFUSES)), "privacy_risk_score is")
+    assert_released(project, release_alone(project, project.definitions()))
+
+
+def test_deselected_checks_do_not_deselect_the_gate(project):
+    refused = project.run(project.definitions(REFUSES), checks=False)
+    assert_refused(project, refused, "privacy_risk_score is")
+    assert_released(project, project.run(project.definitions(), checks=False))
+
+
+def test_a_failure_of_severity_warn_does_not_open_the_gate(project):
+    project.run(project.definitions(REFUSES, severity="error"), checks=False)
+    with project.instance() as instance:
+        instance.report_runless_asset_event(
+            dg.AssetCheckEvaluation(
+                check_name=SCORE_CHECK, asset_key=key(ASSESSMENT), passed=False, severity=dg.AssetCheckSeverity.WARN
+            )
+        )
+    assert_refused(project, release_alone(project, project.definitions(REFUSES)), "privacy_risk_score is")
+    warned = project.definitions(REFUSES, severity="warn")
+    assert_released(project, project.run(warned))
+    manifest = json.loads((project.releases()[0] / "manifest.json").read_text())
+    assert [verdict["severity"] for verdict in manifest["verdicts"] if not verdict["passed"]] == ["warn"]
+
+
+def test_an_assessment_of_earlier_synthetic_records_is_stale(project):
+    definitions = project.definitions()
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    project.write_synthetic(seed=77)
+    assert project.run(definitions, "synthetic").success
+    assert_refused(project, release_alone(project, definitions), "another synthetic table")
+    project.run(definitions, "preprocessed", ASSESSMENT)
+    assert_released(project, release_alone(project, definitions))
+
+
+def test_synthetic_records_made_of_an_earlier_split_are_stale(project):
+    definitions = project.definitions(synthetic=Synthesis(seed=3))
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    project.write_tables(seed=5)
+    project.run(definitions, "source", "original", "control", "preprocessed", ASSESSMENT)
+    assert_refused(project, release_alone(project, definitions), "made of an earlier version of ['original']")
+    assert_released(project, project.run(definitions))
+
+
+def test_leaving_out_the_asset_in_between_releases_nothing(project):
+    stages = ("source", "original", "control", "synthetic", RELEASE)
+    assert_refused(project, project.run(project.definitions(), *stages), "no readable mpucc_assessment")
+    assert_released(project, project.run(project.definitions()))
+
+
+def test_re_executing_the_release_step_alone_is_refused(project, monkeypatch):
+    def run(limit, **options):
+        monkeypatch.setenv(PROJECT_VARIABLE, json.dumps({"root": str(project.root), "limit": limit}))
+        with project.instance() as instance:
+            result = dg.execute_job(dg.reconstructable(release_job), instance=instance, raise_on_error=False, **options)
+            failures = [event for event in result.all_events if event.is_step_failure]
+            reasons = [
+                str(event.step_failure_data.user_failure_data.description)
+                for event in failures
+                if event.step_failure_data.user_failure_data
+            ]
+            return result.run_id, result.success, reasons
+
+    first, success, _ = run(REFUSES)
+    assert not success
+    again = {"reexecution_options": dg.ReexecutionOptions(parent_run_id=first, step_selection=[f"{NAME}__{RELEASE}"])}
+    _, success, reasons = run(REFUSES, **again)
+    assert not success
+    assert "privacy_risk_score is" in "".join(reasons)
+    assert project.everything_released() == []
+    _, success, _ = run(0.999, **again)
+    assert success
+    assert len(project.releases()) == 1
+
+
+def test_another_code_location_is_refused_as_well(project):
+    project.run(project.definitions(REFUSES))
+
+    def elsewhere(limit):
+        definitions = project.definitions(limit)
+        release_only = [asset for asset in definitions.assets if asset.keys == {key(RELEASE)}]
+        with project.instance() as instance:
+            return dg.materialize(
+                release_only, resources=dict(definitions.resources), instance=instance, raise_on_error=False
+            )
+
+    assert_refused(project, elsewhere(REFUSES), "privacy_risk_score is")
+    assert_released(project, elsewhere(0.999))
+
+
+def test_a_pass_that_was_reported_by_hand_is_no_evidence(project):
+    project.run(project.definitions(REFUSES))
+    with project.instance() as instance:
+        for check in (SCORE_CHECK, "no_leakage_is_detected"):
+            instance.report_runless_asset_event(
+                dg.AssetCheckEvaluation(check_name=check, asset_key=key(ASSESSMENT), passed=True)
+            )
+    assert_refused(project, release_alone(project, project.definitions(REFUSES)), "privacy_risk_score is")
+    assert_released(project, release_alone(project, project.definitions()))
+
+
+def test_a_pass_that_was_posted_to_the_webserver_is_no_evidence(project):
+    project.run(project.definitions(REFUSES))
+    post_to_webserver(project, f"/report_asset_check/{NAME}/{ASSESSMENT}", check_name=SCORE_CHECK, passed=True)
+    with project.instance() as instance:
+        history = instance.event_log_storage.get_asset_check_execution_history(
+            dg.AssetCheckKey(key(ASSESSMENT), SCORE_CHECK), limit=1
+        )
+    assert history[0].evaluation.passed
+    assert_refused(project, release_alone(project, project.definitions(REFUSES)), "privacy_risk_score is")
+    assert_released(project, release_alone(project, project.definitions()))
+
+
+def post_to_webserver(project, path, **body):
+    pytest.importorskip("dagster_webserver", reason="needs the extra `ui`")
+    import uvicorn
+    from dagster._core.workspace.context import WorkspaceProcessContext
+    from dagster._core.workspace.load_target import EmptyWorkspaceTarget
+    from dagster_webserver.webserver import DagsterWebserver
+
+    with (
+        project.instance() as instance,
+        WorkspaceProcessContext(instance, EmptyWorkspaceTarget(), version="test") as workspace,
+    ):
+        app = DagsterWebserver(workspace).create_asgi_app()
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.01)
+            port = server.servers[0].sockets[0].getsockname()[1]
+            request = urllib.request.Request(
+                f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+            )
+            with urllib.request.urlopen(request) as response:
+                assert response.status == 200
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.mark.parametrize("stage", [ASSESSMENT, "synthetic", "original"])
+def test_a_materialization_that_was_reported_by_hand_is_no_evidence(project, stage):
+    definitions = project.definitions()
+    project.run(definitions, checks=False)
+    shutil.rmtree(project.root / "releases")
+    with project.instance() as instance:
+        recorded = instance.get_latest_materialization_event(key(stage)).asset_materialization
+        instance.report_runless_asset_event(
+            dg.AssetMaterialization(key(stage), tags={"dagster/data_version": recorded.tags["dagster/data_version"]})
+        )
+    result = release_alone(project, definitions)
+    assert_refused(project, result, "by hand" if stage != "original" else "tables other than those recorded")
+    assert_released(project, project.run(definitions))
+
+
+def test_a_materialization_that_was_posted_to_the_webserver_is_no_evidence(project):
+    definitions = project.definitions()
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    digest = read_artifact(project.stored(ASSESSMENT)).digest
+    post_to_webserver(project, f"/report_asset_materialization/{NAME}/{ASSESSMENT}", data_version=digest)
+    assert_refused(project, release_alone(project, definitions), "reported by hand")
+    project.run(definitions, ASSESSMENT)
+    assert_released(project, release_alone(project, definitions))
+
+
+def test_a_table_overwritten_outside_dagster_is_refused(project):
+    definitions = project.definitions()
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    write_artifact(project.stored("synthetic"), Artifact.of_table(synthetic_people(180, seed=9)))
+    assert_refused(project, release_alone(project, definitions), "overwritten")
+    # Assessing what was written past Dagster does not make it a table that a run made.
+    project.run(definitions, "preprocessed", ASSESSMENT)
+    assert_refused(project, release_alone(project, definitions), "overwritten")
+    assert_released(project, project.run(definitions))
+
+
+def test_originals_overwritten_outside_dagster_are_refused(project):
+    definitions = project.definitions()
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    strangers = read_artifact(project.stored("original")).frames["table"].assign(age=99)
+    write_artifact(project.stored("original"), Artifact.of_table(strangers))
+    project.run(definitions, "preprocessed", ASSESSMENT)
+    assert_refused(project, release_alone(project, definitions), "tables other than those recorded")
+    assert_released(project, project.run(definitions))
+
+
+def test_an_edited_assessment_is_refused(project):
+    project.run(project.definitions(REFUSES))
+    path = project.stored(ASSESSMENT) / "header.json"
+    header = json.loads(path.read_text())
+    assert header["header"]["scores"]["privacy_risk_score"] > 0
+    header["header"]["scores"]["privacy_risk_score"] = 0.0
+    path.write_text(json.dumps(header))
+    assert_refused(project, release_alone(project, project.definitions(REFUSES)), "changed")
+    project.run(project.definitions(), ASSESSMENT)
+    assert_released(project, release_alone(project, project.definitions()))
+
+
+@pytest.mark.parametrize(
+    ("weaker", "reason"),
+    [
+        (AssessmentSettings(max_baseline_cols=2), "combinations of up to 2 columns"),
+        (AssessmentSettings(max_baseline_cols=3, min_entropy_delta=0.01), "search is 'heuristic'"),
+        (AssessmentSettings(max_baseline_cols=3, numeric_precision=0), "a precision was set by hand"),
+        (AssessmentSettings(max_baseline_cols=3, deduplicate=False), "repeated records were kept"),
+    ],
+)
+def test_an_assessment_under_weaker_settings_is_refused(project, weaker, reason):
+    project.run(project.definitions(assessment=weaker), checks=False)
+    assert project.everything_released() == []
+    assert_refused(project, release_alone(project, project.definitions()), reason)
+    in_the_same_run = project.run(project.definitions(assessment=weaker))
+    assert "mpucc_assessment_settings_meet_the_policy" in blocked_by(in_the_same_run)
+    assert project.everything_released() == []
+    assert_released(project, project.run(project.definitions()))
+
+
+def test_a_score_of_nan_is_refused(project, monkeypatch):
+    true_metrics = evidence_module.metrics_of
+    monkeypatch.setattr(
+        evidence_module, "metrics_of", lambda assessment: true_metrics(assessment) | {"privacy_risk_score": math.nan}
+    )
+    in_the_same_run = project.run(project.definitions())
+    assert blocked_by(in_the_same_run) == {SCORE_CHECK}
+    assert_refused(project, release_alone(project, project.definitions()), "privacy_risk_score has no value")
+    monkeypatch.undo()
+    assert_released(project, release_alone(project, project.definitions()))
+
+
+def test_an_assessment_without_the_limited_figure_is_refused(project):
+    without_baseline = AssessmentSettings(max_baseline_cols=3, calculate_baseline=False)
+    project.run(project.definitions(assessment=without_baseline), checks=False)
+    assert_refused(project, release_alone(project, project.definitions()), "privacy_risk_score has no value")
+    assert_released(project, project.run(project.definitions()))
+
+
+@pytest.mark.parametrize("damage", [shutil.rmtree, lambda path: (path / "header.json").write_text("{")])
+def test_a_missing_or_unreadable_assessment_is_refused(project, damage):
+    definitions = project.definitions()
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    damage(project.stored(ASSESSMENT))
+    assert_refused(project, release_alone(project, definitions), "no readable mpucc_assessment")
+    project.run(definitions, ASSESSMENT)
+    assert_released(project, release_alone(project, definitions))
+
+
+def test_a_missing_table_is_refused(project):
+    definitions = project.definitions()
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    shutil.rmtree(project.stored("synthetic"))
+    assert_refused(project, release_alone(project, definitions), "overwritten, or a run was cut off")
+
+
+def test_nothing_at_all_is_refused(project):
+    assert_refused(project, release_alone(project, project.definitions()), "no run made the latest synthetic")
+
+
+def test_a_partition_is_held_by_its_own_evidence(tmp_path):
+    project = Project(tmp_path, partitions=("a", "b"))
+    for seed, partition in enumerate(project.partitions, start=1):
+        project.write_tables(seed, partition)
+    admits, refuses = project.definitions(), project.definitions(REFUSES)
+    assert_released(project, project.run(admits, partition="a"), "a")
+    assert blocked_by(project.run(refuses, partition="b")) == {SCORE_CHECK}
+    assert "privacy_risk_score is" in refusal(release_alone(project, refuses, "b"))
+    assert project.releases("b") == []
+    # The evidence of one partition cannot be put in the place of another's.
+    shutil.copytree(project.stored(ASSESSMENT, "a"), project.stored(ASSESSMENT, "b"), dirs_exist_ok=True)
+    assert "another synthetic table" in refusal(release_alone(project, admits, "b"))
+    project.run(admits, ASSESSMENT, partition="b")
+    assert_released(project, release_alone(project, admits, "b"), "b")
+
+
+def test_a_refusal_leaves_the_earlier_release_as_it_is(project):
+    project.run(project.definitions())
+    before = {path: path.read_bytes() for path in project.everything_released()}
+    refusal(release_alone(project, project.definitions(REFUSES)))
+    assert {path: path.read_bytes() for path in project.everything_released()} == before
+
+
+def test_the_manifest_counts_the_runs_that_were_refused_before(project):
+    project.run(project.definitions(REFUSES))
+    refusal(release_alone(project, project.definitions(REFUSES)))
+    project.run(project.definitions())
+    manifest = json.loads((project.releases()[0] / "manifest.json").read_text())
+    assert manifest["refusals_before"] == 2
+
+
+def test_what_leaves_is_the_synthetic_table_and_nothing_of_the_person(project):
+    project.run(project.definitions(formats=("csv",)))
+    written = project.releases()[0]
+    table = pd.read_parquet(written / "synthetic.parquet")
+    assert list(table.columns) == ["age", "plan", "joined", "cost"]
+    expected = pd.read_parquet(project.root / "data" / "synthetic.parquet")
+    pd.testing.assert_frame_equal(table, expected, check_dtype=False)
+    assert sorted(path.name for path in written.iterdir()) == ["manifest.json", "synthetic.csv", "synthetic.parquet"]
+    assert Path(written.parent / "latest").resolve() == written

@@ -1,0 +1,379 @@
+"""Sentinels in every kind of column, driven through success and every kind of failure; then looked for everywhere.
+
+Everywhere is the whole directory of the Dagster instance (event database, run storage, compute logs) and what the
+process printed. The private directory and the releases may hold cells; nothing else may.
+"""
+
+import errno
+import json
+import logging
+import os
+import signal
+import sys
+import warnings
+from pathlib import Path
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+
+from privacy_assets.orchestration import assets, resources
+from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSynthetic, GivenSplit, Synthesis
+from privacy_assets.orchestration.sources import SqlQuery, TableFile, UpstreamAsset
+from privacy_assets.tables.policy import Limit, Policy
+from tests.orchestration.project import ASSESSMENT, NAME, PROJECT_VARIABLE, Project, refusal
+
+TEXT = "Zaphodine-Quxington"
+IDENTIFIER = "sentinel-7731-patient"
+INTEGER = 91827364555
+FLOAT = 73918.26459
+DATE = pd.Timestamp("1913-11-23 07:53:19")
+LISTED = "listed-sentinel-552"
+SENTINELS = [
+    text.encode()
+    for text in (
+        TEXT,
+        IDENTIFIER,
+        LISTED,
+        str(INTEGER),
+        "91_827_364_555",
+        f"{INTEGER:,}",
+        "73918.26",
+        "73,918.26",
+        "7.391826",
+        "1913-11-23",
+        "1913, 11, 23",
+        "23/11/1913",
+        "11/23/1913",
+        str(DATE.value),
+        str(DATE.value // 1000),
+        str(DATE.value // 1_000_000),
+    )
+]
+CONTRACT = {
+    "columns": {
+        "patient": {"type": "text", "role": "direct_identifier", "person": True},
+        "income": {"type": "integer", "role": "quasi_identifier", "min": 0},
+        "name_of_plan": {"type": "text", "role": "quasi_identifier", "nullable": True},
+        "admitted": {"type": "datetime", "role": "quasi_identifier"},
+        "region": {"type": "category", "role": "quasi_identifier", "categories": [TEXT, "north", "south"]},
+        "cost": {"type": "float", "role": "sensitive", "nullable": True},
+    }
+}
+
+
+def sentinel_people(n_records: int = 120, seed: int = 0) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "patient": [f"{IDENTIFIER}-{number}" for number in range(n_records)],
+            "income": INTEGER + np.arange(n_records) % 2,
+            "name_of_plan": random.choice([TEXT, f"{TEXT} II"], n_records),
+            "admitted": DATE + pd.to_timedelta(random.integers(0, 3, n_records), unit="s"),
+            "region": random.choice([TEXT, "north"], n_records),
+            "cost": FLOAT + random.integers(0, 3, n_records),
+        }
+    )
+
+
+def sentinel_synthetic() -> pd.DataFrame:
+    return sentinel_people(90, seed=1).drop(columns="patient")
+
+
+def without_patient(seed: int = 0) -> pd.DataFrame:
+    return sentinel_people(seed=seed).drop(columns="patient")
+
+
+def loud_source() -> pd.DataFrame:
+    """Give a good table, and shout every cell on the way."""
+    table = sentinel_people()
+    print(table)
+    print(table.to_string(), file=sys.stderr)
+    logging.getLogger("loud").warning("first row: %s", table.iloc[0].to_dict())
+    logging.getLogger().error("%s", table)
+    warnings.warn(f"odd value {table.iloc[0].to_dict()}", stacklevel=1)
+    return table
+
+
+def raising(error: BaseException):
+    def source() -> pd.DataFrame:
+        cells = sentinel_people().iloc[0].to_dict()
+        try:
+            raise ValueError(f"could not convert {cells}")
+        except ValueError as cause:
+            error.add_note(f"while reading {cells}")
+            raise error from cause
+
+    return source
+
+
+def killed() -> pd.DataFrame:
+    print(sentinel_people().to_string(), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("unreachable")
+
+
+class LoudSynthesizer:
+    """Raises with cells from fit, from sample, or returns something that is no frame."""
+
+    name = "loud"
+    settings: dict = {}  # noqa: RUF012
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def fit(self, table, *, seed):
+        self.table = table
+        print(table.to_string())
+        if self.where == "fit":
+            raise RuntimeError(f"cannot fit {table.iloc[0].to_dict()}")
+        if self.where == "failure":
+            raise dg.Failure(f"cannot fit {table.iloc[0].to_dict()}", metadata={"row": str(table.iloc[0].to_dict())})
+        return self
+
+    def sample(self, n_records, *, seed):
+        if self.where == "sample":
+            raise KeyError(self.table["name_of_plan"].iloc[0])
+        return {"list": self.table.to_numpy().tolist()} if self.where == "type" else self.table.iloc[:n_records, :2]
+
+
+def changed(**columns) -> object:
+    return lambda: sentinel_people().assign(**columns)
+
+
+def some(values: list) -> list:
+    return (values * 120)[:120]
+
+
+# Each failure: what makes it, and a part of the message that must come out instead of the cells.
+SOURCE_FAILURES = {
+    "wrong dtype": (changed(income=some([TEXT])), "income"),
+    "unparsable number": (changed(income=some([str(INTEGER), f"{INTEGER}x"])), "income"),
+    "contract violation": (changed(income=some([-INTEGER, INTEGER])), "income"),
+    "unknown category": (changed(region=some([TEXT, LISTED])), "region"),
+    "missing value": (changed(admitted=some([DATE, None])), "admitted"),
+    "missing person": (changed(patient=some([IDENTIFIER, None])), "patient"),
+    "missing column": (lambda: sentinel_people().drop(columns="income"), "income"),
+    "extra column": (changed(extra=some([TEXT])), "extra"),
+    "infinity": (changed(cost=some([FLOAT, np.inf])), "cost"),
+    "unparsable datetime": (changed(admitted=some([f"{DATE} {TEXT}"])), "admitted"),
+    "column of lists": (changed(name_of_plan=some([[LISTED], [TEXT]])), "name_of_plan"),
+    "empty table": (lambda: sentinel_people().iloc[:0], "there are no records"),
+    "repeated column": (
+        lambda: pd.concat([sentinel_people(), sentinel_people()], axis=1),
+        "repeated|duplicate|twice|once",
+    ),
+    "no frame": (lambda: sentinel_people().to_numpy().tolist(), "expected a pandas DataFrame"),
+    "missing file": (TableFile("nowhere/people.csv"), "no file"),
+    "key error": (raising(KeyError(TEXT)), "KeyError"),
+    "value error with cause and notes": (raising(ValueError(f"{TEXT} {INTEGER}")), "ValueError"),
+    "operating system error": (raising(OSError(errno.ENOSPC, TEXT)), "No space left on device"),
+    "memory error": (raising(MemoryError(TEXT)), "Memory ran out"),
+    "group of errors": (raising(ExceptionGroup(TEXT, [ValueError(TEXT)])), "ExceptionGroup"),
+    "someone else's failure": (raising(dg.Failure(TEXT, metadata={"cell": TEXT})), "withheld"),
+}
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Project(tmp_path, settings={"contract": CONTRACT, "synthetic": ExternalSynthetic(sentinel_synthetic)})
+
+
+def everything_that_was_said(project, capfd) -> bytes:
+    output = capfd.readouterr()
+    said = [output.out.encode(), output.err.encode()]
+    files = [path for path in project.home.rglob("*") if path.is_file()]
+    assert {".db", ".err"} <= {path.suffix for path in files}
+    return b"\n".join([*said, *(path.read_bytes() for path in files)])
+
+
+def assert_nothing_leaked(project, capfd, expected_message=None):
+    said = everything_that_was_said(project, capfd)
+    found = [sentinel for sentinel in SENTINELS if sentinel in said]
+    assert found == []
+    if expected_message is not None:
+        assert any(part.encode() in said for part in expected_message.split("|")), expected_message
+
+
+def assert_failed(result, stage):
+    assert not result.success
+    assert f"{NAME}__{stage}" in [event.step_key for event in result.all_events if event.is_step_failure]
+
+
+def test_the_search_would_find_a_leak(project, capfd):
+    @dg.asset
+    def careless(context):
+        context.log.info(str(sentinel_people().iloc[0].to_dict()))
+        raise ValueError(f"{DATE.value}")
+
+    with project.instance() as instance:
+        dg.materialize([careless], instance=instance, raise_on_error=False)
+    said = everything_that_was_said(project, capfd)
+    assert {TEXT.encode(), IDENTIFIER.encode(), str(INTEGER).encode(), str(DATE.value).encode()} <= {
+        sentinel for sentinel in SENTINELS if sentinel in said
+    }
+
+
+@pytest.mark.filterwarnings("ignore:odd value")
+@pytest.mark.parametrize("method", ["external", "gaussian_copula", "cart"])
+def test_success_shows_no_cell(project, capfd, method):
+    synthetic = {} if method == "external" else {"synthetic": Synthesis(method)}
+    definitions = project.definitions(source=loud_source, **synthetic, limit=1, formats=("csv",))
+    result = project.run(definitions)
+    assert result.asset_materializations_for_node(f"{NAME}__{ASSESSMENT}")
+    assert_nothing_leaked(project, capfd, "identification_rate")
+
+
+@pytest.mark.parametrize("failure", SOURCE_FAILURES, ids=lambda name: name.replace(" ", "-"))
+def test_a_source_that_fails_shows_no_cell(project, capfd, failure):
+    source, message = SOURCE_FAILURES[failure]
+    result = project.run(project.definitions(source=source))
+    assert_failed(result, "source")
+    assert_nothing_leaked(project, capfd, message)
+
+
+def test_an_unreadable_parquet_file_shows_no_cell(project, capfd):
+    path = project.root / "data" / "people.parquet"
+    path.write_bytes(b"PAR1" + TEXT.encode() * 50 + b"PAR1")
+    assert_failed(project.run(project.definitions(source=TableFile(str(path)))), "source")
+    assert_nothing_leaked(project, capfd, "people__source failed with")
+
+
+def test_an_unreadable_csv_file_shows_no_cell(project, capfd):
+    path = project.root / "data" / "people.csv"
+    path.write_text(f"a,b\n{TEXT},1\n{TEXT},1,2,{INTEGER}\n")
+    assert_failed(project.run(project.definitions(source=TableFile(str(path)))), "source")
+    assert_nothing_leaked(project, capfd, "ParserError")
+
+
+@pytest.mark.parametrize(
+    "query", [f"SELECT * FROM people WHERE name_of_plan = '{TEXT}' AND", f"SELECT no_such_{INTEGER} FROM people"]
+)
+def test_a_sql_error_shows_no_cell(project, capfd, monkeypatch, query):
+    pytest.importorskip("sqlalchemy", reason="needs the extra `sql`")
+    monkeypatch.setenv("PEOPLE_URL", f"sqlite:///{project.root / 'people.db'}")
+    assert_failed(project.run(project.definitions(source=SqlQuery(query, "PEOPLE_URL"))), "source")
+    assert_nothing_leaked(project, capfd, "DatabaseError|OperationalError")
+
+
+def test_a_sql_url_that_is_not_set_is_named(project, capfd):
+    assert_failed(project.run(project.definitions(source=SqlQuery("SELECT 1", "PEOPLE_URL_NOT_SET"))), "source")
+    assert_nothing_leaked(project, capfd, "PEOPLE_URL_NOT_SET")
+
+
+@pytest.mark.parametrize("where", ["fit", "sample", "failure", "type", "columns"])
+def test_a_synthesizer_that_fails_shows_no_cell(project, capfd, where):
+    definitions = project.definitions(source=sentinel_people, synthetic=Synthesis(LoudSynthesizer(where)))
+    assert_failed(project.run(definitions), "synthetic")
+    assert_nothing_leaked(project, capfd, "people__synthetic failed with")
+
+
+def test_synthetic_records_that_break_the_contract_show_no_cell(project, capfd):
+    broken = ExternalSynthetic(lambda: sentinel_synthetic().assign(region=LISTED))
+    assert_failed(project.run(project.definitions(source=sentinel_people, synthetic=broken)), "synthetic")
+    assert_nothing_leaked(project, capfd, "region")
+
+
+def test_a_person_on_both_sides_of_a_given_split_shows_no_cell(project, capfd):
+    both = GivenSplit(sentinel_people, lambda: sentinel_people(30, seed=2))
+    result = project.run(project.definitions(source=None, split=both))
+    assert_failed(result, "split")
+    assert not result.asset_materializations_for_node(f"{NAME}__split")
+    assert_nothing_leaked(project, capfd, "30 people have records in both")
+
+
+def test_a_full_disk_shows_no_cell(project, capfd, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, f"No space left for {TEXT} {INTEGER}")
+
+    monkeypatch.setattr(resources, "write_artifact", full)
+    assert_failed(project.run(project.definitions(source=sentinel_people)), "source")
+    assert_nothing_leaked(project, capfd, "No space left on device")
+
+
+def test_a_table_that_cannot_be_stored_shows_no_cell(project, capfd, monkeypatch):
+    def broken(*_):
+        raise TypeError(f"cannot store {TEXT}")
+
+    monkeypatch.setattr(resources, "write_artifact", broken)
+    assert_failed(project.run(project.definitions(source=sentinel_people)), "source")
+    assert_nothing_leaked(project, capfd, "Storing people/source failed with TypeError")
+
+
+@pytest.mark.parametrize("damaged", ["source", "original"])
+def test_a_stored_table_that_cannot_be_read_shows_no_cell(project, capfd, damaged):
+    definitions = project.definitions(source=sentinel_people)
+    project.run(definitions, "source", "original", "control")
+    (project.stored(damaged) / "table.parquet").write_bytes(b"PAR1" + TEXT.encode() * 40 + b"PAR1")
+    if damaged == "source":
+        assert_failed(project.run(definitions, "original", "control"), "split")
+    else:
+        project.run(definitions, "synthetic")
+        assert_failed(project.run(definitions, "preprocessed"), "preprocessed")
+    assert_nothing_leaked(project, capfd, f"Loading people/{damaged} failed with")
+
+
+def test_an_assessment_that_fails_shows_no_cell(project, capfd, monkeypatch):
+    def broken(*_, **__):
+        raise AssertionError(f"{TEXT} at {DATE}")
+
+    monkeypatch.setattr(assets, "assess_preprocessed", broken)
+    assert_failed(project.run(project.definitions(source=sentinel_people)), ASSESSMENT)
+    assert_nothing_leaked(project, capfd, "AssertionError")
+
+
+def test_a_precision_that_does_not_fit_shows_no_cell(project, capfd):
+    settings = AssessmentSettings(max_baseline_cols=2, numeric_precision={"name_of_plan": 2})
+    result = project.run(project.definitions(source=sentinel_people, assessment=settings))
+    assert_failed(result, "preprocessed")
+    assert_nothing_leaked(project, capfd, "name_of_plan")
+
+
+def test_an_upstream_asset_of_another_type_shows_no_cell(project, capfd):
+    @dg.asset(io_manager_key="memory")
+    def upstream():
+        return sentinel_people().to_dict()
+
+    definitions = project.definitions(source=UpstreamAsset("upstream"))
+    with project.instance() as instance:
+        result = dg.materialize(
+            [upstream, *definitions.assets, *definitions.asset_checks],
+            resources={**definitions.resources, "memory": dg.InMemoryIOManager()},
+            instance=instance,
+            raise_on_error=False,
+        )
+    assert_failed(result, "source")
+    assert_nothing_leaked(project, capfd, "expected a pandas DataFrame")
+
+
+def test_a_refused_gate_shows_no_cell(project, capfd):
+    never = Policy((Limit("overall_protection", 1, "above"),))
+    definitions = project.definitions(policy=never, source=sentinel_people)
+    project.run(definitions)
+    refusal(project.run(definitions, "synthetic_release"))
+    assert_nothing_leaked(project, capfd, "was refused")
+
+
+def test_a_killed_worker_shows_no_cell(project, capfd, monkeypatch):
+    monkeypatch.setenv(PROJECT_VARIABLE, json.dumps({"root": str(project.root)}))
+    with project.instance() as instance:
+        result = dg.execute_job(dg.reconstructable(killed_job), instance=instance, raise_on_error=False)
+        assert not result.success
+        assert [event.step_key for event in result.all_events if event.is_step_failure] == [f"{NAME}__source"]
+    assert_nothing_leaked(project, capfd, "people__source")
+
+
+def killed_job() -> dg.JobDefinition:
+    described = json.loads(os.environ[PROJECT_VARIABLE])
+    project = Project(Path(described["root"]))
+    definitions = project.definitions(contract=CONTRACT, source=killed, synthetic=ExternalSynthetic(sentinel_synthetic))
+    return definitions.resolve_job_def(f"{NAME}_release")
+
+
+def test_the_private_traceback_keeps_what_was_withheld(project):
+    project.run(project.definitions(source=raising(KeyError(TEXT))))
+    kept = list((project.private / "failures").iterdir())
+    assert any(TEXT in path.read_text() for path in kept)
+    for path in [project.private, *project.private.rglob("*")]:
+        assert path.stat().st_mode & 0o077 == 0
