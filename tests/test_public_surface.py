@@ -1,0 +1,85 @@
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import requires, version
+
+import pytest
+import yaml
+
+import privacy_assets
+from tests.shared_data import REPOSITORY
+
+PUBLIC_NAMES = [
+    "AssessmentSettings",
+    "Cart",
+    "ContractError",
+    "ControlComparison",
+    "ExternalSynthetic",
+    "GaussianCopula",
+    "GivenSplit",
+    "InvalidSettingError",
+    "InvalidTableError",
+    "Limit",
+    "MpuccAssessment",
+    "Policy",
+    "PrivacyAssetsError",
+    "PrivateParquetIOManager",
+    "ReleaseStore",
+    "RequiredSettings",
+    "Split",
+    "SqlQuery",
+    "Synthesis",
+    "Synthesizer",
+    "TableContract",
+    "TableFile",
+    "UpstreamAsset",
+    "assess_mpuccs",
+    "build_release_definitions",
+    "fingerprint",
+    "split_records",
+    "synthesize",
+    "verify_release",
+]
+
+
+def test_the_public_names_are_these_and_each_resolves():
+    assert privacy_assets.__all__ == PUBLIC_NAMES
+    assert all(getattr(privacy_assets, name).__name__ == name for name in PUBLIC_NAMES)
+    assert set(PUBLIC_NAMES) <= set(dir(privacy_assets))
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'asess_mpuccs'"):
+        privacy_assets.asess_mpuccs  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    [
+        ("import privacy_assets", ["dagster", "pandas", "numba", "pandera"]),
+        ("from privacy_assets.kernels import mpucc", ["dagster", "pandas", "pandera"]),
+        ("from privacy_assets import assess_mpuccs", ["dagster", "pandera", "matplotlib", "scipy.stats"]),
+        ("from privacy_assets import verify_release", ["dagster", "pandera", "numba"]),
+    ],
+)
+def test_imports_stay_light(statement, unwanted):
+    script = f"{statement}\nimport sys\nprint([name for name in {unwanted} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_the_versions_agree():
+    assert version("privacy-assets") == privacy_assets.__version__
+    assert privacy_assets.__version__ in (REPOSITORY / "CHANGELOG.md").read_text()
+
+
+def test_the_two_ways_to_name_the_code_location_agree():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["dg"]["project"]
+    workspace = yaml.safe_load((REPOSITORY / "workspace.yaml").read_text())["load_from"][0]["python_module"]
+    assert project["code_location_target_module"] == workspace["module_name"] == "privacy_assets.definitions"
+    assert project["code_location_name"] == workspace["location_name"]
+
+
+def test_optional_parts_are_extras():
+    needed = [requirement for requirement in requires("privacy-assets") if "extra ==" not in requirement]
+    assert not [name for name in needed if name.startswith(("scikit-learn", "statsmodels", "sqlalchemy", "duckdb"))]
