@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.orchestration.evidence import gather_evidence, metrics_of
+from privacy_assets.orchestration.evidence import STAGES_ASSESSED, gather_evidence, metrics_of
 from privacy_assets.orchestration.guard import ReleaseRefused, guarded, log_openly
 from privacy_assets.orchestration.metadata import (
     NAMESPACE,
@@ -37,6 +37,12 @@ from privacy_assets.tables.synthesize import synthesize
 
 RESOURCES = {"private_tables", "release_store"}
 GATE_CHECK = "release_gate"
+CHECKS_OF_STAGES = {
+    "source_keeps_its_contract": "Columns, types, ranges and missing values are as the contract says.",
+    "no_person_is_on_both_sides": "Nobody whom the synthesizer may see is among the control records.",
+    "synthetic_keeps_the_contract": "Synthetic records have the released columns, with their types and ranges.",
+    GATE_CHECK: "The policy admits the very content that would be released; asked by the release step itself.",
+}
 SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"
 SECONDS_BETWEEN_PROGRESS_LINES = 2.0
 
@@ -192,7 +198,8 @@ def mpucc_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         assessment = assess_preprocessed(
             PreprocessedTables.from_artifact(preprocessed), **settings, progress=_progress_logger(context)
         )
-        artifact = replace(assessment.to_artifact(), made_of=preprocessed.made_of)
+        made_of = {**preprocessed.made_of, "preprocessed": preprocessed.digest}
+        artifact = replace(assessment.to_artifact(), made_of=made_of)
         yield dg.MaterializeResult(
             value=artifact, metadata=_assessment_metadata(assessment), data_version=dg.DataVersion(artifact.digest)
         )
@@ -254,7 +261,7 @@ def synthetic_release_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     @dg.asset(
         **_asset_arguments(release, "synthetic_release"),
         description="Synthetic records that may leave, with the manifest that says why.",
-        deps=[release.key(stage) for stage in ("synthetic", "original", "control", MPUCC)],
+        deps=[release.key(stage) for stage in ("synthetic", *STAGES_ASSESSED, MPUCC)],
         check_specs=[_blocking_check(release, "synthetic_release", GATE_CHECK)],
     )
     @guarded
@@ -266,8 +273,8 @@ def synthetic_release_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         shown = {"verdicts": verdict_table(decided)}
         if table is None or not is_admitted(decided):
             _record_refusal(context, release, decided)
-            yield dg.AssetCheckResult(check_name=GATE_CHECK, passed=False, metadata=shown)
             reasons = "; ".join(verdict.reason for verdict in decided if verdict.blocks)
+            yield dg.AssetCheckResult(check_name=GATE_CHECK, passed=False, metadata=shown, description=reasons)
             raise ReleaseRefused(
                 description=f"{release.name}/synthetic_release was refused: {reasons}. Nothing was written; an earlier "
                 "release stays as it is.",
@@ -292,7 +299,11 @@ def synthetic_release_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             | table_metadata(table, content, release.contract)
             | {f"{NAMESPACE}/release": dg.MetadataValue.path(str(written))},
             data_version=dg.DataVersion(content),
-            check_results=[dg.AssetCheckResult(check_name=GATE_CHECK, passed=True, metadata=shown)],
+            check_results=[
+                dg.AssetCheckResult(
+                    check_name=GATE_CHECK, passed=True, metadata=shown, description="The policy admits this content."
+                )
+            ],
         )
 
     return synthetic_release_stage
@@ -375,7 +386,7 @@ def _partition_key(context: Any) -> str | None:
 
 
 def _blocking_check(release: ReleaseSettings, stage: str, name: str) -> dg.AssetCheckSpec:
-    return dg.AssetCheckSpec(name, asset=release.key(stage), blocking=True)
+    return dg.AssetCheckSpec(name, asset=release.key(stage), blocking=True, description=CHECKS_OF_STAGES[name])
 
 
 def _asset_arguments(release: ReleaseSettings, stage: str, kinds: set[str] | None = None) -> dict[str, Any]:

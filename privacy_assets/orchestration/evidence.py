@@ -18,7 +18,7 @@ from privacy_assets.tables.gate import AssessmentEvidence, Evidence, TableEviden
 from privacy_assets.tables.mpucc import MpuccAssessment
 from privacy_assets.tables.policy import METRICS, MPUCC
 
-COMPARED_STAGES = ("original", "control")
+STAGES_ASSESSED = ("original", "control", "preprocessed")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
@@ -40,17 +40,17 @@ def gather_evidence(
         Its fingerprint; empty when it cannot be read.
     """
     stages = {
-        stage: _recorded(instance, release.key(stage), partition_key) for stage in (*COMPARED_STAGES, "synthetic")
+        stage: _recorded(instance, release.key(stage), partition_key) for stage in (*STAGES_ASSESSED, "synthetic")
     }
     table, content = _stored_table(private_tables, release.key("synthetic"), partition_key)
     tables = {
         stage: TableEvidence(
             digest=content if stage == "synthetic" else recorded.version,
             recorded_digest=recorded.version,
-            made_by_run=recorded.made_by_run,
+            run_id=recorded.run_id,
             made_of={
                 other: version
-                for other in COMPARED_STAGES
+                for other in STAGES_ASSESSED
                 if (version := recorded.input_versions.get(release.key(other).to_user_string())) is not None
             },
         )
@@ -86,7 +86,8 @@ class _Recorded:
         tags: Mapping[str, str] = (materialization.tags if materialization else None) or {}
         self.version = tags.get(DATA_VERSION_TAG)
         # A materialization that was reported by hand has no run; a forged run id is of no run that the instance knows.
-        self.made_by_run = bool(records and records[0].run_id and instance.has_run(records[0].run_id))
+        run_id = records[0].run_id if records else None
+        self.run_id = run_id if run_id and instance.has_run(run_id) else None
         self.input_versions = {
             tag.removeprefix(f"{INPUT_DATA_VERSION_TAG_PREFIX}/"): version
             for tag, version in tags.items()
@@ -123,7 +124,7 @@ def _assessment_evidence(
         return AssessmentEvidence(
             digest=artifact.digest,
             recorded_digest=recorded.version,
-            made_by_run=recorded.made_by_run,
+            run_id=recorded.run_id,
             made_of=artifact.made_of,
             metrics=metrics_of(assessment),
             settings=assessment.settings,

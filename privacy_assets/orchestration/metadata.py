@@ -46,7 +46,7 @@ def score_metadata(scores: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
-    """Show verdicts as a table: the condition, whether it holds, what was found, what to do."""
+    """Show verdicts as a table, failed ones first: the condition, whether it holds, what was found, what to do."""
     columns = [
         dg.TableColumn("condition", "string"),
         dg.TableColumn("passed", "bool"),
@@ -64,7 +64,7 @@ def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
                 "advice": verdict.advice,
             }
         )
-        for verdict in decided
+        for verdict in sorted(decided, key=lambda verdict: verdict.passed)
     ]
     return dg.MetadataValue.table(records, dg.TableSchema(columns))
 

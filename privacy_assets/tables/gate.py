@@ -12,6 +12,7 @@ from typing import Any
 
 from privacy_assets.tables.policy import METRICS, Limit, Policy, RequiredSettings, Severity
 
+SPLIT_STAGES = ("original", "control")
 REMAKE_ADVICE = "Materialize the assessment again, then the release."
 
 
@@ -25,16 +26,22 @@ class TableEvidence:
         Fingerprint of a table or digest of a result as it lies in storage now; None when it cannot be read.
     recorded_digest : str or None
         Data version of the latest materialization; None when there is none.
-    made_by_run : bool
-        Whether the latest materialization comes from a run that the instance knows, not from a report by hand.
+    run_id : str or None
+        Run that made the latest materialization; None when there is none, when it was reported by hand, and when the
+        instance does not know the run.
     made_of : mapping of str to str
         Fingerprints of the tables it was made of, by stage, as the artifact or the materialization says.
     """
 
     digest: str | None
     recorded_digest: str | None
-    made_by_run: bool
+    run_id: str | None
     made_of: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def made_by_run(self) -> bool:
+        """Whether a run made the latest materialization."""
+        return self.run_id is not None
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,7 @@ class Evidence:
     columns : tuple of str
         Columns of the table at hand.
     tables : mapping of str to TableEvidence
-        The table itself and the tables it is compared with (``"original"``, ``"control"``), by stage.
+        The table itself and what the assessment stands on (``"original"``, ``"control"``, ``"preprocessed"``).
     assessments : mapping of str to AssessmentEvidence
         Assessments by name.
     declared_precisions : mapping of str to int or str
@@ -130,6 +137,7 @@ def verdicts(policy: Policy, evidence: Evidence, fingerprint: str) -> tuple[Verd
     decided = [_table_is_as_recorded(evidence, fingerprint)]
     if evidence.made_of:
         decided.append(_table_was_made_of_what_it_is_compared_with(evidence))
+    decided.append(_split_was_made_at_once(evidence))
     for name in sorted({METRICS[limit.metric].assessment for limit in policy.limits}):
         decided.extend(_assessment_verdicts(name, policy.required, evidence, fingerprint))
     decided.extend(limit_verdict(limit, evidence) for limit in policy.limits)
@@ -212,25 +220,25 @@ def _assessment_verdicts(
         else f"it was made of another {evidence.stage} table than the one that would be released",
         REMAKE_ADVICE,
     )
-    yield _compared_with_what_is_recorded(name, assessment, evidence)
+    yield _stands_on_what_is_recorded(name, assessment, evidence)
     yield settings_verdict(name, required, evidence)
 
 
-def _compared_with_what_is_recorded(name: str, assessment: AssessmentEvidence, evidence: Evidence) -> Verdict:
-    compared_with = [stage for stage in evidence.tables if stage != evidence.stage]
+def _stands_on_what_is_recorded(name: str, assessment: AssessmentEvidence, evidence: Evidence) -> Verdict:
+    stood_on = [stage for stage in evidence.tables if stage != evidence.stage]
     others = [
         stage
-        for stage in compared_with
+        for stage in stood_on
         if not evidence.tables[stage].made_by_run
         or assessment.made_of.get(stage) is None
         or assessment.made_of[stage] != evidence.tables[stage].recorded_digest
     ]
     reason = (
-        f"it compared with tables other than those recorded for {others}"
+        f"it stands on tables other than those recorded for {others}"
         if others
-        else f"it compared with the recorded {' and '.join(compared_with)}"
+        else f"it stands on the recorded {', '.join(stood_on)}"
     )
-    return _verdict(f"{name}_compared_with_the_recorded_tables", not others, reason, REMAKE_ADVICE)
+    return _verdict(f"{name}_stands_on_the_recorded_tables", not others, reason, REMAKE_ADVICE)
 
 
 def _table_is_as_recorded(evidence: Evidence, fingerprint: str) -> Verdict:
@@ -266,6 +274,17 @@ def _table_was_made_of_what_it_is_compared_with(evidence: Evidence) -> Verdict:
     )
     advice = f"Materialize {evidence.stage} again, then the assessment and the release."
     return _verdict(f"{evidence.stage}_was_made_of_the_recorded_tables", not stale, reason, advice)
+
+
+def _split_was_made_at_once(evidence: Evidence) -> Verdict:
+    runs = {evidence.tables[stage].run_id if stage in evidence.tables else None for stage in SPLIT_STAGES}
+    at_once = len(runs) == 1 and None not in runs
+    reason = (
+        "one run made original and control"
+        if at_once
+        else "original and control do not come from one run, so a person may be on both sides"
+    )
+    return _verdict("one_run_made_original_and_control", at_once, reason, "Materialize everything from the split on.")
 
 
 def _weaker_settings(settings: Mapping[str, Any], required: RequiredSettings, evidence: Evidence) -> Iterator[str]:

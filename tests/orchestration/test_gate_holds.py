@@ -10,6 +10,7 @@ import shutil
 import threading
 import time
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -17,6 +18,7 @@ import pandas as pd
 import pytest
 
 from privacy_assets.orchestration import evidence as evidence_module
+from privacy_assets.orchestration.resources import PrivateTables
 from privacy_assets.orchestration.settings import AssessmentSettings, Synthesis
 from privacy_assets.tables.artifact import Artifact
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
@@ -222,7 +224,7 @@ def test_a_materialization_that_was_reported_by_hand_is_no_evidence(project, sta
             dg.AssetMaterialization(key(stage), tags={"dagster/data_version": recorded.tags["dagster/data_version"]})
         )
     result = release_alone(project, definitions)
-    assert_refused(project, result, "by hand" if stage != "original" else "tables other than those recorded")
+    assert_refused(project, result, "by hand" if stage != "original" else "stands on tables other than those recorded")
     assert_released(project, project.run(definitions))
 
 
@@ -253,8 +255,50 @@ def test_originals_overwritten_outside_dagster_are_refused(project):
     strangers = read_artifact(project.stored("original")).frames["table"].assign(age=99)
     write_artifact(project.stored("original"), Artifact.of_table(strangers))
     project.run(definitions, "preprocessed", ASSESSMENT)
-    assert_refused(project, release_alone(project, definitions), "tables other than those recorded")
+    assert_refused(project, release_alone(project, definitions), "stands on tables other than those recorded")
     assert_released(project, project.run(definitions))
+
+
+def test_an_assessment_of_edited_codes_is_refused(project):
+    definitions = project.definitions()
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed")
+    path = project.stored("preprocessed")
+    codes = read_artifact(path)
+    without_matches = {**codes.frames, "original": codes.frames["original"].assign(code_0=0, code_2=0)}
+    write_artifact(path, replace(codes, frames=without_matches))
+    project.run(definitions, ASSESSMENT)
+    assert_refused(project, release_alone(project, definitions), "recorded for ['preprocessed']")
+    assert_released(project, project.run(definitions))
+
+
+def test_a_control_of_another_split_is_refused(project):
+    definitions = project.definitions()
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    with project.instance() as instance:
+        control = [asset for asset in definitions.assets if key("control") in asset.keys]
+        dg.materialize(
+            [*control, *(asset for asset in definitions.assets if key("source") in asset.keys)],
+            selection=[key("original"), key("control")],
+            resources={**definitions.resources, "private_tables": OnlyTheFirst(project.private)},
+            instance=instance,
+            raise_on_error=False,
+        )
+    assert_refused(project, release_alone(project, definitions), "do not come from one run")
+    assert_released(project, project.run(definitions))
+
+
+class OnlyTheFirst(PrivateTables):
+    """Storage that takes one table and then breaks."""
+
+    def __init__(self, base_path):
+        super().__init__(str(base_path))
+        self.stored = 0
+
+    def dump_to_path(self, context, obj, path):
+        self.stored += 1
+        if self.stored > 1:
+            raise OSError("no more")
+        super().dump_to_path(context, obj, path)
 
 
 def test_an_edited_assessment_is_refused(project):

@@ -14,6 +14,7 @@ from privacy_assets.tables.gate import (
 from privacy_assets.tables.policy import MPUCC, Limit, Policy
 
 POLICY = Policy.for_use_case("research_sharing").with_limit(Limit("verbatim_copies", 3, severity="warn"))
+MADE_OF = {"original": "o", "control": "c", "synthetic": "s", "preprocessed": "p"}
 SETTINGS = {
     "search": "exact",
     "columns": ["age", "sex", "plan", "visits"],
@@ -25,15 +26,16 @@ SETTINGS = {
 
 def good_evidence(**changes) -> Evidence:
     tables = {
-        "original": TableEvidence("o", "o", made_by_run=True),
-        "control": TableEvidence("c", "c", made_by_run=True),
-        "synthetic": TableEvidence("s", "s", made_by_run=True, made_of={"original": "o"}),
+        "original": TableEvidence("o", "o", "split run"),
+        "control": TableEvidence("c", "c", "split run"),
+        "preprocessed": TableEvidence("p", "p", "run"),
+        "synthetic": TableEvidence("s", "s", "run", made_of={"original": "o"}),
     }
     assessment = AssessmentEvidence(
         digest="a",
         recorded_digest="a",
-        made_by_run=True,
-        made_of={"original": "o", "control": "c", "synthetic": "s"},
+        run_id="run",
+        made_of=MADE_OF,
         metrics={"privacy_risk_score": 0.05, "leakage_detected": 0.0, "verbatim_copies": 1.0},
         settings=SETTINGS,
     )
@@ -71,11 +73,12 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
     assert [verdict.name for verdict in decided] == [
         "synthetic_is_as_recorded",
         "synthetic_was_made_of_the_recorded_tables",
+        "one_run_made_original_and_control",
         "mpucc_assessment_exists",
         "mpucc_assessment_was_made_by_a_run",
         "mpucc_assessment_is_as_recorded",
         "mpucc_assessment_is_of_this_table",
-        "mpucc_assessment_compared_with_the_recorded_tables",
+        "mpucc_assessment_stands_on_the_recorded_tables",
         "mpucc_assessment_settings_meet_the_policy",
         "privacy_risk_score_is_below_its_limit",
         "no_leakage_is_detected",
@@ -89,24 +92,25 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
     [
         (good_evidence(assessments={}), "mpucc_assessment_exists"),
         (with_assessment(digest=None), "mpucc_assessment_exists"),
-        (with_assessment(made_by_run=False), "mpucc_assessment_was_made_by_a_run"),
+        (with_assessment(run_id=None), "mpucc_assessment_was_made_by_a_run"),
         (with_assessment(digest="edited"), "mpucc_assessment_is_as_recorded"),
         (with_assessment(recorded_digest=None), "mpucc_assessment_is_as_recorded"),
-        (with_assessment(made_of={"original": "o", "control": "c"}), "mpucc_assessment_is_of_this_table"),
+        (with_assessment(made_of={**MADE_OF, "synthetic": None}), "mpucc_assessment_is_of_this_table"),
         (
-            with_assessment(made_of={"original": "o", "control": "c", "synthetic": "older"}),
+            with_assessment(made_of={**MADE_OF, "synthetic": "older"}),
             "mpucc_assessment_is_of_this_table",
         ),
         (
-            with_assessment(made_of={"original": "other", "control": "c", "synthetic": "s"}),
-            "mpucc_assessment_compared_with_the_recorded_tables",
+            with_assessment(made_of={**MADE_OF, "original": "other"}),
+            "mpucc_assessment_stands_on_the_recorded_tables",
         ),
         (
-            with_assessment(made_of={"original": "o", "synthetic": "s"}),
-            "mpucc_assessment_compared_with_the_recorded_tables",
+            with_assessment(made_of={**MADE_OF, "preprocessed": "other"}),
+            "mpucc_assessment_stands_on_the_recorded_tables",
         ),
-        (with_table("control", made_by_run=False), "mpucc_assessment_compared_with_the_recorded_tables"),
-        (with_table("synthetic", made_by_run=False), "synthetic_is_as_recorded"),
+        (with_table("control", run_id=None), "mpucc_assessment_stands_on_the_recorded_tables"),
+        (with_table("control", run_id="another run"), "one_run_made_original_and_control"),
+        (with_table("synthetic", run_id=None), "synthetic_is_as_recorded"),
         (with_table("synthetic", recorded_digest="other"), "synthetic_is_as_recorded"),
         (with_table("synthetic", made_of={"original": "older"}), "synthetic_was_made_of_the_recorded_tables"),
         (with_table("synthetic", made_of={}), "synthetic_was_made_of_the_recorded_tables"),
