@@ -7,7 +7,6 @@ message where it is one of ours, and where it happened. The full traceback goes 
 
 import contextlib
 import functools
-import io
 import logging
 import os
 import sys
@@ -18,15 +17,17 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 import dagster as dg
+from dagster._core.errors import DagsterExecutionInterruptedError
 
-from privacy_assets.tables.durable_files import make_private_directory, write_file
+from privacy_assets.tables.durable_files import PRIVATE_FILE_MODE, make_private_directory, write_file
 from privacy_assets.tables.errors import PrivacyAssetsError
 
 FAILURES_DIRECTORY = "failures"
 OWN_PACKAGE = "privacy_assets"
+INTERRUPTS = (KeyboardInterrupt, GeneratorExit, DagsterExecutionInterruptedError)
+"""What stops a run from outside passes, without the exception that it met."""
 
 T = TypeVar("T")
-_OPEN_STREAMS: list[tuple[TextIO, TextIO]] = []
 
 
 class ReleaseRefused(dg.Failure):
@@ -69,25 +70,32 @@ def call_guarded(call: Callable[[], T], private_path: Path, what: str) -> T:
     dagster.Failure
         In place of every exception of the call; a `ReleaseRefused` passes as it is.
     """
-    output = io.StringIO()
     failure: dg.Failure
+    kept = _PrivateOutput(private_path, what)
     try:
-        with _output_kept(output):
-            result = call()
-        _keep(output.getvalue(), private_path, what)
-        return result
+        with kept:
+            return call()
     except ReleaseRefused as refused:
         failure = refused
-    except Exception as error:  # noqa: BLE001 - the guard is the one place that must catch everything
-        failure = _value_free_failure(error, output.getvalue(), private_path, what)
+    except INTERRUPTS as interrupt:
+        interrupt.__cause__ = interrupt.__context__ = None
+        raise
+    except BaseException as error:  # noqa: BLE001 - the guard is the one place that must catch everything
+        failure = _value_free_failure(error, kept, what)
     # Raised outside the except block and as a new traceback: inside it, Python would attach the original exception as
     # context, and Dagster stores that.
     failure.__cause__ = failure.__context__ = None
     raise failure
 
 
-def _value_free_failure(error: Exception, output: str, private_path: Path, what: str) -> dg.Failure:
-    kept = _keep("".join(traceback.format_exception(error)) + output, private_path, what)
+def log_openly(context: Any, message: str) -> None:
+    """Log a message of our own, which holds no cell, from inside the guard."""
+    with _OUTPUTS[-1].opened() if _OUTPUTS else contextlib.nullcontext():
+        context.log.info(message)
+
+
+def _value_free_failure(error: BaseException, kept: "_PrivateOutput", what: str) -> dg.Failure:
+    path = kept.add("".join(traceback.format_exception(error)))
     kind = type(error).__name__
     place = _place_of(error)
     if isinstance(error, PrivacyAssetsError):
@@ -99,12 +107,12 @@ def _value_free_failure(error: Exception, output: str, private_path: Path, what:
     else:
         message = "The text of this error is withheld here, because it may hold cells of the table."
     return dg.Failure(
-        description=f"{what} failed with {kind} at {place}: {message} The full traceback is in {kept or 'no file'}.",
-        metadata={"error": kind, "place": place, "private_traceback": str(kept or "could not be written")},
+        description=f"{what} failed with {kind} at {place}: {message} The full traceback is in {path or 'no file'}.",
+        metadata={"error": kind, "place": place, "private_traceback": str(path or "could not be written")},
     )
 
 
-def _place_of(error: Exception) -> str:
+def _place_of(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if OWN_PACKAGE in Path(frame.filename).parts]
     if not frames:
@@ -113,38 +121,88 @@ def _place_of(error: Exception) -> str:
     return f"{Path(last.filename).name}:{last.lineno} in {last.name}"
 
 
-def _keep(text: str, private_path: Path, what: str) -> Path | None:
-    if not text:
-        return None
-    directory = private_path / FAILURES_DIRECTORY
-    path = directory / f"{what.replace('/', '__')}-{uuid.uuid4().hex[:12]}.txt"
-    try:
-        make_private_directory(directory)
-        write_file(path, lambda file: file.write(text.encode(errors="replace")))
-    except OSError:
-        return None  # A full disk must not replace the failure that it caused.
-    return path
+class _PrivateOutput:
+    """Take everything that a block prints and logs, at Python's level and below it, into a private file."""
 
+    def __init__(self, private_path: Path, what: str) -> None:
+        self.path: Path | None = private_path / FAILURES_DIRECTORY / f"{what.replace('/', '__')}-{uuid.uuid4().hex}.txt"
 
-@contextlib.contextmanager
-def _output_kept(output: io.StringIO) -> Iterator[None]:
-    root = logging.getLogger()
-    handlers = root.handlers
-    root.handlers = [logging.StreamHandler(output)]
-    _OPEN_STREAMS.append((sys.stdout, sys.stderr))
-    try:
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+    def __enter__(self) -> None:
+        self._target = self._open()
+        self._text = os.fdopen(os.dup(self._target), "w", buffering=1, errors="replace")
+        self._shown = (sys.stdout, sys.stderr, logging.getLogger().handlers)
+        self._descriptors = [_duplicate(descriptor) for descriptor in (1, 2)]
+        self._hide()
+        _OUTPUTS.append(self)
+
+    def __exit__(self, *_: object) -> None:
+        _OUTPUTS.pop()
+        self._show()
+        for saved in self._descriptors:
+            if saved is not None:
+                os.close(saved)
+        self._text.close()
+        os.close(self._target)
+        if self.path is not None and self.path.stat().st_size == 0:
+            self.path.unlink()
+
+    def add(self, text: str) -> Path | None:
+        """Add to the file after the block; return its path, or None if it could not be written."""
+        try:
+            if self.path is not None and not self.path.exists():
+                write_file(self.path, lambda file: file.write(text.encode(errors="replace")))
+            elif self.path is not None:
+                with self.path.open("a", errors="replace") as file:
+                    file.write(text)
+        except OSError:
+            return None  # A full disk must not replace the failure that it caused.
+        return self.path
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Show again for a moment what is printed and logged."""
+        self._show()
+        try:
             yield
-    finally:
-        _OPEN_STREAMS.pop()
-        root.handlers = handlers
+        finally:
+            self._hide()
+
+    def _open(self) -> int:
+        assert self.path is not None  # noqa: S101 - set in __init__
+        try:
+            make_private_directory(self.path.parent)
+            return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE_FILE_MODE)
+        except OSError:
+            self.path = None
+            return os.open(os.devnull, os.O_WRONLY)
+
+    def _hide(self) -> None:
+        _flush(sys.stdout, sys.stderr)
+        sys.stdout = sys.stderr = self._text
+        logging.getLogger().handlers = [logging.StreamHandler(self._text)]
+        for descriptor, saved in zip((1, 2), self._descriptors, strict=True):
+            if saved is not None:
+                os.dup2(self._target, descriptor)
+
+    def _show(self) -> None:
+        _flush(sys.stdout, sys.stderr)
+        sys.stdout, sys.stderr, logging.getLogger().handlers = self._shown
+        for descriptor, saved in zip((1, 2), self._descriptors, strict=True):
+            if saved is not None:
+                os.dup2(saved, descriptor)
 
 
-def log_openly(context: Any, message: str) -> None:
-    """Log a message of our own, which holds no cell, from inside the guard."""
-    if not _OPEN_STREAMS:
-        context.log.info(message)
-        return
-    stdout, stderr = _OPEN_STREAMS[-1]
-    with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
-        context.log.info(message)
+_OUTPUTS: list[_PrivateOutput] = []
+
+
+def _duplicate(descriptor: int) -> int | None:
+    try:
+        return os.dup(descriptor)
+    except OSError:
+        return None  # A daemon may have closed it; then nothing can be printed to it either.
+
+
+def _flush(*streams: TextIO) -> None:
+    for stream in streams:
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -93,6 +94,10 @@ def loud_source() -> pd.DataFrame:
     logging.getLogger("loud").warning("first row: %s", table.iloc[0].to_dict())
     logging.getLogger().error("%s", table)
     warnings.warn(f"odd value {table.iloc[0].to_dict()}", stacklevel=1)
+    # Below Python: what a library in C or a child process prints.
+    os.write(1, table.to_string().encode())
+    os.write(2, table.to_string().encode())
+    subprocess.run(["echo", TEXT, IDENTIFIER], check=True)
     return table
 
 
@@ -171,6 +176,7 @@ SOURCE_FAILURES = {
     "operating system error": (raising(OSError(errno.ENOSPC, TEXT)), "No space left on device"),
     "memory error": (raising(MemoryError(TEXT)), "Memory ran out"),
     "group of errors": (raising(ExceptionGroup(TEXT, [ValueError(TEXT)])), "ExceptionGroup"),
+    "exit": (raising(SystemExit(f"{TEXT} {INTEGER}")), "SystemExit"),
     "someone else's failure": (raising(dg.Failure(TEXT, metadata={"cell": TEXT})), "withheld"),
 }
 
