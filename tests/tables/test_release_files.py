@@ -47,7 +47,7 @@ def test_a_release_verifies_and_its_manifest_tells_why_it_was_admitted(tmp_path)
     assert manifest["refusals_before"] == 2
     assert manifest["run_id"] == "run"
     assert {"python", "privacy-assets", "pandas", "numpy", "pyarrow"} == set(manifest["versions"])
-    pd.testing.assert_frame_equal(pd.read_csv(written / "synthetic.csv"), TABLE, check_dtype=False)
+    assert (written / "synthetic.csv").read_text() == "age,plan\n31,free\n42,\n"
 
 
 def test_released_files_can_be_read_by_others(tmp_path):
