@@ -25,6 +25,7 @@ ROLES: Final = ("direct_identifier", "quasi_identifier", "sensitive", "other")
 METADATA_KEYS: Final = ("role", "precision", "hierarchy", "scale", "person")
 DATETIME_PRECISIONS: Final = ("D", "H", "T", "min", "S", "sec", "s", "L", "ms", "U", "us", "N", "ns")
 MAX_DECIMALS: Final = 10
+MAX_FAILURES_SHOWN: Final = 40
 TABLE: Final = "(table)"
 """Stands in a failure for the whole table, where no single column is at fault."""
 
@@ -378,7 +379,9 @@ def _failure(error: pa.errors.SchemaError) -> Failure:
 
 
 def _broken(subject: str, failures: list[Failure]) -> ContractError:
-    shown = "; ".join(_sentence(*failure) for failure in failures)
+    shown = "; ".join(_sentence(*failure) for failure in failures[:MAX_FAILURES_SHOWN])
+    if len(failures) > MAX_FAILURES_SHOWN:
+        shown += f"; and {len(failures) - MAX_FAILURES_SHOWN} more"
     remedies = [REMEDIES[check] for check in dict.fromkeys(check for _, check, _ in failures) if check in REMEDIES]
     advice = "; ".join([*remedies, "correct the table, or the contract where it is wrong"])
     return ContractError(

@@ -22,6 +22,7 @@ TEXT_DTYPE: Final = pd.Series(["text"]).dtype
 TRUTH: Final = {"true": True, "false": False, "1": True, "0": False}
 OFFSET: Final = r"(Z|[+-]\d{2}:?\d{2})$"
 INT64_BOUND: Final = 2.0**63
+EXACT_BOUND: Final = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,9 @@ def _to_integer(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple
     if types.is_float_dtype(numbers.dtype):
         values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
         infinite = np.isinf(values)
-        whole = (np.floor(values) == values) & (np.abs(values) < INT64_BOUND)
+        # Text and decimals went through floats, which hold every whole number up to 2**53 only.
+        bound = INT64_BOUND if types.is_float_dtype(source.dtype) else EXACT_BOUND
+        whole = (np.floor(values) == values) & (np.abs(values) < bound)
     else:
         infinite = np.zeros(len(numbers), dtype=bool)
         whole = (numbers.notna() & (numbers <= np.iinfo(np.int64).max)).to_numpy(dtype=bool, na_value=False)
@@ -123,6 +126,8 @@ def _to_integer(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple
 def _to_float(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[tuple[str, int], ...]]:  # noqa: ARG001
     values = _to_number(source).to_numpy(dtype=np.float64, na_value=np.nan)
     n_infinite = int(np.isinf(values).sum())
+    if types.is_integer_dtype(source.dtype):
+        values[np.abs(values) > EXACT_BOUND] = np.nan
     result = pd.Series(np.where(np.isinf(values), np.nan, values))
     return result, (("is_finite", n_infinite), ("has_type_float", _lost(source, result) - n_infinite))
 

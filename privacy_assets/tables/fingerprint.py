@@ -64,9 +64,9 @@ def require_unique_text_names(table: pd.DataFrame) -> None:
 
 
 def _canonical(name: str, column: pd.Series) -> pa.Array:
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(column.cat.categories.dtype if column.cat.categories.size else object)
     try:
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            column = _values_of_categories(column)
         array = pa.Array.from_pandas(column)
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
@@ -80,6 +80,15 @@ def _canonical(name: str, column: pd.Series) -> pa.Array:
         f"{column.dtype}). Expected integers, floats, booleans, text, categories, dates, datetimes or durations; "
         "convert the column first."
     )
+
+
+def _values_of_categories(column: pd.Series) -> pd.Series:
+    kind = column.cat.categories.dtype
+    if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
+        raise TypeError(kind)  # Parquet gives their categories back in another type.
+    if pd.api.types.is_integer_dtype(kind):
+        return column.astype("Int64")
+    return column.astype(object if pd.api.types.is_bool_dtype(kind) or not len(column.cat.categories) else kind)
 
 
 def _canonical_type(kind: pa.DataType) -> pa.DataType:

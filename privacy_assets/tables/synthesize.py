@@ -225,8 +225,8 @@ def _check_output(synthetic: object, original: pd.DataFrame, n_records: int, nam
     if expected != found:
         missing, extra = [c for c in expected if c not in found], [c for c in found if c not in expected]
         raise InvalidTableError(
-            f"Synthesizer {name!r} did not return the columns it learned, in their order: missing {missing}, "
-            f"extra {extra}; expected {expected}."
+            f"Synthesizer {name!r} did not return the columns it learned, in their order: missing {missing}, and "
+            f"{len(extra)} that it did not learn; expected {expected}."
         )
     wrong = {
         str(column): f"{synthetic[column].dtype} instead of {original[column].dtype}"

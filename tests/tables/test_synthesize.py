@@ -167,7 +167,7 @@ def test_settings_belong_to_the_object_when_one_is_given():
     ("change", "reason"),
     [
         (lambda table: table.to_numpy(), "'echo' returned a ndarray"),
-        (lambda table: table.drop(columns="age").assign(more=1), r"missing \['age'\], extra \['more'\]"),
+        (lambda table: table.drop(columns="age").assign(more=1), r"missing \['age'\], and 1 that it did not learn"),
         (lambda table: table[table.columns[::-1]], "in their order"),
         (lambda table: table.head(2), "returned 2 records; 5 were asked for"),
         (lambda table: table.astype({"age": float}), "'age': 'float64 instead of int64'"),
