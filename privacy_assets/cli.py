@@ -1,7 +1,6 @@
 """The command ``privacy_assets``: run the quickstart, verify a received release."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,12 +46,9 @@ def run_verify(directory: Path) -> int:
 
 def run_quickstart() -> int:
     """Run the quickstart's releases to their end and print where they are, or which limit refused them."""
-    home = Path(os.environ.get("DAGSTER_HOME") or Path.cwd())
+    home = Path.cwd()
     if not (home / "dagster.yaml").is_file():
-        print(
-            f"There is no dagster.yaml in {home}. Run the quickstart from the root of a clone, or set DAGSTER_HOME to "
-            "a directory that has one. Nothing was run."
-        )
+        print(f"There is no dagster.yaml in {home}. Run the quickstart from the root of a clone. Nothing was run.")
         return 1
     print("Importing Dagster and compiling the search takes some seconds the first time.", flush=True)
     import dagster as dg
@@ -70,7 +66,9 @@ def _run_release(defs: "dg.Definitions", instance: "dg.DagsterInstance", name: s
 
     print(f"\n=== {name} ===", flush=True)
     job = defs.resolve_job_def(f"{name}_release")
-    result = job.execute_in_process(instance=instance, raise_on_error=False)
+    # What Dagster would print is kept in the instance, where the UI shows it.
+    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    result = job.execute_in_process(instance=instance, raise_on_error=False, run_config=quiet)
     evaluations = result.get_asset_check_evaluations()
     for evaluation in evaluations:
         if "score" in evaluation.metadata:

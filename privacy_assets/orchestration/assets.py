@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.orchestration.evidence import STAGES_ASSESSED, gather_evidence, metrics_of
+from privacy_assets.orchestration.evidence import gather_evidence, metrics_of
 from privacy_assets.orchestration.guard import ReleaseRefused, guarded, log_openly
 from privacy_assets.orchestration.metadata import (
     NAMESPACE,
@@ -23,11 +23,13 @@ from privacy_assets.orchestration.metadata import (
     verdict_table,
 )
 from privacy_assets.orchestration.pictures import identified_by_size
+from privacy_assets.orchestration.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.settings import ExternalSynthetic, GivenSplit, ReleaseSettings
 from privacy_assets.orchestration.sources import TableSource, read_source, upstream_inputs
+from privacy_assets.tables.contract import MAX_FAILURES_SHOWN
 from privacy_assets.tables.errors import ContractError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
-from privacy_assets.tables.gate import Verdict, is_admitted, limit_verdict, settings_verdict, verdicts
+from privacy_assets.tables.gate import STAGES_ASSESSED, Verdict, is_admitted, limit_verdict, settings_verdict, verdicts
 from privacy_assets.tables.mpucc import MpuccAssessment, SearchProgress, assess_preprocessed
 from privacy_assets.tables.policy import MPUCC
 from privacy_assets.tables.preprocess import PreprocessedTables, preprocess
@@ -102,22 +104,15 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
             fraction, seed = split.train_fraction, split.seed
             sides = split_records(inputs["source"], train_fraction=fraction, seed=seed, person=person)
         on_both = people_on_both_sides(*sides, person) if person is not None else 0
-        yield dg.AssetCheckResult(
-            check_name=check,
-            asset_key=release.key("original"),
-            passed=on_both == 0,
-            metadata={
-                "people_on_both_sides": on_both,
-                "person_column": person or "none declared: each row counts as a person",
-            },
-        )
+        yield _split_check(release, check, person, on_both)
         if on_both:
             raise InvalidTableError(
                 f"{on_both} people have records in both original and control. The control must hold only people whom "
                 "the synthesizer has not seen; divide the records by person. Nothing was stored."
             )
+        made = {MADE_WITH: release.for_manifest()["split"], MADE_OF: _fingerprints(inputs, "source")}
         for stage, table in zip(("original", "control"), sides, strict=True):
-            yield _stored_table(release, stage, table)
+            yield _stored_table(release, stage, table, made)
 
     return split_stage
 
@@ -148,7 +143,8 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
                 seed=synthetic.seed,
                 settings=synthetic.settings or None,
             )
-        yield from _admitted(release, "synthetic", check, lambda: release.contract.admit_synthetic(made))
+        how = {MADE_WITH: release.for_manifest()["synthetic"], MADE_OF: _fingerprints(inputs, "original")}
+        yield from _admitted(release, "synthetic", check, lambda: release.contract.admit_synthetic(made), how)
 
     return synthetic_stage
 
@@ -174,8 +170,7 @@ def preprocessed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             datetime_precision=release.datetime_precision,
             deduplicate=settings.deduplicate,
         )
-        made_of = {stage: fingerprint(inputs[stage]) for stage in stages}
-        artifact = replace(prepared.to_artifact(), made_of=made_of)
+        artifact = replace(prepared.to_artifact(), made_of=_fingerprints(inputs, *stages))
         metadata = {f"{NAMESPACE}/{stage}_records": len(table) for stage, table in tables.items()}
         yield dg.MaterializeResult(value=artifact, metadata=metadata, data_version=dg.DataVersion(artifact.digest))
 
@@ -238,10 +233,9 @@ def mpucc_checks(release: ReleaseSettings) -> dg.AssetChecksDefinition:
         private_tables = context.resources.private_tables
         evidence, _, _ = gather_evidence(release, context.instance, private_tables, partition_key)
         decided = [limit_verdict(limit, evidence) for limit in limits.values()]
-        decided.append(settings_verdict(MPUCC, release.policy.required, evidence))
+        decided.append(settings_verdict(MPUCC, release.policy, evidence))
         selected = {check.name for check in context.selected_asset_check_keys}
         decided = [verdict for verdict in decided if verdict.name in selected]
-        _record_refusal(context, release, decided)
         for verdict in decided:
             yield dg.AssetCheckResult(
                 check_name=verdict.name,
@@ -251,6 +245,7 @@ def mpucc_checks(release: ReleaseSettings) -> dg.AssetChecksDefinition:
                 metadata=verdict_metadata(verdict),
                 description=verdict.reason,
             )
+        _record_refusal(context, release, decided)
 
     return mpucc_checks_of_release
 
@@ -272,9 +267,9 @@ def synthetic_release_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         decided = verdicts(release.policy, evidence, content)
         shown = {"verdicts": verdict_table(decided)}
         if table is None or not is_admitted(decided):
-            _record_refusal(context, release, decided)
             reasons = "; ".join(verdict.reason for verdict in decided if verdict.blocks)
             yield dg.AssetCheckResult(check_name=GATE_CHECK, passed=False, metadata=shown, description=reasons)
+            _record_refusal(context, release, decided)
             raise ReleaseRefused(
                 description=f"{release.name}/synthetic_release was refused: {reasons}. Nothing was written; an earlier "
                 "release stays as it is.",
@@ -288,7 +283,11 @@ def synthetic_release_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             run_id=context.run.run_id,
             policy=release.policy,
             verdicts=decided,
-            settings={**release.for_manifest(), MPUCC: dict(evidence.assessments[MPUCC].settings)},
+            settings={
+                "split": evidence.made_with["original"],
+                "synthetic": evidence.made_with["synthetic"],
+                MPUCC: dict(evidence.assessments[MPUCC].settings),
+            },
             columns=[each for each in release.contract.describe() if each["column"] in table.columns],
             refusals_before=private_tables.refusals(release.key("synthetic_release"), partition_key),
         )
@@ -310,7 +309,11 @@ def synthetic_release_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
 
 def _admitted(
-    release: ReleaseSettings, stage: str, check: str, admit: Callable[[], pd.DataFrame]
+    release: ReleaseSettings,
+    stage: str,
+    check: str,
+    admit: Callable[[], pd.DataFrame],
+    made: dict[str, Any] | None = None,
 ) -> Iterator[dg.MaterializeResult[pd.DataFrame] | dg.AssetCheckResult]:
     """Yield the table that the contract admits; if it admits none, the failed check with its counts, then the error."""
     violation: ContractError | None = None
@@ -319,11 +322,25 @@ def _admitted(
     except ContractError as error:
         violation = error
     if violation is not None:
-        counts = {f"{column}: {rule}": count for column, rule, count in violation.failures}
+        counts = {f"{column}: {rule}": count for column, rule, count in violation.failures[:MAX_FAILURES_SHOWN]}
         yield dg.AssetCheckResult(check_name=check, passed=False, metadata=counts, description=str(violation))
         raise violation
-    yield _stored_table(release, stage, table)
+    yield _stored_table(release, stage, table, made)
     yield dg.AssetCheckResult(check_name=check, passed=True)
+
+
+def _split_check(release: ReleaseSettings, check: str, person: str | None, on_both: int) -> dg.AssetCheckResult:
+    unknown = person is None and isinstance(release.split, GivenSplit)
+    return dg.AssetCheckResult(
+        check_name=check,
+        asset_key=release.key("original"),
+        passed=not on_both and not unknown,
+        severity=dg.AssetCheckSeverity.WARN if unknown else dg.AssetCheckSeverity.ERROR,
+        description="The contract names no person column, so whether a person is on both sides cannot be told."
+        if unknown
+        else f"{on_both} people have records on both sides.",
+        metadata={"people_on_both_sides": on_both, "person_column": person or "none: each row counts as a person"},
+    )
 
 
 def _given_sides(
@@ -336,16 +353,23 @@ def _given_sides(
     return admitted.iloc[:n_originals].reset_index(drop=True), admitted.iloc[n_originals:].reset_index(drop=True)
 
 
+def _fingerprints(inputs: dict[str, Any], *stages: str) -> dict[str, str]:
+    return {stage: fingerprint(inputs[stage]) for stage in stages if stage in inputs}
+
+
 def _released_columns(release: ReleaseSettings, table: pd.DataFrame) -> pd.DataFrame:
     return table[list(release.contract.released_columns)]
 
 
-def _stored_table(release: ReleaseSettings, stage: str, table: pd.DataFrame) -> dg.MaterializeResult[pd.DataFrame]:
+def _stored_table(
+    release: ReleaseSettings, stage: str, table: pd.DataFrame, made: dict[str, Any] | None = None
+) -> dg.MaterializeResult[pd.DataFrame]:
     content = fingerprint(table)
     return dg.MaterializeResult(
         asset_key=release.key(stage),
         value=table,
-        metadata=table_metadata(table, content, release.contract),
+        metadata=table_metadata(table, content, release.contract)
+        | {name: dg.MetadataValue.json(value) for name, value in (made or {}).items()},
         data_version=dg.DataVersion(content),
     )
 

@@ -1,24 +1,20 @@
 """Gather what the gate may know: what lies in storage now, and what Dagster recorded when it was made."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
 import pandas as pd
-from dagster._core.definitions.data_version import (
-    DATA_VERSION_TAG,
-    INPUT_DATA_VERSION_TAG_PREFIX,
-)
 
+from privacy_assets.orchestration.recorded import Recorded
 from privacy_assets.orchestration.resources import PrivateTables
 from privacy_assets.orchestration.settings import ReleaseSettings, Synthesis
 from privacy_assets.tables.artifact import Artifact
+from privacy_assets.tables.errors import ContractError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
-from privacy_assets.tables.gate import AssessmentEvidence, Evidence, TableEvidence
+from privacy_assets.tables.gate import STAGES_ASSESSED, AssessmentEvidence, Evidence, TableEvidence
 from privacy_assets.tables.mpucc import MpuccAssessment
 from privacy_assets.tables.policy import METRICS, MPUCC
 
-STAGES_ASSESSED = ("original", "control", "preprocessed")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
@@ -39,22 +35,17 @@ def gather_evidence(
     fingerprint : str
         Its fingerprint; empty when it cannot be read.
     """
-    stages = {
-        stage: _recorded(instance, release.key(stage), partition_key) for stage in (*STAGES_ASSESSED, "synthetic")
-    }
+    stages = (*STAGES_ASSESSED, "synthetic", *(["source"] if release.source is not None else []))
+    recorded = {stage: Recorded(instance, release.key(stage), partition_key) for stage in stages}
     table, content = _stored_table(private_tables, release.key("synthetic"), partition_key)
     tables = {
         stage: TableEvidence(
-            digest=content if stage == "synthetic" else recorded.version,
-            recorded_digest=recorded.version,
-            run_id=recorded.run_id,
-            made_of={
-                other: version
-                for other in STAGES_ASSESSED
-                if (version := recorded.input_versions.get(release.key(other).to_user_string())) is not None
-            },
+            digest=content if stage == "synthetic" else each.version,
+            recorded_digest=each.version,
+            run_id=each.run_id,
+            made_of=each.made_of,
         )
-        for stage, recorded in stages.items()
+        for stage, each in recorded.items()
     }
     assessment = _assessment_evidence(release, instance, private_tables, partition_key)
     evidence = Evidence(
@@ -63,9 +54,29 @@ def gather_evidence(
         tables=tables,
         assessments={} if assessment is None else {MPUCC: assessment},
         declared_precisions=release.contract.precisions,
-        made_of=("original",) if isinstance(release.synthetic, Synthesis) else (),
+        lineage=_lineage(release),
+        keeps_contract=table is not None and _keeps_contract(release, table, content),
+        made_with={stage: recorded[stage].made_with for stage in ("original", "synthetic")},
     )
     return evidence, table, content or ""
+
+
+def _lineage(release: ReleaseSettings) -> dict[str, tuple[str, ...]]:
+    """Say what each table must have been made of."""
+    lineage: dict[str, tuple[str, ...]] = {}
+    if isinstance(release.synthetic, Synthesis):
+        lineage["synthetic"] = ("original",)
+    if release.source is not None:
+        lineage |= {"original": ("source",), "control": ("source",)}
+    return lineage
+
+
+def _keeps_contract(release: ReleaseSettings, table: pd.DataFrame, content: str | None) -> bool:
+    """Ask the contract of today, which may not be the one that the table was admitted by."""
+    try:
+        return fingerprint(release.contract.admit_synthetic(table)) == content
+    except (ContractError, InvalidTableError):
+        return False
 
 
 def metrics_of(assessment: MpuccAssessment) -> dict[str, float | None]:
@@ -74,28 +85,6 @@ def metrics_of(assessment: MpuccAssessment) -> dict[str, float | None]:
     if assessment.control is not None:
         known |= {name: getattr(assessment.control, name) for name in METRICS if hasattr(assessment.control, name)}
     return {name: None if known.get(name) is None else float(known[name]) for name in METRICS}
-
-
-class _Recorded:
-    """The latest materialization of an asset, as the instance knows it."""
-
-    def __init__(self, instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> None:
-        wanted = key if partition_key is None else dg.AssetRecordsFilter(key, asset_partitions=[partition_key])
-        records = instance.fetch_materializations(wanted, limit=1).records
-        materialization = records[0].asset_materialization if records else None
-        tags: Mapping[str, str] = (materialization.tags if materialization else None) or {}
-        self.version = tags.get(DATA_VERSION_TAG)
-        # A materialization that was reported by hand has no run; a forged run id is of no run that the instance knows.
-        run_id = records[0].run_id if records else None
-        self.run_id = run_id if run_id and instance.has_run(run_id) else None
-        self.input_versions = {
-            tag.removeprefix(f"{INPUT_DATA_VERSION_TAG_PREFIX}/"): version
-            for tag, version in tags.items()
-            if tag.startswith(INPUT_DATA_VERSION_TAG_PREFIX)
-        }
-
-
-_recorded = _Recorded
 
 
 def _stored_table(
@@ -115,7 +104,7 @@ def _assessment_evidence(
     partition_key: str | None,
 ) -> AssessmentEvidence | None:
     key = release.key(MPUCC)
-    recorded = _recorded(instance, key, partition_key)
+    recorded = Recorded(instance, key, partition_key)
     try:
         artifact = private_tables.load(key, partition_key)
         if not isinstance(artifact, Artifact):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -20,6 +21,7 @@ from privacy_assets.orchestration.resources import (
     DEFAULT_RELEASE_PATH,
     PrivateParquetIOManager,
     ReleaseStore,
+    guarded_input_manager,
 )
 from privacy_assets.orchestration.settings import (
     AssessmentSettings,
@@ -29,8 +31,9 @@ from privacy_assets.orchestration.settings import (
     Split,
     Synthesis,
 )
-from privacy_assets.orchestration.sources import TableSource
+from privacy_assets.orchestration.sources import TableSource, UpstreamAsset
 from privacy_assets.tables.contract import TableContract
+from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.policy import Policy
 from privacy_assets.tables.release_files import require_formats
 
@@ -87,6 +90,7 @@ def build_release_definitions(
     InvalidSettingError
         A setting is not one that exists or contradicts another.
     """
+    _require_separate(private_path, release_path)
     admitted_by = Policy.for_use_case(policy) if isinstance(policy, str) else policy
     held_to = _contract(contract)
     n_columns = len(held_to.released_columns)
@@ -116,7 +120,7 @@ def build_release_definitions(
         assets=assets,
         asset_checks=[mpucc_checks(release)],
         jobs=[dg.define_asset_job(f"{name}_release", selection=dg.AssetSelection.groups(name))],
-        resources=dict(_resources(private_path, release_path)),
+        resources=dict(_resources(private_path, release_path)) | _guarded_loading(release, private_path),
     )
 
 
@@ -127,6 +131,34 @@ def _resources(private_path: str, release_path: str) -> tuple[tuple[str, Any], .
         ("private_tables", PrivateParquetIOManager(base_path=private_path)),
         ("release_store", ReleaseStore(base_path=release_path)),
     )
+
+
+@cache
+def _guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
+    return guarded_input_manager(io_manager_key, private_path)
+
+
+def _guarded_loading(release: ReleaseSettings, private_path: str) -> dict[str, Any]:
+    split, synthetic = release.split, release.synthetic
+    sources = [
+        release.source,
+        *((split.original, split.control) if isinstance(split, GivenSplit) else ()),
+        *((synthetic.source,) if isinstance(synthetic, ExternalSynthetic) else ()),
+    ]
+    return {
+        source.input_manager_key: _guarded_input_manager(source.io_manager_key, private_path)
+        for source in sources
+        if isinstance(source, UpstreamAsset)
+    }
+
+
+def _require_separate(private_path: str, release_path: str) -> None:
+    private, released = Path(private_path).absolute(), Path(release_path).absolute()
+    if private == released or private in released.parents or released in private.parents:
+        raise InvalidSettingError(
+            f"private_path {private_path!r} and release_path {release_path!r} lie in each other. Private tables and "
+            "what may leave need directories of their own."
+        )
 
 
 def _contract(contract: TableContract | str | Mapping[str, Any]) -> TableContract:

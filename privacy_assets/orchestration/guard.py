@@ -25,12 +25,16 @@ from privacy_assets.tables.errors import PrivacyAssetsError
 FAILURES_DIRECTORY = "failures"
 OWN_PACKAGE = "privacy_assets"
 INTERRUPTS = (KeyboardInterrupt, GeneratorExit, DagsterExecutionInterruptedError)
-"""What stops a run from outside passes, without the exception that it met."""
+"""What stops a run from outside passes, without its text and without the exception that it met."""
 
 T = TypeVar("T")
 
 
-class ReleaseRefused(dg.Failure):
+class ValueFreeFailure(dg.Failure):
+    """A failure of our own: its description and metadata hold no cell."""
+
+
+class ReleaseRefused(ValueFreeFailure):
     """The gate refused a release; description and metadata hold the verdicts."""
 
 
@@ -67,25 +71,27 @@ def call_guarded(call: Callable[[], T], private_path: Path, what: str) -> T:
 
     Raises
     ------
-    dagster.Failure
-        In place of every exception of the call; a `ReleaseRefused` passes as it is.
+    ValueFreeFailure
+        In place of every exception of the call; one of our own passes as it is.
     """
-    failure: dg.Failure
+    failure: dg.Failure | None = None
+    interrupt: BaseException | None = None
     kept = _PrivateOutput(private_path, what)
     try:
         with kept:
             return call()
-    except ReleaseRefused as refused:
-        failure = refused
-    except INTERRUPTS as interrupt:
-        interrupt.__cause__ = interrupt.__context__ = None
-        raise
+    except ValueFreeFailure as own:
+        failure = own
+    except INTERRUPTS as error:
+        interrupt = type(error)()
     except BaseException as error:  # noqa: BLE001 - the guard is the one place that must catch everything
         failure = _value_free_failure(error, kept, what)
     # Raised outside the except block and as a new traceback: inside it, Python would attach the original exception as
     # context, and Dagster stores that.
-    failure.__cause__ = failure.__context__ = None
-    raise failure
+    raised = interrupt or failure
+    assert raised is not None  # noqa: S101 - one of the branches above has set it
+    raised.__cause__ = raised.__context__ = None
+    raise raised
 
 
 def log_openly(context: Any, message: str) -> None:
@@ -101,12 +107,12 @@ def _value_free_failure(error: BaseException, kept: "_PrivateOutput", what: str)
     if isinstance(error, PrivacyAssetsError):
         message = str(error)
     elif isinstance(error, OSError) and error.errno is not None:
-        message = f"{os.strerror(error.errno)}. Nothing was stored or released by this step."
+        message = f"{os.strerror(error.errno)}."
     elif isinstance(error, MemoryError):
-        message = "Memory ran out. Nothing was stored or released by this step."
+        message = "Memory ran out."
     else:
         message = "The text of this error is withheld here, because it may hold cells of the table."
-    return dg.Failure(
+    return ValueFreeFailure(
         description=f"{what} failed with {kind} at {place}: {message} The full traceback is in {path or 'no file'}.",
         metadata={"error": kind, "place": place, "private_traceback": str(path or "could not be written")},
     )
@@ -130,7 +136,8 @@ class _PrivateOutput:
     def __enter__(self) -> None:
         self._target = self._open()
         self._text = os.fdopen(os.dup(self._target), "w", buffering=1, errors="replace")
-        self._shown = (sys.stdout, sys.stderr, logging.getLogger().handlers)
+        self._shown = (sys.stdout, sys.stderr)
+        self._handlers = {logger: logger.handlers for logger in _loggers_with_handlers()}
         self._descriptors = [_duplicate(descriptor) for descriptor in (1, 2)]
         self._hide()
         _OUTPUTS.append(self)
@@ -179,20 +186,30 @@ class _PrivateOutput:
     def _hide(self) -> None:
         _flush(sys.stdout, sys.stderr)
         sys.stdout = sys.stderr = self._text
-        logging.getLogger().handlers = [logging.StreamHandler(self._text)]
+        private_handler = logging.StreamHandler(self._text)
+        for logger in self._handlers:
+            logger.handlers = [private_handler]
         for descriptor, saved in zip((1, 2), self._descriptors, strict=True):
             if saved is not None:
                 os.dup2(self._target, descriptor)
 
     def _show(self) -> None:
         _flush(sys.stdout, sys.stderr)
-        sys.stdout, sys.stderr, logging.getLogger().handlers = self._shown
+        sys.stdout, sys.stderr = self._shown
+        for logger, handlers in self._handlers.items():
+            logger.handlers = handlers
         for descriptor, saved in zip((1, 2), self._descriptors, strict=True):
             if saved is not None:
                 os.dup2(saved, descriptor)
 
 
 _OUTPUTS: list[_PrivateOutput] = []
+
+
+def _loggers_with_handlers() -> list[logging.Logger]:
+    """Return the loggers that write by themselves; Dagster's own among them, which writes to the event log."""
+    named = [logger for logger in logging.root.manager.loggerDict.values() if isinstance(logger, logging.Logger)]
+    return [logging.root, *(logger for logger in named if logger.handlers)]
 
 
 def _duplicate(descriptor: int) -> int | None:

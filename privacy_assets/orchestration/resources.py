@@ -5,16 +5,18 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import dagster as dg
 import pandas as pd
 from pydantic import Field
 
 from privacy_assets.orchestration.guard import call_guarded
+from privacy_assets.orchestration.recorded import Recorded
 from privacy_assets.tables.artifact import TABLE_KIND, Artifact
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
 from privacy_assets.tables.durable_files import PRIVATE_FILE_MODE, make_private_directory
-from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -50,7 +52,7 @@ class PrivateTables(dg.UPathIOManager):
 
     def make_safe_partition_path(self, base_path: "UPath", partition: str) -> "UPath":
         """Keep a partition key from leaving the asset's directory."""
-        return base_path / partition.replace("%", "%25").replace("/", "%2F").replace("..", "%2E%2E")
+        return base_path / partition_directory(partition)
 
     def dump_to_path(self, context: dg.OutputContext, obj: Any, path: "UPath") -> None:
         """Store a frame or an artifact."""
@@ -63,8 +65,19 @@ class PrivateTables(dg.UPathIOManager):
 
     def load_from_path(self, context: dg.InputContext, path: "UPath") -> pd.DataFrame | Artifact:
         """Read a frame or an artifact."""
-        what = f"Loading {context.asset_key.to_user_string()}"
-        return call_guarded(lambda: self._read(Path(str(path))), self.base_path, what)
+        partition_key = context.partition_key if context.has_asset_partitions else None
+        recorded = Recorded(context.instance, context.asset_key, partition_key)
+
+        def load() -> pd.DataFrame | Artifact:
+            artifact = read_artifact(Path(str(path)))
+            if recorded.version_is_content and artifact.digest != recorded.version:
+                raise InvalidTableError(
+                    f"What is stored for {context.asset_key.to_user_string()} is not what Dagster recorded: it was "
+                    "overwritten, or a run was cut off. Materialize it again."
+                )
+            return _content(artifact)
+
+        return call_guarded(load, self.base_path, f"Loading {context.asset_key.to_user_string()}")
 
     def load(self, key: dg.AssetKey, partition_key: str | None) -> pd.DataFrame | Artifact:
         """Read what is stored for an asset, outside Dagster's inputs.
@@ -78,13 +91,8 @@ class PrivateTables(dg.UPathIOManager):
         """
         path = self.base_path.joinpath(*key.path)
         if partition_key is not None:
-            path = Path(str(self.make_safe_partition_path(path, partition_key)))  # type: ignore[arg-type]
-        return self._read(path.with_name(path.name + self.extension))
-
-    @staticmethod
-    def _read(path: Path) -> pd.DataFrame | Artifact:
-        artifact = read_artifact(path)
-        return artifact.frames[TABLE_KIND] if artifact.kind == TABLE_KIND else artifact
+            path = path / partition_directory(_partition_text(partition_key))
+        return _content(read_artifact(path.with_name(path.name + self.extension)))
 
     def record_refusal(self, key: dg.AssetKey, partition_key: str | None, run_id: str, failed: list[str]) -> None:
         """Add a refusal to the private history of a release."""
@@ -98,15 +106,24 @@ class PrivateTables(dg.UPathIOManager):
         }
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE_MODE)
         with os.fdopen(descriptor, "w") as file:
-            file.write(json.dumps(entry) + "\n")
+            # A line of its own, whatever a process that was cut off left behind.
+            file.write("\n" + json.dumps(entry))
 
     def refusals(self, key: dg.AssetKey, partition_key: str | None) -> int:
-        """Count the runs in which a release was refused."""
+        """Count the runs in which a release was refused; a damaged line counts as one."""
         path = self._refusals_path(key)
         if not path.exists():
             return 0
-        entries = [json.loads(line) for line in path.read_text().splitlines()]
-        return len({entry["run_id"] for entry in entries if entry["partition"] == partition_key})
+        runs = set()
+        n_unreadable = 0
+        for line in filter(None, path.read_text(errors="replace").splitlines()):
+            try:
+                entry = json.loads(line)
+                if entry["partition"] == partition_key:
+                    runs.add(entry["run_id"])
+            except (ValueError, KeyError, TypeError):
+                n_unreadable += 1
+        return len(runs) + n_unreadable
 
     def _refusals_path(self, key: dg.AssetKey) -> Path:
         return self.base_path / REFUSALS_DIRECTORY / ("__".join(key.path) + ".jsonl")
@@ -122,6 +139,18 @@ class PrivateParquetIOManager(dg.ConfigurableIOManagerFactory[PrivateTables]):
         return PrivateTables(self.base_path)
 
 
+def guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
+    """Return an input manager that loads by the IO manager of another asset, with the guard around it."""
+
+    @dg.input_manager(required_resource_keys={io_manager_key})
+    def load_guarded(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        io_manager = getattr(context.resources, io_manager_key)
+        what = f"Loading {context.asset_key.to_user_string()}"
+        return call_guarded(lambda: io_manager.load_input(context), Path(private_path).absolute(), what)
+
+    return load_guarded
+
+
 class ReleaseStore(dg.ConfigurableResource[Any]):
     """The directory that releases leave from."""
 
@@ -130,4 +159,20 @@ class ReleaseStore(dg.ConfigurableResource[Any]):
     def directory(self, release: str, stage: str, partition_key: str | None) -> Path:
         """Return the directory that holds the releases of one table, and of one partition if it has partitions."""
         path = Path(self.base_path).absolute() / release / stage
-        return path if partition_key is None else path / partition_key.replace("/", "%2F").replace("..", "%2E%2E")
+        return path if partition_key is None else path / partition_directory(_partition_text(partition_key))
+
+
+def partition_directory(partition: str) -> str:
+    """Return a directory name for a partition key: one for each, and none that leads elsewhere."""
+    return quote(partition, safe="").replace(".", "%2E")
+
+
+def _partition_text(partition_key: str) -> str:
+    """Write the key as UPathIOManager does: the keys of several dimensions in the order of the dimensions' names."""
+    if not isinstance(partition_key, dg.MultiPartitionKey):
+        return partition_key
+    return "/".join(key for _, key in sorted(partition_key.keys_by_dimension.items()))
+
+
+def _content(artifact: Artifact) -> pd.DataFrame | Artifact:
+    return artifact.frames[TABLE_KIND] if artifact.kind == TABLE_KIND else artifact

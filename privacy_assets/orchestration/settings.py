@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 
 from privacy_assets.orchestration.sources import TableSource
+from privacy_assets.tables.artifact import canonical_json
 from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.mpucc import MpuccSettings
@@ -77,7 +78,17 @@ class Synthesis:
         if self.n_records is not None:
             check_setting("Synthesis", "n_records", self.n_records, at_least=1)
         check_setting("Synthesis", "seed", self.seed, at_least=0)
-        resolve_synthesizer(self.method, self.settings)
+        synthesizer = resolve_synthesizer(self.method, self.settings)
+        try:
+            canonical_json(dict(synthesizer.settings))
+        except (TypeError, ValueError):
+            pass
+        else:
+            return
+        raise InvalidSettingError(
+            f"The settings of the synthesizer {synthesizer.name!r} cannot be written to the manifest. Expected plain "
+            "JSON values: text, numbers that are finite, booleans, lists and mappings."
+        )
 
     def for_manifest(self) -> dict[str, Any]:
         """Return method, seed and settings in use as JSON values."""
@@ -98,9 +109,13 @@ class ExternalSynthetic:
     ----------
     source : TableFile, SqlQuery, UpstreamAsset or callable
         Where they come from.
+    control_was_withheld : bool
+        Say True if whoever made them had exactly the records that a `Split` with this fraction and seed calls original.
+        If they also saw the control, comparing with it tells nothing: leakage shows on both sides and cancels out.
     """
 
     source: TableSource
+    control_was_withheld: bool = False
 
 
 @dataclass(frozen=True)
@@ -142,6 +157,14 @@ class ReleaseSettings:
                 f"{'both' if self.source is not None else 'neither'}."
             )
 
+        external = isinstance(self.synthetic, ExternalSynthetic) and not self.synthetic.control_was_withheld
+        blocked_by_leakage = any(limit.needs_control and limit.severity == "error" for limit in self.policy.limits)
+        if external and isinstance(self.split, Split) and blocked_by_leakage:
+            raise InvalidSettingError(
+                f"The release {self.name!r} brings synthetic records in, divides the source itself, and limits "
+                "leakage. That is measured against people whom the synthesizer has not seen. Give original and control "
+                "as they were for it (GivenSplit), or say ExternalSynthetic(..., control_was_withheld=True)."
+            )
         self.assessment.check(len(self.contract.released_columns))
         check_precisions(self.numeric_precision, self.datetime_precision, self.contract.released_columns)
 

@@ -13,7 +13,13 @@ import pandas as pd
 
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 
-READERS: dict[str, Callable[..., pd.DataFrame]] = {"csv": pd.read_csv, "parquet": pd.read_parquet}
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    # As text: the contract converts. Guessing would make a number of the zip code 01000, and nothing of the country NA.
+    return pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
+
+
+READERS: dict[str, Callable[[Path], pd.DataFrame]] = {"csv": _read_csv, "parquet": pd.read_parquet}
 PARTITION_FIELD = "{partition_key}"
 
 
@@ -51,6 +57,11 @@ class TableFile:
 
     def read(self, partition_key: str | None) -> pd.DataFrame:
         """Read the file of a partition, or the only file."""
+        if partition_key is not None and (partition_key in ("", ".", "..") or set(partition_key) & set("/\\\0")):
+            raise InvalidSettingError(
+                f"The partition key {partition_key!r} cannot stand in a path. Expected no separator, and not '.' or "
+                "'..'. Nothing was read; name the partition otherwise, or use a function as the source."
+            )
         path = Path(self.path.replace(PARTITION_FIELD, partition_key) if partition_key is not None else self.path)
         if not path.is_file():
             raise InvalidTableError(
@@ -105,9 +116,17 @@ class UpstreamAsset:
     ----------
     key : str, sequence of str or AssetKey
         Key of the asset.
+    io_manager_key : str
+        The asset's ``io_manager_key``.
     """
 
     key: Any
+    io_manager_key: str = "io_manager"
+
+    @property
+    def input_manager_key(self) -> str:
+        """Key of the resource that loads it with the guard around it."""
+        return f"guarded_{self.io_manager_key}"
 
     @property
     def asset_key(self) -> dg.AssetKey:
@@ -121,7 +140,7 @@ TableSource: TypeAlias = TableFile | SqlQuery | UpstreamAsset | Callable[..., pd
 def upstream_inputs(**sources: TableSource) -> dict[str, dg.AssetIn]:
     """Return the Dagster inputs of the sources that are assets."""
     return {
-        f"{name}_upstream": dg.AssetIn(key=source.asset_key)
+        f"{name}_upstream": dg.AssetIn(key=source.asset_key, input_manager_key=source.input_manager_key)
         for name, source in sources.items()
         if isinstance(source, UpstreamAsset)
     }

@@ -1,10 +1,12 @@
 """Files that are there as a whole or not at all, and that only their owner can read until they are published."""
 
+import contextlib
+import fcntl
 import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,6 +26,7 @@ def write_file(path: Path, write: Callable[[BinaryIO], Any], mode: int = PRIVATE
     """Make a new file with ``write``, and return when its bytes have reached the disk."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, mode)  # The process's umask may have taken bits away.
         write(file)
         file.flush()
         os.fsync(file.fileno())
@@ -49,17 +52,30 @@ def write_directory(path: Path, files: Mapping[str, Callable[[BinaryIO], Any]]) 
     A process that dies between the two renames leaves no ``path``: readers then find nothing, never a mixture. What
     such a process left behind is removed the next time the directory is written.
     """
-    temporary = temporary_sibling(path)
+    make_private_directory(path.parent)
+    with locked(path.parent):
+        temporary = temporary_sibling(path)
+        try:
+            for name, write in files.items():
+                write_file(temporary / name, write)
+            sync_directory(temporary)
+            if path.exists():
+                path.rename(path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}")
+            temporary.rename(path)
+            sync_directory(path.parent)
+        finally:
+            remove_leftovers(path)
+
+
+@contextlib.contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Keep other processes that use `locked` on a directory waiting; the lock ends with the process."""
+    descriptor = os.open(directory, os.O_RDONLY)
     try:
-        for name, write in files.items():
-            write_file(temporary / name, write)
-        sync_directory(temporary)
-        if path.exists():
-            path.rename(path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}")
-        temporary.rename(path)
-        sync_directory(path.parent)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
     finally:
-        remove_leftovers(path)
+        os.close(descriptor)
 
 
 def remove_leftovers(path: Path) -> None:

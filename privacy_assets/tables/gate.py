@@ -13,6 +13,8 @@ from typing import Any
 from privacy_assets.tables.policy import METRICS, Limit, Policy, RequiredSettings, Severity
 
 SPLIT_STAGES = ("original", "control")
+STAGES_ASSESSED = (*SPLIT_STAGES, "preprocessed")
+"""What an assessment stands on, beside the table that is to leave."""
 REMAKE_ADVICE = "Materialize the assessment again, then the release."
 
 
@@ -68,8 +70,12 @@ class Evidence:
         Assessments by name.
     declared_precisions : mapping of str to int or str
         Precision of columns as the contract declares it.
-    made_of : tuple of str
-        Stages that the table must have been made of; empty for a table that was brought in.
+    lineage : mapping of str to tuple of str
+        Stages that a table must have been made of, by its stage; none for a table that was brought in.
+    keeps_contract : bool
+        Whether the table at hand is one that today's contract admits as it is.
+    made_with : mapping of str to JSON values
+        Settings that the run recorded when it made a table, by stage; they decide nothing, the manifest shows them.
     """
 
     stage: str
@@ -77,7 +83,9 @@ class Evidence:
     tables: Mapping[str, TableEvidence]
     assessments: Mapping[str, AssessmentEvidence]
     declared_precisions: Mapping[str, int | str] = field(default_factory=dict)
-    made_of: tuple[str, ...] = ()
+    lineage: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    keeps_contract: bool = False
+    made_with: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -135,11 +143,11 @@ def verdicts(policy: Policy, evidence: Evidence, fingerprint: str) -> tuple[Verd
         leave if and only if `is_admitted` holds for them.
     """
     decided = [_table_is_as_recorded(evidence, fingerprint)]
-    if evidence.made_of:
-        decided.append(_table_was_made_of_what_it_is_compared_with(evidence))
+    decided.append(_table_keeps_the_contract(evidence))
+    decided.extend(_made_of_what_is_recorded(stage, evidence) for stage in evidence.lineage)
     decided.append(_split_was_made_at_once(evidence))
     for name in sorted({METRICS[limit.metric].assessment for limit in policy.limits}):
-        decided.extend(_assessment_verdicts(name, policy.required, evidence, fingerprint))
+        decided.extend(_assessment_verdicts(name, policy, evidence, fingerprint))
     decided.extend(limit_verdict(limit, evidence) for limit in policy.limits)
     return tuple(decided)
 
@@ -175,20 +183,20 @@ def _by_how_much(limit: Limit, value: float, assessment: AssessmentEvidence | No
     return f" (beyond the control: {', '.join(f'{name} {figure:.6g}' for name, figure in excess.items())})"
 
 
-def settings_verdict(name: str, required: RequiredSettings, evidence: Evidence) -> Verdict:
+def settings_verdict(name: str, policy: Policy, evidence: Evidence) -> Verdict:
     """Decide whether an assessment was made with settings that the policy accepts."""
     sentence = f"{name}_settings_meet_the_policy"
     assessment = evidence.assessments.get(name)
     if assessment is None or not assessment.settings:
         return _failed(sentence, f"{name} does not say with which settings it was made", REMAKE_ADVICE)
-    weaker = list(_weaker_settings(assessment.settings, required, evidence))
+    weaker = list(_weaker_settings(assessment.settings, policy.required, evidence))
+    if any(limit.needs_control for limit in policy.limits):
+        weaker += _weaker_comparison(assessment.settings, policy.required)
     advice = "Assess with the settings that the policy requires, or have the policy changed."
     return _verdict(sentence, not weaker, "; ".join(weaker) or "settings are as the policy requires", advice)
 
 
-def _assessment_verdicts(
-    name: str, required: RequiredSettings, evidence: Evidence, fingerprint: str
-) -> Iterator[Verdict]:
+def _assessment_verdicts(name: str, policy: Policy, evidence: Evidence, fingerprint: str) -> Iterator[Verdict]:
     assessment = evidence.assessments.get(name)
     if assessment is None or assessment.digest is None:
         reason = f"there is no readable {name} in storage"
@@ -200,7 +208,7 @@ def _assessment_verdicts(
         assessment.made_by_run,
         "its latest materialization was made by a run"
         if assessment.made_by_run
-        else "its latest materialization is missing, or was reported by hand and not made by a run",
+        else "no run made its latest materialization: it is missing, was reported by hand, or its run was deleted",
         REMAKE_ADVICE,
     )
     yield _verdict(
@@ -221,22 +229,22 @@ def _assessment_verdicts(
         REMAKE_ADVICE,
     )
     yield _stands_on_what_is_recorded(name, assessment, evidence)
-    yield settings_verdict(name, required, evidence)
+    yield settings_verdict(name, policy, evidence)
 
 
 def _stands_on_what_is_recorded(name: str, assessment: AssessmentEvidence, evidence: Evidence) -> Verdict:
-    stood_on = [stage for stage in evidence.tables if stage != evidence.stage]
     others = [
         stage
-        for stage in stood_on
-        if not evidence.tables[stage].made_by_run
+        for stage in STAGES_ASSESSED
+        if stage not in evidence.tables
+        or not evidence.tables[stage].made_by_run
         or assessment.made_of.get(stage) is None
         or assessment.made_of[stage] != evidence.tables[stage].recorded_digest
     ]
     reason = (
         f"it stands on tables other than those recorded for {others}"
         if others
-        else f"it stands on the recorded {', '.join(stood_on)}"
+        else f"it stands on the recorded {', '.join(STAGES_ASSESSED)}"
     )
     return _verdict(f"{name}_stands_on_the_recorded_tables", not others, reason, REMAKE_ADVICE)
 
@@ -246,7 +254,7 @@ def _table_is_as_recorded(evidence: Evidence, fingerprint: str) -> Verdict:
     sentence = f"{evidence.stage}_is_as_recorded"
     advice = f"Materialize {evidence.stage} again, then the assessment and the release."
     if table is None or not table.made_by_run:
-        reason = f"no run made the latest {evidence.stage}: it is missing, or was reported by hand"
+        reason = f"no run made the latest {evidence.stage}: it is missing, was reported by hand, or its run was deleted"
         return _failed(sentence, reason, advice)
     same = fingerprint == table.recorded_digest
     reason = (
@@ -257,23 +265,34 @@ def _table_is_as_recorded(evidence: Evidence, fingerprint: str) -> Verdict:
     return _verdict(sentence, same, reason, advice)
 
 
-def _table_was_made_of_what_it_is_compared_with(evidence: Evidence) -> Verdict:
-    table = evidence.tables.get(evidence.stage)
+def _table_keeps_the_contract(evidence: Evidence) -> Verdict:
+    keeps = evidence.keeps_contract
+    reason = (
+        f"{evidence.stage} has the columns that today's contract releases, and keeps it"
+        if keeps
+        else f"{evidence.stage} is not as today's contract admits it: other columns, types or ranges"
+    )
+    return _verdict(f"{evidence.stage}_keeps_the_contract", keeps, reason, f"Materialize from {evidence.stage} on.")
+
+
+def _made_of_what_is_recorded(stage: str, evidence: Evidence) -> Verdict:
+    made_of = evidence.lineage[stage]
+    table = evidence.tables.get(stage)
     stale = [
-        stage
-        for stage in evidence.made_of
+        other
+        for other in made_of
         if table is None
-        or stage not in evidence.tables
-        or table.made_of.get(stage) is None
-        or table.made_of.get(stage) != evidence.tables[stage].recorded_digest
+        or other not in evidence.tables
+        or not evidence.tables[other].made_by_run
+        or table.made_of.get(other) is None
+        or table.made_of[other] != evidence.tables[other].recorded_digest
     ]
     reason = (
-        f"{evidence.stage} was made of an earlier version of {stale}"
+        f"{stage} was made of an earlier version of {stale}"
         if stale
-        else f"{evidence.stage} was made of the recorded {' and '.join(evidence.made_of)}"
+        else f"{stage} was made of the recorded {' and '.join(made_of)}"
     )
-    advice = f"Materialize {evidence.stage} again, then the assessment and the release."
-    return _verdict(f"{evidence.stage}_was_made_of_the_recorded_tables", not stale, reason, advice)
+    return _verdict(f"{stage}_was_made_of_the_recorded_tables", not stale, reason, f"Materialize from {stage} on.")
 
 
 def _split_was_made_at_once(evidence: Evidence) -> Verdict:
@@ -303,6 +322,16 @@ def _weaker_settings(settings: Mapping[str, Any], required: RequiredSettings, ev
         yield "a precision was set by hand, expected those found in the originals or declared in the contract"
     if required.deduplicated and settings.get("deduplicate") is not True:
         yield "repeated records were kept, expected deduplicate=True"
+
+
+def _weaker_comparison(settings: Mapping[str, Any], required: RequiredSettings) -> Iterator[str]:
+    n_rows = settings.get("n_rows")
+    n_control = n_rows.get("control", 0) if isinstance(n_rows, Mapping) else 0
+    if not isinstance(n_control, int) or n_control < required.control_records:
+        yield f"the control has {n_control} records, expected at least {required.control_records}"
+    level = settings.get("confidence_level")
+    if not isinstance(level, float) or not level <= required.confidence_level:
+        yield f"intervals have confidence {level}, expected at most {required.confidence_level}"
 
 
 def _are_declared(given: Mapping[str, Any], evidence: Evidence) -> bool:

@@ -112,11 +112,23 @@ class Limit:
             raise InvalidSettingError(
                 f"The limit on {self.metric!r} has severity {self.severity!r}; expected one of {SEVERITIES}."
             )
-        is_number = isinstance(self.value, int | float)
+        is_number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
         if not is_number or math.isnan(self.value) or not metric.low <= self.value <= metric.high:
             raise InvalidSettingError(
                 f"The limit on {self.metric!r} is {self.value!r}; expected a number from {metric.low} to {metric.high}."
             )
+        always = {"at_most": metric.high, "at_least": metric.low}.get(str(self.direction))
+        never = {"below": metric.low, "above": metric.high}.get(str(self.direction))
+        if self.value in (always, never):
+            raise InvalidSettingError(
+                f"The limit on {self.metric!r} asks for {str(self.direction).replace('_', ' ')} {self.value:g}, which "
+                f"{'always' if self.value == always else 'never'} holds: it lies from {metric.low} to {metric.high}."
+            )
+
+    @property
+    def needs_control(self) -> bool:
+        """Whether the metric compares with the control."""
+        return self.metric in LEAKAGE_METRICS
 
     @property
     def check_name(self) -> str:
@@ -159,12 +171,20 @@ class RequiredSettings:
         in the contract: rounding more coarsely hides matches.
     deduplicated : bool
         Refuse ``deduplicate=False``: a repeated record cannot be unique, so repeats would hide matches.
+    control_records : int
+        Where leakage is limited: smallest control. The fewer people the synthesizer has not seen are there to compare
+        with, the less leakage is told from chance.
+    confidence_level : float
+        Where leakage is limited: highest confidence of its intervals. The higher it is, the wider they are, and the
+        less leakage is told from chance.
     """
 
     exact_search: bool = True
     max_baseline_cols: int | None = 3
     default_precision: bool = True
     deduplicated: bool = True
+    control_records: int = 100
+    confidence_level: float = 0.95
 
     def __post_init__(self) -> None:
         columns = self.max_baseline_cols

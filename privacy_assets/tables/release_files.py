@@ -15,7 +15,7 @@ import pandas as pd
 
 from privacy_assets.tables.durable_files import (
     TEMPORARY_MARK,
-    remove_leftovers,
+    locked,
     sync_directory,
     temporary_sibling,
     write_file,
@@ -24,7 +24,7 @@ from privacy_assets.tables.durable_files import (
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.gate import Verdict, is_admitted
-from privacy_assets.tables.policy import Limit, Policy
+from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
 
 FORMATS = ("parquet", "csv")
 MANIFEST_FILE = "manifest.json"
@@ -32,6 +32,10 @@ MANIFEST_VERSION = 1
 LATEST = "latest"
 RELEASED_FILE_MODE = 0o644
 RELEASED_DIRECTORY_MODE = 0o755
+MANIFEST_KEYS = {
+    *("manifest_version", "release", "stage", "partition", "created_at", "run_id", "fingerprint", "n_records"),
+    *("formats", "columns", "files", "policy", "verdicts", "settings", "refusals_before", "versions"),
+}
 RECORDED_VERSIONS = ("privacy-assets", "pandas", "numpy", "pyarrow")
 
 
@@ -115,13 +119,21 @@ def write_release(
     InvalidTableError
         The content is not the one that the verdicts admitted, or the files read back are not.
     """
+    table = _without_extras(table)
     if not is_admitted(record.verdicts) or fingerprint(table) != content:
         raise InvalidTableError(
             "The table is not the content that the gate admitted. Nothing was released; materialize it again."
         )
+    directory.mkdir(parents=True, exist_ok=True)
+    with locked(directory):
+        return _write_locked(directory, table, content, record, formats)
+
+
+def _write_locked(
+    directory: Path, table: pd.DataFrame, content: str, record: ReleaseRecord, formats: Sequence[str]
+) -> Path:
     created_at = datetime.now(UTC)
     final = directory / f"{created_at:%Y%m%dT%H%M%S.%fZ}-{content[:12]}"
-    directory.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(directory)
     temporary = temporary_sibling(final)
     try:
@@ -136,19 +148,32 @@ def write_release(
             )
         temporary.chmod(RELEASED_DIRECTORY_MODE)
         sync_directory(temporary)
+        # The link is made first: where it cannot be made, nothing is published.
+        link = _link_to(final)
         temporary.rename(final)
+        link.replace(directory / LATEST)
         sync_directory(directory)
     finally:
-        remove_leftovers(final)
-    _point_latest_to(final)
+        _remove_abandoned(directory)
     return final
+
+
+def _without_extras(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells alone: unused categories and attributes would be written too, and no fingerprint covers them."""
+    bare = pd.DataFrame({name: table[name] for name in table.columns})
+    bare.attrs = {}
+    for name in bare.columns:
+        if isinstance(bare[name].dtype, pd.CategoricalDtype):
+            bare[name] = bare[name].cat.remove_unused_categories()
+    return bare.reset_index(drop=True)
 
 
 def verify_release(directory: Path) -> ReleaseVerification:
     """Check a received release against its manifest, without Dagster.
 
     The manifest must be complete, every file must have its recorded SHA-256 and size and none may be added, the
-    Parquet file must have the recorded fingerprint and columns, and the recorded figures must meet the recorded limits.
+    Parquet file must have the recorded fingerprint and columns, and the recorded verdicts must follow from the recorded
+    figures and limits. A manifest is not signed: whoever can write all of it can invent figures.
 
     Parameters
     ----------
@@ -163,12 +188,15 @@ def verify_release(directory: Path) -> ReleaseVerification:
     directory = Path(directory)
     try:
         manifest = json.loads((directory / MANIFEST_FILE).read_bytes())
+        missing = sorted(MANIFEST_KEYS - set(manifest))
+        if missing or manifest["manifest_version"] != MANIFEST_VERSION:
+            raise ValueError(missing)
         problems = [*_file_problems(directory, manifest), *_verdict_problems(manifest)]
         expected, n_records = manifest["fingerprint"], manifest["n_records"]
         problems += _content_problems(directory, manifest)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ReleaseVerification(directory, None, None, (f"there is no {MANIFEST_FILE}",))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return ReleaseVerification(directory, None, None, (f"{MANIFEST_FILE} is damaged or incomplete",))
     return ReleaseVerification(directory, expected, n_records, tuple(problems))
 
@@ -204,6 +232,7 @@ def _manifest(
         "run_id": record.run_id,
         "fingerprint": content,
         "n_records": len(table),
+        "formats": sorted(path.suffix.removeprefix(".") for path in directory.iterdir()),
         "columns": [dict(column) for column in record.columns],
         "files": files,
         "policy": record.policy.to_json(),
@@ -218,7 +247,7 @@ def _file_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:
     problems = []
     for name, recorded in manifest["files"].items():
         path = directory / name
-        if Path(name).name != name or not path.is_file():
+        if Path(name).name != name or path.is_symlink() or not path.is_file():
             problems.append(f"the file {name!r} is missing")
         elif path.stat().st_size != recorded["bytes"] or _sha256(path) != recorded["sha256"]:
             problems.append(f"the file {name!r} was changed")
@@ -229,9 +258,11 @@ def _file_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:
 
 
 def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:
-    path = directory / f"{manifest['stage']}.parquet"
-    if path.name not in manifest["files"]:
-        return ["the manifest lists no Parquet file to verify the fingerprint on"]
+    stage = manifest["stage"]
+    expected = {f"{stage}.{data_format}" for data_format in manifest["formats"]}
+    if set(manifest["files"]) != expected or f"{stage}.parquet" not in expected:
+        return ["the manifest does not list the files of its formats"]
+    path = directory / f"{stage}.parquet"
     try:
         table = pd.read_parquet(path, engine="pyarrow")
         found = fingerprint(table)
@@ -246,14 +277,21 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]
 
 
 def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
+    """Decide the recorded limits again on the recorded figures, and look for the conditions on the evidence."""
+    described = manifest["policy"]
+    limits = tuple(Limit(**recorded) for recorded in described["limits"])
+    policy = Policy(limits, RequiredSettings(**described["required"]), described["use_case"])
     decided = tuple(Verdict(**verdict) for verdict in manifest["verdicts"])
     problems = [f"the condition {verdict.name!r} is recorded as failed" for verdict in decided if verdict.blocks]
+    if not any(verdict.metric is None for verdict in decided):
+        problems.append("no condition on the evidence is recorded")
     by_metric = {verdict.metric: verdict for verdict in decided if verdict.metric is not None}
-    for recorded in manifest["policy"]["limits"]:
-        limit = Limit(**recorded)
+    for limit in policy.limits:
         verdict = by_metric.get(limit.metric)
-        if verdict is None or (limit.severity == "error" and not limit.holds_for(verdict.value)):
-            problems.append(f"the limit on {limit.metric!r} is not met by a recorded figure")
+        if verdict is None or verdict.passed != limit.holds_for(verdict.value) or verdict.severity != limit.severity:
+            problems.append(f"the limit on {limit.metric!r} is not decided as recorded")
+        elif limit.severity == "error" and not verdict.passed:
+            problems.append(f"the limit on {limit.metric!r} is not met")
     return problems
 
 
@@ -265,10 +303,15 @@ def _remove_abandoned(directory: Path) -> None:
             shutil.rmtree(abandoned, ignore_errors=True)
 
 
-def _point_latest_to(final: Path) -> None:
+def _link_to(final: Path) -> Path:
+    latest = final.parent / LATEST
+    if latest.exists() and not latest.is_symlink():
+        raise InvalidTableError(
+            f"{str(latest)!r} is there and no link to a release. Nothing was released; move it away, and release again."
+        )
     link = final.parent / f"{TEMPORARY_MARK}{LATEST}-{final.name}"
     link.symlink_to(final.name)
-    link.replace(final.parent / LATEST)
+    return link
 
 
 def _sha256(path: Path) -> str:

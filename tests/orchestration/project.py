@@ -13,7 +13,7 @@ import pandas as pd
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSynthetic
 from privacy_assets.orchestration.sources import TableFile
-from privacy_assets.tables.policy import MPUCC, Limit, Policy
+from privacy_assets.tables.policy import MPUCC, Limit, Policy, RequiredSettings
 from privacy_assets.tables.release_files import verify_release
 
 PROJECT_VARIABLE = "PRIVACY_ASSETS_TEST_PROJECT"
@@ -98,12 +98,15 @@ class Project:
         suffix = "-{partition_key}" if self.partitions else ""
         policy = Policy(
             (Limit("privacy_risk_score", limit, "at_most", severity=severity), Limit("leakage_detected", 0)),
+            RequiredSettings(control_records=40),
         )
         arguments = {
             "contract": CONTRACT,
             "policy": policy,
             "source": TableFile(str(self.root / "data" / f"people{suffix}.parquet")),
-            "synthetic": ExternalSynthetic(TableFile(str(self.root / "data" / f"synthetic{suffix}.parquet"))),
+            "synthetic": ExternalSynthetic(
+                TableFile(str(self.root / "data" / f"synthetic{suffix}.parquet")), control_was_withheld=True
+            ),
             "assessment": AssessmentSettings(max_baseline_cols=3, n_matched_samples=2),
             "partitions_def": dg.StaticPartitionsDefinition(list(self.partitions)) if self.partitions else None,
             "private_path": str(self.private),
@@ -162,6 +165,13 @@ def refusal(result: dg.ExecuteInProcessResult) -> str:
     gate = [each for each in result.get_asset_check_evaluations() if each.check_name == "release_gate"]
     assert [evaluation.passed for evaluation in gate] == [False]
     return str(data.description)
+
+
+def failure_of(result: dg.ExecuteInProcessResult) -> str:
+    """Return what the failed steps of a run say."""
+    failures = [event for event in result.all_events if event.is_step_failure]
+    data = [event.step_failure_data.user_failure_data for event in failures]
+    return " ".join(str(each.description) for each in data if each is not None)
 
 
 def blocked_by(result: dg.ExecuteInProcessResult) -> set[str]:

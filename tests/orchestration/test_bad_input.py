@@ -11,13 +11,7 @@ from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSy
 from privacy_assets.orchestration.sources import SqlQuery, TableFile, UpstreamAsset
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.release_files import verify_release
-from tests.orchestration.project import ADMITS, CONTRACT, Project, people, synthetic_people
-
-
-def failure_of(result) -> str:
-    failures = [event for event in result.all_events if event.is_step_failure]
-    data = [event.step_failure_data.user_failure_data for event in failures]
-    return " ".join(str(each.description) for each in data if each is not None)
+from tests.orchestration.project import ADMITS, CONTRACT, Project, failure_of, people, synthetic_people
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +60,9 @@ def test_a_bad_table_is_named_and_the_earlier_release_stays(released, side, bad)
         return damage(make(200, seed=50))
 
     before = {path: path.read_bytes() for path in released.everything_released()}
-    bad_side = {"source": table} if side == "source" else {"synthetic": ExternalSynthetic(table)}
+    bad_side = (
+        {"source": table} if side == "source" else {"synthetic": ExternalSynthetic(table, control_was_withheld=True)}
+    )
     result = released.run(released.definitions(**bad_side))
     assert not result.success
     assert re.search(message, failure_of(result)), failure_of(result)
@@ -84,7 +80,7 @@ def test_a_single_person_cannot_be_split_and_is_said(released):
 def test_a_constant_column_goes_through(released):
     definitions = released.definitions(
         source=lambda: people(200, 0).assign(plan="free"),
-        synthetic=ExternalSynthetic(lambda: synthetic_people(150, 9).assign(plan="free")),
+        synthetic=ExternalSynthetic(lambda: synthetic_people(150, 9).assign(plan="free"), control_was_withheld=True),
     )
     assert released.run(definitions).success
 
@@ -157,7 +153,7 @@ def test_a_table_narrower_than_the_required_combinations_is_searched_in_full(tmp
         contract=narrow,
         assessment=None,
         source=lambda: people(300, 1)[["patient", "age", "plan"]],
-        synthetic=ExternalSynthetic(lambda: synthetic_people(300, 2)[["age", "plan"]]),
+        synthetic=ExternalSynthetic(lambda: synthetic_people(300, 2)[["age", "plan"]], control_was_withheld=True),
     )
     assert project.run(definitions).success
     assert len(project.releases()) == 1
@@ -186,7 +182,10 @@ def test_a_table_comes_from_wherever_it_is(tmp_path, monkeypatch, kind):
         def warehouse_people():
             return people(240, 1)
 
-        extra, settings = [warehouse_people], {"source": UpstreamAsset("warehouse/people")}
+        extra, settings = (
+            [warehouse_people],
+            {"source": UpstreamAsset("warehouse/people", io_manager_key="private_tables")},
+        )
     elif kind == "given split":
         settings = {"source": None, "split": GivenSplit(lambda: people(200, 1), lambda: people(60, 2))}
     elif kind == "made here":

@@ -4,6 +4,7 @@ Each test brings the project into a state in which the policy does not admit the
 refusal with its reason; then it mends what was wrong and sees the same way release.
 """
 
+import copy
 import json
 import math
 import shutil
@@ -17,24 +18,33 @@ import dagster as dg
 import pandas as pd
 import pytest
 
+from privacy_assets.orchestration import assets
 from privacy_assets.orchestration import evidence as evidence_module
 from privacy_assets.orchestration.resources import PrivateTables
-from privacy_assets.orchestration.settings import AssessmentSettings, Synthesis
+from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSynthetic, GivenSplit, Split, Synthesis
+from privacy_assets.orchestration.sources import TableFile
 from privacy_assets.tables.artifact import Artifact
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
+from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.policy import Limit, Policy
 from tests.orchestration.project import (
+    ADMITS,
     ASSESSMENT,
+    CONTRACT,
     NAME,
     PROJECT_VARIABLE,
     REFUSES,
     Project,
     blocked_by,
+    failure_of,
     key,
+    people,
     refusal,
     release_job,
     synthetic_people,
 )
 
+SETTINGS_CHECK = "mpucc_assessment_settings_meet_the_policy"
 SCORE_CHECK = "privacy_risk_score_is_at_most_its_limit"
 RELEASE = "synthetic_release"
 
@@ -243,20 +253,136 @@ def test_a_table_overwritten_outside_dagster_is_refused(project):
     project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
     write_artifact(project.stored("synthetic"), Artifact.of_table(synthetic_people(180, seed=9)))
     assert_refused(project, release_alone(project, definitions), "overwritten")
-    # Assessing what was written past Dagster does not make it a table that a run made.
-    project.run(definitions, "preprocessed", ASSESSMENT)
+    # What was written past Dagster is not even assessed.
+    assert "is not what Dagster recorded" in failure_of(project.run(definitions, "preprocessed", ASSESSMENT))
     assert_refused(project, release_alone(project, definitions), "overwritten")
     assert_released(project, project.run(definitions))
 
 
-def test_originals_overwritten_outside_dagster_are_refused(project):
+@pytest.mark.parametrize(
+    ("overwritten", "stages"),
+    [
+        ("source", ("original", "control", "synthetic", "preprocessed", ASSESSMENT, RELEASE)),
+        ("original", ("preprocessed", ASSESSMENT, RELEASE)),
+        ("control", ("preprocessed", ASSESSMENT, RELEASE)),
+    ],
+)
+def test_nothing_is_made_of_a_table_overwritten_outside_dagster(project, overwritten, stages):
     definitions = project.definitions()
     project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
-    strangers = read_artifact(project.stored("original")).frames["table"].assign(age=99)
-    write_artifact(project.stored("original"), Artifact.of_table(strangers))
-    project.run(definitions, "preprocessed", ASSESSMENT)
-    assert_refused(project, release_alone(project, definitions), "stands on tables other than those recorded")
+    strangers = read_artifact(project.stored(overwritten)).frames["table"].assign(age=99)
+    write_artifact(project.stored(overwritten), Artifact.of_table(strangers))
+    failed = project.run(definitions, *stages)
+    assert not failed.success
+    assert "is not what Dagster recorded" in failure_of(failed)
+    assert project.everything_released() == []
     assert_released(project, project.run(definitions))
+
+
+def test_a_source_that_was_made_again_makes_the_split_stale(project):
+    definitions = project.definitions()
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    people(240, seed=60).to_parquet(project.root / "data" / "people.parquet", index=False)
+    project.run(definitions, "source")
+    assert_refused(
+        project, release_alone(project, definitions), "original was made of an earlier version of ['source']"
+    )
+    assert_released(project, project.run(definitions))
+
+
+def test_a_contract_that_changed_since_is_asked_again(project):
+    project.run(project.definitions(), "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    stricter = copy.deepcopy(CONTRACT)
+    stricter["columns"]["plan"]["role"] = "direct_identifier"
+    changed = project.definitions(contract=stricter)
+    assert_refused(project, release_alone(project, changed), "not as today's contract admits it")
+    narrower = copy.deepcopy(CONTRACT)
+    narrower["columns"]["age"]["max"] = 30
+    changed = project.definitions(contract=narrower)
+    assert_refused(project, release_alone(project, changed), "not as today's contract admits it")
+    assert_released(project, release_alone(project, project.definitions()))
+
+
+@pytest.mark.parametrize(
+    "weaker",
+    [
+        {"split": Split(train_fraction=0.99)},
+        {"assessment": AssessmentSettings(max_baseline_cols=3, confidence_level=0.999, n_matched_samples=2)},
+    ],
+)
+def test_a_comparison_too_weak_to_see_leakage_is_refused(project, weaker):
+    definitions = project.definitions(**weaker)
+    assert SETTINGS_CHECK in blocked_by(project.run(definitions))
+    assert "expected at" in refusal(release_alone(project, definitions))
+    assert project.everything_released() == []
+    assert_released(project, project.run(project.definitions()))
+
+
+def test_external_records_whose_maker_saw_the_control_are_refused_when_the_definitions_are_built(project):
+    path = TableFile(str(project.root / "data" / "synthetic.parquet"))
+    with pytest.raises(InvalidSettingError, match="control_was_withheld=True"):
+        project.definitions(synthetic=ExternalSynthetic(path))
+    given = GivenSplit(lambda: people(200, 1), lambda: people(60, 2))
+    assert_released(project, project.run(project.definitions(source=None, split=given)))
+
+
+def test_a_given_split_without_a_person_column_is_not_said_to_be_clean(project):
+    contract = {"columns": {name: each for name, each in CONTRACT["columns"].items() if name != "patient"}}
+    given = GivenSplit(lambda: synthetic_people(200, 1), lambda: synthetic_people(60, 2))
+    result = project.run(project.definitions(contract=contract, source=None, split=given))
+    check = [each for each in result.get_asset_check_evaluations() if each.check_name == "no_person_is_on_both_sides"]
+    assert [(each.passed, each.severity) for each in check] == [(False, dg.AssetCheckSeverity.WARN)]
+
+
+def test_partitions_of_two_dimensions_are_released(tmp_path):
+    project = Project(tmp_path)
+    project.write_tables()
+    both = dg.MultiPartitionsDefinition(
+        {"site": dg.StaticPartitionsDefinition(["a", "b"]), "year": dg.StaticPartitionsDefinition(["1", "2"])}
+    )
+    definitions = project.definitions(
+        partitions_def=both, source=lambda: people(240, 1), synthetic=Synthesis("gaussian_copula")
+    )
+    result = project.run(definitions, partition=dg.MultiPartitionKey({"site": "a", "year": "1"}))
+    assert result.success, failure_of(result)
+    assert len(list((tmp_path / "releases").rglob("manifest.json"))) == 1
+
+
+def test_the_manifest_tells_how_the_records_were_made_not_how_they_would_be_made_today(project):
+    made = project.definitions(synthetic=Synthesis("cart", seed=1))
+    project.run(made, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT, checks=False)
+    loose = Policy((Limit("privacy_risk_score", 0.999),))
+    today = project.definitions(synthetic=Synthesis("gaussian_copula", seed=42), split=Split(0.5, 9), policy=loose)
+    assert_released(project, release_alone(project, today))
+    settings = json.loads((project.releases()[0] / "manifest.json").read_text())["settings"]
+    assert (settings["synthetic"]["method"], settings["synthetic"]["seed"]) == ("cart", 1)
+    assert settings["split"] == {"train_fraction": 0.8, "seed": 0}
+
+
+@pytest.mark.parametrize("broken", ["write_release", "record_refusal"])
+def test_a_full_disk_while_releasing_or_refusing_releases_nothing(project, monkeypatch, broken):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    project.run(project.definitions(), "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    monkeypatch.setattr(*((assets, broken) if broken == "write_release" else (PrivateTables, broken)), full)
+    limit = ADMITS if broken == "write_release" else REFUSES
+    result = release_alone(project, project.definitions(limit))
+    assert "No space left on device" in failure_of(result)
+    gate = [each.passed for each in result.get_asset_check_evaluations() if each.check_name == "release_gate"]
+    assert gate == ([] if broken == "write_release" else [False])
+    assert project.everything_released() == []
+    monkeypatch.undo()
+    assert_released(project, release_alone(project, project.definitions()))
+
+
+def test_a_damaged_history_of_refusals_stops_no_release_and_counts(project):
+    project.run(project.definitions(REFUSES))
+    history = next((project.private / "refusals").iterdir())
+    history.write_text(history.read_text() + '\n{"torn')
+    refusal(release_alone(project, project.definitions(REFUSES)))
+    assert_released(project, project.run(project.definitions()))
+    assert json.loads((project.releases()[0] / "manifest.json").read_text())["refusals_before"] == 3
 
 
 def test_an_assessment_of_edited_codes_is_refused(project):
@@ -266,8 +392,8 @@ def test_an_assessment_of_edited_codes_is_refused(project):
     codes = read_artifact(path)
     without_matches = {**codes.frames, "original": codes.frames["original"].assign(code_0=0, code_2=0)}
     write_artifact(path, replace(codes, frames=without_matches))
-    project.run(definitions, ASSESSMENT)
-    assert_refused(project, release_alone(project, definitions), "recorded for ['preprocessed']")
+    assert "is not what Dagster recorded" in failure_of(project.run(definitions, ASSESSMENT))
+    assert_refused(project, release_alone(project, definitions), "no readable mpucc_assessment")
     assert_released(project, project.run(definitions))
 
 

@@ -23,7 +23,7 @@ from privacy_assets.orchestration import assets, resources
 from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSynthetic, GivenSplit, Synthesis
 from privacy_assets.orchestration.sources import SqlQuery, TableFile, UpstreamAsset
 from privacy_assets.tables.policy import Limit, Policy
-from tests.orchestration.project import ASSESSMENT, NAME, PROJECT_VARIABLE, Project, refusal
+from tests.orchestration.project import ADMITS, ASSESSMENT, NAME, PROJECT_VARIABLE, Project, refusal
 
 TEXT = "Zaphodine-Quxington"
 IDENTIFIER = "sentinel-7731-patient"
@@ -93,6 +93,11 @@ def loud_source() -> pd.DataFrame:
     print(table.to_string(), file=sys.stderr)
     logging.getLogger("loud").warning("first row: %s", table.iloc[0].to_dict())
     logging.getLogger().error("%s", table)
+    dg.get_dagster_logger().info("first row: %s", table.iloc[0].to_dict())
+    own = logging.getLogger("own")
+    own.addHandler(logging.StreamHandler(sys.__stderr__))
+    own.warning("first row: %s", table.iloc[0].to_dict())
+    own.handlers.clear()
     warnings.warn(f"odd value {table.iloc[0].to_dict()}", stacklevel=1)
     # Below Python: what a library in C or a child process prints.
     os.write(1, table.to_string().encode())
@@ -176,6 +181,7 @@ SOURCE_FAILURES = {
     "operating system error": (raising(OSError(errno.ENOSPC, TEXT)), "No space left on device"),
     "memory error": (raising(MemoryError(TEXT)), "Memory ran out"),
     "group of errors": (raising(ExceptionGroup(TEXT, [ValueError(TEXT)])), "ExceptionGroup"),
+    "interrupt": (raising(KeyboardInterrupt(f"{TEXT} {INTEGER}")), "KeyboardInterrupt"),
     "exit": (raising(SystemExit(f"{TEXT} {INTEGER}")), "SystemExit"),
     "someone else's failure": (raising(dg.Failure(TEXT, metadata={"cell": TEXT})), "withheld"),
 }
@@ -183,7 +189,10 @@ SOURCE_FAILURES = {
 
 @pytest.fixture
 def project(tmp_path):
-    return Project(tmp_path, settings={"contract": CONTRACT, "synthetic": ExternalSynthetic(sentinel_synthetic)})
+    return Project(
+        tmp_path,
+        settings={"contract": CONTRACT, "synthetic": ExternalSynthetic(sentinel_synthetic, control_was_withheld=True)},
+    )
 
 
 def everything_that_was_said(project, capfd) -> bytes:
@@ -225,7 +234,7 @@ def test_the_search_would_find_a_leak(project, capfd):
 @pytest.mark.parametrize("method", ["external", "gaussian_copula", "cart"])
 def test_success_shows_no_cell(project, capfd, method):
     synthetic = {} if method == "external" else {"synthetic": Synthesis(method)}
-    definitions = project.definitions(source=loud_source, **synthetic, limit=1, formats=("csv",))
+    definitions = project.definitions(source=loud_source, **synthetic, limit=ADMITS, formats=("csv",))
     result = project.run(definitions)
     assert result.asset_materializations_for_node(f"{NAME}__{ASSESSMENT}")
     assert_nothing_leaked(project, capfd, "identification_rate")
@@ -276,7 +285,7 @@ def test_a_synthesizer_that_fails_shows_no_cell(project, capfd, where):
 
 
 def test_synthetic_records_that_break_the_contract_show_no_cell(project, capfd):
-    broken = ExternalSynthetic(lambda: sentinel_synthetic().assign(region=LISTED))
+    broken = ExternalSynthetic(lambda: sentinel_synthetic().assign(region=LISTED), control_was_withheld=True)
     assert_failed(project.run(project.definitions(source=sentinel_people, synthetic=broken)), "synthetic")
     assert_nothing_leaked(project, capfd, "region")
 
@@ -341,7 +350,7 @@ def test_an_upstream_asset_of_another_type_shows_no_cell(project, capfd):
     def upstream():
         return sentinel_people().to_dict()
 
-    definitions = project.definitions(source=UpstreamAsset("upstream"))
+    definitions = project.definitions(source=UpstreamAsset("upstream", io_manager_key="memory"))
     with project.instance() as instance:
         result = dg.materialize(
             [upstream, *definitions.assets, *definitions.asset_checks],
@@ -353,8 +362,33 @@ def test_an_upstream_asset_of_another_type_shows_no_cell(project, capfd):
     assert_nothing_leaked(project, capfd, "expected a pandas DataFrame")
 
 
+class CarelessIOManager(dg.IOManager):
+    def handle_output(self, context, obj):
+        pass
+
+    def load_input(self, context):
+        raise ValueError(f"cannot read {TEXT} {INTEGER}")
+
+
+def test_an_upstream_asset_that_cannot_be_loaded_shows_no_cell(project, capfd):
+    @dg.asset(io_manager_key="careless")
+    def upstream():
+        return 1
+
+    definitions = project.definitions(source=UpstreamAsset("upstream", io_manager_key="careless"))
+    with project.instance() as instance:
+        result = dg.materialize(
+            [upstream, *definitions.assets, *definitions.asset_checks],
+            resources={**definitions.resources, "careless": CarelessIOManager()},
+            instance=instance,
+            raise_on_error=False,
+        )
+    assert_failed(result, "source")
+    assert_nothing_leaked(project, capfd, "Loading upstream failed with ValueError")
+
+
 def test_a_refused_gate_shows_no_cell(project, capfd):
-    never = Policy((Limit("overall_protection", 1, "above"),))
+    never = Policy((Limit("baseline_protection", 0, "at_most"),))
     definitions = project.definitions(policy=never, source=sentinel_people)
     project.run(definitions)
     refusal(project.run(definitions, "synthetic_release"))
@@ -373,7 +407,9 @@ def test_a_killed_worker_shows_no_cell(project, capfd, monkeypatch):
 def killed_job() -> dg.JobDefinition:
     described = json.loads(os.environ[PROJECT_VARIABLE])
     project = Project(Path(described["root"]))
-    definitions = project.definitions(contract=CONTRACT, source=killed, synthetic=ExternalSynthetic(sentinel_synthetic))
+    definitions = project.definitions(
+        contract=CONTRACT, source=killed, synthetic=ExternalSynthetic(sentinel_synthetic, control_was_withheld=True)
+    )
     return definitions.resolve_job_def(f"{NAME}_release")
 
 

@@ -20,15 +20,18 @@ SETTINGS = {
     "columns": ["age", "sex", "plan", "visits"],
     "max_baseline_cols": 3,
     "given_precision": {},
+    "n_rows": {"original": 400, "control": 100},
+    "confidence_level": 0.95,
     "deduplicate": True,
 }
 
 
 def good_evidence(**changes) -> Evidence:
     tables = {
-        "original": TableEvidence("o", "o", "split run"),
-        "control": TableEvidence("c", "c", "split run"),
+        "original": TableEvidence("o", "o", "split run", made_of={"source": "r"}),
+        "control": TableEvidence("c", "c", "split run", made_of={"source": "r"}),
         "preprocessed": TableEvidence("p", "p", "run"),
+        "source": TableEvidence("r", "r", "run"),
         "synthetic": TableEvidence("s", "s", "run", made_of={"original": "o"}),
     }
     assessment = AssessmentEvidence(
@@ -40,7 +43,12 @@ def good_evidence(**changes) -> Evidence:
         settings=SETTINGS,
     )
     evidence = Evidence(
-        "synthetic", ("age", "sex", "plan", "visits"), tables, {MPUCC: assessment}, made_of=("original",)
+        "synthetic",
+        ("age", "sex", "plan", "visits"),
+        tables,
+        {MPUCC: assessment},
+        lineage={"synthetic": ("original",), "original": ("source",), "control": ("source",)},
+        keeps_contract=True,
     )
     return replace(evidence, **changes)
 
@@ -72,7 +80,10 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
     assert is_admitted(decided)
     assert [verdict.name for verdict in decided] == [
         "synthetic_is_as_recorded",
+        "synthetic_keeps_the_contract",
         "synthetic_was_made_of_the_recorded_tables",
+        "original_was_made_of_the_recorded_tables",
+        "control_was_made_of_the_recorded_tables",
         "one_run_made_original_and_control",
         "mpucc_assessment_exists",
         "mpucc_assessment_was_made_by_a_run",
@@ -110,6 +121,9 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         ),
         (with_table("control", run_id=None), "mpucc_assessment_stands_on_the_recorded_tables"),
         (with_table("control", run_id="another run"), "one_run_made_original_and_control"),
+        (good_evidence(keeps_contract=False), "synthetic_keeps_the_contract"),
+        (with_table("source", recorded_digest="newer"), "original_was_made_of_the_recorded_tables"),
+        (with_table("source", run_id=None), "control_was_made_of_the_recorded_tables"),
         (with_table("synthetic", run_id=None), "synthetic_is_as_recorded"),
         (with_table("synthetic", recorded_digest="other"), "synthetic_is_as_recorded"),
         (with_table("synthetic", made_of={"original": "older"}), "synthetic_was_made_of_the_recorded_tables"),
@@ -120,6 +134,9 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         (with_settings(columns=["age", "sex", "plan"]), "mpucc_assessment_settings_meet_the_policy"),
         (with_settings(columns=None), "mpucc_assessment_settings_meet_the_policy"),
         (with_settings(given_precision={"age": 0}), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(n_rows={"control": 99}), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(n_rows=None), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(confidence_level=0.99), "mpucc_assessment_settings_meet_the_policy"),
         (with_settings(given_precision=None), "mpucc_assessment_settings_meet_the_policy"),
         (with_settings(deduplicate=False), "mpucc_assessment_settings_meet_the_policy"),
         (with_assessment(settings={}), "mpucc_assessment_settings_meet_the_policy"),
@@ -153,7 +170,7 @@ def test_no_verdicts_admit_nothing():
 
 
 def test_nothing_known_is_refused():
-    empty = Evidence("synthetic", (), {}, {}, made_of=("original",))
+    empty = Evidence("synthetic", (), {}, {}, lineage={"synthetic": ("original",)})
     decided = verdicts(POLICY, empty, "")
     assert not is_admitted(decided)
     assert all(verdict.blocks for verdict in decided if verdict.severity == "error")
@@ -166,7 +183,7 @@ def test_a_failed_warning_is_shown_but_does_not_refuse():
 
 
 def test_a_table_that_was_brought_in_need_not_be_made_of_the_original():
-    evidence = replace(with_table("synthetic", made_of={}), made_of=())
+    evidence = replace(with_table("synthetic", made_of={}), lineage={})
     assert is_admitted(verdicts(POLICY, evidence, "s"))
 
 

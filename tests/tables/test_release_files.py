@@ -21,6 +21,7 @@ RECORD = ReleaseRecord(
     run_id="run",
     policy=Policy((Limit("privacy_risk_score", 0.1),)),
     verdicts=(
+        Verdict("synthetic_is_as_recorded", True, "error", "what is stored is what the run recorded"),
         Verdict(
             "privacy_risk_score_is_below_its_limit", True, "error", "0.05", "", "privacy_risk_score", 0.05, 0.1, "below"
         ),
@@ -43,7 +44,7 @@ def test_a_release_verifies_and_its_manifest_tells_why_it_was_admitted(tmp_path)
     manifest = json.loads((written / "manifest.json").read_text())
     assert manifest["fingerprint"] == fingerprint(TABLE)
     assert manifest["policy"]["limits"][0]["value"] == 0.1
-    assert manifest["verdicts"][0]["value"] == 0.05
+    assert manifest["verdicts"][1]["value"] == 0.05
     assert manifest["refusals_before"] == 2
     assert manifest["run_id"] == "run"
     assert {"python", "privacy-assets", "pandas", "numpy", "pyarrow"} == set(manifest["versions"])
@@ -82,8 +83,40 @@ def swap_table(directory):
 
 
 def fail_verdict(directory):
-    verdict = json.loads((directory / "manifest.json").read_text())["verdicts"][0]
-    edit_manifest(directory, verdicts=[verdict | {"value": 0.4}])
+    condition, verdict = json.loads((directory / "manifest.json").read_text())["verdicts"]
+    edit_manifest(directory, verdicts=[condition, verdict | {"value": 0.4}])
+
+
+def forget_conditions(directory):
+    edit_manifest(directory, verdicts=json.loads((directory / "manifest.json").read_text())["verdicts"][1:])
+
+
+def loosen(directory):
+    policy = json.loads((directory / "manifest.json").read_text())["policy"]
+    limits = [limit | {"severity": "warn"} for limit in policy["limits"]]
+    edit_manifest(directory, policy=policy | {"limits": limits})
+
+
+def drop_csv(directory):
+    (directory / "synthetic.csv").unlink()
+    files = json.loads((directory / "manifest.json").read_text())["files"]
+    del files["synthetic.csv"]
+    edit_manifest(directory, files=files)
+
+
+def link_outside(directory):
+    (directory / "synthetic.parquet").rename(directory.parent / "elsewhere.parquet")
+    (directory / "synthetic.parquet").symlink_to(directory.parent / "elsewhere.parquet")
+
+
+def forget(key):
+    def damage(directory):
+        path = directory / "manifest.json"
+        manifest = json.loads(path.read_text())
+        del manifest[key]
+        path.write_text(json.dumps(manifest))
+
+    return damage
 
 
 @pytest.mark.parametrize(
@@ -99,9 +132,18 @@ def fail_verdict(directory):
         (lambda directory: (directory / "manifest.json").write_text("[]"), "damaged or incomplete"),
         (lambda directory: edit_manifest(directory, fingerprint="0" * 64), "recorded fingerprint"),
         (lambda directory: edit_manifest(directory, n_records=7), "recorded columns and number"),
-        (lambda directory: edit_manifest(directory, verdicts=[]), "'privacy_risk_score' is not met"),
+        (lambda directory: edit_manifest(directory, verdicts=[]), "'privacy_risk_score' is not decided as recorded"),
+        (lambda directory: edit_manifest(directory, policy={}, verdicts=[]), "damaged or incomplete"),
+        (forget_conditions, "no condition on the evidence"),
+        (loosen, "damaged or incomplete"),
+        (drop_csv, "does not list the files of its formats"),
+        (link_outside, "'synthetic.parquet' is missing"),
+        *(
+            (forget(key), "damaged or incomplete")
+            for key in ("run_id", "settings", "created_at", "versions", "partition")
+        ),
         (swap_table, "recorded fingerprint"),
-        (fail_verdict, "'privacy_risk_score' is not met"),
+        (fail_verdict, "'privacy_risk_score' is not decided as recorded"),
     ],
 )
 def test_a_release_that_was_tampered_with_does_not_verify(tmp_path, damage, problem, capsys):
@@ -122,7 +164,7 @@ def test_the_command_verifies_a_release(tmp_path, capsys):
 def test_a_table_that_is_not_the_admitted_content_is_never_written(tmp_path):
     with pytest.raises(InvalidTableError, match="not the content that the gate admitted"):
         write_release(tmp_path, TABLE, "another fingerprint", RECORD)
-    refused = replace(RECORD, verdicts=(replace(RECORD.verdicts[0], passed=False),))
+    refused = replace(RECORD, verdicts=(replace(RECORD.verdicts[0], passed=False), RECORD.verdicts[1]))
     with pytest.raises(InvalidTableError, match="not the content that the gate admitted"):
         write_release(tmp_path, TABLE, fingerprint(TABLE), refused)
     with pytest.raises(InvalidTableError, match="not the content that the gate admitted"):
@@ -158,3 +200,38 @@ def test_what_a_killed_process_left_behind_is_removed_by_the_next_release(tmp_pa
 def test_an_unknown_format_is_refused(formats):
     with pytest.raises(InvalidSettingError, match="expected a list of some of"):
         require_formats(formats)
+
+
+def test_what_no_fingerprint_covers_is_not_written(tmp_path):
+    table = TABLE.assign(plan=pd.Categorical(["free", None], categories=["free", "SENTINEL of an original"]))
+    table.attrs = {"originals": "SENTINEL"}
+    written = write(tmp_path, table)
+    assert b"SENTINEL" not in (written / "synthetic.parquet").read_bytes()
+
+
+def test_releases_of_several_processes_wait_for_each_other(tmp_path):
+    import concurrent.futures
+
+    tables = [TABLE.assign(age=[number, number]) for number in range(8)]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        written = list(pool.map(lambda table: write(tmp_path, table), tables))
+    assert len(set(written)) == 8
+    assert all(verify_release(path).verified for path in [*written, tmp_path / "latest"])
+
+
+def test_a_place_without_room_for_the_link_is_refused_before_anything_is_published(tmp_path):
+    (tmp_path / "latest").mkdir()
+    with pytest.raises(InvalidTableError, match="no link to a release"):
+        write(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["latest"]
+
+
+def test_files_can_be_read_by_others_whatever_the_umask(tmp_path):
+    import os
+
+    previous = os.umask(0o077)
+    try:
+        written = write(tmp_path)
+    finally:
+        os.umask(previous)
+    assert {path.stat().st_mode & 0o777 for path in written.iterdir()} == {0o644}
