@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from privacy_assets.tables.coding import group_rows
 from privacy_assets.tables.intervals import Interval, newcombe_interval, normal_quantile
@@ -24,6 +25,8 @@ class Matches(NamedTuple):
     partner: NDArray[np.int64]
 
 
+# With fewer records on the matched basis, finding no leakage is not evidence that there is none.
+MIN_CONTROL_RECORDS = 50
 # Searches the synthetic table against another one; the text says which, for progress.
 Searcher = Callable[[CodedTable, str], Matches]
 
@@ -32,8 +35,9 @@ Searcher = Callable[[CodedTable, str], Matches]
 class ControlComparison:
     """How much more the originals are identified than records that the synthesizer never saw.
 
-    All rates but the copies stand on the same basis: the smaller of the number of originals and of control records. The
-    larger table is represented by several random samples of that size, and their mean counts.
+    All rates but the copies stand on the same basis: the smaller of the number of originals and of control records, as
+    handed in. The larger table is represented by several random samples of that size, and their mean counts; duplicates
+    are dropped from each sample, if they are to be dropped.
 
     Attributes
     ----------
@@ -55,7 +59,9 @@ class ControlComparison:
         Share of all synthetic records that copy an original, beyond the share that copies a control record; both as
         expected of the matched number of records.
     excess_copy_interval : Interval
-        Its interval, by Newcombe's score method.
+        Its interval; see :func:`compare_with_control`.
+    n_matched_records : int
+        Records that either table is compared with: the smaller of the two numbers.
     confidence_level : float
         Confidence of the intervals.
     """
@@ -72,13 +78,20 @@ class ControlComparison:
     control_verbatim_copies: int
     excess_copy_rate: float
     excess_copy_interval: Interval
+    n_matched_records: int
     confidence_level: float
 
     @property
-    def leakage_detected(self) -> bool:
-        """Whether the lower end of any excess interval is above 0."""
+    def leakage_detected(self) -> bool | None:
+        """Whether the lower end of any excess interval is above 0; None if there are too few records to tell.
+
+        With fewer than ``MIN_CONTROL_RECORDS`` records to compare with, most leaks would not be seen, so that nothing
+        found says nothing. The gate takes None for a failure.
+        """
         intervals = (self.excess_identification_interval, self.excess_verbatim_interval, self.excess_copy_interval)
-        return any(interval.low > 0 for interval in intervals)
+        if any(interval.low > 0 for interval in intervals):
+            return True
+        return None if self.n_matched_records < MIN_CONTROL_RECORDS else False
 
     def to_header(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -139,9 +152,11 @@ def compare_with_control(
     tables are flagged: ``test_an_honest_table_is_rarely_flagged``.
 
     Copies are counted over all synthetic records as well, because a copy need not be an identified pair: combinations
-    of few columns single out few records, so most copies would not be seen there. A copy of one of N originals is one
-    of a random n of them with probability n / N, so counts are scaled by that to the matched size; the scaled count
-    varies less than a count of its size does, and the interval is the wider for it.
+    of few columns single out few records, so most copies would not be seen there. Each distinct synthetic row counts
+    with its probability to be among the matched number of records, which for a value that m of N records hold is
+    hypergeometric and not proportional to the size. Its difference between the two tables has mean 0 if the synthesizer
+    did not copy, so the sum of the squared differences estimates the variance of their sum; z squared is added to it,
+    in the spirit of Wilson's interval, because a few copies against none would have almost no variance.
 
     References
     ----------
@@ -150,7 +165,7 @@ def compare_with_control(
     """
     control = tables.control
     assert control is not None  # noqa: S101 - stated above
-    n_matched = min(tables.original.n_assessed, control.n_assessed)
+    n_matched = min(tables.original.n_records, control.n_records)
     rng = np.random.default_rng(seed)
     matched = _draw_and_search(tables.original, n_matched, n_samples, rng, search, tables, "original")
     against = _draw_and_search(control, n_matched, n_samples, rng, search, tables, "control")
@@ -160,10 +175,7 @@ def compare_with_control(
     excess = float((weights * difference).sum() / n_records)
     spread = float((weights * (difference - excess) ** 2).sum() / max(n_records - 1, 1) / n_records)
     reach = normal_quantile(confidence_level) * sqrt(spread + matched.variance + against.variance)
-    copies = count_copies(tables.synthetic, tables.original, tables.n_codes)
-    control_copies = count_copies(tables.synthetic, control, tables.n_codes)
-    expected_copies = copies * n_matched / tables.original.n_assessed
-    expected_control_copies = control_copies * n_matched / control.n_assessed
+    copied = _compare_copies(tables, control, n_matched, confidence_level)
     verbatim, control_verbatim = (d.n_verbatim / d.n_pairs if d.n_pairs else 0.0 for d in (matched, against))
     return ControlComparison(
         control_identification_rate=float(against.rates.mean()),
@@ -176,12 +188,11 @@ def compare_with_control(
         excess_verbatim_interval=newcombe_interval(
             (matched.n_verbatim, against.n_verbatim), (matched.n_pairs, against.n_pairs), confidence_level
         ),
-        verbatim_copies=copies,
-        control_verbatim_copies=control_copies,
-        excess_copy_rate=(expected_copies - expected_control_copies) / n_records,
-        excess_copy_interval=newcombe_interval(
-            (expected_copies, expected_control_copies), (n_records, n_records), confidence_level
-        ),
+        verbatim_copies=copied.n_copies,
+        control_verbatim_copies=copied.n_control_copies,
+        excess_copy_rate=copied.excess,
+        excess_copy_interval=copied.interval,
+        n_matched_records=n_matched,
         confidence_level=confidence_level,
     )
 
@@ -196,13 +207,13 @@ def _draw_and_search(
     name: str,
 ) -> _Draws:
     """Search against the table if it has the matched size, else against random samples of it."""
-    is_whole = table.n_assessed == n_matched
+    is_whole = table.n_records == n_matched
     n_draws = 1 if is_whole else n_samples
     n_records = tables.synthetic.n_assessed
     identified = np.zeros(tables.synthetic.n_distinct)
     rates, pairs, verbatim, variances = [], [], [], []
     for draw in range(n_draws):
-        drawn = table if is_whole else _sample(table, n_matched, rng)
+        drawn = table if is_whole else _sample(table, n_matched, rng, tables.deduplicate)
         stage = f"against {name}" if is_whole else f"{name} sample {draw + 1} of {n_draws}"
         partner = search(drawn, stage).partner
         rows = np.flatnonzero(partner >= 0)
@@ -216,7 +227,7 @@ def _draw_and_search(
     over_records = float(np.mean(variances))
     if n_draws > 1:
         # Samples without replacement vary less than draws from the population do: the finite population correction.
-        over_records = max(over_records, float(np.var(rates, ddof=1)) / (1 - n_matched / table.n_assessed))
+        over_records = max(over_records, float(np.var(rates, ddof=1)) / (1 - n_matched / table.n_records))
     n_pairs = float(np.mean(pairs))
     variance = max(over_records - n_pairs / n_records**2, 0.0)
     return _Draws(identified, np.array(rates), n_pairs, float(np.mean(verbatim)), variance)
@@ -227,13 +238,15 @@ def _variance_of_sum(per_record: NDArray[np.int64], n_records: int) -> float:
     return float((per_record.astype(np.float64) ** 2).sum() - per_record.sum() ** 2 / n_records)
 
 
-def _sample(table: CodedTable, n_records: int, rng: np.random.Generator) -> CodedTable:
-    """Draw records without replacement; equal records stay one row with its multiplicity."""
-    rows = np.repeat(np.arange(table.n_distinct), table.multiplicities)
-    drawn = np.bincount(rng.choice(rows, n_records, replace=False), minlength=table.n_distinct)
+def _sample(table: CodedTable, n_records: int, rng: np.random.Generator, deduplicate: bool) -> CodedTable:
+    """Draw records as handed in, without replacement; then drop duplicates among them if they are to be dropped."""
+    rows = np.repeat(np.arange(table.n_distinct), table.n_equal)
+    drawn = np.bincount(rng.choice(rows, n_records, replace=False), minlength=table.n_distinct).astype(np.int32)
     kept = np.flatnonzero(drawn)
     codes = tuple(column[kept] for column in table.codes)
-    return CodedTable(codes, table.positions[kept], drawn[kept].astype(np.int32), n_records)
+    n_equal = drawn[kept]
+    multiplicities = np.ones_like(n_equal) if deduplicate else n_equal
+    return CodedTable(codes, table.positions[kept], multiplicities, n_equal, n_records)
 
 
 def count_agreements(
@@ -246,10 +259,60 @@ def count_agreements(
     return agreement
 
 
-def count_copies(synthetic: CodedTable, other: CodedTable, n_codes: tuple[int, ...]) -> int:
-    """Count the synthetic records that equal a record of the other table on every column."""
+class _Copies(NamedTuple):
+    """Synthetic records that equal a record of either whole table, and the excess expected at the matched size."""
+
+    n_copies: int
+    n_control_copies: int
+    excess: float
+    interval: Interval
+
+
+def _compare_copies(
+    tables: PreprocessedTables, control: CodedTable, n_matched: int, confidence_level: float
+) -> _Copies:
+    """Compare the synthetic records that equal an original with those that equal a control record."""
+    synthetic = tables.synthetic
+    weights, n_records = synthetic.multiplicities, synthetic.n_assessed
+    n_equal = count_equal_records(synthetic, tables.original, tables.n_codes)
+    n_equal_control = count_equal_records(synthetic, control, tables.n_codes)
+    probability = probability_of_a_draw(n_equal, tables.original.n_records, n_matched)
+    excess_of_row = weights * (probability - probability_of_a_draw(n_equal_control, control.n_records, n_matched))
+    excess = float(excess_of_row.sum()) / n_records
+    n_moved = float(np.abs(excess_of_row).sum())
+    # Rows that stand for several records count as often as they do, and so does the record that was not seen by chance.
+    weight = float((weights * np.abs(excess_of_row)).sum()) / n_moved if n_moved else 1.0
+    z = normal_quantile(confidence_level)
+    reach = z * sqrt(float((excess_of_row**2).sum()) + (z * weight) ** 2) / n_records
+    return _Copies(
+        int(weights[n_equal > 0].sum()),
+        int(weights[n_equal_control > 0].sum()),
+        excess,
+        Interval(max(excess - reach, -1.0), min(excess + reach, 1.0)),
+    )
+
+
+def probability_of_a_draw(n_equal: NDArray[np.int64], n_records: int, n_drawn: int) -> NDArray[np.float64]:
+    """Return the probability that ``n_drawn`` of ``n_records`` records hold one of ``n_equal`` at least.
+
+    Draws are without replacement, so it is 1 - C(n_records - n_equal, n_drawn) / C(n_records, n_drawn).
+    """
+    n_others = n_records - n_equal
+    log_missed = (
+        gammaln(n_others + 1.0)
+        - gammaln(np.maximum(n_others - n_drawn, 0) + 1.0)
+        - gammaln(n_records + 1.0)
+        + gammaln(n_records - n_drawn + 1.0)
+    )
+    # Without one equal record the logarithms cancel to within rounding only.
+    may_miss = np.where(n_equal == 0, 1.0, np.exp(np.minimum(log_missed, 0.0)))
+    return np.where(n_others >= n_drawn, 1.0 - may_miss, 1.0)
+
+
+def count_equal_records(synthetic: CodedTable, other: CodedTable, n_codes: tuple[int, ...]) -> NDArray[np.int64]:
+    """Count, for each distinct synthetic row, the records of the other table that equal it on every column."""
     columns = [np.concatenate(pair) for pair in zip(synthetic.codes, other.codes, strict=True)]
     groups, n_groups = group_rows(columns, n_codes)
-    is_in_other = np.zeros(n_groups, np.bool_)
-    is_in_other[groups[synthetic.n_distinct :]] = True
-    return int(synthetic.multiplicities[is_in_other[groups[: synthetic.n_distinct]]].sum())
+    n_equal = np.zeros(n_groups, np.int64)
+    n_equal[groups[synthetic.n_distinct :]] = other.n_equal
+    return n_equal[groups[: synthetic.n_distinct]]

@@ -47,6 +47,8 @@ class CodedTable:
         Position of (the first of) each row in the table as handed in.
     multiplicities : ndarray of shape (n_distinct,), dtype=int32
         Records that the row stands for: 1 after deduplication, the number of equal rows without it.
+    n_equal : ndarray of shape (n_distinct,), dtype=int32
+        Equal rows of the table as handed in, whether duplicates were dropped or not; they sum to ``n_records``.
     n_records : int
         Rows of the table as handed in.
     """
@@ -54,6 +56,7 @@ class CodedTable:
     codes: tuple[NDArray[np.unsignedinteger[Any]], ...]
     positions: NDArray[np.int64]
     multiplicities: NDArray[np.int32]
+    n_equal: NDArray[np.int32]
     n_records: int
 
     @property
@@ -71,14 +74,8 @@ class CodedTable:
         """Records dropped because an equal one stands before them."""
         return self.n_records - self.n_assessed
 
-    def take(self, rows: NDArray[np.int64]) -> CodedTable:
-        """Return the table of some of the distinct rows."""
-        codes = tuple(column[rows] for column in self.codes)
-        multiplicities = self.multiplicities[rows]
-        return CodedTable(codes, self.positions[rows], multiplicities, int(multiplicities.sum(dtype=np.int64)))
-
     def _key(self) -> tuple[Any, ...]:
-        arrays = (*self.codes, self.positions, self.multiplicities)
+        arrays = (*self.codes, self.positions, self.multiplicities, self.n_equal)
         return (self.n_records, *((array.dtype.str, array.tobytes()) for array in arrays))
 
     def __eq__(self, other: object) -> bool:
@@ -153,7 +150,11 @@ class PreprocessedTables:
         """Write everything as plain columns under a JSON header."""
         frames = {}
         for name, table in self.tables.items():
-            columns: dict[str, Any] = {"position": table.positions, "multiplicity": table.multiplicities}
+            columns: dict[str, Any] = {
+                "position": table.positions,
+                "multiplicity": table.multiplicities,
+                "n_equal": table.n_equal,
+            }
             columns.update({f"code_{i}": codes for i, codes in enumerate(table.codes)})
             frames[name] = pd.DataFrame(columns)
         texts = [text for labels in self.labels for text in labels if text is not None]
@@ -182,7 +183,8 @@ class PreprocessedTables:
             frame = frames[name]
             codes = tuple(frame[f"code_{i}"].to_numpy().astype(dtype) for i, dtype in enumerate(dtypes))
             positions = frame["position"].to_numpy().astype(np.int64)
-            tables[name] = CodedTable(codes, positions, frame["multiplicity"].to_numpy().astype(np.int32), n_records)
+            multiplicities, n_equal = (frame[c].to_numpy().astype(np.int32) for c in ("multiplicity", "n_equal"))
+            tables[name] = CodedTable(codes, positions, multiplicities, n_equal, n_records)
         texts = frames["labels"]["label"].astype(object).tolist()
         labels = []
         begin = 0
@@ -244,7 +246,7 @@ def preprocess(
 
     Notes
     -----
-    Definitions: ``design/mpucc.md``, section "Definitions", 1.
+    Definitions: ``docs/mpucc.md``, section "Preparation".
     """
     frames = {"original": original, "synthetic": synthetic}
     if control is not None:
@@ -289,10 +291,9 @@ def _coded_table(codes: Sequence[NDArray[Any]], n_codes: Sequence[int], deduplic
     positions = np.zeros(n_groups, np.int64)
     # Written backwards, so that the first of equal rows is the one that stays.
     positions[groups[::-1]] = np.arange(n_records - 1, -1, -1)
-    multiplicities = np.ones(n_groups, np.int32)
-    if not deduplicate:
-        multiplicities = np.bincount(groups, minlength=n_groups).astype(np.int32)
-    return CodedTable(tuple(column[positions] for column in codes), positions, multiplicities, n_records)
+    n_equal = np.bincount(groups, minlength=n_groups).astype(np.int32)
+    multiplicities = np.ones(n_groups, np.int32) if deduplicate else n_equal
+    return CodedTable(tuple(column[positions] for column in codes), positions, multiplicities, n_equal, n_records)
 
 
 def check_columns(frames: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:

@@ -5,8 +5,9 @@ from math import isclose
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import hypergeom
 
-from privacy_assets.tables.control import ControlComparison, count_copies
+from privacy_assets.tables.control import ControlComparison, count_equal_records, probability_of_a_draw
 from privacy_assets.tables.intervals import Interval
 from privacy_assets.tables.mpucc import assess_mpuccs
 from privacy_assets.tables.preprocess import preprocess
@@ -30,21 +31,88 @@ def with_weights(table, seed):
     return table.assign(weight=np.random.default_rng(seed).normal(70, 12, len(table)).round(1))
 
 
-def draw(seed, n_original=600, n_control=300, n_synthetic=800):
+def draw(seed, n_original=600, n_control=300, n_synthetic=800, make=population):
     """Original, synthetic and control: independent draws from one population, so nobody is copied."""
-    records = population(np.random.default_rng(seed), n_original + n_control + n_synthetic)
+    records = make(np.random.default_rng(seed), n_original + n_control + n_synthetic)
     original, rest = records.iloc[:n_original], records.iloc[n_original:]
     return original, rest.iloc[n_control:], rest.iloc[:n_control]
 
 
-@pytest.mark.parametrize(("n_original", "n_control"), [(600, 300), (300, 300), (300, 600)])
-def test_an_honest_table_is_rarely_flagged(n_original, n_control):
-    # 5 % of 95 % intervals may miss 0 upwards in truth; 6 of 40 would be far beyond that (probability below 0.5 %).
+def low_cardinality(rng, n_rows):
+    """Records of a few hundred kinds, so that most occur several times."""
+    return pd.DataFrame(
+        {"a": rng.geometric(0.3, n_rows), "b": rng.geometric(0.3, n_rows), "c": rng.integers(0, 5, n_rows)}
+    )
+
+
+def equally_frequent(rng, n_rows):
+    """Records of 800 kinds, all equally frequent."""
+    kinds = rng.integers(0, 800, n_rows)
+    return pd.DataFrame({"a": kinds // 28, "b": kinds % 28})
+
+
+@pytest.mark.parametrize("deduplicate", [True, False])
+@pytest.mark.parametrize("make", [population, low_cardinality, equally_frequent])
+@pytest.mark.parametrize(
+    ("n_original", "n_control", "n_synthetic"),
+    [(600, 300, 800), (300, 300, 800), (300, 600, 800), (300, 1200, 800), (300, 2400, 300), (1200, 300, 1200)],
+)
+def test_an_honest_table_is_rarely_flagged(n_original, n_control, n_synthetic, make, deduplicate):
+    # Samples of deduplicated tables hold too many rare values: with control 4 times the originals all were flagged.
+    # Three 95 % intervals may miss 0 upwards in 7.5 % of tables; 8 of 40 would be beyond that (probability 1 %).
     flags = [
-        assess_mpuccs(*draw(seed, n_original, n_control), n_matched_samples=3, n_threads=1).control.leakage_detected
+        assess_mpuccs(
+            *draw(seed, n_original, n_control, n_synthetic, make),
+            n_matched_samples=3,
+            n_threads=1,
+            deduplicate=deduplicate,
+        ).control.leakage_detected
         for seed in range(40)
     ]
-    assert sum(flags) < 6
+    assert None not in flags
+    assert sum(flags) < 8
+
+
+@pytest.mark.parametrize("deduplicate", [True, False])
+def test_copies_among_records_that_occur_several_times_are_detected(deduplicate):
+    # Samples of deduplicated tables hide copies as well: at this split of 80 to 20 hardly any were detected.
+    n_detected = 0
+    for seed in range(10):
+        original, synthetic, control = draw(seed, 1200, 300, 1200, low_cardinality)
+        leaky = pd.concat([synthetic.iloc[720:], original.sample(720, random_state=seed)], ignore_index=True)
+        found = assess_mpuccs(original, leaky, control, n_matched_samples=3, n_threads=1, deduplicate=deduplicate)
+        n_detected += found.control.leakage_detected
+    assert n_detected >= 7
+
+
+def test_too_few_records_to_compare_with_are_no_evidence_of_no_leakage():
+    original, synthetic, control = draw(1)
+    for n_original, n_control, expected in ((600, 49, None), (49, 300, None), (50, 50, False)):
+        found = assess_mpuccs(original.head(n_original), synthetic, control.head(n_control)).control
+        assert found.n_matched_records == min(n_original, n_control)
+        assert found.leakage_detected is expected
+    # What is found in spite of that counts.
+    original, control = (with_weights(table, i) for i, table in enumerate((original, control)))
+    found = assess_mpuccs(original, original, control.head(40)).control
+    assert found.leakage_detected is True
+
+
+@pytest.mark.parametrize(("n_records", "n_drawn"), [(10, 1), (10, 4), (10, 10), (3000, 700)])
+def test_the_probability_of_a_draw_is_that_of_scipy(n_records, n_drawn):
+    n_equal = np.array([0, 1, 2, 7, 10])
+    found = probability_of_a_draw(n_equal, n_records, n_drawn)
+    assert np.allclose(found, hypergeom.sf(0, n_records, n_equal, n_drawn), rtol=1e-9, atol=1e-12)
+    assert found[0] == 0
+
+
+def test_records_are_drawn_as_they_were_handed_in():
+    # One kind of record is half of the table: a sample must hold it, and others as often as they occur.
+    original = pd.DataFrame({"a": [0] * 500 + list(range(1, 501))})
+    control = original.head(500).assign(a=range(1000, 1500))
+    found = assess_mpuccs(original, pd.DataFrame({"a": [0, 1, 2, 1000]}), control, n_matched_samples=50).control
+    assert found.matched_identification_rate == pytest.approx((1 + 2 * 0.5) / 4, abs=0.06)
+    assert found.control_identification_rate == 0.25
+    assert found.excess_copy_rate == pytest.approx((1 + 2 * 0.5 - 1) / 4)
 
 
 def test_copies_of_originals_are_detected():
@@ -85,11 +153,14 @@ def test_the_seed_decides_the_samples():
 
 
 def test_copies_are_counted_with_their_multiplicity():
-    original = pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]})
-    synthetic = pd.DataFrame({"a": [1, 1, 2, 9], "b": ["x", "x", "z", "y"]})
-    for deduplicate, n_copies in ((True, 1), (False, 2)):
-        tables = preprocess(original, synthetic, deduplicate=deduplicate)
-        assert count_copies(tables.synthetic, tables.original, tables.n_codes) == n_copies
+    original = pd.DataFrame({"a": [1, 2, 3, 3], "b": ["x", "y", "z", "z"]})
+    synthetic = pd.DataFrame({"a": [1, 1, 2, 3], "b": ["x", "x", "z", "z"]})
+    for deduplicate, n_copies in ((True, 2), (False, 3)):
+        tables = preprocess(original, synthetic, original.head(1), deduplicate=deduplicate)
+        assert count_equal_records(tables.synthetic, tables.original, tables.n_codes).tolist() == [1, 0, 2]
+        found = assess_mpuccs(original, synthetic, original.head(1), deduplicate=deduplicate).control
+        assert found.verbatim_copies == n_copies
+        assert found.control_verbatim_copies == n_copies - 1
 
 
 def test_a_comparison_returns_from_its_header_unchanged():

@@ -30,6 +30,7 @@ def test_rows_are_equal_in_codes_when_they_are_equal_in_values(tables, deduplica
         assert table.positions.tolist() == firsts
         expected = [1 if deduplicate else plain.count(plain[i]) for i in firsts]
         assert table.multiplicities.tolist() == expected
+        assert table.n_equal.tolist() == [plain.count(plain[i]) for i in firsts]
         assert table.n_duplicates_dropped == (len(plain) - len(firsts) if deduplicate else 0)
         for i, codes in zip(firsts, zip(*(c.tolist() for c in table.codes), strict=True), strict=True):
             assert seen.setdefault(codes, plain[i]) == plain[i]
