@@ -13,6 +13,8 @@ from privacy_assets.tables.errors import InvalidSettingError
 DEFAULT_MAX_COMBINATIONS = 5_000_000
 DEFAULT_DECAY_FACTOR = 0.5
 DEFAULT_RENYI_ALPHA = 2.0
+# Closer to 1 a normal quantile says nothing about the figures here, and in the end is infinite.
+MAX_CONFIDENCE_LEVEL = 0.999_999
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,12 @@ class MpuccSettings:
         require(is_integer(samples, 1), "n_matched_samples", samples, "an integer above 0")
         require(is_integer(self.seed, 0), "seed", self.seed, "an integer of at least 0")
         level = self.confidence_level
-        require(_is_number(level, 0, 1) and 0 < level < 1, "confidence_level", level, "a number between 0 and 1")
+        require(
+            _is_number(level, 0, MAX_CONFIDENCE_LEVEL) and level > 0,
+            "confidence_level",
+            level,
+            f"more than 0 and at most {MAX_CONFIDENCE_LEVEL}",
+        )
         self._check_combinations(n_columns)
 
     def _check_combinations(self, n_columns: int) -> None:

@@ -244,6 +244,8 @@ def test_too_many_combinations_are_refused_before_the_search_with_what_would_fit
         ("n_matched_samples", 0),
         ("seed", -1),
         ("confidence_level", 1.0),
+        ("confidence_level", 1 - 1e-16),
+        ("confidence_level", 0.0),
         ("calculate_baseline", 1),
         ("deduplicate", 1),
         ("n_threads", 0),
