@@ -28,6 +28,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
@@ -65,6 +66,7 @@ class GaussianCopula:
         self._min_interval = check_setting(self.name, "min_interval", min_interval, at_least=1)
         self._max_discrete = check_setting(self.name, "max_discrete", max_discrete, at_least=0)
         self._names: pd.Index[Any] = pd.Index([])
+        self._dtypes: pd.Series[Any] = pd.Series([], dtype=object)
         self._margins: tuple[_Margin, ...] = ()
         self._root: NDArray[Any] = np.empty((0, 0))
 
@@ -80,6 +82,8 @@ class GaussianCopula:
     def fit(self, table: pd.DataFrame, *, seed: int) -> GaussianCopula:
         """Learn the margins and the correlation of the normal scores; cost is linear in rows, quadratic in columns."""
         kinds = check_kinds(table, self.name)
+        self._dtypes = table.dtypes
+        table = _without_arrow_moments(table, kinds)
         random = np.random.default_rng(seed)
         cells, margins = self._learn_margins(table, kinds)
         within = random.random(table.shape)
@@ -103,7 +107,9 @@ class GaussianCopula:
             raise InvalidSettingError(f"{self.name!r} was asked to sample before it was fitted. Call `fit` first.")
         random = np.random.default_rng(seed)
         positions = ndtr(random.standard_normal((n_records, len(self._margins))) @ self._root.T)
-        columns = [margin.read(positions[:, i]) for i, margin in enumerate(self._margins)]
+        columns = [
+            _with_dtype(margin.read(positions[:, i]), self._dtypes.iloc[i]) for i, margin in enumerate(self._margins)
+        ]
         return pd.DataFrame(dict(zip(self._names, columns, strict=True)), columns=self._names)
 
     def _learn_margins(
@@ -151,9 +157,13 @@ class _NumberLine:
             mixed = start * (1 - weight) + end * weight
             rounded = np.round(mixed, self.step) if self.step <= MAX_DECIMALS else mixed
             return np.clip(rounded, self.numbers[0], self.numbers[-1])
-        # Offsets from the lower knot stay small, so that large whole numbers keep their last digits.
-        n_steps = np.rint((end - start).astype(np.float64) * weight / self.step).astype(np.int64)
-        between: NDArray[Any] = np.clip(start + n_steps.astype(start.dtype) * start.dtype.type(self.step), start, end)
+        # Offsets from the lower knot stay small, so that large whole numbers keep their last digits. They are unsigned,
+        # because int64 does not hold its own range; a weight below 1 keeps a rounded offset within uint64.
+        unsigned, step = np.uint64, np.uint64(self.step)
+        lowest = start.astype(unsigned)
+        span = (end.astype(unsigned) - lowest) // step
+        n_steps = np.minimum(np.rint(span.astype(np.float64) * np.minimum(weight, 1 - 2**-53)).astype(unsigned), span)
+        between: NDArray[Any] = (lowest + n_steps * step).astype(start.dtype)
         return between
 
 
@@ -383,6 +393,33 @@ def _restore(numbers: NDArray[Any], like: pd.Series, kind: Kind) -> pd.Series:
     first_of_two = np.ones(len(naive), dtype=bool)
     aware = naive.dt.tz_localize(like.dt.tz, ambiguous=first_of_two, nonexistent="shift_forward")
     return aware.clip(like.min(), like.max())
+
+
+def _without_arrow_moments(table: pd.DataFrame, kinds: Mapping[str, Kind]) -> pd.DataFrame:
+    """Hold datetimes and dates that Arrow stores in pandas' own dtypes, which have a view as integers."""
+    moments = {
+        name: column.astype(_own_dtype(column.dtype))
+        for (name, column), kind in zip(table.items(), kinds.values(), strict=True)
+        if kind == "datetime" and isinstance(column.dtype, pd.ArrowDtype)
+    }
+    return table.assign(**moments) if moments else table
+
+
+def _own_dtype(dtype: pd.ArrowDtype) -> Any:
+    stored = dtype.pyarrow_dtype
+    if getattr(stored, "tz", None):
+        return pd.DatetimeTZDtype(unit=stored.unit, tz=stored.tz)
+    return f"datetime64[{getattr(stored, 'unit', 's')}]"
+
+
+def _with_dtype(values: pd.Series, dtype: Any) -> pd.Series:
+    """Return the values in the dtype of the column learned from."""
+    if values.dtype == dtype:
+        return values
+    stored = dtype.pyarrow_dtype
+    if pa.types.is_date(stored):  # dates take timestamps of whole days only through Arrow
+        values = values.astype(pd.ArrowDtype(pa.timestamp(values.dt.unit)))
+    return values.astype(dtype)
 
 
 def _is_aware(column: pd.Series) -> bool:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,6 +71,37 @@ def test_whole_numbers_of_any_size_stay_in_their_range(values):
     original = pd.DataFrame({"a": np.array(values, dtype=np.int64)})
     made = synthesize(original, n_records=200)["a"]
     assert made.between(min(values), max(values)).all()
+
+
+def test_whole_numbers_are_drawn_over_the_widest_range():
+    # The range did not fit int64, so that every interpolated number was one of the ends.
+    for low, high, dtype in ((-(2**63), 2**63 - 1, np.int64), (0, 2**64 - 1, np.uint64)):
+        ends = pd.DataFrame({"a": np.array([low, high] * 3, dtype=dtype)})
+        made = GaussianCopula(min_atom=4, max_discrete=0).fit(ends, seed=1).sample(500, seed=1)["a"]
+        assert made.dtype == dtype
+        assert made.between(low, high).all()
+        assert made.nunique() > 100
+        assert abs(made.astype(float).median() - (low + high) / 2) < (high - low) / 8
+
+
+def with_missing(column):
+    return pd.concat([column, pd.Series([None] * 40, dtype=column.dtype)], ignore_index=True)
+
+
+@pytest.mark.parametrize(
+    "dtype", [pa.timestamp("us"), pa.timestamp("ns", "Europe/Berlin"), pa.date32(), pa.date64()], ids=str
+)
+def test_moments_in_arrow_storage_are_learned_like_those_of_pandas(dtype):
+    moments = pd.Series(pd.date_range("2020-01-01", periods=300, freq="D")).astype("datetime64[ms]")
+    if getattr(dtype, "tz", None):
+        moments = moments.dt.tz_localize("UTC").dt.tz_convert(dtype.tz)
+    own = pd.DataFrame({"a": with_missing(moments), "b": range(340)})
+    stored = own.assign(a=own["a"].astype(pd.ArrowDtype(pa.timestamp("ms", getattr(dtype, "tz", None)))))
+    stored = stored.astype({"a": pd.ArrowDtype(dtype)})
+    made, expected = synthesize(stored, seed=3), synthesize(own, seed=3)
+    assert made["a"].dtype == pd.ArrowDtype(dtype)
+    assert 0 < made["a"].isna().sum() < 100
+    assert made["a"].dropna().astype(str).str[:10].tolist() == expected["a"].dropna().astype(str).str[:10].tolist()
 
 
 def test_rare_numbers_are_interpolated_and_frequent_ones_reproduced():
