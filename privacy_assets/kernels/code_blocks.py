@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 # Suffixes on which more than this share of the rows differ are not grouped: there is too little to drop.
 LARGEST_USEFUL_SHARE = 0.8
+# Dropping rows that later columns cannot tell apart is worth its first pass from this size of combinations on.
+FIRST_GROUPED_SIZE = 4
 
 
 class CodeBlocks(NamedTuple):

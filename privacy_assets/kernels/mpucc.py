@@ -23,13 +23,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.kernels.code_blocks import CodeBlocks, group_by_width, no_suffix_groups, suffix_groups, take_rows
+from privacy_assets.kernels.code_blocks import (
+    FIRST_GROUPED_SIZE,
+    CodeBlocks,
+    group_by_width,
+    no_suffix_groups,
+    suffix_groups,
+    take_rows,
+)
 from privacy_assets.kernels.live_classes import identify
 from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.kernels.uniqueness import Profile, profile_combinations
 
-# Dropping rows that later columns cannot tell apart is worth its first pass from this size of combinations on.
-FIRST_GROUPED_SIZE = 4
 NOT_IDENTIFIED = np.iinfo(np.int64).max
 
 
@@ -258,7 +263,7 @@ def find_mpuccs(
 
     Notes
     -----
-    Definitions: ``design/mpucc.md``. Memory: the codes twice, per thread one row list per column of a combination, and
+    Definitions: ``docs/mpucc.md``. Memory: the codes twice, per thread one row list per column of a combination, and
     a few numbers per combination checked.
     """
     search = _Search(group_by_width(columns, n_codes), n_synthetic, weights, max_size, alpha, min_entropy_gain)

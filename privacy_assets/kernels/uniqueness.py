@@ -13,11 +13,21 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from privacy_assets.kernels.code_blocks import CodeBlocks, SuffixGroups, no_suffix_groups, suffix_groups
+from privacy_assets.kernels.code_blocks import (
+    FIRST_GROUPED_SIZE,
+    CodeBlocks,
+    SuffixGroups,
+    no_suffix_groups,
+    suffix_groups,
+)
 from privacy_assets.kernels.slices import SlicePool
 
-# Grouping is worth its first pass from this size of combinations on.
-FIRST_GROUPED_SIZE = 4
+# The smallest share of a billion rows to this power is 1e-270, far from underflow.
+HIGHEST_ORDER_OF_POWERS = 30.0
+# Entropies of this order are the min-entropy within 1e-10, and its logarithms do not overflow.
+HIGHEST_ORDER = 1e12
+# Orders this close to 1 sum differences from 1, so that nothing cancels.
+NEAR_ONE = 0.1
 
 
 class Profile(NamedTuple):
@@ -32,6 +42,22 @@ class Profile(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
+def _add_class(
+    n_rows: int, total: float, largest: int, term: NDArray[np.float64], is_relative: bool
+) -> tuple[float, int]:
+    """Add a class to the sum inside the entropy; return the sum and the size of the largest class so far.
+
+    Relative means that the sum is one over powers divided by the power of the largest class, and ``term`` holds their
+    logarithms: powers of a high order would underflow.
+    """
+    if not is_relative:
+        return total + term[n_rows], max(largest, n_rows)
+    if n_rows > largest:
+        return total * 2.0 ** (term[largest] - term[n_rows]) + 1.0, n_rows
+    return total + 2.0 ** (term[n_rows] - term[largest]), largest
+
+
+@njit(nogil=True, cache=True)
 def _split_repeated(
     code: NDArray[np.unsignedinteger[Any]],
     rows: NDArray[np.int32],
@@ -41,6 +67,7 @@ def _split_repeated(
     n_seen: NDArray[np.uint8],
     kept: NDArray[np.int32],
     term: NDArray[np.float64],
+    is_relative: bool,
     counts: NDArray[np.int32],
     touched: NDArray[np.int32],
     out_rows: NDArray[np.int32],
@@ -51,8 +78,8 @@ def _split_repeated(
     ``counts`` of shape (n_codes, 3) is zero in its first column on entry and on exit, ``n_seen`` of shape (n_groups,)
     everywhere. Of rows with one ``group`` (see SuffixGroups; empty for none) two are kept, and a part is dropped in
     which every row has a twin that no later column tells from it: nothing in it becomes unique. Returns the number of
-    kept parts, of rows that became unique, the sum of ``term[size]`` over the kept parts (0 if ``term`` is empty) and
-    the size of the largest part.
+    kept parts, of rows that became unique, the sum over the kept parts (see :func:`_add_class`; 0 if ``term`` is empty)
+    and the size of the largest part.
     """
     n_out = 0
     write = 0
@@ -98,9 +125,8 @@ def _split_repeated(
                 write += n_rows
                 n_out += 1
                 out_starts[n_out] = write
-                largest = max(largest, n_rows)
                 if term.size > 0:
-                    total += term[n_rows]
+                    total, largest = _add_class(n_rows, total, largest, term, is_relative)
         if write > before:
             for p in range(n_kept):
                 row = kept[p]
@@ -121,6 +147,7 @@ def _count_repeated(
     n_classes: int,
     n_codes: int,
     term: NDArray[np.float64],
+    is_relative: bool,
     counts: NDArray[np.int32],
     touched: NDArray[np.int32],
 ) -> tuple[int, float, int]:
@@ -151,10 +178,8 @@ def _count_repeated(
         n_unique += n_single
         for t in range(n_touched):
             value = touched[t]
-            if term.size > 0:
-                largest = max(largest, counts[value, 0])
-                if counts[value, 0] > 1:
-                    total += term[counts[value, 0]]
+            if term.size > 0 and counts[value, 0] > 1:
+                total, largest = _add_class(counts[value, 0], total, largest, term, is_relative)
             counts[value, 0] = 0
     return n_unique, total, largest
 
@@ -169,6 +194,7 @@ def _profile(
     suffixes: SuffixGroups,
     root: NDArray[np.int32],
     term: NDArray[np.float64],
+    is_relative: bool,
     n_unique: NDArray[np.int64],
     total: NDArray[np.float64],
     largest: NDArray[np.int64],
@@ -176,7 +202,8 @@ def _profile(
     """Profile the combinations from ``begin`` to ``stop``, a depth-first list in which prefixes come first.
 
     ``root`` lists the rows of the one class of the empty combination. Written in place, per combination: ``n_unique``
-    (rows), ``total`` (sum of ``term`` over all classes) and ``largest`` (rows of the largest class).
+    (rows), and with a ``term`` ``total`` (sum over all classes, see :func:`_add_class`) and ``largest`` (rows of the
+    largest class).
     """
     narrow, middle, wide, width, slot, n_codes = blocks
     suffix_ids, first_suffix, n_groups = suffixes
@@ -213,30 +240,31 @@ def _profile(
             if e == size and not has_extension:
                 if width[c] == 0:
                     found, value, most = _count_repeated(narrow[slot[c]], rows[d], starts[d], n_classes[d], n_codes[c],
-                                                         term, counts, touched)  # fmt: skip
+                                                         term, is_relative, counts, touched)  # fmt: skip
                 elif width[c] == 1:
                     found, value, most = _count_repeated(middle[slot[c]], rows[d], starts[d], n_classes[d], n_codes[c],
-                                                         term, counts, touched)  # fmt: skip
+                                                         term, is_relative, counts, touched)  # fmt: skip
                 else:
                     found, value, most = _count_repeated(wide[slot[c]], rows[d], starts[d], n_classes[d], n_codes[c],
-                                                         term, counts, touched)  # fmt: skip
+                                                         term, is_relative, counts, touched)  # fmt: skip
             elif width[c] == 0:
                 n_classes[e], found, value, most = _split_repeated(narrow[slot[c]], rows[d], starts[d], n_classes[d],
-                                                                   group, n_seen, kept, term, counts, touched,
-                                                                   rows[e], starts[e])  # fmt: skip
+                                                                   group, n_seen, kept, term, is_relative, counts,
+                                                                   touched, rows[e], starts[e])  # fmt: skip
             elif width[c] == 1:
                 n_classes[e], found, value, most = _split_repeated(middle[slot[c]], rows[d], starts[d], n_classes[d],
-                                                                   group, n_seen, kept, term, counts, touched,
-                                                                   rows[e], starts[e])  # fmt: skip
+                                                                   group, n_seen, kept, term, is_relative, counts,
+                                                                   touched, rows[e], starts[e])  # fmt: skip
             else:
                 n_classes[e], found, value, most = _split_repeated(wide[slot[c]], rows[d], starts[d], n_classes[d],
-                                                                   group, n_seen, kept, term, counts, touched,
-                                                                   rows[e], starts[e])  # fmt: skip
+                                                                   group, n_seen, kept, term, is_relative, counts,
+                                                                   touched, rows[e], starts[e])  # fmt: skip
             unique[e] = unique[d] + found
             if e == size:
                 n_unique[i] = unique[e]
                 largest[i] = most
-                total[i] = value + unique[e] * term[1] if term.size > 0 else 0.0
+                if term.size > 0:
+                    total[i] = value + unique[e] * (2.0 ** (term[1] - term[most]) if is_relative else term[1])
             if e == size and not has_extension:
                 break
             prefix[depth] = c
@@ -244,11 +272,30 @@ def _profile(
 
 
 def entropy_terms(n_rows: int, alpha: float) -> NDArray[np.float64]:
-    """Return what a class of c rows adds to the sum inside the Renyi entropy of order alpha, for c from 0 to n_rows."""
-    share = np.arange(n_rows + 1) / max(n_rows, 1)
-    share[0] = 1.0
-    with np.errstate(under="ignore"):
-        term = np.ones_like(share) if alpha == 0 else -share * np.log2(share) if alpha == 1 else share**alpha
+    """Return what a class of c rows adds to the sum inside the Renyi entropy of order alpha, for c from 0 to n_rows.
+
+    With p = c / n_rows it is p ** alpha; near order 1, where the sum is nearly 1 and its logarithm is divided by nearly
+    0, it is p ** alpha - p; at order 1 it is p * log2(1 / p) [1]_. Above ``HIGHEST_ORDER_OF_POWERS`` it is the base 2
+    logarithm of c ** alpha, for sums relative to the largest class.
+
+    References
+    ----------
+    .. [1] A. Renyi (1961), "On measures of entropy and information", Proceedings of the Fourth Berkeley Symposium on
+       Mathematical Statistics and Probability, vol. 1, 547-561.
+    """
+    n_of_class = np.arange(n_rows + 1, dtype=np.float64)
+    n_of_class[0] = 1.0
+    share = n_of_class / max(n_rows, 1)
+    if np.isinf(alpha):
+        term = np.zeros_like(share)
+    elif alpha > HIGHEST_ORDER_OF_POWERS:
+        term = min(alpha, HIGHEST_ORDER) * np.log2(n_of_class)
+    elif alpha == 1:
+        term = -share * np.log2(share)
+    elif abs(alpha - 1) < NEAR_ONE:
+        term = share * np.expm1((alpha - 1) * np.log(share))
+    else:
+        term = share**alpha
     term[0] = 0.0
     return term
 
@@ -261,8 +308,13 @@ def _normalized_entropy(
         return np.zeros(len(total))
     if np.isinf(alpha):
         bits = np.log2(n_rows / largest)
+    elif alpha > HIGHEST_ORDER_OF_POWERS:
+        order = min(alpha, HIGHEST_ORDER)
+        bits = (order * np.log2(n_rows / largest) - np.log2(total)) / (order - 1.0)
     elif alpha == 1:
         bits = total
+    elif abs(alpha - 1) < NEAR_ONE:
+        bits = np.log1p(total) / np.log(2.0) / (1.0 - alpha)
     else:
         bits = np.log2(total) / (1.0 - alpha)
     return np.asarray(np.clip(bits / np.log2(n_rows), 0.0, 1.0), np.float64)
@@ -290,10 +342,13 @@ def profile_combinations(
     pool : SlicePool
         Threads to work on.
     """
+    if len(combos) == 0:
+        return Profile(np.zeros(0, np.int64), np.zeros(0))
     order = np.lexsort(combos.T[::-1])
     copies = weights if alpha is not None else np.minimum(weights, 2)
     root = np.repeat(np.arange(len(weights), dtype=np.int32), copies)
     term = np.empty(0) if alpha is None else entropy_terms(len(root), alpha)
+    is_relative = alpha is not None and HIGHEST_ORDER_OF_POWERS < alpha < np.inf
     n_unique = np.zeros(len(combos), np.int64)
     total = np.zeros(len(combos))
     largest = np.ones(len(combos), np.int64)
@@ -305,7 +360,8 @@ def profile_combinations(
 
     def task(slices: Iterator[tuple[int, int]]) -> None:
         for begin, stop in slices:
-            _profile(in_order, sizes_in_order, begin, stop, blocks, suffixes, root, term, n_unique, total, largest)
+            _profile(in_order, sizes_in_order, begin, stop, blocks, suffixes, root, term, is_relative, n_unique, total,
+                     largest)  # fmt: skip
 
     pool.run(len(combos), task)
     back = np.empty_like(order)

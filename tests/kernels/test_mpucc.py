@@ -1,5 +1,7 @@
 """The compiled search agrees with enumeration on tables large enough for every shortcut it takes."""
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -98,7 +100,7 @@ def test_threads_never_change_a_result(seed, n_original, n_synthetic, n_columns)
 
 
 @pytest.mark.parametrize(("n_original", "n_synthetic"), [(0, 0), (0, 2), (2, 0), (1, 1), (2, 2)])
-@pytest.mark.parametrize("n_columns", [0, 1, 3])
+@pytest.mark.parametrize("n_columns", [0, 1, 3, 4])
 def test_tables_of_no_one_and_two_rows_work(n_original, n_synthetic, n_columns):
     rows = np.arange(2)[:, None] + np.zeros((2, n_columns), int)
     columns = [np.concatenate([rows[:n_synthetic, c], rows[:n_original, c]]) for c in range(n_columns)]
@@ -106,6 +108,43 @@ def test_tables_of_no_one_and_two_rows_work(n_original, n_synthetic, n_columns):
     found = find_mpuccs(columns, [2] * n_columns, n_synthetic, weights, max_size=max(n_columns, 1), n_threads=2)
     n_pairs = min(n_original, n_synthetic) if n_columns else 0
     assert (found.combo_of_row >= 0).sum() == n_pairs
+
+
+def exact_entropy(sizes, alpha):
+    """Renyi entropy of classes of these sizes, of 50 digits, as a share of its largest value."""
+    with localcontext(prec=50, Emin=-(10**15), Emax=10**15):
+        shares = [Decimal(size) / sum(sizes) for size in sizes]
+        power_sum = sum(share ** Decimal(alpha) for share in shares)
+        return float(power_sum.ln() / (1 - Decimal(alpha)) / Decimal(sum(sizes)).ln())
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-3, 0.5, 0.95, 1 - 1e-9, 1 + 1e-15, 1 + 1e-6, 1.5, 29.0, 31.0, 900.0, 1e7])
+@pytest.mark.parametrize("sizes", [[1] * 40, [16, 12, 8, 2, 1, 1], [39, 1], [40], [8] * 5, [1, 1, 9, 29]])
+def test_entropies_of_any_order_keep_their_digits(sizes, alpha):
+    # Powers of a high order underflowed, so that every entropy was 1; near order 1 the logarithm of the sum cancelled.
+    column = np.repeat(np.arange(len(sizes)), sizes)
+    columns = [np.concatenate([column, column])] * 2
+    weights = np.ones(len(columns[0]), np.int32)
+    found = find_mpuccs(columns, [len(sizes)] * 2, len(column), weights, max_size=2, alpha=alpha)
+    assert np.allclose(found.profile.entropy, exact_entropy(sizes, alpha), rtol=1e-9, atol=1e-12)
+
+
+def test_the_order_of_an_entropy_has_no_steps():
+    rows = skewed_rows(np.random.default_rng(8), 500, [6, 4, 3])
+    weights = np.ones(1000, np.int32)
+
+    def entropies(alpha):
+        columns = [np.tile(rows[:, c], 2) for c in range(3)]
+        return find_mpuccs(columns, [6, 4, 3], 500, weights, max_size=3, alpha=alpha).profile.entropy
+
+    for left, right in (
+        (0.9, 0.9 + 1e-12),
+        (1 - 1e-12, 1.0),
+        (1.1 - 1e-12, 1.1),
+        (30.0, 30.0 + 1e-11),
+        (1e300, np.inf),
+    ):
+        assert np.allclose(entropies(left), entropies(right), atol=1e-9)
 
 
 def test_suffix_groups_are_rows_that_agree_from_a_column_on():
