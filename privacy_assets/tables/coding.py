@@ -123,8 +123,28 @@ def read_column(column: pd.Series[Any], where: str) -> ColumnValues:
     Raises
     ------
     InvalidTableError
-        For values of several kinds, of a kind not listed, infinite numbers, and mixed time zones.
+        For values of several kinds, of a kind not listed, infinite numbers, mixed time zones, and values that pandas
+        or NumPy cannot hold (text with lone surrogates, signaling NaN, durations beyond int64).
+
+    Notes
+    -----
+    Integers beyond 2**53 keep all digits, unless objects mix them with numbers that are not whole.
     """
+    try:
+        return _read(column, where)
+    except InvalidTableError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever pandas raises may show a cell
+        problem = type(error).__name__
+    # Raised here and not above, so that the error does not carry the other one as its context.
+    raise InvalidTableError(
+        f"{where} holds values that cannot be read ({problem}). Expected numbers, booleans, text in Unicode, dates, "
+        "datetimes or durations within 292 years. Replace the others by missing values, or leave the column out."
+    )
+
+
+def _read(column: pd.Series[Any], where: str) -> ColumnValues:
+    """Read a column; whatever its values make pandas raise goes through."""
     if isinstance(column.dtype, pd.SparseDtype):
         column = pd.Series(np.asarray(column))
     if isinstance(column.dtype, pd.ArrowDtype):
@@ -146,8 +166,11 @@ def _without_arrow(column: pd.Series[Any]) -> pd.Series[Any]:
     kind = column.dtype.kind
     if kind in "iu":
         return column.astype("UInt64" if kind == "u" else "Int64")
-    if kind in "fb":
-        return column.astype("Float64" if kind == "f" else "boolean")
+    if kind == "b":
+        return column.astype("boolean")
+    if kind == "f":
+        stored: Any = column.dtype
+        return pd.Series(column.to_numpy(dtype=stored.numpy_dtype, na_value=np.nan))
     return column.astype(object)
 
 
@@ -193,13 +216,14 @@ def _checked(kind: Kind, codes: NDArray[Any], distinct: pd.Series[Any], where: s
             n_infinite = int(np.isinf(values)[codes][codes >= 0].sum()) if len(values) else 0
             if n_infinite:
                 raise InvalidTableError(
-                    f"{where} holds {n_infinite} infinite values. Expected finite numbers or missing values. Replace "
-                    "them by a missing value or a limit of your choice."
+                    f"{where} holds {n_infinite} infinite values, or values beyond 1.8e308. Expected finite numbers or "
+                    "missing values. Replace them by a missing value or a limit of your choice."
                 )
             codes = np.where(np.append(np.isnan(values), False)[codes], -1, codes)
         return ColumnValues(kind, codes, values)
     if kind == "text":
         as_text = [value if isinstance(value, str) else str(value) for value in distinct]
+        "".join(as_text).encode()  # lone surrogates would not be stored later; the caller refuses what this raises
         return ColumnValues(kind, codes, _objects(as_text))
     if kind == "boolean":
         return ColumnValues(kind, codes, distinct.to_numpy(dtype=bool))
@@ -235,17 +259,26 @@ def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
 def _numbers(distinct: pd.Series[Any]) -> NDArray[Any]:
     """Turn numbers of any storage into int64 or float64, or into objects if they are integers beyond int64."""
     if distinct.dtype.kind == "f":
-        values = distinct.to_numpy(dtype=np.float64, na_value=np.nan)
-        if getattr(distinct.dtype, "itemsize", 8) < 8:
-            # A float32 0.1 means 0.1, not the 0.10000000149 that widening its bits would give.
-            values = np.array([float(str(value)) for value in distinct.to_numpy(np.float32)], np.float64)
-        return values
-    if _holds_objects(distinct) and not all(isinstance(value, (int, np.integer)) for value in distinct):
-        return distinct.astype(float).to_numpy()
+        stored: Any = getattr(distinct.dtype, "numpy_dtype", distinct.dtype)
+        values = distinct.to_numpy(dtype=stored, na_value=np.nan)
+        return values.astype(np.float64) if stored.itemsize >= 8 else np.array([_as_float(v) for v in values])
+    if _holds_objects(distinct):
+        floats = np.array([_as_float(value) for value in distinct], np.float64)
+        if not np.isfinite(floats).all() or any(value != int(value) for value in distinct):
+            return floats
+        distinct = pd.Series(_objects([int(value) for value in distinct]), dtype=object)
     fits = distinct.dtype.kind == "i" or len(distinct) == 0
     if fits or (distinct.min() >= -_LARGEST_INT64 and distinct.max() <= _LARGEST_INT64):
         return distinct.to_numpy(dtype=np.int64)
     return _objects([int(value) for value in distinct])
+
+
+def _as_float(value: Any) -> float:
+    """Return the nearest float64; a float32 0.1 means 0.1, not the 0.10000000149 that widening its bits would give."""
+    try:
+        return float(str(value) if isinstance(value, np.floating) and value.dtype.itemsize < 8 else value)
+    except OverflowError:
+        return np.inf
 
 
 def encode_column(
@@ -343,7 +376,7 @@ def _join_numbers(tables: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], li
         rest.append(table[~fits])
     is_whole_all = np.concatenate(is_whole)
     whole_joint, whole_distinct = pd.factorize(np.concatenate(whole))
-    rest_joint, rest_distinct = pd.factorize(np.concatenate(rest), use_na_sentinel=False)
+    rest_joint, rest_distinct = pd.factorize(np.concatenate(rest or [np.zeros(0)]), use_na_sentinel=False)
     joint = np.empty(len(is_whole_all), np.int64)
     joint[is_whole_all] = whole_joint
     joint[~is_whole_all] = rest_joint + len(whole_distinct)

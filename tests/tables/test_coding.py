@@ -32,6 +32,16 @@ def encode(*columns, **precision):
         (pd.Series([39, 1], dtype=object), pd.Series([Decimal(39), Decimal(1)])),
         (pd.Series([0.0, 0.5]), pd.Series([-0.0, 0.5])),
         (pd.Series([0.1, 0.7]), pd.Series([0.1, 0.7], dtype="float32")),
+        (pd.Series([0.1, 0.7]), pd.Series([0.1, 0.7], dtype="Float32")),
+        (pd.Series([0.1, 0.7]), pd.Series([0.1, 0.7], dtype="float[pyarrow]")),
+        (pd.Series([0.1, None, 0.7]), pd.Series([0.1, None, 0.7], dtype="float[pyarrow]")),
+        (pd.Series([0.1, 0.7]), pd.Series([0.1, 0.7], dtype="float16")),
+        (pd.Series([0.1, 0.7]), pd.Series(np.array([0.1, 0.7], np.float16), dtype="halffloat[pyarrow]")),
+        (pd.Series([0.1, 0.7]), pd.Series([np.float32(0.1), np.float32(0.7)], dtype=object)),
+        (pd.Series([0.1, None]), pd.Series([np.float32(0.1), None], dtype=object)),
+        (pd.Series([2**60 + 1, 5]), pd.Series([Decimal(2**60 + 1), Decimal(5)])),
+        (pd.Series([2**60 + 1, 5]), pd.Series([2**60 + 1, 5.0], dtype=object)),
+        (pd.Series([2**70, 2**70 + 1], dtype=object), pd.Series([Decimal(2**70), Decimal(2**70 + 1)])),
         (pd.Series(["a", "b"]), pd.Series(["a", "b"], dtype="category")),
         (pd.Series(["a", "b"], dtype=object), pd.Series(["a", "b"], dtype="string[pyarrow]")),
         (pd.Series(["a", "b"], dtype="string"), pd.Series(["a", "b"], dtype=pd.ArrowDtype(pa.string()))),
@@ -75,6 +85,11 @@ def test_integers_beyond_float_precision_stay_apart():
     assert two == [str(2**64), "0"]  # 0.5 has more decimals than the original: rounded half to even
     (one, two), _ = encode(pd.Series([2**64 - 1], dtype="uint64"), pd.Series([2**64 - 1], dtype=object))
     assert one == two
+    # Large integers on one side only.
+    (one, two), _ = encode(pd.Series([2**64 - 1, 3], dtype="uint64"), pd.Series([3, 4]))
+    assert (one, two) == ([str(2**64 - 1), "3"], ["3", "4"])
+    (one, two), _ = encode([1, 2], [2, 10**20])
+    assert (one, two) == (["1", "2"], ["2", str(10**20)])
 
 
 def test_decimals_are_those_of_the_first_table():
@@ -153,6 +168,12 @@ def test_unused_categories_are_ignored():
         (pd.Series([1.0, np.inf, -np.inf, np.inf]), "3 infinite values"),
         (pd.Series([1.0, np.inf, None], dtype="Float64"), "1 infinite values"),
         (pd.Series([1.0, np.inf], dtype="category"), "1 infinite values"),
+        (pd.Series([10**400, 0.5], dtype=object), "1 infinite values, or values beyond"),
+        (pd.Series([10**5000, 1], dtype=object), "1 infinite values, or values beyond"),
+        (pd.Series([Decimal("1E+2020"), Decimal(1)]), "1 infinite values, or values beyond"),
+        (pd.Series(["a2020\ud800", "b"], dtype=object), r"cannot be read \(UnicodeEncodeError\)"),
+        (pd.Series([dt.timedelta(days=900_000_000), dt.timedelta(1)], dtype=object), "cannot be read"),
+        (pd.Series([Decimal("sNaN2020"), Decimal(1)], dtype=object), "cannot be read"),
         (pd.Series([dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=UTC)], dtype=object), "mixes 2 time zones"),
         (
             pd.Series(
@@ -167,6 +188,8 @@ def test_what_cannot_be_compared_is_refused_without_showing_it(column, found):
         read_column(column, "Column 'x' of the original table")
     assert "Column 'x' of the original table" in str(caught.value)
     assert "2020" not in str(caught.value)
+    assert "ud800" not in str(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 @pytest.mark.parametrize(("n_values", "dtype"), [(1, np.uint8), (256, np.uint8), (257, np.uint16), (65_537, np.uint32)])
