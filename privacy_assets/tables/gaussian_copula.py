@@ -32,10 +32,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from privacy_assets.tables.coding import MAX_DECIMALS
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.synthesize import Kind, check_kinds, check_setting
 
-MAX_DECIMALS: Final = 10
 MIN_EIGENVALUE: Final = 1e-6
 MAX_CORRELATION: Final = 0.999
 CALIBRATION_ROUNDS: Final = 8
@@ -397,12 +397,12 @@ def _restore(numbers: NDArray[Any], like: pd.Series, kind: Kind) -> pd.Series:
 
 def _without_arrow_moments(table: pd.DataFrame, kinds: Mapping[str, Kind]) -> pd.DataFrame:
     """Hold datetimes and dates that Arrow stores in pandas' own dtypes, which have a view as integers."""
-    moments = {
-        name: column.astype(_own_dtype(column.dtype))
-        for (name, column), kind in zip(table.items(), kinds.values(), strict=True)
-        if kind == "datetime" and isinstance(column.dtype, pd.ArrowDtype)
-    }
-    return table.assign(**moments) if moments else table
+    table = table.copy(deep=False)
+    for name, kind in zip(table.columns, kinds.values(), strict=True):
+        dtype = table[name].dtype
+        if kind == "datetime" and isinstance(dtype, pd.ArrowDtype):
+            table[name] = table[name].astype(_own_dtype(dtype))
+    return table
 
 
 def _own_dtype(dtype: pd.ArrowDtype) -> Any:
