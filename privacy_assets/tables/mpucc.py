@@ -49,7 +49,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class MpuccAssessment:
-    """Result of :func:`assess_mpuccs`; the names are those of its source, ``design/mpucc.md`` defines them.
+    """Result of :func:`assess_mpuccs`; the names are those of its source, ``docs/mpucc.md`` defines them.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ def assess_mpuccs(
 
     Notes
     -----
-    Definitions: ``design/mpucc.md``; index labels in ``details`` are those of the tables as handed in (as text unless
+    Definitions: ``docs/mpucc.md``; index labels in ``details`` are those of the tables as handed in (as text unless
     they are integers).
     """
     settings = MpuccSettings(
@@ -211,11 +211,14 @@ def assess_mpuccs(
 
 
 def _labels_at(index: pd.Index[Any], positions: pd.Series[Any]) -> pd.Series[Any]:
-    """Return index labels as integers or as text."""
+    """Return index labels as integers if int64 holds all of them, else as text."""
     labels = index.take(positions.to_numpy())
-    if labels.dtype.kind in "iu":
+    is_whole = labels.dtype.kind in "iu" and not labels.hasnans
+    if is_whole and (labels.dtype.kind == "i" or len(labels) == 0 or labels.max() <= np.iinfo(np.int64).max):
         return pd.Series(labels.to_numpy(dtype=np.int64))
-    return pd.Series([str(label) for label in labels], dtype=str)
+    # Text that UTF-8 does not hold could be neither stored nor shown.
+    texts = [str(label).encode(errors="backslashreplace").decode() for label in labels]
+    return pd.Series(texts, dtype=str)
 
 
 def assess_preprocessed(

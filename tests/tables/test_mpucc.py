@@ -179,6 +179,26 @@ def test_index_labels_are_those_of_the_tables_handed_in():
     assert dict(zip(found["syn_idx"], found["ori_idx"], strict=True))[7] == "r"
 
 
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (pd.Index([7, 8, 9, 10], dtype="Int64"), [7, 8, 9, 10]),
+        (pd.Index([7, 8, 9, 10], dtype="int64[pyarrow]"), [7, 8, 9, 10]),
+        (pd.Index([7, 8, 9, 10], dtype="uint64"), [7, 8, 9, 10]),
+        (pd.Index([7, None, 9, None], dtype="Int64"), ["7", "<NA>", "9", "<NA>"]),
+        (pd.Index([7, None, 9, None], dtype="int64[pyarrow]"), ["7", "<NA>", "9", "<NA>"]),
+        (pd.Index([1, 2**63, 3, 4], dtype="uint64"), ["1", str(2**63), "3", "4"]),
+        (pd.Index(["a", "\ud800", "c", None], dtype=object), ["a", r"\ud800", "c", "None"]),
+        (pd.MultiIndex.from_product([["a", "b"], [1, 2]]), ["('a', 1)", "('a', 2)", "('b', 1)", "('b', 2)"]),
+    ],
+)
+def test_labels_are_integers_or_text_whatever_the_index_holds(index, expected):
+    table = pd.DataFrame({"a": [1, 2, 3, 4]}, index=index)
+    found = assess_mpuccs(table, table)
+    assert found.details["ori_idx"].tolist() == found.details["syn_idx"].tolist() == expected
+    assert MpuccAssessment.from_artifact(found.to_artifact()) == found
+
+
 def test_missing_values_are_none_in_value_combo():
     original = pd.DataFrame({"a": [1.5, 2.5, np.nan]})
     found = assess_mpuccs(original, pd.DataFrame({"a": [np.nan, 7.0]}))
