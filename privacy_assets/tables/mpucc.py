@@ -183,15 +183,15 @@ def assess_mpuccs(
     they are integers).
     """
     settings = MpuccSettings(
-        max_baseline_cols,
-        min_entropy_delta,
-        field_decay_factor,
-        renyi_alpha,
-        calculate_baseline,
-        max_combinations,
-        n_matched_samples,
-        seed,
-        confidence_level,
+        max_baseline_cols=max_baseline_cols,
+        min_entropy_delta=min_entropy_delta,
+        field_decay_factor=field_decay_factor,
+        renyi_alpha=renyi_alpha,
+        calculate_baseline=calculate_baseline,
+        max_combinations=max_combinations,
+        n_matched_samples=n_matched_samples,
+        seed=seed,
+        confidence_level=confidence_level,
     )
     settings.check(len(check_columns({"original": original, "synthetic": synthetic})))
     tables = preprocess(
@@ -241,15 +241,15 @@ def assess_preprocessed(
     Parameters, result and errors as for :func:`assess_mpuccs`; ``syn_idx`` and ``ori_idx`` are row positions.
     """
     settings = MpuccSettings(
-        max_baseline_cols,
-        min_entropy_delta,
-        field_decay_factor,
-        renyi_alpha,
-        calculate_baseline,
-        max_combinations,
-        n_matched_samples,
-        seed,
-        confidence_level,
+        max_baseline_cols=max_baseline_cols,
+        min_entropy_delta=min_entropy_delta,
+        field_decay_factor=field_decay_factor,
+        renyi_alpha=renyi_alpha,
+        calculate_baseline=calculate_baseline,
+        max_combinations=max_combinations,
+        n_matched_samples=n_matched_samples,
+        seed=seed,
+        confidence_level=confidence_level,
     )
     settings.check(len(tables.columns))
     return _assess(tables, settings, n_threads, progress)

@@ -29,17 +29,18 @@ def test_identified_records_by_size_are_the_published_ones(original, max_size):
     assert np.bincount(found.details["combo_size"])[1:].tolist() == golden["by_size"]
 
 
-@pytest.mark.parametrize("max_size", [3, 15])
+@pytest.mark.parametrize("max_size", [1, 2, 3, 15])
 def test_an_untouched_table_stays_within_the_intervals(max_size):
     found = assess_mpuccs(
         read("adult_ori"), read(SYNTHETIC), read("adult_control"), max_baseline_cols=max_size, n_matched_samples=2
     ).control
-    for interval in (found.excess_identification_interval, found.excess_verbatim_interval):
+    intervals = (found.excess_identification_interval, found.excess_verbatim_interval, found.excess_copy_interval)
+    for interval in intervals:
         assert interval.low <= 0 <= interval.high
-    assert not found.leakage_detected
+    assert found.leakage_detected is False
 
 
-@pytest.mark.parametrize("max_size", [3, 15])
+@pytest.mark.parametrize("max_size", [1, 2, 3, 15])
 def test_one_percent_of_planted_copies_is_detected(max_size):
     original, synthetic = read("adult_ori"), read(SYNTHETIC)
     n_planted = len(synthetic) // 100
@@ -48,5 +49,6 @@ def test_one_percent_of_planted_copies_is_detected(max_size):
         original, planted, read("adult_control"), max_baseline_cols=max_size, n_matched_samples=2
     ).control
     assert found.excess_verbatim_interval.low > 0
+    assert found.excess_copy_interval.low > 0
     assert found.leakage_detected
     assert found.verbatim_copies >= n_planted - 5 > found.control_verbatim_copies
