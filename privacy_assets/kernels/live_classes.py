@@ -194,8 +194,7 @@ def _match_live(
         start, mid, end = starts[i], mids[i], starts[i + 1]
         if mid - start == 1:
             value = code[rows[start]]
-            found = 0
-            match = 0
+            found, match = 0, 0
             for p in range(mid, end):
                 row = rows[p]
                 if code[row] == value:
@@ -209,8 +208,7 @@ def _match_live(
                 is_live = True
         elif end - mid == 1:
             value = code[rows[mid]]
-            found = 0
-            match = 0
+            found, match = 0, 0
             for p in range(mid - 1, start - 1, -1):
                 row = rows[p]
                 if code[row] == value:

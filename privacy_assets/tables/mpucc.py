@@ -166,10 +166,6 @@ def assess_mpuccs(
     progress : callable, optional
         Called before each level of each search; what it raises ends the assessment.
 
-    Returns
-    -------
-    MpuccAssessment
-
     Raises
     ------
     InvalidTableError
