@@ -87,7 +87,7 @@ class Project:
 
     def write_tables(self, seed: int = 1, partition: str | None = None) -> None:
         suffix = f"-{partition}" if partition else ""
-        people(240, seed).to_parquet(self.root / "data" / f"people{suffix}.parquet", index=False)
+        people(300, seed).to_parquet(self.root / "data" / f"people{suffix}.parquet", index=False)
         self.write_synthetic(seed + 1000, partition)
 
     def write_synthetic(self, seed: int, partition: str | None = None) -> None:

@@ -79,7 +79,7 @@ def test_a_single_person_cannot_be_split_and_is_said(released):
 
 def test_a_constant_column_goes_through(released):
     definitions = released.definitions(
-        source=lambda: people(200, 0).assign(plan="free"),
+        source=lambda: people(300, 0).assign(plan="free"),
         synthetic=ExternalSynthetic(lambda: synthetic_people(150, 9).assign(plan="free"), control_was_withheld=True),
     )
     assert released.run(definitions).success
@@ -167,12 +167,12 @@ def test_a_table_comes_from_wherever_it_is(tmp_path, monkeypatch, kind):
     project.write_tables()
     settings, extra, partition = {}, [], None
     if kind == "csv":
-        people(240, 1).to_csv(tmp_path / "people.csv", index=False)
+        people(300, 1).to_csv(tmp_path / "people.csv", index=False)
         settings = {"source": TableFile(str(tmp_path / "people.csv"))}
     elif kind == "sql":
         sqlalchemy = pytest.importorskip("sqlalchemy", reason="needs the extra `sql`")
         engine = sqlalchemy.create_engine(f"sqlite:///{tmp_path / 'people.db'}")
-        people(240, 1).to_sql("people", engine, index=False)
+        people(300, 1).to_sql("people", engine, index=False)
         engine.dispose()
         monkeypatch.setenv("PEOPLE_URL", f"sqlite:///{tmp_path / 'people.db'}")
         settings = {"source": SqlQuery("SELECT * FROM people", "PEOPLE_URL")}
@@ -180,7 +180,7 @@ def test_a_table_comes_from_wherever_it_is(tmp_path, monkeypatch, kind):
 
         @dg.asset(key=["warehouse", "people"], io_manager_key="private_tables")
         def warehouse_people():
-            return people(240, 1)
+            return people(300, 1)
 
         extra, settings = (
             [warehouse_people],
@@ -195,7 +195,7 @@ def test_a_table_comes_from_wherever_it_is(tmp_path, monkeypatch, kind):
         project.write_tables(partition="a")
         seen = []
         partition = "a"
-        settings = {"source": lambda partition_key: seen.append(partition_key) or people(240, 1)}
+        settings = {"source": lambda partition_key: seen.append(partition_key) or people(300, 1)}
     definitions = project.definitions(ADMITS, **settings)
     with project.instance() as instance:
         result = dg.materialize(

@@ -282,7 +282,7 @@ def test_nothing_is_made_of_a_table_overwritten_outside_dagster(project, overwri
 def test_a_source_that_was_made_again_makes_the_split_stale(project):
     definitions = project.definitions()
     project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
-    people(240, seed=60).to_parquet(project.root / "data" / "people.parquet", index=False)
+    people(300, seed=60).to_parquet(project.root / "data" / "people.parquet", index=False)
     project.run(definitions, "source")
     assert_refused(
         project, release_alone(project, definitions), "original was made of an earlier version of ['source']"
@@ -341,7 +341,7 @@ def test_partitions_of_two_dimensions_are_released(tmp_path):
         {"site": dg.StaticPartitionsDefinition(["a", "b"]), "year": dg.StaticPartitionsDefinition(["1", "2"])}
     )
     definitions = project.definitions(
-        partitions_def=both, source=lambda: people(240, 1), synthetic=Synthesis("gaussian_copula")
+        partitions_def=both, source=lambda: people(300, 1), synthetic=Synthesis("gaussian_copula")
     )
     result = project.run(definitions, partition=dg.MultiPartitionKey({"site": "a", "year": "1"}))
     assert result.success, failure_of(result)
