@@ -38,7 +38,12 @@ METRICS: Mapping[str, Metric] = {
     "verbatim_copies": Metric(MPUCC, "at_most", 0, math.inf, "synthetic records equal to an original on all columns"),
     "excess_copy_rate": Metric(MPUCC, "below", -1, 1, "share of synthetic records that copy, beyond the control's"),
     "leakage_detected": Metric(
-        MPUCC, "at_most", 0, 1, "1 if an excess over the control is beyond chance, else 0", "no_leakage_is_detected"
+        MPUCC,
+        "at_most",
+        0,
+        1,
+        "1 if an excess over the control is beyond chance, else 0; none if the control is too small",
+        "no_leakage_is_detected",
     ),
 }
 
