@@ -57,15 +57,19 @@ def run_quickstart() -> int:
 
     with dg.DagsterInstance.from_config(str(home)) as instance:
         finished = [_run_release(defs, instance, name) for name in QUICKSTART_RELEASES]
-    print("\nLook at it: `.venv/bin/dagster dev` (after installing the extra `ui`), then open the address it prints.")
+    print("\nLook at it: `.venv/bin/dagster dev`, then open the address it prints.")
     return 0 if all(finished) else 1
 
 
 def _run_release(defs: "dg.Definitions", instance: "dg.DagsterInstance", name: str) -> bool:
     import dagster as dg
 
+    @dg.success_hook
+    def say_that_a_stage_is_done(context: dg.HookContext) -> None:
+        print(f"  done    {context.op.name.removeprefix(f'{name}__').replace('_', ' ')}", flush=True)
+
     print(f"\n=== {name} ===", flush=True)
-    job = defs.resolve_job_def(f"{name}_release")
+    job = defs.resolve_job_def(f"{name}_release").with_hooks({say_that_a_stage_is_done})
     # What Dagster would print is kept in the instance, where the UI shows it.
     quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     result = job.execute_in_process(instance=instance, raise_on_error=False, run_config=quiet)
@@ -84,7 +88,7 @@ def _run_release(defs: "dg.Definitions", instance: "dg.DagsterInstance", name: s
         return True
     refused = [evaluation for evaluation in evaluations if not evaluation.passed]
     for evaluation in refused:
-        print(f"  REFUSED by {evaluation.check_name}: {evaluation.description}")
+        print(f"  REFUSED by {evaluation.check_name}: {evaluation.description}. Nothing was written.")
         if "advice" in evaluation.metadata:
             print(f"  Advice: {evaluation.metadata['advice'].value}")
     if not refused:
