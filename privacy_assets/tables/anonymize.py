@@ -1,0 +1,438 @@
+"""Anonymize a table: generalize its quasi-identifiers until every class satisfies the privacy models."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.kernels.mondrian import Partition, make_dimensions, partition_rows
+from privacy_assets.kernels.mondrian_models import Models, hold_by_class, measure_classes
+from privacy_assets.kernels.mondrian_rows import list_class_values, pack_rows
+from privacy_assets.kernels.mondrian_tree import TreeArrays, build_tree
+from privacy_assets.tables.anonymization import Anonymization, AnonymizationProgress
+from privacy_assets.tables.anonymize_settings import (
+    AnonymizeSettings,
+    Bounds,
+    ClosenessSetting,
+    Criterion,
+    DiversitySetting,
+    LDiversity,
+    Method,
+    Normalization,
+    Output,
+    as_diversity,
+    is_whole,
+    require,
+    spread,
+)
+from privacy_assets.tables.class_statistics import Classes, describe_classes, measure
+from privacy_assets.tables.cut_tree import CutTree, apply_cuts
+from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.tables.fingerprint import require_unique_text_names
+from privacy_assets.tables.generalization import generalize
+from privacy_assets.tables.generalization_labels import (
+    HIGH,
+    LOW,
+    MISSING,
+    VALUES,
+    centroid_column,
+    generalized_columns,
+    require_free_names,
+)
+from privacy_assets.tables.information_loss import class_widths
+from privacy_assets.tables.quasi_identifiers import Dimension, Scale, read_dimensions
+from privacy_assets.tables.release_model import Exact, Interval, Mask, ReleaseModel, Suppressed, ValueSet
+from privacy_assets.tables.row_hashes import hash_rows
+from privacy_assets.tables.sensitive_values import (
+    SensitiveValues,
+    make_models,
+    read_people,
+    read_sensitive,
+    require_reachable,
+    table_holds,
+)
+
+__all__ = ["Anonymization", "AnonymizationProgress", "LDiversity", "anonymize", "apply_cuts"]
+
+
+class _Coded(NamedTuple):
+    """A table in codes; ``cut_codes`` and ``cut_scales`` tell ties apart if the cut is relaxed."""
+
+    dimensions: list[Dimension]
+    cut_codes: list[NDArray[np.integer[Any]]]
+    value_of_code: list[NDArray[np.int64] | None]
+    values: SensitiveValues
+    people: NDArray[np.int32] | None
+
+
+def anonymize(
+    table: pd.DataFrame,
+    *,
+    quasi_identifiers: Sequence[str],
+    k: int,
+    sensitive: Sequence[str] = (),
+    subject: str | None = None,
+    method: Method = "mondrian",
+    criterion: Criterion = "gain",
+    relaxed: bool = False,
+    normalize: Normalization = "rank",
+    l_diversity: DiversitySetting = None,
+    t_closeness: ClosenessSetting = None,
+    max_suppression: float = 0.0,
+    output: Output = "labels",
+    bounds: Bounds = "tight",
+    hierarchies: Mapping[str, Any] | None = None,
+    direct_identifiers: Sequence[str] = (),
+    seed: int = 0,
+    n_threads: int | None = None,
+    progress: Callable[[AnonymizationProgress], None] | None = None,
+) -> Anonymization:
+    """Generalize the quasi-identifiers of a table until every class holds at least k rows, or people.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Records, at least one. The index and the order of the rows change nothing.
+    quasi_identifiers : sequence of str
+        Columns that an outsider may know. Numbers, dates, times and ordered categories are generalized to intervals,
+        text, booleans and other categories to sets; a missing value is a value of its own.
+    k : int
+        Fewest rows of a class, or people with ``subject``. 1 is allowed and gives no protection.
+    sensitive : sequence of str
+        Columns whose values should not be learned; released as they are.
+    subject : str, optional
+        Column that says whose record a row is. k then counts people. Not released.
+    method : {"mondrian", "lattice"}
+        "mondrian" finds classes of its own; "lattice" uses published ``hierarchies``.
+    criterion : {"gain", "range"}
+        Which cut: the one that loses most information, or the widest column at the median.
+    relaxed : bool
+        Whether equal values of an ordered column may be separated, by a hash of the row with the key ``seed``.
+    normalize : {"rank", "range"}
+        Whether cuts are chosen by rank or by value; losses are reported by value.
+    l_diversity : int, LDiversity or mapping of these by column, optional
+        Fewest values (a number), or another diversity, of each sensitive column in every class.
+    t_closeness : float or mapping of float by column, optional
+        Largest distance between a class and the released table, from 0 to 1: ordered distance for numbers, times and
+        ordered categories, equal distance for others.
+    max_suppression : float
+        Share of rows that may be left out for the sake of l and t.
+    output : {"labels", "centroid"}
+        Intervals and sets, or the centre of each class in place of every value.
+    bounds : {"tight", "cell"}
+        Whether intervals end at values that occur in the class, or where space was cut.
+    hierarchies : mapping of str to Hierarchy, optional
+        For the method "lattice".
+    direct_identifiers : sequence of str
+        Columns to leave out of the release.
+    seed : int
+        Key of the order of released rows, and of the ties of ``relaxed``; keep it secret there.
+    n_threads : int, optional
+        Threads; the result does not depend on it. Default: all cores that this process may use.
+    progress : callable, optional
+        Called now and then; what it raises ends the work.
+
+    Returns
+    -------
+    Anonymization
+
+    Raises
+    ------
+    InvalidTableError
+        For tables and columns that cannot be used.
+    InvalidSettingError
+        For settings out of their range, and for models that cannot hold.
+
+    Notes
+    -----
+    Definitions: ``design/mondrian.md``. k-anonymity, l-diversity and t-closeness are necessary, not sufficient: who
+    knows how the classes were made may learn more (minimality and downcoding attacks).
+    """
+    sensitive = _names(sensitive, "sensitive")
+    diversity = spread(l_diversity, sensitive, "l_diversity")
+    settings = AnonymizeSettings(
+        _names(quasi_identifiers, "quasi_identifiers"),
+        k,
+        sensitive,
+        subject,
+        _names(direct_identifiers, "direct_identifiers"),
+        method,
+        criterion,
+        relaxed,
+        normalize,
+        {name: as_diversity(value, name) for name, value in diversity.items()},
+        spread(t_closeness, sensitive, "t_closeness"),
+        max_suppression,
+        output,
+        bounds,
+        seed,
+    )
+    settings.check()
+    require(n_threads is None or is_whole(n_threads, 1), "n_threads", n_threads, "None or a whole number above 0")
+    _check_table(table, settings)
+    n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
+    coded = _code(table, settings)
+    _check_size(coded, settings)
+    if method == "lattice":
+        return _by_lattice(table, coded, hierarchies, settings)
+    if hierarchies:
+        raise InvalidSettingError(
+            "hierarchies are given, but the method is 'mondrian', which makes classes of its own. Expected the method "
+            "'lattice' with hierarchies. Nothing was anonymized."
+        )
+    partition, kept = _partition(coded, settings, n_used or os.cpu_count() or 1, progress)
+    classes = _classes(coded, partition, kept, settings)
+    tree = CutTree(
+        tuple(dimension.scale for dimension in coded.dimensions),
+        _tree_arrays(coded, partition),
+        np.where(kept, np.cumsum(kept) - 1, -1),
+    )
+    return _release(table, coded, classes, tree, settings)
+
+
+def _names(names: Sequence[str], setting: str) -> tuple[str, ...]:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise InvalidSettingError(f"{setting} is no sequence of column names. Expected one, such as a list of text.")
+    return tuple(names)
+
+
+def _check_table(table: pd.DataFrame, settings: AnonymizeSettings) -> None:
+    if not isinstance(table, pd.DataFrame):
+        raise InvalidTableError(f"The table is a {type(table).__name__}. Expected a pandas DataFrame. Convert it first.")
+    require_unique_text_names(table)
+    roles = {
+        "quasi_identifiers": settings.quasi_identifiers,
+        "sensitive": settings.sensitive,
+        "direct_identifiers": settings.direct_identifiers,
+        "subject": () if settings.subject is None else (settings.subject,),
+    }
+    problems = [
+        f"{role} names columns that the table does not have: {unknown}."
+        for role, names in roles.items()
+        if (unknown := [name for name in names if name not in table.columns])
+    ]
+    if problems:
+        raise InvalidSettingError(f"{' '.join(problems)} It has {list(table.columns)}. Nothing was anonymized.")
+    if len(table) == 0:
+        raise InvalidTableError("The table has no rows. Expected at least one. Nothing was anonymized.")
+
+
+def _check_size(coded: _Coded, settings: AnonymizeSettings) -> None:
+    n_units = len(coded.dimensions[0].codes) if coded.people is None else int(coded.people.max()) + 1
+    if settings.k > n_units:
+        raise InvalidSettingError(
+            f"k is {settings.k}, but the table has {n_units} {settings.unit}. Expected k of at most that. Nothing was "
+            "anonymized; lower k, or bring more records."
+        )
+
+
+def _code(table: pd.DataFrame, settings: AnonymizeSettings) -> _Coded:
+    dimensions = read_dimensions(table, settings.quasi_identifiers)
+    if settings.output == "labels":
+        others = [name for name in table.columns if name not in settings.quasi_identifiers]
+        hidden = {*settings.direct_identifiers, settings.subject}
+        require_free_names([d.scale for d in dimensions], [name for name in others if name not in hidden])
+    values = read_sensitive(table, settings.sensitive)
+    people = None if settings.subject is None else read_people(table, settings.subject)
+    cut_codes: list[NDArray[np.integer[Any]]] = [d.codes for d in dimensions]
+    value_of_code: list[NDArray[np.int64] | None] = [None] * len(dimensions)
+    if settings.relaxed:
+        # With ties told apart by a hash, a strict cut of the ranks is a relaxed cut of the values.
+        hashes = hash_rows((table[name] for name in table.columns), len(table), settings.seed)
+        for j, dimension in enumerate(dimensions):
+            if dimension.scale.is_ordered:
+                order = np.lexsort((hashes, dimension.codes))
+                ranks = np.empty(len(order), np.int64)
+                ranks[order] = np.arange(len(order))
+                cut_codes[j], value_of_code[j] = ranks, dimension.codes[order].astype(np.int64)
+    return _Coded(dimensions, cut_codes, value_of_code, values, people)
+
+
+def _partition(
+    coded: _Coded,
+    settings: AnonymizeSettings,
+    n_threads: int,
+    progress: Callable[[AnonymizationProgress], None] | None,
+) -> tuple[Partition, NDArray[np.bool_]]:
+    """Cut the table; say of each class whether it is kept."""
+    n_rows = len(coded.dimensions[0].codes)
+    coordinates, n_values = [], []
+    for dimension, value_of_code in zip(coded.dimensions, coded.value_of_code, strict=True):
+        own = dimension.scale.coordinates(settings.normalize)
+        coordinates.append(own if own is None or value_of_code is None else own[value_of_code])
+        n_values.append(dimension.scale.n_values if value_of_code is None else n_rows)
+    dimensions = make_dimensions(coordinates, n_values)
+
+    def run(models: Models, stage: str) -> Partition:
+        def on_rows(n_done: int) -> None:
+            if progress is not None:
+                progress(AnonymizationProgress(stage, n_done, n_rows))
+
+        return partition_rows(
+            pack_rows(coded.cut_codes, n_values),
+            dimensions,
+            models,
+            person=coded.people,
+            sensitive=coded.values.codes if models.needs_values else None,
+            n_threads=n_threads,
+            on_rows=None if progress is None else on_rows,
+        )
+
+    models = make_models(settings, coded.values, coded.values.shares())
+    found: list[tuple[float, Partition, NDArray[np.bool_]]] = []
+    if table_holds(models, coded.values):
+        partition = run(models, "cut")
+        kept = np.ones(len(partition.begins), np.bool_)
+        if settings.max_suppression == 0 or not settings.needs_values:
+            return partition, kept
+        found.append((_loss(coded, partition, kept), partition, kept))
+    elif settings.max_suppression == 0:
+        require_reachable(settings, coded.values, models)
+    partition = run(models._replace(needs_values=False), "cut and suppress")
+    kept, n_suppressed = _suppress(models, coded.values, partition)
+    if 0 < len(partition.begins[kept]) and n_suppressed <= settings.max_suppression * n_rows:
+        found.append((_loss(coded, partition, kept), partition, kept))
+    if not found:
+        raise InvalidSettingError(
+            f"l_diversity does not hold in the table as one class, and {n_suppressed} of {n_rows} rows would have to be "
+            f"left out ({n_suppressed / n_rows:.2%}). Expected at most max_suppression = {settings.max_suppression:.2%}. "
+            "Nothing was anonymized; lower l or k, or raise max_suppression."
+        )
+    _, partition, kept = min(found, key=lambda attempt: attempt[0])
+    return partition, kept
+
+
+def _suppress(models: Models, values: SensitiveValues, partition: Partition) -> tuple[NDArray[np.bool_], int]:
+    """Say which classes can stay, and how many rows go: what stays is measured against itself, until nothing changes."""
+    sizes = np.diff(partition.edges)
+    kept = np.ones(len(sizes), np.bool_)
+    in_order = values.codes[partition.records]
+    while kept.any():
+        shares = values.shares(partition.records[np.repeat(kept, sizes)])
+        holds = hold_by_class(models._replace(shares=shares), in_order, partition.edges)
+        if bool((holds | ~kept).all()):
+            break
+        kept &= holds
+    return kept, int(sizes[~kept].sum())
+
+
+def _loss(coded: _Coded, partition: Partition, kept: NDArray[np.bool_]) -> float:
+    sizes = np.diff(partition.edges)
+    total = 0.0
+    for dimension in coded.dimensions:
+        widths = class_widths(generalize(dimension.scale, dimension.codes[partition.records], partition.edges))
+        total += float(np.where(kept, widths, 1.0) @ sizes)
+    return total
+
+
+def _tree_arrays(coded: _Coded, partition: Partition) -> TreeArrays:
+    """Link the cuts, and bring their thresholds from ranks to codes of values."""
+    scales = [dimension.scale for dimension in coded.dimensions]
+    n_values = [scale.n_values for scale in scales]
+    columns: list[NDArray[Any]] = [dimension.codes for dimension in coded.dimensions]
+    tree = build_tree(partition, columns, n_values, [not scale.is_ordered for scale in scales])
+    threshold, right_low = tree.threshold.copy(), tree.right_low.copy()
+    for j, value_of_code in enumerate(coded.value_of_code):
+        if value_of_code is not None:
+            own = tree.dimension == j
+            threshold[own], right_low[own] = value_of_code[threshold[own]], value_of_code[right_low[own]]
+    return tree._replace(threshold=threshold, right_low=right_low)
+
+
+def _classes(
+    coded: _Coded, partition: Partition, kept: NDArray[np.bool_], settings: AnonymizeSettings
+) -> Classes:
+    """Describe the classes that are released."""
+    sizes = np.diff(partition.edges)
+    records = partition.records if kept.all() else partition.records[np.repeat(kept, sizes)]
+    edges = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
+    n_rows = len(coded.dimensions[0].codes)
+    if int(sizes.sum()) != n_rows or len(np.unique(partition.records)) != n_rows:
+        raise AssertionError("rows were lost or doubled by the partition")
+    people = np.diff(edges)
+    if coded.people is not None:
+        first, _ = list_class_values(coded.people[records], edges[:-1], edges[1:], int(coded.people.max()) + 1)
+        people = np.diff(first)
+    models = make_models(settings, coded.values, coded.values.shares(records))
+    return Classes(
+        records,
+        edges,
+        people,
+        [generalize(d.scale, d.codes[records], edges) for d in coded.dimensions],
+        measure_classes(models, coded.values.codes[records], edges),
+    )
+
+
+def _release(
+    table: pd.DataFrame, coded: _Coded, classes: Classes, tree: CutTree | None, settings: AnonymizeSettings
+) -> Anonymization:
+    """Put the released table together, its rows in an order that depends on what is released alone."""
+    class_of_row = np.repeat(np.arange(len(classes.sizes)), classes.sizes)
+    generalized: dict[str, dict[str, pd.Series[Any]]] = {}
+    cells = tree.cells() if tree is not None and settings.bounds == "cell" and settings.output == "labels" else None
+    for j, (dimension, generalization) in enumerate(zip(coded.dimensions, classes.generalizations, strict=True)):
+        name = dimension.scale.name
+        if settings.output == "centroid":
+            codes = dimension.codes[classes.records]
+            generalized[name] = {name: centroid_column(generalization, codes, classes.edges, class_of_row)}
+        else:
+            own_cells = None if cells is None else (cells[0][:, j], cells[1][:, j])
+            generalized[name] = generalized_columns(generalization, class_of_row, own_cells)
+    hidden = {*settings.direct_identifiers, settings.subject}
+    columns: dict[str, pd.Series[Any]] = {}
+    for name in table.columns:
+        if name in generalized:
+            columns.update(generalized[name])
+        elif name not in hidden:
+            columns[name] = table[name].take(classes.records).reset_index(drop=True)
+    # An order by the originals, even a hashed one, would say something of them to whoever knows the key.
+    order = np.argsort(hash_rows(columns.values(), len(class_of_row), settings.seed), kind="stable")
+    released = pd.DataFrame({name: column.take(order).reset_index(drop=True) for name, column in columns.items()})
+    members = pd.DataFrame({"class": class_of_row[order], "row": classes.records[order].astype(np.int64)})
+    return Anonymization(
+        released,
+        _release_model(table, [d.scale for d in coded.dimensions], settings),
+        describe_classes(classes, settings),
+        members,
+        measure(classes, coded.dimensions, settings),
+        tree,
+        settings.described(),
+    )
+
+
+def _release_model(table: pd.DataFrame, scales: list[Scale], settings: AnonymizeSettings) -> ReleaseModel:
+    """Say of each original column what the release tells of it."""
+    masks: dict[str, Mask] = {name: Exact(name) for name in table.columns}
+    for name in (*settings.direct_identifiers, *([] if settings.subject is None else [settings.subject])):
+        masks[name] = Suppressed()
+    for scale in scales:
+        name = scale.name
+        if settings.output == "centroid":
+            # The centre of unknown others bounds no single value.
+            masks[name] = Suppressed()
+        elif scale.is_ordered:
+            masks[name] = Interval(name + LOW, name + HIGH, scale.is_closed, name + MISSING if scale.has_missing else None)
+        else:
+            masks[name] = ValueSet(name + VALUES)
+    return ReleaseModel(masks)
+
+
+def _by_lattice(
+    table: pd.DataFrame, coded: _Coded, hierarchies: Mapping[str, Any] | None, settings: AnonymizeSettings
+) -> Anonymization:
+    """Hand over to the engine of hierarchies, which is a module of its own."""
+    try:
+        module = import_module("privacy_assets.tables.lattice")
+    except ModuleNotFoundError:
+        raise InvalidSettingError(
+            "method is 'lattice', but this installation has no module privacy_assets.tables.lattice. Expected 'mondrian', "
+            "or a version with hierarchies. Nothing was anonymized."
+        ) from None
+    found: Anonymization = module.lattice_classes(table, coded, hierarchies or {}, settings)
+    return found

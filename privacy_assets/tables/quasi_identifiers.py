@@ -1,0 +1,211 @@
+"""Quasi-identifiers in codes that keep their order: the dimensions of Mondrian."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.tables.coding import MAX_DECIMALS, ColumnValues, Kind, read_column, round_floats
+from privacy_assets.tables.errors import InvalidTableError
+
+# The coordinate of a missing value: farther from every other than those are from each other, so a class that mixes
+# the two has the whole width.
+MISSING_COORDINATE = 2.0
+_ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
+_TIME_UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """The values of a dimension in the order of their codes.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    kind : str
+        See :class:`~privacy_assets.tables.coding.ColumnValues`; "category" for ordered categories.
+    is_ordered : bool
+        Whether values are cut by order; else they are a set.
+    values : ndarray of shape (n_known,)
+        Distinct values, ascending (in UTC for aware datetimes): int64, float64 rounded to at most 10 decimals,
+        datetime64, timedelta64, bool, or objects (text, large integers).
+    has_missing : bool
+        Whether the column has missing values; their code is ``len(values)``.
+    decimals : int
+        Decimals that the values of floats have; 0 for all others.
+    unit : str
+        Coarsest unit of time in which all values are whole; empty for others.
+    time_zone : str or None
+        Name of the time zone of aware datetimes.
+    """
+
+    name: str
+    kind: Kind | str
+    is_ordered: bool
+    values: NDArray[Any]
+    has_missing: bool
+    decimals: int = 0
+    unit: str = ""
+    time_zone: str | None = None
+
+    @property
+    def n_known(self) -> int:
+        """Number of values that are not missing."""
+        return len(self.values)
+
+    @property
+    def n_values(self) -> int:
+        """Number of values, the missing one included; at least 1."""
+        return max(self.n_known + self.has_missing, 1)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether intervals include their upper end: all kinds do but numbers with decimals."""
+        return self.decimals == 0
+
+    @cached_property
+    def positions(self) -> NDArray[np.float64]:
+        """Ordered values on the line from 0 (smallest) to 1 (largest); ordered categories evenly spaced."""
+        if self.kind == "category":
+            return _even(self.n_known)
+        if self.n_known < 2:
+            return np.zeros(self.n_known)
+        numbers = self.values
+        if numbers.dtype.kind in "mM":
+            numbers = numbers.astype(np.int64)
+        low, high = numbers[0], numbers[-1]
+        if numbers.dtype.kind == "i" and int(high) - int(low) < 1 << 62:
+            return np.asarray((numbers - low) / float(int(high) - int(low)), np.float64)
+        numbers = numbers.astype(np.float64)
+        # Halved, because the distance of the outermost floats may be infinite.
+        return np.asarray((numbers / 2 - numbers[0] / 2) / (numbers[-1] / 2 - numbers[0] / 2), np.float64)
+
+    def coordinates(self, normalize: str) -> NDArray[np.float64] | None:
+        """Return the coordinate of each code by which cuts are chosen; None for a set."""
+        if not self.is_ordered:
+            return None
+        known = _even(self.n_known) if normalize == "rank" else self.positions
+        return np.append(known, MISSING_COORDINATE) if self.has_missing else known
+
+
+@dataclass(frozen=True, eq=False)
+class Dimension:
+    """A quasi-identifier: its scale, and the code of each record."""
+
+    scale: Scale
+    codes: NDArray[np.integer[Any]]
+
+
+def _even(n: int) -> NDArray[np.float64]:
+    return np.arange(n) / max(n - 1, 1)
+
+
+def read_dimensions(table: pd.DataFrame, names: Sequence[str]) -> list[Dimension]:
+    """Read columns as dimensions; report all that cannot be read at once."""
+    dimensions, problems = [], []
+    for name in names:
+        try:
+            dimensions.append(read_dimension(table[name]))
+        except InvalidTableError as error:
+            problems.append(str(error))
+    if problems:
+        raise InvalidTableError(" ".join(problems))
+    return dimensions
+
+
+def read_dimension(column: pd.Series[Any]) -> Dimension:
+    """Find the scale of a column, and the code of each record.
+
+    Unused categories are ignored: only values that occur count.
+    """
+    name = str(column.name)
+    try:
+        read = read_column(column, f"Column {name!r}")
+    except TypeError:
+        raise InvalidTableError(
+            f"Column {name!r} holds values that cannot be compared, such as lists. Expected numbers, booleans, text, "
+            "dates, datetimes or durations. Convert the column, or leave it out."
+        ) from None
+    is_ranked = isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered
+    if is_ranked and read.kind == "text":
+        values, code_of, kind, decimals = read.distinct, np.arange(len(read.distinct)), "category", 0
+    else:
+        values, code_of, decimals = _sorted_values(read)
+        kind = read.kind
+    missing = read.codes < 0
+    scale = Scale(
+        name,
+        kind,
+        kind in _ORDERED_KINDS or kind == "category",
+        values,
+        bool(missing.any()),
+        decimals,
+        _unit_of(values),
+        read.time_zone,
+    )
+    # The last place is the code of missing values: that is where their -1 points.
+    codes = np.append(code_of, len(values)).astype(np.min_scalar_type(len(values)))[read.codes]
+    return Dimension(scale, codes)
+
+
+def _sorted_values(read: ColumnValues) -> tuple[NDArray[Any], NDArray[np.int64], int]:
+    """Return the distinct values in ascending order, the place of each value read, and the decimals of floats."""
+    values = read.distinct
+    decimals = 0
+    if read.is_float:
+        values, decimals = _round(values)
+    elif read.kind == "aware datetime" and read.offsets is not None:
+        values = values - read.offsets.astype("timedelta64[s]")
+    ordered, code_of = np.unique(values, return_inverse=True)
+    return ordered, code_of.astype(np.int64), decimals
+
+
+def _round(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+    """Round to 10 decimals, so that 0.1 + 0.2 is 0.3; find how many decimals the values have."""
+    values = round_floats(values, MAX_DECIMALS)
+    left = values[~np.isnan(values)]
+    for decimals in range(MAX_DECIMALS):
+        left = left[round_floats(left, decimals) != left]
+        if len(left) == 0:
+            return values, decimals
+    return values, MAX_DECIMALS
+
+
+def _unit_of(values: NDArray[Any]) -> str:
+    if values.dtype.kind not in "mM":
+        return ""
+    prefix = "datetime64" if values.dtype.kind == "M" else "timedelta64"
+    for unit in _TIME_UNITS:
+        if bool((values.astype(f"{prefix}[{unit}]") == values).all()):
+            return unit
+    return "ns"
+
+
+def code_values(scale: Scale, column: pd.Series[Any]) -> NDArray[np.int64]:
+    """Find the codes of other values on a scale.
+
+    An ordered value between two of the scale has the code of the lower one, one outside the nearest code. -1 stands for
+    what the scale has no place for: an unknown category, or a missing value where there was none.
+    """
+    read = read_dimension(column)
+    own = read.scale
+    place_of_missing = scale.n_known if scale.has_missing else -1
+    if own.kind == "missing" or scale.kind == "missing":
+        known = np.full(own.n_known, -1, np.int64)
+    elif own.kind != scale.kind:
+        raise InvalidTableError(
+            f"Column {scale.name!r} holds values of the kind {own.kind!r}. Expected {scale.kind!r}, as in the table that "
+            "was cut. Convert the column."
+        )
+    elif scale.is_ordered and scale.kind != "category":
+        known = np.maximum(np.searchsorted(scale.values, own.values, side="right") - 1, 0).astype(np.int64)
+    else:
+        known = pd.Index(scale.values).get_indexer(pd.Index(own.values)).astype(np.int64)
+    return np.append(known, place_of_missing)[read.codes]

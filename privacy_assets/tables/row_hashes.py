@@ -1,0 +1,41 @@
+"""Keyed hashes of rows: orders that depend on what rows hold, not on where they stood."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.tables.errors import InvalidTableError
+
+
+def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDArray[np.uint64]:
+    """Hash rows of columns with a key made of ``seed`` and the place of each column; names and index do not count."""
+    total = np.zeros(n_rows, np.uint64)
+    problems = []
+    for place, column in enumerate(columns):
+        key = hashlib.sha256(f"privacy_assets row {seed} {place}".encode()).digest()
+        try:
+            own = pd.util.hash_pandas_object(column, index=False, hash_key=key.hex()[:16]).to_numpy()
+        except TypeError:
+            problems.append(str(column.name))
+            continue
+        total = _mix(total ^ own ^ np.uint64(int.from_bytes(key[8:16], "little")))
+    if problems:
+        raise InvalidTableError(
+            f"Columns hold values that cannot be compared, such as lists: {problems}. Expected numbers, booleans, text, "
+            "dates, datetimes or durations. Convert the columns, or leave them out. Nothing was anonymized."
+        )
+    return total
+
+
+def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spread every bit over all others (the finalizer of SplitMix64)."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(values ^ (values >> np.uint64(31)), np.uint64)
