@@ -38,7 +38,7 @@ from privacy_assets.kernels.mondrian_cuts import (
 )
 from privacy_assets.kernels.mondrian_guarded import Guard, decide_guarded, decide_on_single_codes, make_guard
 from privacy_assets.kernels.mondrian_models import Models, no_evidence
-from privacy_assets.kernels.mondrian_rows import PackedRows, clear_large_sets, count_rows, move_rows
+from privacy_assets.kernels.mondrian_rows import PackedRows, count_rows, move_rows
 
 # The smaller side of a cut is worked on first, so the stack never holds more nodes than a row count has bits.
 STACK_SIZE = 80
@@ -83,9 +83,7 @@ class Partition(NamedTuple):
         return np.append(self.begins, len(self.records))
 
 
-def make_dimensions(
-    coordinates: Sequence[NDArray[np.float64] | None], n_values: Sequence[int]
-) -> Dimensions:
+def make_dimensions(coordinates: Sequence[NDArray[np.float64] | None], n_values: Sequence[int]) -> Dimensions:
     """Describe dimensions by the coordinates of their codes; None for sets."""
     is_set = np.array([c is None for c in coordinates], np.bool_)
     values = np.array(n_values, np.int64)
@@ -151,7 +149,14 @@ def _grow(
         for code in head:
             is_head[code] = True
         middle = move_rows(
-            rows.codes, rows.words, rows.records, begin, stop, j, cut[THRESHOLD], is_head[: len(is_head) * (len(head) > 0)]
+            rows.codes,
+            rows.words,
+            rows.records,
+            begin,
+            stop,
+            j,
+            cut[THRESHOLD],
+            is_head[: len(is_head) * (len(head) > 0)],
         )
         for code in head:
             is_head[code] = False

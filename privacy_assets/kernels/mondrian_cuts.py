@@ -136,7 +136,8 @@ def sort_by_count(n_listed: int, lists: Lists) -> None:
 @njit(nogil=True, cache=True, forceinline=True)
 def _width(dimensions: Dimensions, j: int, low: int, high: int) -> float:
     first = dimensions.first_coordinate[j]
-    return min(1.0, dimensions.coordinates[first + high] - dimensions.coordinates[first + low])
+    width: float = min(1.0, dimensions.coordinates[first + high] - dimensions.coordinates[first + low])
+    return width
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -186,7 +187,8 @@ def weigh_cuts(
     -----
     The gain of a cut of m rows into a and m - a is ``m w - a w_left - (m - a) w_right`` (w: widths), times
     ``1 - lost / floor(m / k)`` where ``lost = floor(m / k) - floor(a / k) - floor((m - a) / k)`` classes can no longer
-    be made, times a weight that falls from 1 at a cut in halves to 1 - BALANCE_WEIGHT at the edge. By "range" it is the cut nearest to the median.
+    be made, times a weight that falls from 1 at a cut in halves to 1 - BALANCE_WEIGHT at the edge. By "range" it is
+    the cut nearest to the median.
     """
     k = models.k
     n_units = evidence.n_people if models.counts_people else size
@@ -260,8 +262,7 @@ def decide(
     size : int
         Rows of the class.
     histogram : ndarray of shape (n_bins,), dtype=int64
-        Rows per bin of every dimension, laid out by ``dimensions.first_bin``. Modified: zero afterwards, except for
-        sets of more than 256 values, which whoever counted clears.
+        Rows per bin of every dimension, laid out by ``dimensions.first_bin``. Modified: zero afterwards.
     dimensions, models, evidence
         The table, and what must hold; the models may count rows only.
     box : Box

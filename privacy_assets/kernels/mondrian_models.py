@@ -140,7 +140,7 @@ def _is_diverse(counts: NDArray[np.int64], size: int, kind: int, least: float, f
             n_present += count > 0
         return n_present >= least
     if kind == ENTROPY:
-        return entropy_of(counts, size) >= np.log(least) - TOLERANCE
+        return bool(entropy_of(counts, size) >= np.log(least) - TOLERANCE)
     # (c, l): r_1 < c (r_l + r_{l+1} + ...) with the counts r_1 >= r_2 >= ... in descending order.
     ordered = np.sort(counts[counts > 0])[::-1]
     return len(ordered) > 0 and ordered[0] < factor * ordered[int(least) - 1 :].sum()
@@ -157,9 +157,7 @@ def entropy_of(counts: NDArray[np.int64], size: int) -> float:
 
 
 @njit(nogil=True, cache=True)
-def distance_to_table(
-    counts: NDArray[np.int64], size: int, shares: NDArray[np.float64], is_ordered: bool
-) -> float:
+def distance_to_table(counts: NDArray[np.int64], size: int, shares: NDArray[np.float64], is_ordered: bool) -> float:
     """Earth mover's distance between a class and the table, with ordered or with equal ground distance [2]_."""
     n_values = len(counts)
     if n_values < 2 or size == 0:

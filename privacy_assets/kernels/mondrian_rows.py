@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from privacy_assets.kernels.mondrian_cuts import MOST_BINS, Box, Dimensions, Lists
+from privacy_assets.kernels.mondrian_cuts import Box, Lists
 
 BYTES_PER_WORD = 8
 
@@ -54,7 +54,7 @@ def pack_rows(columns: Sequence[NDArray[Any]], n_values: Sequence[int]) -> Packe
 def pack_matrix(codes: NDArray[np.unsignedinteger[Any]]) -> PackedRows:
     """Take a matrix of rows that fill whole words; its rows will be moved."""
     n_rows = len(codes)
-    records = np.arange(n_rows, dtype=np.int32 if n_rows < 1 << 31 else np.int64)
+    records: NDArray[Any] = np.arange(n_rows, dtype=np.int32 if n_rows < 1 << 31 else np.int64)
     return PackedRows(codes, codes.view(np.uint64), records)
 
 
@@ -84,17 +84,6 @@ def count_rows(
     for i in range(begin, stop):
         for j in range(n_dimensions):
             histogram[offset[j] + (np.int64(codes[i, j]) >> shift[j])] += 1
-
-
-@njit(nogil=True, cache=True)
-def clear_large_sets(
-    codes: NDArray[np.unsignedinteger[Any]], begin: int, stop: int, dimensions: Dimensions, histogram: NDArray[np.int64]
-) -> None:
-    """Set the bins of sets of many values to zero."""
-    for j in range(len(dimensions.n_values)):
-        if dimensions.is_set[j] and dimensions.n_values[j] > MOST_BINS:
-            for i in range(begin, stop):
-                histogram[dimensions.first_bin[j] + codes[i, j]] = 0
 
 
 @njit(nogil=True, cache=True)
@@ -173,7 +162,7 @@ def move_rows(
     # Every row is exchanged, whichever side it is on: a branch that depends on data costs more than the writes.
     n_words = words.shape[1]
     is_set = len(is_head) > 0
-    left = begin
+    left = np.int64(begin)
     for i in range(begin, stop):
         code = np.int64(codes[i, j])
         goes_left = np.int64(is_head[code]) if is_set else np.int64(code <= threshold)
@@ -185,7 +174,7 @@ def move_rows(
         records[i] = records[left]
         records[left] = record
         left += goes_left
-    return left
+    return int(left)
 
 
 @njit(nogil=True, cache=True)
@@ -222,8 +211,8 @@ def list_class_values(
         first[c + 1] = first[c] + n_distinct
     last_range[:] = -1
     values = np.empty(first[n_ranges], np.int64)
+    end = np.int64(0)
     for c in range(n_ranges):
-        end = first[c]
         for i in range(begins[c], stops[c]):
             if last_range[codes[i]] != c:
                 last_range[codes[i]] = c

@@ -107,7 +107,9 @@ def cells_of_classes(
         is_ordered = tree.first_head[node + 1] == tree.first_head[node]
         for is_left in (True, False):
             child = tree.left[node] if is_left else tree.right[node]
-            into_low, into_high = (low_of_cut[child], high_of_cut[child]) if child >= 0 else (low[-1 - child], high[-1 - child])
+            into_low, into_high = (
+                (low_of_cut[child], high_of_cut[child]) if child >= 0 else (low[-1 - child], high[-1 - child])
+            )
             into_low[:] = low_of_cut[node]
             into_high[:] = high_of_cut[node]
             if is_ordered and is_left:

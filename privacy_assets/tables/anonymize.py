@@ -26,7 +26,8 @@ from privacy_assets.tables.anonymize_settings import (
     Method,
     Normalization,
     Output,
-    as_diversity,
+    as_names,
+    diversities,
     is_whole,
     require,
     spread,
@@ -67,7 +68,7 @@ class _Coded(NamedTuple):
     dimensions: list[Dimension]
     cut_codes: list[NDArray[np.integer[Any]]]
     value_of_code: list[NDArray[np.int64] | None]
-    values: SensitiveValues
+    sensitive: SensitiveValues
     people: NDArray[np.int32] | None
 
 
@@ -100,86 +101,82 @@ def anonymize(
     table : DataFrame
         Records, at least one. The index and the order of the rows change nothing.
     quasi_identifiers : sequence of str
-        Columns that an outsider may know. Numbers, dates, times and ordered categories are generalized to intervals,
-        text, booleans and other categories to sets; a missing value is a value of its own.
-    k : int
-        Fewest rows of a class, or people with ``subject``. 1 is allowed and gives no protection.
+        Columns that an outsider may know. Numbers, times and ordered categories become intervals, all others sets;
+        a missing value is a value of its own.
+    k, subject
+        Fewest rows of a class; with ``subject``, the column that says whose record a row is, fewest people. The subject
+        is not released. k = 1 is allowed and gives no protection.
     sensitive : sequence of str
         Columns whose values should not be learned; released as they are.
-    subject : str, optional
-        Column that says whose record a row is. k then counts people. Not released.
-    method : {"mondrian", "lattice"}
-        "mondrian" finds classes of its own; "lattice" uses published ``hierarchies``.
+    method, hierarchies
+        "mondrian" finds classes of its own; "lattice" uses published hierarchies, a mapping by column.
     criterion : {"gain", "range"}
         Which cut: the one that loses most information, or the widest column at the median.
     relaxed : bool
-        Whether equal values of an ordered column may be separated, by a hash of the row with the key ``seed``.
+        Whether equal values of an ordered column may be separated, by a hash of the row.
     normalize : {"rank", "range"}
         Whether cuts are chosen by rank or by value; losses are reported by value.
     l_diversity : int, LDiversity or mapping of these by column, optional
-        Fewest values (a number), or another diversity, of each sensitive column in every class.
+        Fewest values, or another diversity, of each sensitive column in every class.
     t_closeness : float or mapping of float by column, optional
-        Largest distance between a class and the released table, from 0 to 1: ordered distance for numbers, times and
-        ordered categories, equal distance for others.
+        Largest distance between a class and the released table, from 0 to 1; ordered distance where there is order.
     max_suppression : float
         Share of rows that may be left out for the sake of l and t.
     output : {"labels", "centroid"}
-        Intervals and sets, or the centre of each class in place of every value.
+        Intervals and sets, or the centre of each class.
     bounds : {"tight", "cell"}
         Whether intervals end at values that occur in the class, or where space was cut.
-    hierarchies : mapping of str to Hierarchy, optional
-        For the method "lattice".
-    direct_identifiers : sequence of str
+    direct_identifiers
         Columns to leave out of the release.
     seed : int
-        Key of the order of released rows, and of the ties of ``relaxed``; keep it secret there.
-    n_threads : int, optional
-        Threads; the result does not depend on it. Default: all cores that this process may use.
-    progress : callable, optional
-        Called now and then; what it raises ends the work.
-
-    Returns
-    -------
-    Anonymization
+        Key of the order of released rows, and of the hash of ``relaxed``; keep it secret there.
+    n_threads, progress
+        Threads (default: all cores), which change nothing; called now and then, what it raises ends the work.
 
     Raises
     ------
-    InvalidTableError
-        For tables and columns that cannot be used.
-    InvalidSettingError
-        For settings out of their range, and for models that cannot hold.
+    InvalidTableError, InvalidSettingError
+        For tables that cannot be used, settings out of their range, and models that cannot hold.
 
     Notes
     -----
-    Definitions: ``design/mondrian.md``. k-anonymity, l-diversity and t-closeness are necessary, not sufficient: who
-    knows how the classes were made may learn more (minimality and downcoding attacks).
+    Definitions: ``design/mondrian.md``. k, l and t are necessary, not sufficient: who knows how the classes were made
+    may learn more (minimality and downcoding attacks).
     """
-    sensitive = _names(sensitive, "sensitive")
-    diversity = spread(l_diversity, sensitive, "l_diversity")
     settings = AnonymizeSettings(
-        _names(quasi_identifiers, "quasi_identifiers"),
+        as_names(quasi_identifiers, "quasi_identifiers"),
         k,
-        sensitive,
+        as_names(sensitive, "sensitive"),
         subject,
-        _names(direct_identifiers, "direct_identifiers"),
+        as_names(direct_identifiers, "direct_identifiers"),
         method,
         criterion,
         relaxed,
         normalize,
-        {name: as_diversity(value, name) for name, value in diversity.items()},
+        diversities(l_diversity, sensitive),
         spread(t_closeness, sensitive, "t_closeness"),
         max_suppression,
         output,
         bounds,
         seed,
     )
+    return _anonymize(table, settings, hierarchies, n_threads, progress)
+
+
+def _anonymize(
+    table: pd.DataFrame,
+    settings: AnonymizeSettings,
+    hierarchies: Mapping[str, Any] | None,
+    n_threads: int | None,
+    progress: Callable[[AnonymizationProgress], None] | None,
+) -> Anonymization:
     settings.check()
     require(n_threads is None or is_whole(n_threads, 1), "n_threads", n_threads, "None or a whole number above 0")
     _check_table(table, settings)
     n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
     coded = _code(table, settings)
     _check_size(coded, settings)
-    if method == "lattice":
+    if settings.method == "lattice":
         return _by_lattice(table, coded, hierarchies, settings)
     if hierarchies:
         raise InvalidSettingError(
@@ -196,15 +193,11 @@ def anonymize(
     return _release(table, coded, classes, tree, settings)
 
 
-def _names(names: Sequence[str], setting: str) -> tuple[str, ...]:
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise InvalidSettingError(f"{setting} is no sequence of column names. Expected one, such as a list of text.")
-    return tuple(names)
-
-
 def _check_table(table: pd.DataFrame, settings: AnonymizeSettings) -> None:
     if not isinstance(table, pd.DataFrame):
-        raise InvalidTableError(f"The table is a {type(table).__name__}. Expected a pandas DataFrame. Convert it first.")
+        raise InvalidTableError(
+            f"The table is a {type(table).__name__}. Expected a pandas DataFrame. Convert it first."
+        )
     require_unique_text_names(table)
     roles = {
         "quasi_identifiers": settings.quasi_identifiers,
@@ -238,7 +231,7 @@ def _code(table: pd.DataFrame, settings: AnonymizeSettings) -> _Coded:
         others = [name for name in table.columns if name not in settings.quasi_identifiers]
         hidden = {*settings.direct_identifiers, settings.subject}
         require_free_names([d.scale for d in dimensions], [name for name in others if name not in hidden])
-    values = read_sensitive(table, settings.sensitive)
+    sensitive = read_sensitive(table, settings.sensitive)
     people = None if settings.subject is None else read_people(table, settings.subject)
     cut_codes: list[NDArray[np.integer[Any]]] = [d.codes for d in dimensions]
     value_of_code: list[NDArray[np.int64] | None] = [None] * len(dimensions)
@@ -251,7 +244,7 @@ def _code(table: pd.DataFrame, settings: AnonymizeSettings) -> _Coded:
                 ranks = np.empty(len(order), np.int64)
                 ranks[order] = np.arange(len(order))
                 cut_codes[j], value_of_code[j] = ranks, dimension.codes[order].astype(np.int64)
-    return _Coded(dimensions, cut_codes, value_of_code, values, people)
+    return _Coded(dimensions, cut_codes, value_of_code, sensitive, people)
 
 
 def _partition(
@@ -279,37 +272,37 @@ def _partition(
             dimensions,
             models,
             person=coded.people,
-            sensitive=coded.values.codes if models.needs_values else None,
+            sensitive=coded.sensitive.codes if models.needs_values else None,
             n_threads=n_threads,
             on_rows=None if progress is None else on_rows,
         )
 
-    models = make_models(settings, coded.values, coded.values.shares())
+    models = make_models(settings, coded.sensitive, coded.sensitive.shares())
     found: list[tuple[float, Partition, NDArray[np.bool_]]] = []
-    if table_holds(models, coded.values):
+    if table_holds(models, coded.sensitive):
         partition = run(models, "cut")
         kept = np.ones(len(partition.begins), np.bool_)
         if settings.max_suppression == 0 or not settings.needs_values:
             return partition, kept
         found.append((_loss(coded, partition, kept), partition, kept))
     elif settings.max_suppression == 0:
-        require_reachable(settings, coded.values, models)
+        require_reachable(settings, coded.sensitive, models)
     partition = run(models._replace(needs_values=False), "cut and suppress")
-    kept, n_suppressed = _suppress(models, coded.values, partition)
-    if 0 < len(partition.begins[kept]) and n_suppressed <= settings.max_suppression * n_rows:
+    kept, n_suppressed = _suppress(models, coded.sensitive, partition)
+    if kept.any() and n_suppressed <= settings.max_suppression * n_rows:
         found.append((_loss(coded, partition, kept), partition, kept))
     if not found:
         raise InvalidSettingError(
-            f"l_diversity does not hold in the table as one class, and {n_suppressed} of {n_rows} rows would have to be "
-            f"left out ({n_suppressed / n_rows:.2%}). Expected at most max_suppression = {settings.max_suppression:.2%}. "
-            "Nothing was anonymized; lower l or k, or raise max_suppression."
+            f"l_diversity does not hold in the table as one class, and {n_suppressed} of {n_rows} rows "
+            f"({n_suppressed / n_rows:.2%}) would have to be left out. Expected at most max_suppression = "
+            f"{settings.max_suppression:.2%}. Nothing was anonymized; lower l or k, or raise max_suppression."
         )
     _, partition, kept = min(found, key=lambda attempt: attempt[0])
     return partition, kept
 
 
 def _suppress(models: Models, values: SensitiveValues, partition: Partition) -> tuple[NDArray[np.bool_], int]:
-    """Say which classes can stay, and how many rows go: what stays is measured against itself, until nothing changes."""
+    """Say which classes can stay, and how many rows go; what stays is measured against itself until nothing changes."""
     sizes = np.diff(partition.edges)
     kept = np.ones(len(sizes), np.bool_)
     in_order = values.codes[partition.records]
@@ -345,9 +338,7 @@ def _tree_arrays(coded: _Coded, partition: Partition) -> TreeArrays:
     return tree._replace(threshold=threshold, right_low=right_low)
 
 
-def _classes(
-    coded: _Coded, partition: Partition, kept: NDArray[np.bool_], settings: AnonymizeSettings
-) -> Classes:
+def _classes(coded: _Coded, partition: Partition, kept: NDArray[np.bool_], settings: AnonymizeSettings) -> Classes:
     """Describe the classes that are released."""
     sizes = np.diff(partition.edges)
     records = partition.records if kept.all() else partition.records[np.repeat(kept, sizes)]
@@ -359,13 +350,13 @@ def _classes(
     if coded.people is not None:
         first, _ = list_class_values(coded.people[records], edges[:-1], edges[1:], int(coded.people.max()) + 1)
         people = np.diff(first)
-    models = make_models(settings, coded.values, coded.values.shares(records))
+    models = make_models(settings, coded.sensitive, coded.sensitive.shares(records))
     return Classes(
         records,
         edges,
         people,
         [generalize(d.scale, d.codes[records], edges) for d in coded.dimensions],
-        measure_classes(models, coded.values.codes[records], edges),
+        measure_classes(models, coded.sensitive.codes[records], edges),
     )
 
 
@@ -417,7 +408,9 @@ def _release_model(table: pd.DataFrame, scales: list[Scale], settings: Anonymize
             # The centre of unknown others bounds no single value.
             masks[name] = Suppressed()
         elif scale.is_ordered:
-            masks[name] = Interval(name + LOW, name + HIGH, scale.is_closed, name + MISSING if scale.has_missing else None)
+            masks[name] = Interval(
+                name + LOW, name + HIGH, scale.is_closed, name + MISSING if scale.has_missing else None
+            )
         else:
             masks[name] = ValueSet(name + VALUES)
     return ReleaseModel(masks)
@@ -431,8 +424,8 @@ def _by_lattice(
         module = import_module("privacy_assets.tables.lattice")
     except ModuleNotFoundError:
         raise InvalidSettingError(
-            "method is 'lattice', but this installation has no module privacy_assets.tables.lattice. Expected 'mondrian', "
-            "or a version with hierarchies. Nothing was anonymized."
+            "method is 'lattice', but this installation has no module privacy_assets.tables.lattice. Expected "
+            "'mondrian', or a version with hierarchies. Nothing was anonymized."
         ) from None
     found: Anonymization = module.lattice_classes(table, coded, hierarchies or {}, settings)
     return found

@@ -94,7 +94,9 @@ class AnonymizeSettings:
             described[name] = int(described[name])
         described["max_suppression"] = float(self.max_suppression)
         described["t_closeness"] = {name: float(t) for name, t in self.t_closeness.items()}
-        described["l_diversity"] = {name: {**asdict(l_), "least": float(l_.least)} for name, l_ in self.l_diversity.items()}
+        described["l_diversity"] = {
+            name: {**asdict(l_), "least": float(l_.least)} for name, l_ in self.l_diversity.items()
+        }
         return described
 
     def check(self) -> None:
@@ -123,8 +125,8 @@ class AnonymizeSettings:
     def _check_roles(self) -> None:
         if not self.quasi_identifiers:
             raise InvalidSettingError(
-                "quasi_identifiers names no column. Expected at least one column that an outsider may know. Nothing was "
-                "anonymized."
+                "quasi_identifiers names no column. Expected at least one column that an outsider may know. Nothing "
+                "was anonymized."
             )
         subject = () if self.subject is None else (self.subject,)
         roles = {
@@ -147,7 +149,8 @@ class AnonymizeSettings:
                     problems.append(f"{first} and {second} both name {both}.")
         if problems:
             raise InvalidSettingError(
-                f"{' '.join(problems)} Expected each column in one role. Nothing was anonymized; take it out of the others."
+                f"{' '.join(problems)} Expected each column in one role. Take it out of the others. Nothing was "
+                "anonymized."
             )
 
 
@@ -165,9 +168,22 @@ def spread(setting: Any, sensitive: Sequence[str], name: str) -> dict[str, Any]:
         return dict(setting)
     if not sensitive:
         raise InvalidSettingError(
-            f"{name} is set, but `sensitive` names no column. Expected the columns that it protects. Nothing was anonymized."
+            f"{name} is set, but `sensitive` names no column. Expected the columns that it protects. Nothing was "
+            "anonymized."
         )
     return dict.fromkeys(sensitive, setting)
+
+
+def as_names(names: Sequence[str], setting: str) -> tuple[str, ...]:
+    """Refuse what is no sequence of names, such as a single text."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise InvalidSettingError(f"{setting} is no sequence of column names. Expected one, such as a list of text.")
+    return tuple(names)
+
+
+def diversities(setting: DiversitySetting, sensitive: Sequence[str]) -> dict[str, LDiversity]:
+    """Give every sensitive column its diversity, if it has one."""
+    return {name: as_diversity(value, name) for name, value in spread(setting, sensitive, "l_diversity").items()}
 
 
 def as_diversity(value: object, column: str) -> LDiversity:

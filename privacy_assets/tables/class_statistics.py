@@ -67,15 +67,15 @@ def measure(classes: Classes, dimensions: list[Dimension], settings: AnonymizeSe
     n_rows = len(dimensions[0].codes)
     sizes, people = classes.sizes, classes.people
     n_released = int(sizes.sum())
-    penalty = {
-        g.scale.name: certainty_penalty(g, sizes, n_rows) for g in classes.generalizations
-    }
+    penalty = {g.scale.name: certainty_penalty(g, sizes, n_rows) for g in classes.generalizations}
     entropy = {
         g.scale.name: non_uniform_entropy(g, dimension.codes, sizes)
         for g, dimension in zip(classes.generalizations, dimensions, strict=True)
     }
     stats: dict[str, Any] = {
-        "protection": "no protection" if settings.k == 1 and not settings.needs_values else f"k = {settings.k} {settings.unit}",
+        "protection": "no protection"
+        if settings.k == 1 and not settings.needs_values
+        else f"k = {settings.k} {settings.unit}",
         "k": int(people.min()),
         "unit": settings.unit,
         "n_rows": n_rows,

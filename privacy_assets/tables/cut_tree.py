@@ -69,8 +69,8 @@ class CutTree:
                     "decimals": scale.decimals,
                     "unit": scale.unit,
                     "time_zone": scale.time_zone,
-                    "storage": scale.values.dtype.str,
-                    "is_whole": bool(scale.values.dtype.kind == "O" and scale.kind == "number"),
+                    "storage": scale.known.dtype.str,
+                    "is_whole": bool(scale.known.dtype.kind == "O" and scale.kind == "number"),
                 }
                 for scale in self.scales
             ]
@@ -87,7 +87,7 @@ class CutTree:
             "tree_leaves": pd.DataFrame({"class": self.class_of_leaf}),
         }
         for j, scale in enumerate(self.scales):
-            values = scale.values
+            values = scale.known
             if values.dtype.kind in "mM":
                 values = values.astype(np.int64)
             is_text = values.dtype.kind == "O"
@@ -107,18 +107,20 @@ class CutTree:
                 values = np.empty(len(column), object)
                 values[:] = [int(text) if is_whole else str(text) for text in column]
             else:
-                values = column.to_numpy().astype(np.int64).astype(storage) if storage.kind in "mM" else column.to_numpy()
+                values = (
+                    column.to_numpy().astype(np.int64).astype(storage) if storage.kind in "mM" else column.to_numpy()
+                )
                 values = values.astype(storage)
-            scales.append(Scale(values=values, **parts))
+            scales.append(Scale(known=values, **parts))
         cuts = frames["tree_cuts"]
-        arrays = [
+        dimension, threshold, right_low, left, right, n_head = (
             cuts[name].to_numpy(dtype=np.int64).copy()
             for name in ("dimension", "threshold", "right_low", "left", "right", "n_head")
-        ]
-        first_head = np.concatenate([[0], np.cumsum(arrays.pop())]).astype(np.int64)
+        )
+        first_head = np.concatenate([[0], np.cumsum(n_head)]).astype(np.int64)
         head = frames["tree_heads"]["code"].to_numpy(dtype=np.int64).copy()
         leaves = frames["tree_leaves"]["class"].to_numpy(dtype=np.int64).copy()
-        return cls(tuple(scales), TreeArrays(*arrays, first_head, head), leaves)
+        return cls(tuple(scales), TreeArrays(dimension, threshold, right_low, left, right, first_head, head), leaves)
 
 
 def apply_cuts(tree: CutTree, table: pd.DataFrame) -> NDArray[np.int64]:

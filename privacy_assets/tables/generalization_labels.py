@@ -58,7 +58,7 @@ def quote(text: str) -> str:
 
 def texts_of(scale: Scale) -> list[str]:
     """Return each known value of a scale as text."""
-    values = scale.values
+    values = scale.known
     if scale.kind == "boolean":
         return [str(bool(value)) for value in values]
     if scale.kind == "number":
@@ -68,7 +68,7 @@ def texts_of(scale: Scale) -> list[str]:
         moments = pd.DatetimeIndex(values).tz_localize("UTC").tz_convert(scale.time_zone)
         return [moment.isoformat() for moment in moments]
     if values.dtype.kind == "M":
-        return np.datetime_as_string(values.astype(f"datetime64[{scale.unit or 'D'}]")).tolist()
+        return [str(text) for text in np.datetime_as_string(values.astype(f"datetime64[{scale.unit or 'D'}]"))]
     if values.dtype.kind == "m":
         return [str(pd.Timedelta(value)) for value in values]
     return [str(value) for value in values]
@@ -99,7 +99,10 @@ def generalized_columns(
 def _widened(own: Generalization, low: NDArray[np.int64], high: NDArray[np.int64]) -> Generalization:
     has_known = own.has_known
     high = np.minimum(high, own.scale.n_known - 1)
-    low, high = np.where(has_known, np.minimum(low, own.low), own.low), np.where(has_known, np.maximum(high, own.high), -1)
+    low, high = (
+        np.where(has_known, np.minimum(low, own.low), own.low),
+        np.where(has_known, np.maximum(high, own.high), -1),
+    )
     return Generalization(own.scale, low, high, own.has_missing, own.first, own.values)
 
 
@@ -138,11 +141,11 @@ def _ends(
     scale: Scale, low: NDArray[np.int64], high: NDArray[np.int64], *, is_cell: bool
 ) -> tuple[NDArray[Any], NDArray[Any], list[str], list[str]]:
     """Return the ends of intervals of codes as values and as text."""
-    if scale.kind == "category" or scale.values.dtype.kind == "O":
-        texts = np.array([quote(text) for text in texts_of(scale)], object)
+    if scale.kind == "category" or scale.known.dtype.kind == "O":
         plain = np.array(texts_of(scale), object)
-        return plain[low], plain[high], texts[low].tolist(), texts[high].tolist()
-    values = scale.values
+        quoted = np.array([quote(text) for text in plain], object)
+        return plain[low], plain[high], quoted[low].tolist(), quoted[high].tolist()
+    values = scale.known
     lows = values[low]
     following = values[np.minimum(high + 1, scale.n_known - 1)]
     is_inner = is_cell & (high < scale.n_known - 1)
@@ -152,7 +155,7 @@ def _ends(
     step: Any = 1
     if scale.unit:
         # In nanoseconds a date of the Middle Ages has no place, so the step is made in the unit of the values.
-        step = np.timedelta64(1, scale.unit).astype(f"timedelta64[{np.datetime_data(values.dtype)[0]}]")
+        step = np.ones(1, f"timedelta64[{scale.unit}]").astype(f"timedelta64[{np.datetime_data(values.dtype)[0]}]")
     highs = np.where(is_inner, following - step, values[high])
     ends = np.concatenate([lows, highs])
     texts = texts_of(Scale(scale.name, scale.kind, True, ends, False, 0, scale.unit, scale.time_zone))
@@ -168,9 +171,7 @@ def _just_above(values: NDArray[np.float64], decimals: int) -> NDArray[np.float6
     return np.asarray(np.maximum(above, np.nextafter(values, np.inf)), np.float64)
 
 
-def _typed(
-    scale: Scale, ends: NDArray[Any], has_known: NDArray[np.bool_], group: NDArray[np.int64]
-) -> pd.Series[Any]:
+def _typed(scale: Scale, ends: NDArray[Any], has_known: NDArray[np.bool_], group: NDArray[np.int64]) -> pd.Series[Any]:
     """Put ends of intervals into the type that the column has, with a missing value where there is no end."""
     if scale.kind == "category" or ends.dtype.kind == "O":
         return _categorical([str(end) for end in ends], np.where(has_known[group], group, -1))
@@ -235,8 +236,8 @@ def centroid_column(
     n_known = np.bincount(class_of_code[known], minlength=len(sizes))
     if scale.n_known == 0:
         return pd.Series(np.full(len(rows), None, object))
-    if scale.is_ordered and scale.kind != "category" and scale.values.dtype.kind != "O":
-        values = scale.values
+    if scale.is_ordered and scale.kind != "category" and scale.known.dtype.kind != "O":
+        values = scale.known
         # From the smallest value on, so that sums of times and of large integers stay exact enough.
         offsets = (values - values[0]).astype(np.float64)
         sums = np.bincount(class_of_code[known], weights=offsets[codes[known]], minlength=len(sizes))

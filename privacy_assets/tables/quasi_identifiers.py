@@ -33,11 +33,11 @@ class Scale:
         See :class:`~privacy_assets.tables.coding.ColumnValues`; "category" for ordered categories.
     is_ordered : bool
         Whether values are cut by order; else they are a set.
-    values : ndarray of shape (n_known,)
+    known : ndarray of shape (n_known,)
         Distinct values, ascending (in UTC for aware datetimes): int64, float64 rounded to at most 10 decimals,
         datetime64, timedelta64, bool, or objects (text, large integers).
     has_missing : bool
-        Whether the column has missing values; their code is ``len(values)``.
+        Whether the column has missing values; their code is ``len(known)``.
     decimals : int
         Decimals that the values of floats have; 0 for all others.
     unit : str
@@ -49,7 +49,7 @@ class Scale:
     name: str
     kind: Kind | str
     is_ordered: bool
-    values: NDArray[Any]
+    known: NDArray[Any]
     has_missing: bool
     decimals: int = 0
     unit: str = ""
@@ -58,7 +58,7 @@ class Scale:
     @property
     def n_known(self) -> int:
         """Number of values that are not missing."""
-        return len(self.values)
+        return len(self.known)
 
     @property
     def n_values(self) -> int:
@@ -77,7 +77,7 @@ class Scale:
             return _even(self.n_known)
         if self.n_known < 2:
             return np.zeros(self.n_known)
-        numbers = self.values
+        numbers = self.known
         if numbers.dtype.kind in "mM":
             numbers = numbers.astype(np.int64)
         low, high = numbers[0], numbers[-1]
@@ -201,11 +201,11 @@ def code_values(scale: Scale, column: pd.Series[Any]) -> NDArray[np.int64]:
         known = np.full(own.n_known, -1, np.int64)
     elif own.kind != scale.kind:
         raise InvalidTableError(
-            f"Column {scale.name!r} holds values of the kind {own.kind!r}. Expected {scale.kind!r}, as in the table that "
-            "was cut. Convert the column."
+            f"Column {scale.name!r} holds values of the kind {own.kind!r}. Expected {scale.kind!r}, as in the table "
+            "that was cut. Convert the column."
         )
     elif scale.is_ordered and scale.kind != "category":
-        known = np.maximum(np.searchsorted(scale.values, own.values, side="right") - 1, 0).astype(np.int64)
+        known = np.maximum(np.searchsorted(scale.known, own.known, side="right") - 1, 0).astype(np.int64)
     else:
-        known = pd.Index(scale.values).get_indexer(pd.Index(own.values)).astype(np.int64)
-    return np.append(known, place_of_missing)[read.codes]
+        known = pd.Index(scale.known).get_indexer(pd.Index(own.known)).astype(np.int64)
+    return np.asarray(np.append(known, place_of_missing)[read.codes], np.int64)

@@ -83,7 +83,9 @@ class ReleaseModel:
         """Read back what :meth:`to_json` wrote."""
         unknown = sorted({str(mask.get("kind")) for mask in value.values()} - set(_KINDS))
         if unknown:
-            raise InvalidSettingError(f"A release model names masks that do not exist: {unknown}. There are {list(_KINDS)}.")
+            raise InvalidSettingError(
+                f"A release model names masks that do not exist: {unknown}. There are {list(_KINDS)}."
+            )
         masks = {}
         for column, mask in value.items():
             settings = {name: part for name, part in mask.items() if name != "kind"}

@@ -20,15 +20,16 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
     for place, column in enumerate(columns):
         key = hashlib.sha256(f"privacy_assets row {seed} {place}".encode()).digest()
         try:
-            own = pd.util.hash_pandas_object(column, index=False, hash_key=key.hex()[:16]).to_numpy()
+            own = pd.util.hash_pandas_object(column, index=False, hash_key=key.hex()[:16]).to_numpy(np.uint64)
         except TypeError:
             problems.append(str(column.name))
             continue
-        total = _mix(total ^ own ^ np.uint64(int.from_bytes(key[8:16], "little")))
+        keyed = own ^ np.uint64(int.from_bytes(key[8:16], "little"))
+        total = _mix(np.bitwise_xor(total, keyed, dtype=np.uint64))
     if problems:
         raise InvalidTableError(
-            f"Columns hold values that cannot be compared, such as lists: {problems}. Expected numbers, booleans, text, "
-            "dates, datetimes or durations. Convert the columns, or leave them out. Nothing was anonymized."
+            f"Columns hold values that cannot be compared, such as lists: {problems}. Expected numbers, booleans, "
+            "text, dates, datetimes or durations. Convert the columns, or leave them out. Nothing was anonymized."
         )
     return total
 

@@ -8,7 +8,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.kernels.mondrian_models import DISTINCT, ENTROPY, NO_L, RECURSIVE, Models, measure_classes, values_hold
+from privacy_assets.kernels.mondrian_models import (
+    DISTINCT,
+    ENTROPY,
+    NO_L,
+    RECURSIVE,
+    Models,
+    measure_classes,
+    values_hold,
+)
 from privacy_assets.tables.anonymize_settings import AnonymizeSettings
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.quasi_identifiers import read_dimensions
@@ -52,7 +60,7 @@ def read_sensitive(table: pd.DataFrame, names: tuple[str, ...]) -> SensitiveValu
 
 
 def read_people(table: pd.DataFrame, subject: str) -> NDArray[np.int32]:
-    """Number the people of a table; a row without one is an error."""
+    """Give each person of a table a number; a row without a person is an error."""
     try:
         codes, _ = pd.factorize(table[subject])
     except TypeError:
@@ -62,8 +70,8 @@ def read_people(table: pd.DataFrame, subject: str) -> NDArray[np.int32]:
     n_missing = int((codes < 0).sum())
     if n_missing:
         raise InvalidTableError(
-            f"{n_missing} rows have no value in the subject column {subject!r}. Expected the person of every row. Nothing "
-            "was anonymized; drop those rows, or give them a person."
+            f"{n_missing} rows have no value in the subject column {subject!r}. Expected the person of every row. "
+            "Nothing was anonymized; drop those rows, or give them a person."
         )
     return codes.astype(np.int32)
 
@@ -113,13 +121,13 @@ def require_reachable(settings: AnonymizeSettings, values: SensitiveValues, mode
         found = {
             "distinct": f"it has {reached.n_distinct[0, v]} values",
             "entropy": f"the whole table reaches {reached.entropy_l[0, v]:.3f}",
-            "recursive": f"its most frequent value has {own[0]} rows, and the values from the {int(diversity.least)}. on "
-            f"together {own[int(diversity.least) - 1 :].sum()}",
+            "recursive": f"its most frequent value has {own[0]} rows, and the values from the {int(diversity.least)}. "
+            f"on together {own[int(diversity.least) - 1 :].sum()}",
         }[diversity.kind]
         c = f", c = {diversity.c}" if diversity.kind == "recursive" else ""
         problems.append(f"{diversity.kind} l = {diversity.least}{c} of {name!r}: {found}.")
     if problems:
         raise InvalidSettingError(
-            f"l_diversity asks for what not even the table as one class has: {' '.join(problems)} Expected at most that. "
-            "Lower it, or allow rows to be left out with max_suppression. Nothing was anonymized."
+            f"l_diversity asks for what not even the table as one class has: {' '.join(problems)} Expected at most "
+            "that. Lower it, or allow rows to be left out with max_suppression. Nothing was anonymized."
         )
