@@ -9,6 +9,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC_NAMES = {
+    "Anonymization": "tables.anonymization",
     "Cart": "tables.cart",
     "ContractError": "tables.errors",
     "ControlComparison": "tables.control",
@@ -17,12 +18,14 @@ _PUBLIC_NAMES = {
     "GivenSplit": "orchestration.settings",
     "InvalidSettingError": "tables.errors",
     "InvalidTableError": "tables.errors",
+    "LDiversity": "tables.anonymize_settings",
     "Limit": "tables.policy",
     "MpuccAssessment": "tables.mpucc",
     "AssessmentSettings": "orchestration.settings",
     "Policy": "tables.policy",
     "PrivacyAssetsError": "tables.errors",
     "PrivateParquetIOManager": "orchestration.resources",
+    "ReleaseModel": "tables.release_model",
     "ReleaseStore": "orchestration.resources",
     "RequiredSettings": "tables.policy",
     "Split": "orchestration.settings",
@@ -32,6 +35,8 @@ _PUBLIC_NAMES = {
     "TableContract": "tables.contract",
     "TableFile": "orchestration.sources",
     "UpstreamAsset": "orchestration.sources",
+    "anonymize": "tables.anonymize",
+    "apply_cuts": "tables.cut_tree",
     "assess_mpuccs": "tables.mpucc",
     "build_release_definitions": "orchestration.factory",
     "fingerprint": "tables.fingerprint",

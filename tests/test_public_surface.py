@@ -10,6 +10,7 @@ import privacy_assets
 from tests.shared_data import REPOSITORY
 
 PUBLIC_NAMES = [
+    "Anonymization",
     "AssessmentSettings",
     "Cart",
     "ContractError",
@@ -19,11 +20,13 @@ PUBLIC_NAMES = [
     "GivenSplit",
     "InvalidSettingError",
     "InvalidTableError",
+    "LDiversity",
     "Limit",
     "MpuccAssessment",
     "Policy",
     "PrivacyAssetsError",
     "PrivateParquetIOManager",
+    "ReleaseModel",
     "ReleaseStore",
     "RequiredSettings",
     "Split",
@@ -33,6 +36,8 @@ PUBLIC_NAMES = [
     "TableContract",
     "TableFile",
     "UpstreamAsset",
+    "anonymize",
+    "apply_cuts",
     "assess_mpuccs",
     "build_release_definitions",
     "fingerprint",

@@ -227,8 +227,8 @@ def test_a_dimension_without_an_allowable_cut_gives_way_to_the_next():
 def test_widths_come_from_the_rows_of_the_class_not_from_a_stale_box():
     # Cut by the first column, the left class spans 2 of 9 in the second one although its parent spanned all.
     first = np.array([0] * 4 + [9] * 8)
-    second = np.array([0, 1, 0, 1] + [0, 9, 8, 7, 6, 5, 4, 3])
-    third = np.array([0, 0, 5, 5] + [0, 9, 8, 7, 6, 5, 4, 3])
+    second = np.array([0, 1, 0, 1, 0, 9, 8, 7, 6, 5, 4, 3])
+    third = np.array([0, 0, 5, 5, 0, 9, 8, 7, 6, 5, 4, 3])
     dimensions, n_values = describe(["ordered"] * 3, [first, second, third])
     found = partition_rows(pack_rows([first, second, third], n_values), dimensions, row_models(2, is_by_range=True))
     cut_of_left = [cut for cut in found.cuts.tolist() if found.records[cut[0] : cut[1]].max() < 4]
