@@ -102,13 +102,14 @@ def set_bins(size: int, dimensions: Dimensions, box: Box) -> None:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def list_bins(histogram: NDArray[np.int64], begin: int, n_bins: int, lists: Lists) -> int:
-    """List the bins that hold rows, ascending; return how many they are."""
+    """List the bins that hold rows, ascending, and clear them; return how many they are."""
     n_listed = 0
     for b in range(n_bins):
         count = histogram[begin + b]
         if count > 0:
             lists.bins[n_listed] = b
             lists.tally[n_listed] = count
+            histogram[begin + b] = 0
             n_listed += 1
     return n_listed
 
@@ -231,6 +232,13 @@ def weigh_cuts(
 
 
 @njit(nogil=True, cache=True, forceinline=True)
+def can_score(size: int, width: float, best: float, models: Models) -> bool:
+    """Whether a cut of a dimension of this width may score above the best so far: no gain exceeds the whole width."""
+    most = width if models.is_by_range else size * width
+    return width > 0.0 and most > best
+
+
+@njit(nogil=True, cache=True, forceinline=True)
 def keep_cut(place: int, j: int, dimensions: Dimensions, box: Box, lists: Lists, cut: NDArray[np.int64]) -> None:
     """Write down the cut after a listed bin."""
     cut[DIMENSION] = j
@@ -278,12 +286,11 @@ def decide(
     best = -np.inf
     for j in range(len(box.low)):
         n_listed = list_bins(histogram, dimensions.first_bin[j], box.n_bins[j], lists)
-        histogram[dimensions.first_bin[j] : dimensions.first_bin[j] + box.n_bins[j]] = 0
+        width = tighten(n_listed, j, dimensions, box, lists)
+        if not can_score(size, width, best, models):
+            continue
         if dimensions.is_set[j]:
             sort_by_count(n_listed, lists)
-        width = tighten(n_listed, j, dimensions, box, lists)
-        if width == 0.0:
-            continue
         score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence)
         if box.shift[j] > 0 and place == NO_CUT:
             cut[IS_COARSE] = 1

@@ -21,6 +21,7 @@ from privacy_assets.kernels.mondrian_cuts import (
     Box,
     Dimensions,
     Lists,
+    can_score,
     keep_cut,
     list_bins,
     sort_by_count,
@@ -169,12 +170,11 @@ def decide_guarded(
             n_listed = list_codes(rows.codes, begin, stop, j, histogram, dimensions.first_bin[j], lists)
         else:
             n_listed = list_bins(histogram, dimensions.first_bin[j], box.n_bins[j], lists)
-            histogram[dimensions.first_bin[j] : dimensions.first_bin[j] + box.n_bins[j]] = 0
+        width = tighten(n_listed, j, dimensions, box, lists)
+        if not can_score(size, width, best, models):
+            continue
         if dimensions.is_set[j]:
             sort_by_count(n_listed, lists)
-        width = tighten(n_listed, j, dimensions, box, lists)
-        if width == 0.0:
-            continue
         evidence = _gather(rows, begin, stop, j, n_listed, box, lists, place_of_bin, models, guard)
         score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence)
         if box.shift[j] > 0 and place == NO_CUT:
@@ -207,7 +207,7 @@ def decide_on_single_codes(
         box.base[j] = 0
         box.shift[j] = 0
         width = tighten(n_listed, j, dimensions, box, longer)
-        if width == 0.0:
+        if not can_score(size, width, best, models):
             continue
         evidence = _gather(rows, begin, stop, j, n_listed, box, longer, longer.bins[:0], models, guard)
         score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, longer, models, evidence)

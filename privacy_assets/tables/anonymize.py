@@ -344,7 +344,7 @@ def _classes(coded: _Coded, partition: Partition, kept: NDArray[np.bool_], setti
     records = partition.records if kept.all() else partition.records[np.repeat(kept, sizes)]
     edges = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
     n_rows = len(coded.dimensions[0].codes)
-    if int(sizes.sum()) != n_rows or len(np.unique(partition.records)) != n_rows:
+    if len(partition.records) != n_rows or not bool((np.bincount(partition.records, minlength=n_rows) == 1).all()):
         raise AssertionError("rows were lost or doubled by the partition")
     people = np.diff(edges)
     if coded.people is not None:
