@@ -94,10 +94,11 @@ def set_bins(size: int, dimensions: Dimensions, box: Box) -> None:
         box.shift[j] = 0
         box.n_bins[j] = dimensions.n_values[j]
         if not dimensions.is_set[j]:
-            box.base[j] = box.low[j]
-            while (box.high[j] - box.low[j]) >> box.shift[j] >= most:
+            # Bins begin at multiples of their size, so that a code is brought into its bin by a shift and one addition.
+            while (box.high[j] >> box.shift[j]) - (box.low[j] >> box.shift[j]) >= most:
                 box.shift[j] += 1
-            box.n_bins[j] = ((box.high[j] - box.low[j]) >> box.shift[j]) + 1
+            box.base[j] = (box.low[j] >> box.shift[j]) << box.shift[j]
+            box.n_bins[j] = ((box.high[j] - box.base[j]) >> box.shift[j]) + 1
 
 
 @njit(nogil=True, cache=True, forceinline=True)

@@ -70,20 +70,18 @@ def count_rows(
     """Add rows to the histogram of their class: the counting that any engine may do chunk by chunk."""
     n_dimensions = len(box.low)
     offset = np.empty(n_dimensions, np.int64)
-    shift = box.shift.copy()
     is_shifted = False
     for j in range(n_dimensions):
-        offset[j] = first_bin[j] - (box.base[j] >> shift[j])
-        # A base that is no multiple of the bin size cannot be subtracted after the shift.
-        is_shifted = is_shifted or (shift[j] > 0 and box.base[j] & ((1 << shift[j]) - 1) != 0)
-    if is_shifted:
+        offset[j] = first_bin[j] - (box.base[j] >> box.shift[j])
+        is_shifted = is_shifted or box.shift[j] > 0
+    if not is_shifted:
         for i in range(begin, stop):
             for j in range(n_dimensions):
-                histogram[first_bin[j] + ((np.int64(codes[i, j]) - box.base[j]) >> shift[j])] += 1
+                histogram[offset[j] + np.int64(codes[i, j])] += 1
         return
     for i in range(begin, stop):
         for j in range(n_dimensions):
-            histogram[offset[j] + (np.int64(codes[i, j]) >> shift[j])] += 1
+            histogram[offset[j] + (np.int64(codes[i, j]) >> box.shift[j])] += 1
 
 
 @njit(nogil=True, cache=True)
