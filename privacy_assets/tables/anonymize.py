@@ -32,23 +32,15 @@ from privacy_assets.tables.anonymize_settings import (
     require,
     spread,
 )
-from privacy_assets.tables.class_statistics import Classes, describe_classes, measure
+from privacy_assets.tables.class_statistics import Classes
 from privacy_assets.tables.cut_tree import CutTree, apply_cuts
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import require_unique_text_names
 from privacy_assets.tables.generalization import generalize
-from privacy_assets.tables.generalization_labels import (
-    HIGH,
-    LOW,
-    MISSING,
-    VALUES,
-    centroid_column,
-    generalized_columns,
-    require_free_names,
-)
+from privacy_assets.tables.generalization_labels import require_free_names
+from privacy_assets.tables.generalized_release import GivenClasses, release
 from privacy_assets.tables.information_loss import class_widths
-from privacy_assets.tables.quasi_identifiers import Dimension, Scale, read_dimensions
-from privacy_assets.tables.release_model import Exact, Interval, Mask, ReleaseModel, Suppressed, ValueSet
+from privacy_assets.tables.quasi_identifiers import Dimension, read_dimensions
 from privacy_assets.tables.row_hashes import hash_rows
 from privacy_assets.tables.sensitive_values import (
     SensitiveValues,
@@ -190,7 +182,7 @@ def _anonymize(
         _tree_arrays(coded, partition),
         np.where(kept, np.cumsum(kept) - 1, -1),
     )
-    return _release(table, coded, classes, tree, settings)
+    return release(table, coded.dimensions, classes, settings, tree=tree)
 
 
 def _check_table(table: pd.DataFrame, settings: AnonymizeSettings) -> None:
@@ -227,7 +219,7 @@ def _check_size(coded: _Coded, settings: AnonymizeSettings) -> None:
 
 def _code(table: pd.DataFrame, settings: AnonymizeSettings) -> _Coded:
     dimensions = read_dimensions(table, settings.quasi_identifiers)
-    if settings.output == "labels":
+    if settings.output == "labels" and settings.method == "mondrian":
         others = [name for name in table.columns if name not in settings.quasi_identifiers]
         hidden = {*settings.direct_identifiers, settings.subject}
         require_free_names([d.scale for d in dimensions], [name for name in others if name not in hidden])
@@ -339,13 +331,20 @@ def _tree_arrays(coded: _Coded, partition: Partition) -> TreeArrays:
 
 
 def _classes(coded: _Coded, partition: Partition, kept: NDArray[np.bool_], settings: AnonymizeSettings) -> Classes:
-    """Describe the classes that are released."""
+    """Describe the classes that are kept."""
     sizes = np.diff(partition.edges)
-    records = partition.records if kept.all() else partition.records[np.repeat(kept, sizes)]
-    edges = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
     n_rows = len(coded.dimensions[0].codes)
     if len(partition.records) != n_rows or not bool((np.bincount(partition.records, minlength=n_rows) == 1).all()):
         raise AssertionError("rows were lost or doubled by the partition")
+    records = partition.records if kept.all() else partition.records[np.repeat(kept, sizes)]
+    return _described(coded, records, sizes[kept], settings)
+
+
+def _described(
+    coded: _Coded, records: NDArray[np.integer[Any]], sizes: NDArray[np.int64], settings: AnonymizeSettings
+) -> Classes:
+    """Measure classes of these sizes, whose records lie one class after the other."""
+    edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     people = np.diff(edges)
     if coded.people is not None:
         first, _ = list_class_values(coded.people[records], edges[:-1], edges[1:], int(coded.people.max()) + 1)
@@ -360,66 +359,14 @@ def _classes(coded: _Coded, partition: Partition, kept: NDArray[np.bool_], setti
     )
 
 
-def _release(
-    table: pd.DataFrame, coded: _Coded, classes: Classes, tree: CutTree | None, settings: AnonymizeSettings
-) -> Anonymization:
-    """Put the released table together, its rows in an order that depends on what is released alone."""
-    class_of_row = np.repeat(np.arange(len(classes.sizes)), classes.sizes)
-    generalized: dict[str, dict[str, pd.Series[Any]]] = {}
-    cells = tree.cells() if tree is not None and settings.bounds == "cell" and settings.output == "labels" else None
-    for j, (dimension, generalization) in enumerate(zip(coded.dimensions, classes.generalizations, strict=True)):
-        name = dimension.scale.name
-        if settings.output == "centroid":
-            codes = dimension.codes[classes.records]
-            generalized[name] = {name: centroid_column(generalization, codes, classes.edges, class_of_row)}
-        else:
-            own_cells = None if cells is None else (cells[0][:, j], cells[1][:, j])
-            generalized[name] = generalized_columns(generalization, class_of_row, own_cells)
-    hidden = {*settings.direct_identifiers, settings.subject}
-    columns: dict[str, pd.Series[Any]] = {}
-    for name in table.columns:
-        if name in generalized:
-            columns.update(generalized[name])
-        elif name not in hidden:
-            columns[name] = table[name].take(classes.records).reset_index(drop=True)
-    # An order by the originals, even a hashed one, would say something of them to whoever knows the key.
-    order = np.argsort(hash_rows(columns.values(), len(class_of_row), settings.seed), kind="stable")
-    released = pd.DataFrame({name: column.take(order).reset_index(drop=True) for name, column in columns.items()})
-    members = pd.DataFrame({"class": class_of_row[order], "row": classes.records[order].astype(np.int64)})
-    return Anonymization(
-        released,
-        _release_model(table, [d.scale for d in coded.dimensions], settings),
-        describe_classes(classes, settings),
-        members,
-        measure(classes, coded.dimensions, settings),
-        tree,
-        settings.described(),
-    )
-
-
-def _release_model(table: pd.DataFrame, scales: list[Scale], settings: AnonymizeSettings) -> ReleaseModel:
-    """Say of each original column what the release tells of it."""
-    masks: dict[str, Mask] = {name: Exact(name) for name in table.columns}
-    for name in (*settings.direct_identifiers, *([] if settings.subject is None else [settings.subject])):
-        masks[name] = Suppressed()
-    for scale in scales:
-        name = scale.name
-        if settings.output == "centroid":
-            # The centre of unknown others bounds no single value.
-            masks[name] = Suppressed()
-        elif scale.is_ordered:
-            masks[name] = Interval(
-                name + LOW, name + HIGH, scale.is_closed, name + MISSING if scale.has_missing else None
-            )
-        else:
-            masks[name] = ValueSet(name + VALUES)
-    return ReleaseModel(masks)
-
-
 def _by_lattice(
     table: pd.DataFrame, coded: _Coded, hierarchies: Mapping[str, Any] | None, settings: AnonymizeSettings
 ) -> Anonymization:
-    """Hand over to the engine of hierarchies, which is a module of its own."""
+    """Let the engine of hierarchies, a module of its own, find the classes, and release them.
+
+    It is called with the table, the hierarchies by column, the settings, the models, the sensitive values and the
+    people (None when k counts rows), and returns :class:`~privacy_assets.tables.generalized_release.GivenClasses`.
+    """
     try:
         module = import_module("privacy_assets.tables.lattice")
     except ModuleNotFoundError:
@@ -427,5 +374,11 @@ def _by_lattice(
             "method is 'lattice', but this installation has no module privacy_assets.tables.lattice. Expected "
             "'mondrian', or a version with hierarchies. Nothing was anonymized."
         ) from None
-    found: Anonymization = module.lattice_classes(table, coded, hierarchies or {}, settings)
-    return found
+    models = make_models(settings, coded.sensitive, coded.sensitive.shares())
+    given: GivenClasses = module.lattice_classes(
+        table, hierarchies or {}, settings, models, coded.sensitive, coded.people
+    )
+    order = np.argsort(given.class_of_row, kind="stable")
+    records = order[int((given.class_of_row < 0).sum()) :]
+    sizes = np.bincount(given.class_of_row[records])
+    return release(table, coded.dimensions, _described(coded, records, sizes, settings), settings, given=given)

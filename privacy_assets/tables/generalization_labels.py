@@ -128,7 +128,7 @@ def _interval_columns(
         labels.append(label)
     group = which[rows]
     columns = {
-        scale.name: _categorical(labels, group),
+        scale.name: repeated_text(labels, group),
         scale.name + LOW: _typed(scale, lows, has_known, group),
         scale.name + HIGH: _typed(scale, highs, has_known, group),
     }
@@ -174,7 +174,7 @@ def _just_above(values: NDArray[np.float64], decimals: int) -> NDArray[np.float6
 def _typed(scale: Scale, ends: NDArray[Any], has_known: NDArray[np.bool_], group: NDArray[np.int64]) -> pd.Series[Any]:
     """Put ends of intervals into the type that the column has, with a missing value where there is no end."""
     if scale.kind == "category" or ends.dtype.kind == "O":
-        return _categorical([str(end) for end in ends], np.where(has_known[group], group, -1))
+        return repeated_text([str(end) for end in ends], np.where(has_known[group], group, -1))
     if ends.dtype.kind in "mM":
         unit = "us" if np.datetime_data(ends.dtype)[0] != "ns" or scale.unit not in ("ns",) else "ns"
         ends = ends.astype(f"{'datetime' if ends.dtype.kind == 'M' else 'timedelta'}64[{unit}]").copy()
@@ -205,7 +205,7 @@ def _set_columns(generalization: Generalization, rows: NDArray[np.int64]) -> dic
         labels.append(set_label(values))
         lists.append(json.dumps(values, ensure_ascii=False))
     group_of_row = which[rows]
-    return {scale.name: _categorical(labels, group_of_row), scale.name + VALUES: _categorical(lists, group_of_row)}
+    return {scale.name: repeated_text(labels, group_of_row), scale.name + VALUES: repeated_text(lists, group_of_row)}
 
 
 def set_label(values: list[str | None]) -> str:
@@ -214,7 +214,7 @@ def set_label(values: list[str | None]) -> str:
     return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
 
 
-def _categorical(labels: list[str], codes: NDArray[np.int64]) -> pd.Series[Any]:
+def repeated_text(labels: list[str], codes: NDArray[np.int64]) -> pd.Series[Any]:
     """Make a column of repeated text; equal labels become one category."""
     numbers: dict[str, int] = {}
     number_of = np.array([numbers.setdefault(label, len(numbers)) for label in labels] + [-1], np.int64)
@@ -255,4 +255,4 @@ def centroid_column(
         order = np.lexsort((keys, -counts, keys % scale.n_values == scale.n_known, keys // scale.n_values))
         classes = keys[order] // scale.n_values
         centres = keys[order][np.searchsorted(classes, np.arange(len(sizes)))] % scale.n_values
-    return _categorical(texts_of(scale), np.where(n_known > 0, centres, -1)[rows])
+    return repeated_text(texts_of(scale), np.where(n_known > 0, centres, -1)[rows])

@@ -1,0 +1,120 @@
+"""From classes to the table that is released, its model, its figures."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.tables.anonymization import Anonymization
+from privacy_assets.tables.anonymize_settings import AnonymizeSettings
+from privacy_assets.tables.class_statistics import Classes, describe_classes, measure
+from privacy_assets.tables.cut_tree import CutTree
+from privacy_assets.tables.generalization_labels import (
+    HIGH,
+    LOW,
+    MISSING,
+    VALUES,
+    centroid_column,
+    generalized_columns,
+    repeated_text,
+)
+from privacy_assets.tables.quasi_identifiers import Dimension, Scale
+from privacy_assets.tables.release_model import Exact, Interval, Mask, ReleaseModel, Suppressed, ValueSet
+from privacy_assets.tables.row_hashes import hash_rows
+
+
+class GivenClasses(NamedTuple):
+    """Classes that another engine found, with labels of its own, such as nodes of hierarchies.
+
+    Attributes
+    ----------
+    class_of_row : ndarray of shape (n_rows,), dtype=int64
+        Class of each row of the table, from 0; -1 for a suppressed row. No class is empty.
+    labels : dict of str to list of str
+        By quasi-identifier, the label of each class.
+    penalties : dict of str to ndarray of shape (n_classes,), dtype=float64
+        By quasi-identifier, what a label loses (NCP), from 0 to 1.
+    masks : dict of str to Mask
+        By quasi-identifier, how a label constrains the original.
+    """
+
+    class_of_row: NDArray[np.int64]
+    labels: dict[str, list[str]]
+    penalties: dict[str, NDArray[np.float64]]
+    masks: dict[str, Mask]
+
+
+def release(
+    table: pd.DataFrame,
+    dimensions: list[Dimension],
+    classes: Classes,
+    settings: AnonymizeSettings,
+    *,
+    tree: CutTree | None = None,
+    given: GivenClasses | None = None,
+) -> Anonymization:
+    """Put the released table together, its rows in an order that depends on what is released alone."""
+    class_of_row = np.repeat(np.arange(len(classes.sizes)), classes.sizes)
+    generalized: dict[str, dict[str, pd.Series[Any]]] = {}
+    cells = tree.cells() if tree is not None and settings.bounds == "cell" and settings.output == "labels" else None
+    for j, (dimension, generalization) in enumerate(zip(dimensions, classes.generalizations, strict=True)):
+        name = dimension.scale.name
+        if given is not None:
+            generalized[name] = {name: repeated_text(given.labels[name], class_of_row)}
+        elif settings.output == "centroid":
+            codes = dimension.codes[classes.records]
+            generalized[name] = {name: centroid_column(generalization, codes, classes.edges, class_of_row)}
+        else:
+            own_cells = None if cells is None else (cells[0][:, j], cells[1][:, j])
+            generalized[name] = generalized_columns(generalization, class_of_row, own_cells)
+    hidden = {*settings.direct_identifiers, settings.subject}
+    columns: dict[str, pd.Series[Any]] = {}
+    for name in table.columns:
+        if name in generalized:
+            columns.update(generalized[name])
+        elif name not in hidden:
+            columns[name] = table[name].take(classes.records).reset_index(drop=True)
+    # An order by the originals, even a hashed one, would say something of them to whoever knows the key.
+    order = np.argsort(hash_rows(columns.values(), len(class_of_row), settings.seed), kind="stable")
+    released = pd.DataFrame({name: column.take(order).reset_index(drop=True) for name, column in columns.items()})
+    members = pd.DataFrame({"class": class_of_row[order], "row": classes.records[order].astype(np.int64)})
+    frame, stats = describe_classes(classes, settings), measure(classes, dimensions, settings)
+    model = _release_model(table, [d.scale for d in dimensions], settings)
+    if given is not None:
+        _use_given(given, frame, stats)
+        model = ReleaseModel({**model.masks, **given.masks})
+    return Anonymization(released, model, frame, members, stats, tree, settings.described())
+
+
+def _use_given(given: GivenClasses, frame: pd.DataFrame, stats: dict[str, Any]) -> None:
+    """Put the losses of given labels in the place of those of the values in each class."""
+    frame["loss"] = np.mean(list(given.penalties.values()), axis=0)
+    sizes = frame["rows"].to_numpy()
+    n_suppressed = stats["n_suppressed"]
+    penalty = {name: float(own @ sizes + n_suppressed) / stats["n_rows"] for name, own in given.penalties.items()}
+    stats["certainty_penalty"] = penalty
+    stats["information_loss"] = float(np.mean(list(penalty.values())))
+    # What a label covers is known to the engine that made it.
+    stats["non_uniform_entropy"] = {}
+
+
+def _release_model(table: pd.DataFrame, scales: list[Scale], settings: AnonymizeSettings) -> ReleaseModel:
+    """Say of each original column what the release tells of it."""
+    masks: dict[str, Mask] = {name: Exact(name) for name in table.columns}
+    for name in (*settings.direct_identifiers, *([] if settings.subject is None else [settings.subject])):
+        masks[name] = Suppressed()
+    for scale in scales:
+        name = scale.name
+        if settings.output == "centroid":
+            # The centre of unknown others bounds no single value.
+            masks[name] = Suppressed()
+        elif scale.is_ordered:
+            masks[name] = Interval(
+                name + LOW, name + HIGH, scale.is_closed, name + MISSING if scale.has_missing else None
+            )
+        else:
+            masks[name] = ValueSet(name + VALUES)
+    return ReleaseModel(masks)
