@@ -1,0 +1,317 @@
+"""What the classes of a table say about the people in them: sizes, and the distribution of a sensitive value in each.
+
+A class is a set of rows that nobody can tell apart by their quasi-identifiers. All measures of a class are functions of
+its counts by sensitive value and of the counts of the whole table. Only the values that occur in a class are visited,
+so the cost is that of the rows, however many values and classes there are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+LARGEST_RECURSIVE_L = 10
+# -ln(p) and a share of small integers may differ in their last bits where they are equal.
+TOLERANCE = 1e-12
+
+
+class RowsByClass(NamedTuple):
+    """Rows sorted by class.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_rows,), dtype=int64
+        Row numbers; ascending within a class.
+    starts : ndarray of shape (n_classes + 1,), dtype=int64
+        Class c has ``rows[starts[c]:starts[c + 1]]``.
+    """
+
+    rows: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+
+class ClassMeasures(NamedTuple):
+    """Measures of one sensitive column in each class; :func:`measure_classes` defines them.
+
+    All have shape (n_classes,), but ``recursive_c`` has shape (n_classes, LARGEST_RECURSIVE_L + 1).
+    """
+
+    n_values: NDArray[np.int64]
+    largest_share: NDArray[np.float64]
+    entropy: NDArray[np.float64]
+    recursive_c: NDArray[np.float64]
+    distance: NDArray[np.float64]
+    beta: NDArray[np.float64]
+    enhanced_beta: NDArray[np.float64]
+    delta: NDArray[np.float64]
+
+
+@njit(nogil=True, cache=True)
+def sort_by_class(class_of_row: NDArray[np.int64], n_classes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sort rows by class, keeping their order; returns the fields of :class:`RowsByClass`."""
+    starts = np.zeros(n_classes + 1, np.int64)
+    for c in class_of_row:
+        starts[c + 1] += 1
+    for c in range(n_classes):
+        starts[c + 1] += starts[c]
+    place = starts[:-1].copy()
+    rows = np.empty(len(class_of_row), np.int64)
+    for row in range(len(class_of_row)):
+        c = class_of_row[row]
+        rows[place[c]] = row
+        place[c] += 1
+    return rows, starts
+
+
+@njit(nogil=True, cache=True)
+def count_people(
+    rows: NDArray[np.int64], starts: NDArray[np.int64], person_of_row: NDArray[np.int64], n_people: int
+) -> NDArray[np.int64]:
+    """Count the different people in each class.
+
+    Parameters
+    ----------
+    rows, starts
+        As in :class:`RowsByClass`.
+    person_of_row : ndarray of shape (n_rows,), dtype=int64
+        From 0 to ``n_people - 1``.
+    n_people : int
+        Number of people in the table.
+
+    Returns
+    -------
+    people : ndarray of shape (n_classes,), dtype=int64
+    """
+    n_classes = len(starts) - 1
+    people = np.zeros(n_classes, np.int64)
+    last_class = np.full(n_people, -1, np.int64)
+    for c in range(n_classes):
+        for i in range(starts[c], starts[c + 1]):
+            person = person_of_row[rows[i]]
+            if last_class[person] != c:
+                last_class[person] = c
+                people[c] += 1
+    return people
+
+
+@njit(nogil=True, cache=True)
+def entropy_of(counts: NDArray[np.int64], present: NDArray[np.int64], size: int) -> float:
+    """Return -sum(q ln q) over the values present."""
+    total = 0.0
+    for value in present:
+        total += counts[value] * np.log(size / counts[value])
+    return total / size
+
+
+@njit(nogil=True, cache=True)
+def fill_recursive_c(
+    counts: NDArray[np.int64],
+    present: NDArray[np.int64],
+    size: int,
+    top: NDArray[np.int64],
+    c_of_l: NDArray[np.float64],
+) -> None:
+    """Write into ``c_of_l[l]``, for each l below its length, r_1 / (r_l + ... + r_m); infinity if m < l.
+
+    r_1 >= r_2 >= ... are the counts of the values present; ``top`` is scratch for the largest ones, one fewer than
+    ``c_of_l`` has places.
+    """
+    n_top = 0
+    for value in present:
+        count = counts[value]
+        place = n_top
+        while place > 0 and top[place - 1] < count:
+            place -= 1
+        if place < len(top):
+            n_top = min(n_top + 1, len(top))
+            for i in range(n_top - 1, place, -1):
+                top[i] = top[i - 1]
+            top[place] = count
+    tail = size
+    c_of_l[0] = 0.0
+    for l_value in range(1, len(c_of_l)):
+        c_of_l[l_value] = top[0] / tail if tail > 0 else np.inf
+        if l_value <= n_top:
+            tail -= top[l_value - 1]
+
+
+@njit(nogil=True, cache=True)
+def equal_distance(
+    counts: NDArray[np.int64], present: NDArray[np.int64], size: int, totals: NDArray[np.int64], n_rows: int
+) -> float:
+    """Return half the sum of |q - p| over all values: the least mass to move when all values are equally far apart."""
+    # What the class has too much of is what it has too little of, so the values it has suffice; integers are exact.
+    surplus = 0
+    for value in present:
+        surplus += max(counts[value] * n_rows - totals[value] * size, 0)
+    return surplus / (float(size) * n_rows)
+
+
+@njit(nogil=True, cache=True)
+def ordered_distance(
+    counts: NDArray[np.int64],
+    present: NDArray[np.int64],
+    size: int,
+    cumulative: NDArray[np.int64],
+    prefix: NDArray[np.float64],
+    n_rows: int,
+) -> float:
+    """Return the sum over values of |Q - P|, the cumulative shares, divided by the number of values less one.
+
+    ``present`` is ascending. Between two values of the class Q stands still while P rises: one binary search finds
+    where they cross, and ``prefix`` (sums of ``cumulative`` before each value) gives both parts. Numerators are whole
+    numbers, exact up to 2**53.
+    """
+    n_values = len(cumulative)
+    if n_values == 1:
+        return 0.0
+    total = 0.0
+    seen = 0
+    begin = 0
+    for i in range(len(present) + 1):
+        end = present[i] if i < len(present) else n_values
+        level = seen * n_rows
+        low, high = begin, end
+        while low < high:
+            middle = (low + high) // 2
+            if cumulative[middle] * size < level:
+                low = middle + 1
+            else:
+                high = middle
+        total += float(level) * (low - begin) - size * (prefix[low] - prefix[begin])
+        total += size * (prefix[end] - prefix[low]) - float(level) * (end - low)
+        begin = end
+        if i < len(present):
+            seen += counts[present[i]]
+    return total / (float(size) * n_rows * (n_values - 1))
+
+
+@njit(nogil=True, cache=True)
+def likeness(
+    counts: NDArray[np.int64], present: NDArray[np.int64], size: int, totals: NDArray[np.int64], n_rows: int
+) -> tuple[float, float, float]:
+    """Return basic beta, enhanced beta and delta of one class."""
+    beta = 0.0
+    delta = 0.0
+    is_bounded = True
+    for value in present:
+        share_in_table = totals[value] / n_rows
+        ratio = counts[value] * n_rows / (float(size) * totals[value])
+        gain = ratio - 1.0
+        beta = max(beta, gain)
+        delta = max(delta, abs(np.log(ratio)))
+        if gain > TOLERANCE and gain > -np.log(share_in_table) + TOLERANCE:
+            is_bounded = False
+    return beta, beta if is_bounded else np.inf, delta
+
+
+@njit(nogil=True, cache=True)
+def _measure(
+    rows: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    value_of_row: NDArray[np.int64],
+    totals: NDArray[np.int64],
+    is_ordered: bool,
+) -> tuple[Any, ...]:
+    """See :func:`measure_classes`."""
+    n_rows, n_values, n_classes = len(rows), len(totals), len(starts) - 1
+    n_values_in = np.zeros(n_classes, np.int64)
+    largest, entropy, distance, beta, enhanced, delta = np.zeros((6, n_classes))
+    recursive_c = np.zeros((n_classes, LARGEST_RECURSIVE_L + 1))
+    counts = np.zeros(n_values, np.int64)
+    touched = np.empty(n_values, np.int64)
+    top = np.empty(LARGEST_RECURSIVE_L, np.int64)
+    cumulative = np.cumsum(totals)
+    prefix = np.zeros(n_values + 1)
+    prefix[1:] = np.cumsum(cumulative.astype(np.float64))
+    for c in range(n_classes):
+        size = starts[c + 1] - starts[c]
+        if size == 0:
+            continue
+        n_present = 0
+        for i in range(starts[c], starts[c + 1]):
+            value = value_of_row[rows[i]]
+            if counts[value] == 0:
+                touched[n_present] = value
+                n_present += 1
+            counts[value] += 1
+        present = touched[:n_present]
+        n_values_in[c] = n_present
+        entropy[c] = entropy_of(counts, present, size)
+        fill_recursive_c(counts, present, size, top, recursive_c[c])
+        largest[c] = recursive_c[c, 1]
+        beta[c], enhanced[c], delta[c] = likeness(counts, present, size, totals, n_rows)
+        if is_ordered:
+            present.sort()
+            distance[c] = ordered_distance(counts, present, size, cumulative, prefix, n_rows)
+        else:
+            distance[c] = equal_distance(counts, present, size, totals, n_rows)
+        for value in present:
+            counts[value] = 0
+    return n_values_in, largest, entropy, recursive_c, distance, beta, enhanced, delta
+
+
+def group_by_class(class_of_row: NDArray[np.int64], n_classes: int) -> RowsByClass:
+    """Sort rows by class.
+
+    Parameters
+    ----------
+    class_of_row : ndarray of shape (n_rows,), dtype=int64
+        From 0 to ``n_classes - 1``. Not checked here.
+    n_classes : int
+        Number of classes.
+    """
+    return RowsByClass(*sort_by_class(class_of_row, n_classes))
+
+
+def measure_classes(
+    classes: RowsByClass, value_of_row: NDArray[np.int64], n_values: int, *, is_ordered: bool
+) -> ClassMeasures:
+    """Measure what each class says about one sensitive column.
+
+    With q the shares of the values in a class and p those in the whole table:
+
+    Parameters
+    ----------
+    classes : RowsByClass
+        All rows of the table.
+    value_of_row : ndarray of shape (n_rows,), dtype=int64
+        Sensitive value of each row, from 0 to ``n_values - 1``, in the order of the values if that matters. Each value
+        occurs. Not checked here.
+    n_values : int
+        Number of values in the table.
+    is_ordered : bool
+        Whether the distance of two values is the number of values from one to the other, or the same for all.
+
+    Returns
+    -------
+    ClassMeasures
+        ``n_values``: values in the class. ``largest_share``: max q. ``entropy``: -sum q ln q [1]_. ``recursive_c``: at
+        l from 2, the class is recursively (c, l)-diverse for every c above it, and for no other [1]_; infinity where
+        the class has fewer than l values. ``distance``: earth mover's distance of q from p, in [0, 1] [2]_; 0 for a
+        constant column. ``beta``: max of (q - p) / p over values with q > p [3]_; ``enhanced_beta``: the same,
+        but infinity where it is above -ln p for one of these, since then no beta will do [3]_. ``delta``: max of
+        |ln(q / p)| over the values *in the class*; by the letter of [4]_ it is infinite as soon as one value of the
+        table is absent from the class, which ``n_values`` tells.
+
+    Notes
+    -----
+    Cost: O(n_rows) and, for ordered values, O(present log present + present log n_values) per class.
+
+    References
+    ----------
+    .. [1] A. Machanavajjhala, D. Kifer, J. Gehrke, M. Venkitasubramaniam (2007), "l-diversity: privacy beyond
+       k-anonymity" (entropy l-diversity; recursive (c, l)-diversity), doi:10.1145/1217299.1217302.
+    .. [2] N. Li, T. Li, S. Venkatasubramanian (2007), "t-closeness: privacy beyond k-anonymity and l-diversity",
+       section 5, doi:10.1109/ICDE.2007.367856.
+    .. [3] J. Cao, P. Karras (2012), "Publishing microdata with a robust privacy guarantee" (basic and enhanced
+       beta-likeness),
+       doi:10.14778/2350229.2350255.
+    .. [4] J. Brickell, V. Shmatikov (2008), "The cost of privacy: destruction of data-mining utility in anonymized data
+       publishing" (delta-disclosure privacy), doi:10.1145/1401890.1401904.
+    """
+    totals = np.bincount(value_of_row, minlength=n_values)
+    return ClassMeasures(*_measure(classes.rows, classes.starts, value_of_row, totals, is_ordered))
