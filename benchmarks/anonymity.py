@@ -79,7 +79,7 @@ def measure_pycanon(table, cache: Path):
         subprocess.run([str(python), "-m", "pip", "install", "-q", *PYCANON], check=True)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "table.parquet"
-        table.astype({name: object for name in table.select_dtypes(["str"]).columns}).to_parquet(file)
+        table.astype(dict.fromkeys(table.select_dtypes(["str"]).columns, object)).to_parquet(file)
         command = [str(python), "-c", RUN_PYCANON, str(file), json.dumps(QUASI_IDENTIFIERS), json.dumps(SENSITIVE)]
         child = subprocess.run(command, capture_output=True, text=True)
     if child.returncode:
