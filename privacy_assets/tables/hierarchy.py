@@ -1,0 +1,360 @@
+"""Hierarchies: what a value becomes when it is made coarser, level by level."""
+
+from __future__ import annotations
+
+import csv
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.tables.leveled_column import Labels, Leaves, LeveledColumn, level_column
+from privacy_assets.tables.mpucc_settings import is_integer
+
+DATE_LEVELS = ("day", "month", "year", "decade")
+EDGE_DECIMALS = 10
+_SETTINGS = ("intervals", "prefixes", "dates", "tree", "arx_csv")
+
+
+class Hierarchy(ABC):
+    """Ancestors of values by level: level 0 are the values, the last level is one node.
+
+    Made by :meth:`from_mapping`, :meth:`from_arx_csv`, :meth:`from_settings`, or by a rule that needs no list of
+    values: :meth:`intervals`, :meth:`prefixes`, :meth:`dates`. Where the last level is not one node, a level ``*`` is
+    added. A missing value is a leaf of its own, labelled ``missing`` below the last level.
+    """
+
+    @staticmethod
+    def from_mapping(mapping: Mapping[Any, Any], name: str = "The hierarchy") -> Hierarchy:
+        """Read a tree of nested mappings whose innermost values are lists of leaves.
+
+        Parameters
+        ----------
+        mapping : mapping
+            Such as ``{"Europe": {"West": ["France", "Spain"], "East": ["Poland"]}}``, as YAML gives it. All leaves at
+            one depth.
+        name : str
+            Words for messages.
+
+        Raises
+        ------
+        InvalidSettingError
+            Leaves at different depths, nodes with two parents, or something else than mappings and lists.
+        """
+        paths: list[tuple[str, ...]] = []
+        _collect(mapping, (), paths, name)
+        return ListedHierarchy(paths, name)
+
+    @staticmethod
+    def from_arx_csv(path: str | Path, separator: str | None = None) -> Hierarchy:
+        """Read a file in the format of ARX [1]_: a row per value, its levels from left to right, no header.
+
+        Parameters
+        ----------
+        path : path
+            UTF-8 text.
+        separator : str, optional
+            Default: ``;`` if the first row has one, else ``,``.
+
+        Raises
+        ------
+        InvalidSettingError
+            No such file, rows of different length, empty cells, nodes with two parents.
+
+        References
+        ----------
+        .. [1] F. Prasser, F. Kohlmayer, ARX data anonymization tool, https://arx.deidentifier.org.
+        """
+        name = f"The hierarchy in {str(path)!r}"
+        try:
+            text = Path(path).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidSettingError(f"{name} cannot be read: {type(error).__name__}. Check the path.") from None
+        lines = [line for line in text.splitlines() if line.strip()]
+        if separator is None:
+            separator = ";" if lines and ";" in lines[0] else ","
+        rows = [tuple(cell.strip() for cell in row) for row in csv.reader(lines, delimiter=separator)]
+        return ListedHierarchy(rows, name)
+
+    @staticmethod
+    def intervals(widths: Sequence[float], origin: float = 0) -> Hierarchy:
+        """Put numbers into intervals, each level wider than the one before.
+
+        Parameters
+        ----------
+        widths : sequence of float
+            Above 0, ascending, each a multiple of the one before.
+        origin : float
+            Where an interval of each level begins.
+
+        Notes
+        -----
+        ``[20, 24]`` holds both ends (whole numbers and widths), ``[0.2, 0.4)`` not the upper one.
+        """
+        return IntervalHierarchy(widths, origin)
+
+    @staticmethod
+    def prefixes(lengths: Sequence[int]) -> Hierarchy:
+        """Keep the first characters of codes: ``prefixes([4, 3])`` turns ``81667`` into ``8166*`` and ``816*``.
+
+        Parameters
+        ----------
+        lengths : sequence of int
+            Characters kept, descending, above 0. A code that is not longer stays as it is on that level.
+        """
+        return PrefixHierarchy(lengths)
+
+    @staticmethod
+    def dates(levels: Sequence[str] = DATE_LEVELS) -> Hierarchy:
+        """Cut dates and times down to day, month, year, decade (some of these, in this order), in local time."""
+        return DateHierarchy(levels)
+
+    @staticmethod
+    def from_settings(settings: Mapping[str, Any]) -> Hierarchy:
+        """Build a hierarchy from one entry of a YAML file.
+
+        Parameters
+        ----------
+        settings : mapping
+            One of ``{"intervals": [5, 10]}`` (or ``{"intervals": {"widths": [5, 10], "origin": 1}}``), ``{"prefixes":
+            [4, 3]}``, ``{"dates": ["month", "year"]}``, ``{"tree": {...}}``, ``{"arx_csv": "path"}``.
+        """
+        if not isinstance(settings, Mapping) or len(settings) != 1 or next(iter(settings)) not in _SETTINGS:
+            found = sorted(map(str, settings)) if isinstance(settings, Mapping) else type(settings).__name__
+            raise InvalidSettingError(f"A hierarchy is given by {found}. Expected one of {list(_SETTINGS)}.")
+        kind, value = next(iter(settings.items()))
+        if kind == "intervals" and isinstance(value, Mapping):
+            unknown = sorted(set(map(str, value)) - {"widths", "origin"})
+            if unknown or "widths" not in value:
+                raise InvalidSettingError(
+                    f"intervals has {sorted(map(str, value))}. Expected widths, and maybe origin."
+                )
+            return Hierarchy.intervals(**value)
+        builders: dict[str, Callable[[Any], Hierarchy]] = {
+            "intervals": Hierarchy.intervals,
+            "prefixes": Hierarchy.prefixes,
+            "dates": Hierarchy.dates,
+            "tree": Hierarchy.from_mapping,
+            "arx_csv": Hierarchy.from_arx_csv,
+        }
+        return builders[kind](value)
+
+    def apply(self, column: pd.Series[Any], name: str) -> LeveledColumn:
+        """Find the node of each value of a column on each level.
+
+        Raises
+        ------
+        InvalidTableError
+            Values that the hierarchy lacks or cannot take, counted, or labels with two meanings.
+        """
+        leaves = Leaves.read(column, f"Column {name!r}")
+        if leaves.column.kind == "missing":
+            return level_column(leaves, [np.zeros(0, object)], np.zeros(0, np.int64))
+        return self._apply(leaves)
+
+    @abstractmethod
+    def _apply(self, leaves: Leaves) -> LeveledColumn:
+        """Do so for a column that holds a value."""
+
+
+class ListedHierarchy(Hierarchy):
+    """A hierarchy given value by value.
+
+    Parameters
+    ----------
+    paths : sequence of tuple of str
+        A leaf and its ancestors.
+    name : str
+        Words for messages.
+    """
+
+    def __init__(self, paths: Sequence[tuple[str, ...]], name: str) -> None:
+        paths = list(dict.fromkeys(paths))
+        counts = Counter(map(len, paths))
+        n_empty = sum(cell == "" for path in paths for cell in path)
+        problems = []
+        if not paths:
+            problems.append("it has no values")
+        if len(counts) > 1:
+            by_depth = dict(sorted(counts.items()))
+            problems.append(f"its values have different numbers of levels (values by levels: {by_depth})")
+        if n_empty:
+            problems.append(f"{n_empty} of its nodes have no label")
+        if len(counts) == 1:
+            for level in range(len(paths[0]) - 1):
+                parents = Counter(child for child, _ in {path[level : level + 2] for path in paths})
+                n_twice = sum(n > 1 for n in parents.values())
+                if n_twice:
+                    problems.append(f"{n_twice} nodes of level {level} have more than one parent")
+        if problems:
+            raise InvalidSettingError(
+                f"{name} is no hierarchy: {'; '.join(problems)}. Expected one path of labels per value, all of one "
+                "length, and one parent per node. Correct it."
+            )
+        self.name = name
+        self._levels = [_objects(list(level)) for level in zip(*paths, strict=True)]
+        self._leaf_of_label = {label: leaf for leaf, label in enumerate(self._levels[0])}
+
+    def _apply(self, leaves: Leaves) -> LeveledColumn:
+        leaf_of_value = np.array([self._leaf_of_label.get(label, -1) for label in leaves.labels], np.int64)
+        lacks = leaf_of_value < 0
+        if lacks.any():
+            raise InvalidTableError(
+                f"{leaves.where} has {int(lacks.sum())} values (in {leaves.count_rows(lacks)} rows) that its hierarchy "
+                f"of {len(self._levels[0])} values lacks. Expected every value in it. Add them, or clean the column."
+            )
+        return level_column(leaves, self._levels, leaf_of_value)
+
+
+class IntervalHierarchy(Hierarchy):
+    """See :meth:`Hierarchy.intervals`."""
+
+    def __init__(self, widths: Sequence[float], origin: float = 0) -> None:
+        numbers = _items(widths)
+        if not numbers or not all(map(_is_finite, [*numbers, origin])) or min(numbers) <= 0:
+            raise InvalidSettingError(
+                "intervals needs widths that are numbers above 0, and an origin that is a number."
+            )
+        ratios = [upper / lower for lower, upper in pairwise(numbers)]
+        if any(round(ratio) < 2 or abs(ratio - round(ratio)) > 1e-9 * ratio for ratio in ratios):
+            raise InvalidSettingError(
+                f"intervals has the widths {numbers}. Expected each to be a multiple of the one before: otherwise an "
+                "interval would have two parents. Change the widths."
+            )
+        self.widths = numbers
+        self.origin = origin
+        self._steps = [1, *np.cumprod([round(ratio) for ratio in ratios]).tolist()] if ratios else [1]
+
+    def _apply(self, leaves: Leaves) -> LeveledColumn:
+        _require_kind(leaves, ("number",), "numbers", "intervals")
+        raw = leaves.raw()
+        is_whole = all(float(number).is_integer() for number in (self.origin, self.widths[0]))
+        is_whole &= raw.dtype.kind != "f" or bool((raw == np.floor(raw)).all())
+        if is_whole:
+            width, origin = int(self.widths[0]), int(self.origin)
+            whole = raw.astype(np.int64) if raw.dtype.kind == "f" and np.abs(raw).max() < 2.0**62 else raw
+            if whole.dtype.kind == "f":
+                whole = _objects([int(number) for number in raw])
+            cells = (whole - origin) // width
+            labels = [self._whole_labels(cells // step, width * step, origin) for step in self._steps]
+        else:
+            cells = self._cells(raw.astype(np.float64))
+            labels = [self._labels(cells // step, step) for step in self._steps]
+        return level_column(leaves, [leaves.labels, *labels], np.arange(len(raw)))
+
+    @staticmethod
+    def _whole_labels(cells: NDArray[Any], width: int, origin: int) -> Labels:
+        number, distinct = pd.factorize(cells)
+        lows = [int(cell) * width + origin for cell in distinct]
+        return _objects([f"[{low}, {low + width - 1}]" if width > 1 else str(low) for low in lows])[number]
+
+    def _edges(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Lower ends of the finest intervals, as they are printed."""
+        return np.asarray(np.round(self.origin + cells * self.widths[0], EDGE_DECIMALS) + 0.0)
+
+    def _cells(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Finest interval of each number, so that it lies between the ends as they are printed."""
+        # 0.3 / 0.1 is 2.9999999999999996: the quotient alone would put 0.3 below [0.3, 0.4).
+        cells = np.asarray(np.floor((numbers - self.origin) / self.widths[0]))
+        cells += numbers >= self._edges(cells + 1)
+        cells -= numbers < self._edges(cells)
+        return cells
+
+    def _labels(self, cells: NDArray[np.float64], step: int) -> Labels:
+        number, distinct = pd.factorize(cells)
+        lows, highs = self._edges(distinct * step), self._edges((distinct + 1) * step)
+        ends = zip(lows.tolist(), highs.tolist(), strict=True)
+        return _objects([f"[{low!r}, {high!r})" for low, high in ends])[number]
+
+
+class PrefixHierarchy(Hierarchy):
+    """See :meth:`Hierarchy.prefixes`."""
+
+    def __init__(self, lengths: Sequence[int]) -> None:
+        numbers = _items(lengths)
+        is_descending = all(longer > shorter for longer, shorter in pairwise(numbers))
+        if not numbers or not all(is_integer(number, 1) for number in numbers) or not is_descending:
+            raise InvalidSettingError(f"prefixes has the lengths {lengths!r}. Expected integers above 0, descending.")
+        self.lengths = numbers
+
+    def _apply(self, leaves: Leaves) -> LeveledColumn:
+        _require_kind(leaves, ("text", "number"), "text or numbers", "prefixes")
+        levels = [
+            _objects([text if len(text) <= length else f"{text[:length]}*" for text in leaves.labels])
+            for length in self.lengths
+        ]
+        return level_column(leaves, [leaves.labels, *levels], np.arange(len(leaves.labels)))
+
+
+class DateHierarchy(Hierarchy):
+    """See :meth:`Hierarchy.dates`."""
+
+    def __init__(self, levels: Sequence[str] = DATE_LEVELS) -> None:
+        names = _items(levels)
+        if not names or names != [name for name in DATE_LEVELS if name in names]:
+            raise InvalidSettingError(
+                f"dates has the levels {levels!r}. Expected some of {list(DATE_LEVELS)}, in order."
+            )
+        self.levels = names
+
+    def _apply(self, leaves: Leaves) -> LeveledColumn:
+        _require_kind(leaves, ("datetime", "aware datetime"), "dates", "dates")
+        moments = leaves.raw()
+        texts = {
+            "day": np.datetime_as_string(moments.astype("datetime64[D]")),
+            "month": np.datetime_as_string(moments.astype("datetime64[M]")),
+            "year": np.datetime_as_string(moments.astype("datetime64[Y]")),
+        }
+        decades = (moments.astype("datetime64[Y]").astype(np.int64) + 1970) // 10 * 10
+        levels = [
+            _objects([f"{decade}s" for decade in decades]) if name == "decade" else texts[name].astype(object)
+            for name in self.levels
+        ]
+        return level_column(leaves, [leaves.labels, *levels], np.arange(len(leaves.labels)))
+
+
+def _require_kind(leaves: Leaves, kinds: Sequence[str], words: str, builder: str) -> None:
+    if leaves.column.kind not in kinds:
+        raise InvalidTableError(
+            f"{leaves.where} holds {leaves.column.description} values. The hierarchy of {builder} expects {words}. "
+            "Convert the column, or give it another hierarchy."
+        )
+
+
+def _collect(mapping: Any, above: tuple[str, ...], paths: list[tuple[str, ...]], name: str) -> None:
+    """Add a path for each leaf below a node."""
+    if isinstance(mapping, Mapping):
+        for label, below in mapping.items():
+            _collect(below, (str(label), *above), paths, name)
+        return
+    leaves = mapping if isinstance(mapping, list | tuple | set | frozenset) else None
+    if leaves is None or any(isinstance(leaf, Mapping | list | tuple | set) for leaf in leaves):
+        raise InvalidSettingError(
+            f"{name} has a node at depth {len(above)} that holds neither a mapping of nodes nor a list of values. "
+            "Expected nested mappings whose innermost values are lists. Correct it."
+        )
+    paths.extend((str(leaf), *above) for leaf in leaves)
+
+
+def _items(value: object) -> list[Any]:
+    """Return the items of a list or tuple; of anything else none."""
+    return [*value] if isinstance(value, list | tuple) else []
+
+
+def _objects(values: Sequence[Any]) -> Labels:
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def _is_finite(number: object) -> bool:
+    is_number = isinstance(number, int | float | np.integer | np.floating) and not isinstance(number, bool)
+    return is_number and isfinite(number)  # type: ignore[arg-type]

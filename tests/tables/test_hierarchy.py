@@ -1,0 +1,230 @@
+"""Hierarchies hold every value, nest, and refuse what is no tree."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.tables.hierarchy import Hierarchy
+
+COUNTRIES = {"Europe": {"West": ["France", "Spain"], "East": ["Poland"]}, "Asia": {"Far East": ["Japan"]}}
+
+
+def paths(hierarchy, values, dtype=None):
+    """Labels of each value, from itself to the top, on the levels that join something."""
+    leveled = hierarchy.apply(pd.Series(values, dtype=dtype), "c")
+    by_value = [[str(leveled.labels[node]) for node in leveled.nodes[:, code]] for code in leveled.codes]
+    check_that_nodes_nest(leveled)
+    return by_value
+
+
+def check_that_nodes_nest(leveled):
+    for lower, upper in zip(leveled.nodes, leveled.nodes[1:], strict=False):
+        assert len({*zip(lower.tolist(), upper.tolist(), strict=True)}) == len(set(lower.tolist()))
+        assert len(set(upper.tolist())) < len(set(lower.tolist()))
+        assert (leveled.loss[upper] >= leveled.loss[lower]).all()
+    assert len(set(leveled.nodes[-1].tolist())) == 1
+    assert len(set(leveled.labels)) == len(leveled.labels)
+    assert ((leveled.loss >= 0) & (leveled.loss <= 1)).all()
+
+
+def test_a_tree_of_mappings_gives_each_value_its_ancestors():
+    found = paths(Hierarchy.from_mapping(COUNTRIES), ["Spain", "Poland", "France", "Japan"])
+    assert found[0] == ["Spain", "West", "Europe", "*"]
+    assert found[3] == ["Japan", "Far East", "Asia", "*"]
+
+
+def test_yaml_gives_the_same_tree():
+    text = "tree: {Europe: {West: [France, Spain], East: [Poland]}, Asia: {Far East: [Japan]}}"
+    values = ["Spain", "Poland", "France"]
+    found = paths(Hierarchy.from_settings(yaml.safe_load(text)), values)
+    assert found == paths(Hierarchy.from_mapping(COUNTRIES), values)
+
+
+def test_a_hierarchy_with_one_top_node_keeps_its_name():
+    assert paths(Hierarchy.from_mapping({"anybody": ["a", "b"]}), ["a", "b"])[0] == ["a", "anybody"]
+
+
+@pytest.mark.parametrize(
+    ("leaves", "values", "dtype"),
+    [
+        ([1, 2], [1, 2], "int64"),
+        ([1, 2], [1.0, 2.0, None], "float64"),
+        ([True, False], [True, False], "bool"),
+        ([dt.date(2020, 1, 1), dt.date(2021, 1, 1)], ["2020-01-01", "2021-01-01"], "datetime64[ns]"),
+        (["1", "2"], ["1", "2"], "category"),
+        (["1", "2"], ["1", None], "string[pyarrow]"),
+        ([0.3, 0.5], [0.1 + 0.2, 0.5], "float64"),
+    ],
+)
+def test_values_of_every_kind_find_their_leaf(leaves, values, dtype):
+    found = paths(Hierarchy.from_mapping({"both": leaves}), values, dtype)
+    assert all(path[-1] == "both" for path in found)
+
+
+def test_losses_count_the_values_of_the_hierarchy():
+    leveled = Hierarchy.from_mapping(COUNTRIES).apply(pd.Series(["France", "Poland", "Japan"]), "c")
+    losses = dict(zip(leveled.labels, leveled.loss, strict=True))
+    assert (losses["France"], losses["West"], losses["Europe"], losses["*"]) == (0, 1 / 3, 2 / 3, 1)
+
+
+def test_levels_that_join_nothing_are_left_out():
+    leveled = Hierarchy.from_mapping(COUNTRIES).apply(pd.Series(["France", "Poland", "France"]), "c")
+    assert leveled.levels == (0, 2)
+    constant = Hierarchy.from_mapping(COUNTRIES).apply(pd.Series(["France", "France"]), "c")
+    assert constant.levels == (0,)
+
+
+def test_a_missing_value_is_a_leaf_of_its_own_until_the_top():
+    found = paths(Hierarchy.from_mapping(COUNTRIES), ["France", None, "Spain"])
+    assert found[1] == ["missing", "missing", "*"]
+    assert paths(Hierarchy.from_mapping(COUNTRIES), [None, None], object) == [["missing"]] * 2
+    with pytest.raises(InvalidTableError, match="'c': 1 labels.*different sets of values"):
+        Hierarchy.from_mapping({"x": ["a"], "missing": ["b"]}).apply(pd.Series(["a", "b", None]), "c")
+
+
+def test_a_label_may_repeat_upwards_only_while_it_means_the_same():
+    padded = Hierarchy.from_mapping({"Other": ["Other"], "Rest": ["a", "b"]})
+    assert paths(padded, ["Other", "a", "b"])[0] == ["Other", "Other", "*"]
+    widened = Hierarchy.from_mapping({"Other": ["Other", "a"], "Rest": ["b"]})
+    with pytest.raises(InvalidTableError, match="'c': 1 labels"):
+        widened.apply(pd.Series(["Other"]), "c")
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.integers(-(10**6), 10**6)), min_size=1, max_size=30),
+    st.sampled_from([[1, 2], [5, 10, 20, 40], [7]]),
+    st.integers(-9, 9),
+)
+@settings(max_examples=100, deadline=None)
+def test_whole_numbers_lie_in_closed_intervals(values, widths, origin):
+    for value, path in zip(values, paths(Hierarchy.intervals(widths, origin), values, "Int64"), strict=True):
+        assert path[0] == ("missing" if value is None else str(value))
+        for label in path[1:-1]:
+            if label != "missing":
+                low, high = map(int, label.strip("[]").split(", "))
+                assert low <= value <= high
+                assert high - low + 1 in widths
+                assert (low - origin) % (high - low + 1) == 0
+
+
+@given(
+    st.lists(st.decimals(-50, 50, places=3).map(float), min_size=1, max_size=30),
+    st.sampled_from([[0.1, 0.2, 1.0], [0.25], [0.3, 0.6]]),
+)
+@settings(max_examples=100, deadline=None)
+def test_floats_lie_in_half_open_intervals(values, widths):
+    for value, path in zip(values, paths(Hierarchy.intervals(widths), [*values, 0.0005])[:-1], strict=True):
+        for label in path[1:-1]:
+            low, high = map(float, label.strip("[)").split(", "))
+            assert low <= value < high
+
+
+def test_a_float_on_an_edge_lies_above_it():
+    # 0.3 / 0.1 is 2.9999999999999996.
+    found = paths(Hierarchy.intervals([0.1]), [0.3, 0.1 + 0.2, 0.35])
+    assert [path[1] for path in found] == ["[0.3, 0.4)"] * 3
+
+
+def test_integers_beyond_64_bits_have_intervals():
+    assert paths(Hierarchy.intervals([10]), [2**64, 2**64 + 1, 7])[0][1] == f"[{2**64 - 6}, {2**64 + 3}]"
+
+
+def test_codes_keep_their_first_characters():
+    found = paths(Hierarchy.prefixes([4, 3]), ["81667", "81661", "8161", "816", None])
+    assert found[0] == ["81667", "8166*", "816*", "*"]
+    assert [path[2] for path in found] == ["816*", "816*", "816*", "816", "missing"]
+    assert paths(Hierarchy.prefixes([1]), [12, 13, 25])[0] == ["12", "1*", "*"]
+
+
+def test_dates_are_cut_down_to_calendar_units():
+    days = pd.to_datetime(["2020-01-15", "2020-01-16", "2020-03-01", "2024-01-01", "1969-12-31"])
+    assert paths(Hierarchy.dates(), days)[0] == ["2020-01-15", "2020-01", "2020", "2020s", "*"]
+    assert paths(Hierarchy.dates(), days)[4][-2] == "1960s"
+    aware = pd.to_datetime(["2020-01-01 00:30", "2020-06-01 12:00"]).tz_localize("Europe/Berlin")
+    assert paths(Hierarchy.dates(["year"]), aware)[0][1] == "2020"
+    assert paths(Hierarchy.dates(["year"]), [dt.date(2020, 1, 1), dt.date(2020, 5, 5), None], object)[0][1] == "2020"
+
+
+@pytest.mark.parametrize("separator", [";", ","])
+def test_a_file_of_arx_is_read(tmp_path, separator):
+    file = tmp_path / "h.csv"
+    rows = [["a", "x", "*"], ['"b, or; c"', "x", "*"], ["d", "y", "*"]]
+    file.write_text("\n".join(separator.join(row) for row in rows) + "\n", encoding="utf-8-sig")
+    assert paths(Hierarchy.from_arx_csv(file), ["b, or; c", "d", "a"])[0] == ["b, or; c", "x", "*"]
+    assert paths(Hierarchy.from_settings({"arx_csv": str(file)}), ["a", "b, or; c", "d"])[2] == ["d", "y", "*"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "match"),
+    [
+        ("a;x;*\nb;x", r"different numbers of levels \(values by levels: \{2: 1, 3: 1\}\)"),
+        ("a;x;*\na;y;*", "1 nodes of level 0 have more than one parent"),
+        ("a;x;1\nb;x;2\nc;z;1\nd;z;2", "2 nodes of level 1 have more than one parent"),
+        ("a;;*\nb;x;*", "1 of its nodes have no label"),
+        ("", "has no values"),
+        ("a;;*\nb;x", "different numbers of levels.*1 of its nodes"),
+    ],
+)
+def test_a_file_that_is_no_tree_is_refused_with_counts(tmp_path, rows, match):
+    file = tmp_path / "h.csv"
+    file.write_text(rows)
+    with pytest.raises(InvalidSettingError, match=match):
+        Hierarchy.from_arx_csv(file)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(InvalidSettingError, match="nowhere.csv' cannot be read: FileNotFoundError"):
+        Hierarchy.from_arx_csv(tmp_path / "nowhere.csv")
+
+
+@pytest.mark.parametrize(
+    ("build", "match"),
+    [
+        (lambda: Hierarchy.from_mapping({"x": {"y": ["a"]}, "z": ["b"]}), "different numbers of levels"),
+        (lambda: Hierarchy.from_mapping({"x": ["a"], "z": ["a"]}), "more than one parent"),
+        (lambda: Hierarchy.from_mapping({"x": "abc"}), "depth 1 that holds neither"),
+        (lambda: Hierarchy.from_mapping({"x": ["a", ["b"]]}), "neither a mapping of nodes nor a list"),
+        (lambda: Hierarchy.from_mapping({}), "no values"),
+        (lambda: Hierarchy.intervals([5, 12]), r"\[5, 12\].*two parents"),
+        (lambda: Hierarchy.intervals([10, 5]), "multiple of the one before"),
+        (lambda: Hierarchy.intervals([0]), "above 0"),
+        (lambda: Hierarchy.intervals([5, np.inf]), "numbers above 0"),
+        (lambda: Hierarchy.intervals("5"), "numbers above 0"),
+        (lambda: Hierarchy.prefixes([3, 4]), "descending"),
+        (lambda: Hierarchy.prefixes([]), "descending"),
+        (lambda: Hierarchy.dates(["year", "month"]), "in order"),
+        (lambda: Hierarchy.dates(["week"]), r"\['day', 'month', 'year', 'decade'\]"),
+        (lambda: Hierarchy.from_settings({"interval": [5]}), r"given by \['interval'\]"),
+        (lambda: Hierarchy.from_settings({"intervals": {"width": 5}}), "Expected widths"),
+        (lambda: Hierarchy.from_settings([5]), "given by list"),
+    ],
+)
+def test_settings_that_make_no_hierarchy_are_refused(build, match):
+    with pytest.raises(InvalidSettingError, match=match):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "values", "match"),
+    [
+        (Hierarchy.from_mapping(COUNTRIES), ["sentinel", "sentinel", "other", "France"], r"2 values \(in 3 rows\)"),
+        (Hierarchy.intervals([5]), ["sentinel"], "text values.*expects numbers"),
+        (Hierarchy.prefixes([2]), [True], "boolean values.*expects text or numbers"),
+        (Hierarchy.dates(), [2020], "number values.*expects dates"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused_without_their_cells(hierarchy, values, match):
+    with pytest.raises(InvalidTableError, match=f"Column 'c'.*{match}") as raised:
+        hierarchy.apply(pd.Series(values), "c")
+    assert "sentinel" not in str(raised.value)
+
+
+def test_interval_settings_may_name_an_origin():
+    found = paths(Hierarchy.from_settings({"intervals": {"widths": [10], "origin": 1}}), [1, 10, 11])
+    assert [path[1] for path in found] == ["[1, 10]", "[1, 10]", "[11, 20]"]
