@@ -9,7 +9,9 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC_NAMES = {
+    "AnonymityReport": "tables.anonymity_report",
     "Anonymization": "tables.anonymization",
+    "AnonymizationSettings": "orchestration.settings",
     "Cart": "tables.cart",
     "ContractError": "tables.errors",
     "ControlComparison": "tables.control",
@@ -42,6 +44,7 @@ _PUBLIC_NAMES = {
     "fingerprint": "tables.fingerprint",
     "split_records": "tables.split",
     "synthesize": "tables.synthesize",
+    "verify_anonymity": "tables.verify_anonymity",
     "verify_release": "tables.release_files",
 }
 

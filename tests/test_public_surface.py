@@ -10,7 +10,9 @@ import privacy_assets
 from tests.shared_data import REPOSITORY
 
 PUBLIC_NAMES = [
+    "AnonymityReport",
     "Anonymization",
+    "AnonymizationSettings",
     "AssessmentSettings",
     "Cart",
     "ContractError",
@@ -43,6 +45,7 @@ PUBLIC_NAMES = [
     "fingerprint",
     "split_records",
     "synthesize",
+    "verify_anonymity",
     "verify_release",
 ]
 

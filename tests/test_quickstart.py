@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import dagster as dg
+import pandas as pd
 import pytest
 
 from privacy_assets.cli import main
+from privacy_assets.examples.rand_hie import load_rand_hie
 from privacy_assets.tables.release_files import verify_release
 from tests.shared_data import REPOSITORY
 
@@ -36,10 +38,12 @@ def test_the_quickstart_ends_and_says_where_the_release_is_and_what_refused_the_
     directory, run = quickstart
     assert run.returncode == 0, run.stderr[-3000:]
     released = re.findall(r"RELEASED: (\S+)", run.stdout)
-    assert len(released) == 1
-    assert "rand_hie_copula" in released[0]
-    assert verify_release(released[0]).verified
-    cart = run.stdout.split("=== rand_hie_cart ===")[1]
+    assert [name.split("/releases/")[1].split("/")[:2] for name in released] == [
+        ["rand_hie_copula", "synthetic"],
+        ["rand_hie_records", "anonymized"],
+    ]
+    assert all(verify_release(directory).verified for directory in released)
+    cart = run.stdout.split("=== rand_hie_cart ===")[1].split("=== rand_hie_records ===")[0]
     assert re.search(r"REFUSED by no_leakage_is_detected: .*expected", cart)
     assert "Advice: " in cart
     assert not (directory / "releases" / "rand_hie_cart").exists()
@@ -55,19 +59,35 @@ def test_the_release_is_what_its_manifest_says_and_the_command_verifies_it(quick
     assert "person_id" not in [column["column"] for column in manifest["columns"]]
 
 
+def test_the_anonymized_records_are_in_classes_of_the_policy_and_the_rest_of_them_is_exact(quickstart):
+    directory, run = quickstart
+    latest = directory / "releases" / "rand_hie_records" / "anonymized" / "latest"
+    table, original = pd.read_parquet(latest / "anonymized.parquet"), load_rand_hie()
+    manifest = json.loads((latest / "manifest.json").read_text())
+    by_role = {each["column"]: each["role"] for each in manifest["columns"]}
+    known = [name for name, role in by_role.items() if role == "quasi_identifier"]
+    assert table.groupby(known, observed=True, dropna=False).size().min() >= 3
+    sensitive = [name for name, role in by_role.items() if role == "sensitive"]
+    assert len(sensitive) == 7
+    for name in sensitive:
+        assert table[name].value_counts(dropna=False).to_dict() == original[name].value_counts(dropna=False).to_dict()
+    assert re.search(r"passed +smallest_class is 3; expected at least 3", run.stdout)
+
+
 def test_tables_between_the_stages_are_private(quickstart):
     directory, _ = quickstart
     private = directory / ".dagster" / "private"
     assert {path.stat().st_mode & 0o077 for path in [private, *private.rglob("*")]} == {0}
 
 
-def test_the_definitions_are_valid_and_hold_both_releases():
+def test_the_definitions_are_valid_and_hold_all_releases():
     from privacy_assets.definitions import defs
 
     dg.Definitions.validate_loadable(defs)
     keys = {key.to_user_string() for key in defs.resolve_asset_graph().get_all_asset_keys()}
     stages = ["source", "original", "control", "synthetic", "preprocessed", "mpucc_assessment", "synthetic_release"]
-    assert keys == {f"{name}/{stage}" for name in ("rand_hie_copula", "rand_hie_cart") for stage in stages}
+    synthetic = {f"{name}/{stage}" for name in ("rand_hie_copula", "rand_hie_cart") for stage in stages}
+    assert keys == synthetic | {f"rand_hie_records/{stage}" for stage in ("source", "anonymized", "anonymized_release")}
     checks = {key.name for key in defs.resolve_asset_graph().asset_check_keys}
     assert checks == {
         "source_keeps_its_contract",
@@ -76,6 +96,9 @@ def test_the_definitions_are_valid_and_hold_both_releases():
         "privacy_risk_score_is_below_its_limit",
         "no_leakage_is_detected",
         "mpucc_assessment_settings_meet_the_policy",
+        "every_class_has_at_least_k_records",
+        "smallest_class_is_at_least_its_limit",
+        "share_in_homogeneous_classes_is_at_most_its_limit",
         "release_gate",
     }
 

@@ -1,11 +1,10 @@
-"""The way of a table, told once from top to bottom: source, split, synthetic, preprocess, assess, release.
+"""The way of a table, told once from top to bottom: source, split, synthetic, preprocess, assess, anonymize.
 
-Each function builds the asset of one stage. A body fetches, calls one function of `privacy_assets.tables` and attaches
-metadata; what is decided is decided there. Bodies take their inputs without annotations, so that Dagster checks no type
-and describes no cell.
+Each function builds the asset of one stage; `release_steps` holds the last one, the release, and the gate before it. A
+body fetches, calls one function of `privacy_assets.tables` and attaches metadata; what is decided is decided there.
+Bodies take their inputs without annotations, so that Dagster checks no type and describes no cell.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
@@ -13,40 +12,48 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.orchestration.evidence import gather_evidence, metrics_of
-from privacy_assets.orchestration.guard import ReleaseRefused, guarded, log_openly
-from privacy_assets.orchestration.metadata import (
-    NAMESPACE,
-    score_metadata,
-    table_metadata,
-    verdict_metadata,
-    verdict_table,
+from privacy_assets.orchestration.evidence import metrics_of
+from privacy_assets.orchestration.guard import guarded
+from privacy_assets.orchestration.metadata import NAMESPACE, score_metadata, table_metadata
+from privacy_assets.orchestration.pictures import (
+    classes_as_rectangles,
+    identified_by_size,
+    information_loss_by_column,
+    records_by_class_size,
 )
-from privacy_assets.orchestration.pictures import identified_by_size
 from privacy_assets.orchestration.recorded import MADE_OF, MADE_WITH
-from privacy_assets.orchestration.settings import ExternalSynthetic, GivenSplit, ReleaseSettings
+from privacy_assets.orchestration.settings import AnonymizationSettings, ExternalSynthetic, GivenSplit, ReleaseSettings
 from privacy_assets.orchestration.sources import TableSource, read_source, upstream_inputs
+from privacy_assets.orchestration.stages import (
+    RESOURCES,
+    asset_arguments,
+    blocking_check,
+    output_arguments,
+    partition_key_of,
+    progress_logger,
+    stored_table,
+)
+from privacy_assets.tables.anonymization import Anonymization, AnonymizationProgress
+from privacy_assets.tables.anonymize import anonymize
+from privacy_assets.tables.anonymized_table import measure_anonymity, models_that_fail
+from privacy_assets.tables.class_rectangles import class_rectangles, columns_in_order
 from privacy_assets.tables.contract import MAX_FAILURES_SHOWN
 from privacy_assets.tables.errors import ContractError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
-from privacy_assets.tables.gate import STAGES_ASSESSED, Verdict, is_admitted, limit_verdict, settings_verdict, verdicts
+from privacy_assets.tables.generalized_synthetic import number_distinct_records, preprocess_generalized
 from privacy_assets.tables.mpucc import MpuccAssessment, SearchProgress, assess_preprocessed
 from privacy_assets.tables.policy import MPUCC
 from privacy_assets.tables.preprocess import PreprocessedTables, preprocess
-from privacy_assets.tables.release_files import ReleaseRecord, write_release
 from privacy_assets.tables.split import people_on_both_sides, split_records
 from privacy_assets.tables.synthesize import synthesize
 
-RESOURCES = {"private_tables", "release_store"}
-GATE_CHECK = "release_gate"
+CLASSES_CHECK = "every_class_has_at_least_k_records"
 CHECKS_OF_STAGES = {
     "source_keeps_its_contract": "Columns, types, ranges and missing values are as the contract says.",
     "no_person_is_on_both_sides": "Nobody whom the synthesizer may see is among the control records.",
     "synthetic_keeps_the_contract": "Synthetic records have the released columns, with their types and ranges.",
-    GATE_CHECK: "The policy admits the very content that would be released; asked by the release step itself.",
+    CLASSES_CHECK: "Measured on the generalized table, every class has the k, l and t that were asked for.",
 }
-SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"
-SECONDS_BETWEEN_PROGRESS_LINES = 2.0
 
 
 def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
@@ -56,14 +63,14 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     check = "source_keeps_its_contract"
 
     @dg.asset(
-        **_asset_arguments(release, "source"),
+        **asset_arguments(release, "source"),
         description="The table as its contract admits it: typed, checked, without direct identifiers.",
         ins=upstream_inputs(source=source),
-        check_specs=[_blocking_check(release, "source", check)],
+        check_specs=[blocking_check(release, "source", check, CHECKS_OF_STAGES[check])],
     )
     @guarded
     def source_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
-        table = read_source("source", source, _partition_key(context), inputs)
+        table = read_source("source", source, partition_key_of(context), inputs)
         yield from _admitted(release, "source", check, lambda: release.contract.admit(table))
 
     return source_stage
@@ -83,15 +90,15 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
         group_name=release.name,
         outs={
             "original": dg.AssetOut(
-                **_output_arguments(release, "original"), description="Records that the synthesizer may see."
+                **output_arguments(release, "original"), description="Records that the synthesizer may see."
             ),
             "control": dg.AssetOut(
-                **_output_arguments(release, "control"),
+                **output_arguments(release, "control"),
                 description="Records of people whom it never sees.",
             ),
         },
         ins=upstream_inputs(**given) if given else {"source": dg.AssetIn(release.key("source"))},
-        check_specs=[_blocking_check(release, "original", check)],
+        check_specs=[blocking_check(release, "original", check, CHECKS_OF_STAGES[check])],
         partitions_def=release.partitions_def,
         required_resource_keys=RESOURCES,
     )
@@ -99,7 +106,7 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
     def split_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         sides: tuple[pd.DataFrame, pd.DataFrame]
         if isinstance(split, GivenSplit):
-            sides = _given_sides(release, given, _partition_key(context), inputs)
+            sides = _given_sides(release, given, partition_key_of(context), inputs)
         else:
             fraction, seed = split.train_fraction, split.seed
             sides = split_records(inputs["source"], train_fraction=fraction, seed=seed, person=person)
@@ -112,7 +119,7 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
             )
         made = {MADE_WITH: release.for_manifest()["split"], MADE_OF: _fingerprints(inputs, "source")}
         for stage, table in zip(("original", "control"), sides, strict=True):
-            yield _stored_table(release, stage, table, made)
+            yield stored_table(release, stage, table, made)
 
     return split_stage
 
@@ -120,21 +127,22 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
 def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     """Build the asset that holds synthetic records, made here or brought in."""
     synthetic = release.synthetic
+    assert synthetic is not None  # noqa: S101 - asked for by those who build the synthetic side alone
     check = "synthetic_keeps_the_contract"
     brought_in = isinstance(synthetic, ExternalSynthetic)
 
     @dg.asset(
-        **_asset_arguments(release, "synthetic"),
+        **asset_arguments(release, "synthetic"),
         description="Synthetic records that were brought in." if brought_in else "Synthetic records.",
         ins=upstream_inputs(synthetic=synthetic.source)
         if isinstance(synthetic, ExternalSynthetic)
         else {"original": dg.AssetIn(release.key("original"))},
-        check_specs=[_blocking_check(release, "synthetic", check)],
+        check_specs=[blocking_check(release, "synthetic", check, CHECKS_OF_STAGES[check])],
     )
     @guarded
     def synthetic_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         if isinstance(synthetic, ExternalSynthetic):
-            made = read_source("synthetic", synthetic.source, _partition_key(context), inputs)
+            made = read_source("synthetic", synthetic.source, partition_key_of(context), inputs)
         else:
             made = synthesize(
                 _released_columns(release, inputs["original"]),
@@ -152,26 +160,30 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 def preprocessed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     """Build the asset that holds the three tables at one precision, deduplicated, as integer codes."""
     stages = ("original", "control", "synthetic")
+    generalizes = release.generalize_synthetic is not None
 
     @dg.asset(
-        **_asset_arguments(release, "preprocessed"),
+        **asset_arguments(release, "preprocessed"),
         description="Original, control and synthetic at one precision, deduplicated, as integer codes.",
-        ins={stage: dg.AssetIn(release.key(stage)) for stage in stages},
+        ins={stage: dg.AssetIn(release.key(stage)) for stage in dict.fromkeys((*stages, release.synthetic_stage))},
     )
     @guarded
     def preprocessed_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202, ARG001
-        tables = {stage: _released_columns(release, inputs[stage]) for stage in stages}
-        settings = release.assessment
-        prepared = preprocess(
-            tables["original"],
-            tables["synthetic"],
-            tables["control"],
-            numeric_precision=release.numeric_precision,
-            datetime_precision=release.datetime_precision,
-            deduplicate=settings.deduplicate,
-        )
-        artifact = replace(prepared.to_artifact(), made_of=_fingerprints(inputs, *stages))
-        metadata = {f"{NAMESPACE}/{stage}_records": len(table) for stage, table in tables.items()}
+        made_of = _fingerprints(inputs, *stages)
+        original, control, synthetic = (_released_columns(release, inputs[stage]) for stage in stages)
+        settings: dict[str, Any] = {
+            "numeric_precision": release.numeric_precision,
+            "datetime_precision": release.datetime_precision,
+            "deduplicate": release.assessment.deduplicate,
+        }
+        if generalizes:
+            generalized = Anonymization.from_artifact(inputs["generalized_synthetic"])
+            made_of["generalized_synthetic"] = fingerprint(generalized.table)
+            prepared = preprocess_generalized(original, synthetic, control, generalized, **settings)
+        else:
+            prepared = preprocess(original, synthetic, control, **settings)
+        artifact = replace(prepared.to_artifact(), made_of=made_of)
+        metadata = {f"{NAMESPACE}/{stage}_records": len(inputs[stage]) for stage in stages}
         yield dg.MaterializeResult(value=artifact, metadata=metadata, data_version=dg.DataVersion(artifact.digest))
 
     return preprocessed_stage
@@ -181,7 +193,7 @@ def mpucc_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     """Build the asset that holds the mpUCC risk of the synthetic records."""
 
     @dg.asset(
-        **_asset_arguments(release, MPUCC, kinds={"python"}),
+        **asset_arguments(release, MPUCC, kinds={"python"}),
         description="Which synthetic records single out an original, by which columns, and whether chance explains it.",
         ins={"preprocessed": dg.AssetIn(release.key("preprocessed"))},
     )
@@ -191,7 +203,9 @@ def mpucc_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         for preprocessing in ("numeric_precision", "datetime_precision", "deduplicate"):
             del settings[preprocessing]
         assessment = assess_preprocessed(
-            PreprocessedTables.from_artifact(preprocessed), **settings, progress=_progress_logger(context)
+            PreprocessedTables.from_artifact(preprocessed),
+            **settings,
+            progress=progress_logger(context, _combinations_checked),
         )
         made_of = {**preprocessed.made_of, "preprocessed": preprocessed.digest}
         artifact = replace(assessment.to_artifact(), made_of=made_of)
@@ -202,110 +216,70 @@ def mpucc_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     return mpucc_assessment_stage
 
 
-def mpucc_checks(release: ReleaseSettings) -> dg.AssetChecksDefinition:
-    """Build one blocking check per limit of the policy; they show the verdicts that the release step asks for again."""
-    key = release.key(MPUCC)
-    limits = {limit.check_name: limit for limit in release.policy.limits}
-    specs = [
-        dg.AssetCheckSpec(
-            name,
-            asset=key,
-            blocking=limit.severity == "error",
-            description=f"{limit.metric} must be {str(limit.direction).replace('_', ' ')} {limit.value:g}.",
-        )
-        for name, limit in limits.items()
-    ]
-    specs.append(
-        dg.AssetCheckSpec(
-            SETTINGS_CHECK,
-            asset=key,
-            blocking=True,
-            description="The assessment was made with settings that the policy accepts.",
-        )
-    )
-
-    @dg.multi_asset_check(
-        name=f"{release.name}__{MPUCC}_checks", specs=specs, can_subset=True, required_resource_keys=RESOURCES
-    )
-    @guarded
-    def mpucc_checks_of_release(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        partition_key = _partition_key(context)
-        private_tables = context.resources.private_tables
-        evidence, _, _ = gather_evidence(release, context.instance, private_tables, partition_key)
-        decided = [limit_verdict(limit, evidence) for limit in limits.values()]
-        decided.append(settings_verdict(MPUCC, release.policy, evidence))
-        selected = {check.name for check in context.selected_asset_check_keys}
-        decided = [verdict for verdict in decided if verdict.name in selected]
-        for verdict in decided:
-            yield dg.AssetCheckResult(
-                check_name=verdict.name,
-                asset_key=key,
-                passed=verdict.passed,
-                severity=dg.AssetCheckSeverity.ERROR if verdict.severity == "error" else dg.AssetCheckSeverity.WARN,
-                metadata=verdict_metadata(verdict),
-                description=verdict.reason,
-            )
-        _record_refusal(context, release, decided)
-
-    return mpucc_checks_of_release
+def anonymized_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
+    """Build the asset that holds the source records, generalized until nobody can be told from k others."""
+    settings = release.anonymized
+    assert settings is not None  # noqa: S101 - asked for by those who build the anonymized side alone
+    return _generalized_asset(release, "anonymized", "source", settings)
 
 
-def synthetic_release_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that lets the synthetic records out, if the policy admits the very content it holds."""
+def generalized_synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
+    """Build the asset that holds the synthetic records, generalized before they are assessed."""
+    settings = release.generalize_synthetic
+    assert settings is not None  # noqa: S101 - as above
+    return _generalized_asset(release, "generalized_synthetic", "synthetic", settings)
+
+
+def _generalized_asset(
+    release: ReleaseSettings, stage: str, made_of: str, settings: AnonymizationSettings
+) -> dg.AssetsDefinition:
+    arguments = release.arguments_of(settings, made_of)
+    is_synthetic = made_of == "synthetic"
+    unit = "people" if arguments["subject"] == release.contract.person is not None else "records"
 
     @dg.asset(
-        **_asset_arguments(release, "synthetic_release"),
-        description="Synthetic records that may leave, with the manifest that says why.",
-        deps=[release.key(stage) for stage in ("synthetic", *STAGES_ASSESSED, MPUCC)],
-        check_specs=[_blocking_check(release, "synthetic_release", GATE_CHECK)],
+        **asset_arguments(release, stage),
+        description=f"Records of {made_of} in classes of at least {arguments['k']} {unit} that read the same on the "
+        "quasi-identifiers; all other columns are as they were.",
+        ins={"table": dg.AssetIn(release.key(made_of))},
+        check_specs=[blocking_check(release, stage, CLASSES_CHECK, CHECKS_OF_STAGES[CLASSES_CHECK])],
     )
     @guarded
-    def synthetic_release_stage(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        partition_key = _partition_key(context)
-        private_tables = context.resources.private_tables
-        evidence, table, content = gather_evidence(release, context.instance, private_tables, partition_key)
-        decided = verdicts(release.policy, evidence, content)
-        shown = {"verdicts": verdict_table(decided)}
-        if table is None or not is_admitted(decided):
-            reasons = "; ".join(verdict.reason for verdict in decided if verdict.blocks)
-            yield dg.AssetCheckResult(check_name=GATE_CHECK, passed=False, metadata=shown, description=reasons)
-            _record_refusal(context, release, decided)
-            raise ReleaseRefused(
-                description=f"{release.name}/synthetic_release was refused: {reasons}. Nothing was written; an earlier "
-                "release stays as it is.",
-                metadata=shown,
-                allow_retries=False,
+    def generalized_stage(context, table):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        content = fingerprint(table)
+        if is_synthetic:
+            table = number_distinct_records(table)
+        anonymization = anonymize(table, **arguments, progress=progress_logger(context, _rows_cut))
+        report, figures = measure_anonymity(anonymization, release.contract, table, arguments["subject"])
+        failed = models_that_fail(anonymization, report)
+        shown = {name: value for name, value in figures.items() if value is not None}
+        if failed:
+            yield dg.AssetCheckResult(
+                check_name=CLASSES_CHECK, passed=False, metadata=shown, description="; ".join(failed)
             )
-        record = ReleaseRecord(
-            release=release.name,
-            stage="synthetic",
-            partition=partition_key,
-            run_id=context.run.run_id,
-            policy=release.policy,
-            verdicts=decided,
-            settings={
-                "split": evidence.made_with["original"],
-                "synthetic": evidence.made_with["synthetic"],
-                MPUCC: dict(evidence.assessments[MPUCC].settings),
-            },
-            columns=[each for each in release.contract.describe() if each["column"] in table.columns],
-            refusals_before=private_tables.refusals(release.key("synthetic_release"), partition_key),
-        )
-        directory = context.resources.release_store.directory(release.name, "synthetic", partition_key)
-        written = write_release(directory, table, content, record, release.formats)
+            raise InvalidTableError(f"The classes are not what was asked for: {'; '.join(failed)}. Nothing was stored.")
+        artifact = replace(anonymization.to_artifact(), made_of={made_of: content})
+        made_with = {name: value for name, value in anonymization.settings.items() if name != "seed"}
         yield dg.MaterializeResult(
-            metadata=shown
-            | table_metadata(table, content, release.contract)
-            | {f"{NAMESPACE}/release": dg.MetadataValue.path(str(written))},
-            data_version=dg.DataVersion(content),
-            check_results=[
-                dg.AssetCheckResult(
-                    check_name=GATE_CHECK, passed=True, metadata=shown, description="The policy admits this content."
-                )
-            ],
+            value=artifact,
+            metadata=table_metadata(anonymization.table, fingerprint(anonymization.table), release.contract)
+            | score_metadata({"classes": report.n_classes, **shown})
+            | _pictures_of_classes(anonymization, table, settings.pictured)
+            | {
+                MADE_WITH: dg.MetadataValue.json(made_with),
+                MADE_OF: dg.MetadataValue.json(dict(artifact.made_of)),
+            },
+            data_version=dg.DataVersion(artifact.digest),
+        )
+        yield dg.AssetCheckResult(
+            check_name=CLASSES_CHECK,
+            passed=True,
+            metadata=shown,
+            description=f"{report.n_classes:,} classes, the smallest of "
+            f"{figures['smallest_class']:,.0f} {unit}; {arguments['k']} were asked for.",
         )
 
-    return synthetic_release_stage
+    return generalized_stage
 
 
 def _admitted(
@@ -325,7 +299,7 @@ def _admitted(
         counts = {f"{column}: {rule}": count for column, rule, count in violation.failures[:MAX_FAILURES_SHOWN]}
         yield dg.AssetCheckResult(check_name=check, passed=False, metadata=counts, description=str(violation))
         raise violation
-    yield _stored_table(release, stage, table, made)
+    yield stored_table(release, stage, table, made)
     yield dg.AssetCheckResult(check_name=check, passed=True)
 
 
@@ -361,19 +335,6 @@ def _released_columns(release: ReleaseSettings, table: pd.DataFrame) -> pd.DataF
     return table[list(release.contract.released_columns)]
 
 
-def _stored_table(
-    release: ReleaseSettings, stage: str, table: pd.DataFrame, made: dict[str, Any] | None = None
-) -> dg.MaterializeResult[pd.DataFrame]:
-    content = fingerprint(table)
-    return dg.MaterializeResult(
-        asset_key=release.key(stage),
-        value=table,
-        metadata=table_metadata(table, content, release.contract)
-        | {name: dg.MetadataValue.json(value) for name, value in (made or {}).items()},
-        data_version=dg.DataVersion(content),
-    )
-
-
 def _assessment_metadata(assessment: MpuccAssessment) -> dict[str, Any]:
     figures = {name: value for name, value in metrics_of(assessment).items() if value is not None}
     return score_metadata(dict(assessment.scores) | figures) | {
@@ -381,56 +342,26 @@ def _assessment_metadata(assessment: MpuccAssessment) -> dict[str, Any]:
     }
 
 
-def _progress_logger(context: Any) -> Callable[[SearchProgress], None]:
-    last_line = time.monotonic()
-
-    def log(progress: SearchProgress) -> None:
-        nonlocal last_line
-        if time.monotonic() - last_line < SECONDS_BETWEEN_PROGRESS_LINES:
-            return
-        last_line = time.monotonic()
-        log_openly(
-            context,
-            f"{progress.stage}: combinations of {progress.combo_size} of at most {progress.max_combo_size} columns, "
-            f"{progress.combinations_checked} checked so far, {progress.n_identified} records identified",
-        )
-
-    return log
-
-
-def _record_refusal(context: Any, release: ReleaseSettings, decided: list[Verdict] | tuple[Verdict, ...]) -> None:
-    failed = [verdict.name for verdict in decided if verdict.blocks]
-    if failed:
-        key = release.key("synthetic_release")
-        context.resources.private_tables.record_refusal(key, _partition_key(context), context.run.run_id, failed)
-
-
-def _partition_key(context: Any) -> str | None:
-    return context.partition_key if context.has_partition_key else None
-
-
-def _blocking_check(release: ReleaseSettings, stage: str, name: str) -> dg.AssetCheckSpec:
-    return dg.AssetCheckSpec(name, asset=release.key(stage), blocking=True, description=CHECKS_OF_STAGES[name])
-
-
-def _asset_arguments(release: ReleaseSettings, stage: str, kinds: set[str] | None = None) -> dict[str, Any]:
-    return {
-        "key": release.key(stage),
-        "group_name": release.name,
-        "kinds": kinds or {"parquet"},
-        "owners": list(release.owners),
-        "io_manager_key": "private_tables",
-        "required_resource_keys": RESOURCES,
-        "partitions_def": release.partitions_def,
-        "dagster_type": dg.Any,
+def _pictures_of_classes(
+    anonymization: Anonymization, made_of: pd.DataFrame, pictured: tuple[str, str] | None
+) -> dict[str, Any]:
+    pictures = {
+        "records_by_class_size": records_by_class_size(anonymization.classes),
+        "information_loss_by_column": information_loss_by_column(anonymization.stats["certainty_penalty"]),
     }
+    columns = pictured or columns_in_order(anonymization.model, made_of)[:2]
+    if len(columns) == 2:
+        rectangles = class_rectangles(anonymization, made_of, *columns)
+        pictures["classes_as_rectangles"] = classes_as_rectangles(rectangles, *columns)
+    return {f"{NAMESPACE}/{name}": dg.MetadataValue.md(picture) for name, picture in pictures.items()}
 
 
-def _output_arguments(release: ReleaseSettings, stage: str) -> dict[str, Any]:
-    return {
-        "key": release.key(stage),
-        "kinds": {"parquet"},
-        "owners": list(release.owners),
-        "io_manager_key": "private_tables",
-        "dagster_type": dg.Any,
-    }
+def _rows_cut(progress: AnonymizationProgress) -> str:
+    return f"{progress.stage}: {progress.n_rows_done:,} of {progress.n_rows:,} rows are in their classes"
+
+
+def _combinations_checked(progress: SearchProgress) -> str:
+    return (
+        f"{progress.stage}: combinations of {progress.combo_size} of at most {progress.max_combo_size} columns, "
+        f"{progress.combinations_checked} checked so far, {progress.n_identified} records identified"
+    )

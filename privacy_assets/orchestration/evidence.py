@@ -1,5 +1,7 @@
 """Gather what the gate may know: what lies in storage now, and what Dagster recorded when it was made."""
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
@@ -8,62 +10,205 @@ import pandas as pd
 from privacy_assets.orchestration.recorded import Recorded
 from privacy_assets.orchestration.resources import PrivateTables
 from privacy_assets.orchestration.settings import ReleaseSettings, Synthesis
+from privacy_assets.tables.anonymization import Anonymization
+from privacy_assets.tables.anonymized_table import describe_columns, keeps_the_contract, measure_anonymity
 from privacy_assets.tables.artifact import Artifact
-from privacy_assets.tables.errors import ContractError, InvalidTableError
+from privacy_assets.tables.errors import ContractError, InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.gate import STAGES_ASSESSED, AssessmentEvidence, Evidence, TableEvidence
+from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, number_distinct_records
 from privacy_assets.tables.mpucc import MpuccAssessment
-from privacy_assets.tables.policy import METRICS, MPUCC
+from privacy_assets.tables.policy import ANONYMITY, METRICS, MPUCC
 
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+UNMEASURABLE = (InvalidTableError, InvalidSettingError, *UNREADABLE)
 
 
-def gather_evidence(
-    release: ReleaseSettings,
-    instance: dg.DagsterInstance,
-    private_tables: PrivateTables,
-    partition_key: str | None,
-) -> tuple[Evidence, pd.DataFrame | None, str]:
-    """Gather the evidence about the synthetic table of a release.
+@dataclass(frozen=True)
+class Gathered:
+    """Evidence about a table, the table itself, and what the manifest tells of it beside the verdicts.
 
-    Returns
-    -------
+    Attributes
+    ----------
     evidence : Evidence
         For `verdicts`.
     table : DataFrame or None
         The table at hand; None when it cannot be read.
-    fingerprint : str
+    content : str
         Its fingerprint; empty when it cannot be read.
+    columns : list of dict
+        Its columns, described without values.
+    settings, figures : dict of JSON values
+        What it was made and assessed with, and what was found; they decide nothing.
     """
+
+    evidence: Evidence
+    table: pd.DataFrame | None
+    content: str
+    columns: list[dict[str, Any]] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+def gather_evidence(
+    release: ReleaseSettings,
+    side: str,
+    instance: dg.DagsterInstance,
+    private_tables: PrivateTables,
+    partition_key: str | None,
+) -> Gathered:
+    """Gather the evidence about the table that a side of a release would let out."""
+    gather = {"synthetic": _gather_synthetic, "anonymized": _gather_anonymized}[side]
+    return gather(_Storage(release, instance, private_tables, partition_key))
+
+
+@dataclass(frozen=True)
+class _Storage:
+    """What lies in storage and in the instance for one release, or for one of its partitions."""
+
+    release: ReleaseSettings
+    instance: dg.DagsterInstance
+    private_tables: PrivateTables
+    partition_key: str | None
+
+    def recorded(self, stage: str) -> Recorded:
+        return Recorded(self.instance, self.release.key(stage), self.partition_key)
+
+    def table(self, stage: str) -> tuple[pd.DataFrame | None, str | None]:
+        """Return a table at hand and its fingerprint."""
+        try:
+            table = self.private_tables.load(self.release.key(stage), self.partition_key)
+            return (table, fingerprint(table)) if isinstance(table, pd.DataFrame) else (None, None)
+        except UNREADABLE:
+            return None, None
+
+    def anonymization(self, stage: str) -> tuple[Anonymization | None, TableEvidence]:
+        """Return an anonymization at hand, and what is known of it."""
+        recorded = self.recorded(stage)
+        try:
+            artifact = self.private_tables.load(self.release.key(stage), self.partition_key)
+            assert isinstance(artifact, Artifact)  # noqa: S101 - a plain table would not be readable either
+            anonymization = Anonymization.from_artifact(artifact)
+            content = fingerprint(anonymization.table)
+            digest = artifact.digest
+        except (*UNREADABLE, AssertionError):
+            return None, TableEvidence(None, recorded.version, recorded.run_id, recorded.made_of)
+        return anonymization, TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of, content)
+
+    def evidence(self, stages: Iterable[str], at_hand: Mapping[str, str | None]) -> dict[str, TableEvidence]:
+        """Return what is known of plain tables, some of which are at hand."""
+        tables = {}
+        for stage in stages:
+            recorded = self.recorded(stage)
+            digest = at_hand.get(stage, recorded.version)
+            tables[stage] = TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of)
+        return tables
+
+    def mpucc_assessment(self) -> tuple[MpuccAssessment | None, AssessmentEvidence | None]:
+        """Return the assessment at hand, and what is known of it."""
+        recorded = self.recorded(MPUCC)
+        try:
+            artifact = self.private_tables.load(self.release.key(MPUCC), self.partition_key)
+            if not isinstance(artifact, Artifact):
+                return None, None
+            assessment = MpuccAssessment.from_artifact(artifact)
+            return assessment, AssessmentEvidence(
+                digest=artifact.digest,
+                recorded_digest=recorded.version,
+                run_id=recorded.run_id,
+                made_of=artifact.made_of,
+                metrics=metrics_of(assessment),
+                settings=assessment.settings,
+            )
+        except UNREADABLE:
+            return None, None
+
+
+def _gather_synthetic(storage: _Storage) -> Gathered:
+    release, contract = storage.release, storage.release.contract
+    synthetic, synthetic_content = storage.table("synthetic")
     stages = (*STAGES_ASSESSED, "synthetic", *(["source"] if release.source is not None else []))
-    recorded = {stage: Recorded(instance, release.key(stage), partition_key) for stage in stages}
-    table, content = _stored_table(private_tables, release.key("synthetic"), partition_key)
-    tables = {
-        stage: TableEvidence(
-            digest=content if stage == "synthetic" else each.version,
-            recorded_digest=each.version,
-            run_id=each.run_id,
-            made_of=each.made_of,
-        )
-        for stage, each in recorded.items()
-    }
-    assessment = _assessment_evidence(release, instance, private_tables, partition_key)
+    tables = storage.evidence(stages, {"synthetic": synthetic_content})
+    table, content = synthetic, synthetic_content
+    keeps_contract = table is not None and _is_admitted_as_it_is(release, table, content)
+    released = contract.released_columns
+    columns: list[dict[str, Any]] = [each for each in contract.describe() if each["column"] in released]
+    stage = release.synthetic_stage
+    if stage != "synthetic":
+        generalized, tables[stage] = storage.anonymization(stage)
+        table, content = (None, None) if generalized is None else (generalized.table, tables[stage].content)
+        keeps_contract = False
+        if generalized is not None and synthetic is not None:
+            made_of = number_distinct_records(synthetic)
+            keeps_contract = keeps_the_contract(generalized, contract, made_of, DISTINCT_RECORD)
+        columns = [] if generalized is None else describe_columns(generalized, contract)
+    assessment, assessed = storage.mpucc_assessment()
     evidence = Evidence(
-        stage="synthetic",
-        columns=() if table is None else tuple(table.columns),
+        side="synthetic",
+        stage=stage,
+        # Of generalized columns the labels are assessed; what stands beside them says the same again.
+        columns=() if table is None else released if keeps_contract else tuple(table.columns),
         tables=tables,
-        assessments={} if assessment is None else {MPUCC: assessment},
-        declared_precisions=release.contract.precisions,
+        assessments={} if assessed is None else {MPUCC: assessed},
+        declared_precisions=contract.precisions,
         lineage=_lineage(release),
-        keeps_contract=table is not None and _keeps_contract(release, table, content),
-        made_with={stage: recorded[stage].made_with for stage in ("original", "synthetic")},
+        keeps_contract=keeps_contract,
     )
-    return evidence, table, content or ""
+    settings = {made: storage.recorded(name).made_with for made, name in _settings_of(release).items()}
+    if assessed is not None:
+        settings[MPUCC] = dict(assessed.settings)
+    figures = {} if assessment is None else {MPUCC: dict(assessment.scores)}
+    return Gathered(evidence, table, content or "", columns, settings, figures)
+
+
+def _gather_anonymized(storage: _Storage) -> Gathered:
+    contract = storage.release.contract
+    source, source_content = storage.table("source")
+    anonymization, anonymized = storage.anonymization("anonymized")
+    tables = {**storage.evidence(["source"], {"source": source_content}), "anonymized": anonymized}
+    keeps_contract = False
+    measured: dict[str, Mapping[str, float | None]] = {}
+    columns: list[dict[str, Any]] = []
+    settings: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
+    if anonymization is not None and source is not None:
+        try:
+            keeps_contract = keeps_the_contract(anonymization, contract, source, contract.person)
+            report, measured[ANONYMITY] = measure_anonymity(anonymization, contract, source, contract.person)
+            columns = describe_columns(anonymization, contract)
+            settings = {"anonymized": storage.recorded("anonymized").made_with}
+            figures = {
+                ANONYMITY: report.to_header(),
+                "statistics": anonymization.stats,
+                "model": anonymization.model.to_json(),
+            }
+        except UNMEASURABLE:
+            keeps_contract = False
+    evidence = Evidence(
+        side="anonymized",
+        stage="anonymized",
+        columns=() if anonymization is None else tuple(anonymization.table.columns),
+        tables=tables,
+        assessments={},
+        lineage={"anonymized": ("source",)},
+        keeps_contract=keeps_contract,
+        measured=measured,
+    )
+    table = None if anonymization is None else anonymization.table
+    return Gathered(evidence, table, anonymized.content or "", columns, settings, figures)
+
+
+def _settings_of(release: ReleaseSettings) -> dict[str, str]:
+    """Say what the manifest calls the settings of a stage."""
+    generalized = {} if release.generalize_synthetic is None else {"generalized_synthetic": "generalized_synthetic"}
+    return {"split": "original", "synthetic": "synthetic", **generalized}
 
 
 def _lineage(release: ReleaseSettings) -> dict[str, tuple[str, ...]]:
-    """Say what each table must have been made of."""
+    """Say what each table of the synthetic side must have been made of."""
     lineage: dict[str, tuple[str, ...]] = {}
+    if release.generalize_synthetic is not None:
+        lineage["generalized_synthetic"] = ("synthetic",)
     if isinstance(release.synthetic, Synthesis):
         lineage["synthetic"] = ("original",)
     if release.source is not None:
@@ -71,7 +216,7 @@ def _lineage(release: ReleaseSettings) -> dict[str, tuple[str, ...]]:
     return lineage
 
 
-def _keeps_contract(release: ReleaseSettings, table: pd.DataFrame, content: str | None) -> bool:
+def _is_admitted_as_it_is(release: ReleaseSettings, table: pd.DataFrame, content: str | None) -> bool:
     """Ask the contract of today, which may not be the one that the table was admitted by."""
     try:
         return fingerprint(release.contract.admit_synthetic(table)) == content
@@ -84,39 +229,5 @@ def metrics_of(assessment: MpuccAssessment) -> dict[str, float | None]:
     known: dict[str, Any] = dict(assessment.scores)
     if assessment.control is not None:
         known |= {name: getattr(assessment.control, name) for name in METRICS if hasattr(assessment.control, name)}
-    return {name: None if known.get(name) is None else float(known[name]) for name in METRICS}
-
-
-def _stored_table(
-    private_tables: PrivateTables, key: dg.AssetKey, partition_key: str | None
-) -> tuple[pd.DataFrame | None, str | None]:
-    try:
-        table = private_tables.load(key, partition_key)
-        return (table, fingerprint(table)) if isinstance(table, pd.DataFrame) else (None, None)
-    except UNREADABLE:
-        return None, None
-
-
-def _assessment_evidence(
-    release: ReleaseSettings,
-    instance: dg.DagsterInstance,
-    private_tables: PrivateTables,
-    partition_key: str | None,
-) -> AssessmentEvidence | None:
-    key = release.key(MPUCC)
-    recorded = Recorded(instance, key, partition_key)
-    try:
-        artifact = private_tables.load(key, partition_key)
-        if not isinstance(artifact, Artifact):
-            return None
-        assessment = MpuccAssessment.from_artifact(artifact)
-        return AssessmentEvidence(
-            digest=artifact.digest,
-            recorded_digest=recorded.version,
-            run_id=recorded.run_id,
-            made_of=artifact.made_of,
-            metrics=metrics_of(assessment),
-            settings=assessment.settings,
-        )
-    except UNREADABLE:
-        return None
+    own = (name for name, metric in METRICS.items() if metric.assessment == MPUCC)
+    return {name: None if known.get(name) is None else float(known[name]) for name in own}

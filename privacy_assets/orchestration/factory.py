@@ -8,14 +8,15 @@ from typing import Any
 import dagster as dg
 
 from privacy_assets.orchestration.assets import (
+    anonymized_asset,
+    generalized_synthetic_asset,
     mpucc_assessment_asset,
-    mpucc_checks,
     preprocessed_asset,
     source_asset,
     split_assets,
     synthetic_asset,
-    synthetic_release_asset,
 )
+from privacy_assets.orchestration.release_steps import limit_checks, release_asset
 from privacy_assets.orchestration.resources import (
     DEFAULT_PRIVATE_PATH,
     DEFAULT_RELEASE_PATH,
@@ -24,6 +25,7 @@ from privacy_assets.orchestration.resources import (
     guarded_input_manager,
 )
 from privacy_assets.orchestration.settings import (
+    AnonymizationSettings,
     AssessmentSettings,
     ExternalSynthetic,
     GivenSplit,
@@ -34,7 +36,7 @@ from privacy_assets.orchestration.settings import (
 from privacy_assets.orchestration.sources import TableSource, UpstreamAsset
 from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.policy import Policy
+from privacy_assets.tables.policy import ANONYMITY, MPUCC, Policy
 from privacy_assets.tables.release_files import require_formats
 
 
@@ -46,7 +48,9 @@ def build_release_definitions(
     source: TableSource | None = None,
     split: Split | GivenSplit | None = None,
     synthetic: Synthesis | ExternalSynthetic | None = None,
+    generalize_synthetic: AnonymizationSettings | None = None,
     assessment: AssessmentSettings | None = None,
+    anonymized: AnonymizationSettings | None = None,
     formats: Sequence[str] = ("parquet",),
     partitions_def: dg.PartitionsDefinition[Any] | None = None,
     owners: Sequence[str] = (),
@@ -68,9 +72,15 @@ def build_release_definitions(
     split : Split or GivenSplit, optional
         How originals and control are divided; by default 80 % of the people may be seen by the synthesizer.
     synthetic : Synthesis or ExternalSynthetic, optional
-        How synthetic records come about; by default the Gaussian copula, seed 0.
+        How synthetic records come about; by default the Gaussian copula, seed 0, unless `anonymized` alone is given:
+        then the release has no synthetic side.
+    generalize_synthetic : AnonymizationSettings, optional
+        Generalize the synthetic records before they are assessed and released, each counting as a person: what to do
+        when they are refused because they single people out. Originals and control are assessed under the same labels.
     assessment : AssessmentSettings, optional
         Parameters of the mpUCC search; by default what the policy requires.
+    anonymized : AnonymizationSettings, optional
+        Release the records of the source, anonymized; alone, or beside the synthetic records.
     formats : sequence of {"parquet", "csv"}
         Files of a release beside the Parquet file, which is always there.
     partitions_def : PartitionsDefinition, optional
@@ -101,24 +111,28 @@ def build_release_definitions(
         policy=admitted_by,
         source=source,
         split=split or Split(),
-        synthetic=synthetic or Synthesis(),
+        synthetic=Synthesis() if synthetic is None and anonymized is None else synthetic,
         assessment=assessment or AssessmentSettings(max_baseline_cols=required_columns),
         formats=require_formats(formats),
+        anonymized=anonymized,
+        generalize_synthetic=generalize_synthetic,
         partitions_def=partitions_def,
         owners=tuple(owners),
     )
-    assets = [
-        split_assets(release),
-        synthetic_asset(release),
-        preprocessed_asset(release),
-        mpucc_assessment_asset(release),
-        synthetic_release_asset(release),
-    ]
-    if source is not None:
-        assets.insert(0, source_asset(release))
+    assets = [] if source is None else [source_asset(release)]
+    checks = []
+    if "synthetic" in release.sides:
+        assets += [split_assets(release), synthetic_asset(release)]
+        assets += [] if generalize_synthetic is None else [generalized_synthetic_asset(release)]
+        assets += [preprocessed_asset(release), mpucc_assessment_asset(release)]
+        checks.append(limit_checks(release, MPUCC))
+    if "anonymized" in release.sides:
+        assets.append(anonymized_asset(release))
+        checks.append(limit_checks(release, ANONYMITY))
+    assets += [release_asset(release, side) for side in release.sides]
     return dg.Definitions(
         assets=assets,
-        asset_checks=[mpucc_checks(release)],
+        asset_checks=checks,
         jobs=[dg.define_asset_job(f"{name}_release", selection=dg.AssetSelection.groups(name))],
         resources=dict(_resources(private_path, release_path)) | _guarded_loading(release, private_path),
     )

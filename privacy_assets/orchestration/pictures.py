@@ -2,12 +2,20 @@
 
 import base64
 import io
+from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from PIL import Image
 
 SMALLEST_GROUP_DRAWN = 5
+MOST_RECTANGLES = 1_000
+COLORS = 32
+BLUE = "#3b6ea8"
 
 
 def identified_by_size(tree: pd.DataFrame) -> str:
@@ -27,7 +35,7 @@ def identified_by_size(tree: pd.DataFrame) -> str:
     drawn = by_size[by_size >= SMALLEST_GROUP_DRAWN]
     figure = Figure(figsize=(6, 3), layout="constrained")
     axes = figure.subplots()
-    bars = axes.bar([str(size) for size in drawn.index], drawn.to_numpy(), color="#3b6ea8")
+    bars = axes.bar([str(size) for size in drawn.index], drawn.to_numpy(), color=BLUE)
     axes.bar_label(bars, labels=[f"{count:,}" for count in drawn], fontsize=8)
     axes.set_xlabel("columns needed to single out an original")
     axes.set_ylabel("synthetic records")
@@ -36,9 +44,98 @@ def identified_by_size(tree: pd.DataFrame) -> str:
     return _as_markdown(figure, f"Identified synthetic records by combination size ({numbers})")
 
 
+def records_by_class_size(classes: pd.DataFrame) -> str:
+    """Draw how many records lie in classes of which size.
+
+    Parameters
+    ----------
+    classes : DataFrame
+        ``Anonymization.classes``.
+
+    Returns
+    -------
+    str
+        Markdown with the picture as PNG and the main numbers as its text.
+    """
+    unit = "people" if "people" in classes.columns else "rows"
+    sizes, rows = classes[unit].to_numpy(), classes["rows"].to_numpy()
+    edges = np.unique(np.round(np.geomspace(sizes.min(), sizes.max() + 1, 25)).astype(int))
+    edges = edges if len(edges) > 1 else np.array([sizes.min(), sizes.min() + 1])
+    records, _ = np.histogram(sizes, bins=edges, weights=rows)
+    records = np.where(records >= SMALLEST_GROUP_DRAWN, records, 0)
+    figure = Figure(figsize=(6, 3), layout="constrained")
+    axes = figure.subplots()
+    axes.bar(range(len(records)), records, width=0.9, color=BLUE)
+    step = max(len(records) // 8, 1)
+    shown = range(0, len(records), step)
+    axes.set_xticks(list(shown), [_interval(edges[bar], edges[bar + 1] - 1) for bar in shown], fontsize=8)
+    axes.set_xlabel(f"{unit} of the class")
+    axes.set_ylabel("records")
+    axes.spines[["top", "right"]].set_visible(False)
+    text = (
+        f"Records by class size ({len(sizes):,} classes; smallest {sizes.min():,} {unit}, median "
+        f"{np.median(sizes):,.0f}, largest {sizes.max():,})"
+    )
+    return _as_markdown(figure, text)
+
+
+def information_loss_by_column(certainty_penalty: Mapping[str, float]) -> str:
+    """Draw what each quasi-identifier lost (NCP), from 0 % (as it was) to 100 % (nothing is told)."""
+    by_loss = sorted(certainty_penalty.items(), key=lambda item: item[1])
+    figure = Figure(figsize=(6, 0.9 + 0.28 * len(by_loss)), layout="constrained")
+    axes = figure.subplots()
+    bars = axes.barh([name for name, _ in by_loss], [100 * loss for _, loss in by_loss], color=BLUE)
+    axes.bar_label(bars, fmt="%.1f %%", fontsize=8, padding=2)
+    axes.set_xlim(0, max(105 * max(loss for _, loss in by_loss), 1) * 1.1)
+    axes.set_xlabel("information loss (NCP), percent")
+    axes.spines[["top", "right"]].set_visible(False)
+    numbers = ", ".join(f"{name}: {loss:.1%}" for name, loss in reversed(by_loss))
+    return _as_markdown(figure, f"Information loss by column ({numbers})")
+
+
+def classes_as_rectangles(rectangles: pd.DataFrame, x: str, y: str) -> str:
+    """Draw the classes in the plane of two columns.
+
+    Parameters
+    ----------
+    rectangles : DataFrame
+        What `class_rectangles` returns. Those of fewer than 5 records are not drawn. The axes are shares of the
+        records, so no value of the table can be read from them.
+    x, y : str
+        Names of the columns.
+
+    Returns
+    -------
+    str
+        Markdown with the picture as PNG.
+    """
+    drawn = rectangles[rectangles["rows"] >= SMALLEST_GROUP_DRAWN].nlargest(MOST_RECTANGLES, "rows")
+    figure = Figure(figsize=(4, 4), layout="constrained")
+    axes = figure.subplots()
+    width = (drawn["x_high"] - drawn["x_low"]).to_numpy()
+    height = (drawn["y_high"] - drawn["y_low"]).to_numpy()
+    corners = drawn[["x_low", "y_low"]].to_numpy()
+    patches = [Rectangle((*corner,), *sides) for corner, sides in zip(corners, np.c_[width, height], strict=True)]
+    # The more classes lie over each other, the fainter is each of them.
+    alpha = float(np.clip(1 / max((width * height).sum(), 1), 0.05, 0.6))
+    axes.add_collection(PatchCollection(patches, facecolor=BLUE, edgecolor="#1d3a5f", alpha=alpha, linewidth=0.4))
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_xlabel(f"{x}: share of the records below")
+    axes.set_ylabel(f"{y}: share of the records below")
+    text = f"Classes by {x} and {y} ({len(drawn):,} of {len(rectangles):,} distinct rectangles drawn)"
+    return _as_markdown(figure, text)
+
+
+def _interval(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+
+
 def _as_markdown(figure: Figure, text: str) -> str:
-    buffer = io.BytesIO()
+    drawn, buffer = io.BytesIO(), io.BytesIO()
     FigureCanvasAgg(figure)
-    figure.savefig(buffer, format="png")
+    figure.savefig(drawn, format="png")
+    # A palette makes it a third of the size: an event takes 100 KB in all.
+    Image.open(drawn).convert("RGB").quantize(COLORS).save(buffer, "png", optimize=True)
     encoded = base64.b64encode(buffer.getvalue()).decode()
     return f"![{text}](data:image/png;base64,{encoded})"

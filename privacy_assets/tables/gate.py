@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from privacy_assets.tables.policy import METRICS, Limit, Policy, RequiredSettings, Severity
+from privacy_assets.tables.policy import ANONYMITY, MPUCC, SIDES, Limit, Policy, RequiredSettings, Severity
 
 SPLIT_STAGES = ("original", "control")
 STAGES_ASSESSED = (*SPLIT_STAGES, "preprocessed")
 """What an assessment stands on, beside the table that is to leave."""
+MEASURED_AT_THE_GATE = (ANONYMITY,)
+"""Assessments that need no asset: the gate measures them on the very table that it would release."""
 REMAKE_ADVICE = "Materialize the assessment again, then the release."
 
 
@@ -33,12 +35,15 @@ class TableEvidence:
         instance does not know the run.
     made_of : mapping of str to str
         Fingerprints of the tables it was made of, by stage, as the artifact or the materialization says.
+    content : str or None
+        Fingerprint of the table in it, where the artifact holds more than a table.
     """
 
     digest: str | None
     recorded_digest: str | None
     run_id: str | None
     made_of: Mapping[str, str] = field(default_factory=dict)
+    content: str | None = None
 
     @property
     def made_by_run(self) -> bool:
@@ -60,10 +65,12 @@ class Evidence:
 
     Parameters
     ----------
+    side : {"synthetic", "anonymized"}
+        Which limits of the policy hold.
     stage : str
         Name of the stage whose table is to leave, for example ``"synthetic"``.
     columns : tuple of str
-        Columns of the table at hand.
+        Columns of the table at hand that an assessment must have looked at.
     tables : mapping of str to TableEvidence
         The table itself and what the assessment stands on (``"original"``, ``"control"``, ``"preprocessed"``).
     assessments : mapping of str to AssessmentEvidence
@@ -74,10 +81,11 @@ class Evidence:
         Stages that a table must have been made of, by its stage; none for a table that was brought in.
     keeps_contract : bool
         Whether the table at hand is one that today's contract admits as it is.
-    made_with : mapping of str to JSON values
-        Settings that the run recorded when it made a table, by stage; they decide nothing, the manifest shows them.
+    measured : mapping of str to mapping of str to float or None
+        Figures that were measured on the very table at hand, by the name of their assessment.
     """
 
+    side: str
     stage: str
     columns: tuple[str, ...]
     tables: Mapping[str, TableEvidence]
@@ -85,7 +93,7 @@ class Evidence:
     declared_precisions: Mapping[str, int | str] = field(default_factory=dict)
     lineage: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     keeps_contract: bool = False
-    made_with: Mapping[str, Any] = field(default_factory=dict)
+    measured: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -139,16 +147,19 @@ def verdicts(policy: Policy, evidence: Evidence, fingerprint: str) -> tuple[Verd
     Returns
     -------
     tuple of Verdict
-        Conditions on the evidence first, then one verdict per limit in the policy's order; never empty. The table may
-        leave if and only if `is_admitted` holds for them.
+        Conditions on the evidence first, then one verdict per limit on this side in the policy's order; never empty.
+        The table may leave if and only if `is_admitted` holds for them.
     """
-    decided = [_table_is_as_recorded(evidence, fingerprint)]
+    limits = policy.limits_of(evidence.side)
+    decided = [_a_limit_blocks(limits, evidence.side)]
+    decided.append(_table_is_as_recorded(evidence, fingerprint))
     decided.append(_table_keeps_the_contract(evidence))
     decided.extend(_made_of_what_is_recorded(stage, evidence) for stage in evidence.lineage)
-    decided.append(_split_was_made_at_once(evidence))
-    for name in sorted({METRICS[limit.metric].assessment for limit in policy.limits}):
+    if evidence.side == SIDES[MPUCC]:
+        decided.append(_split_was_made_at_once(evidence))
+    for name in sorted({limit.assessment for limit in limits} - set(MEASURED_AT_THE_GATE)):
         decided.extend(_assessment_verdicts(name, policy, evidence, fingerprint))
-    decided.extend(limit_verdict(limit, evidence) for limit in policy.limits)
+    decided.extend(limit_verdict(limit, evidence) for limit in limits)
     return tuple(decided)
 
 
@@ -159,8 +170,9 @@ def is_admitted(decided: tuple[Verdict, ...]) -> bool:
 
 def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
     """Decide one limit on the figures of its assessment."""
-    assessment = evidence.assessments.get(METRICS[limit.metric].assessment)
-    value = None if assessment is None else assessment.metrics.get(limit.metric)
+    assessment = evidence.assessments.get(limit.assessment)
+    figures = evidence.measured.get(limit.assessment) if assessment is None else assessment.metrics
+    value = None if figures is None else figures.get(limit.metric)
     passed = limit.holds_for(value)
     direction = str(limit.direction).replace("_", " ")
     if value is None or math.isnan(value):
@@ -171,8 +183,9 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
         if not passed:
             reason += _by_how_much(limit, value, assessment)
     advice = "" if passed else limit.advice_for(value)
+    severity: Severity = "error" if limit.blocks else "warn"
     return Verdict(
-        limit.check_name, passed, limit.severity, reason, advice, limit.metric, value, limit.value, limit.direction
+        limit.check_name, passed, severity, reason, advice, limit.metric, value, limit.value, limit.direction
     )
 
 
@@ -249,6 +262,14 @@ def _stands_on_what_is_recorded(name: str, assessment: AssessmentEvidence, evide
     return _verdict(f"{name}_stands_on_the_recorded_tables", not others, reason, REMAKE_ADVICE)
 
 
+def _a_limit_blocks(limits: tuple[Limit, ...], side: str) -> Verdict:
+    blocking = sum(limit.blocks for limit in limits)
+    reason = f"the policy has {blocking} limits of severity 'error' on the {side} side"
+    return _verdict(
+        f"the_policy_limits_the_{side}_side", blocking > 0, reason, f"Add a limit on the {side} side to the policy."
+    )
+
+
 def _table_is_as_recorded(evidence: Evidence, fingerprint: str) -> Verdict:
     table = evidence.tables.get(evidence.stage)
     sentence = f"{evidence.stage}_is_as_recorded"
@@ -256,7 +277,7 @@ def _table_is_as_recorded(evidence: Evidence, fingerprint: str) -> Verdict:
     if table is None or not table.made_by_run:
         reason = f"no run made the latest {evidence.stage}: it is missing, was reported by hand, or its run was deleted"
         return _failed(sentence, reason, advice)
-    same = fingerprint == table.recorded_digest
+    same = table.digest == table.recorded_digest and fingerprint == (table.content or table.digest)
     reason = (
         "what is stored is what the run recorded"
         if same
@@ -278,20 +299,24 @@ def _table_keeps_the_contract(evidence: Evidence) -> Verdict:
 def _made_of_what_is_recorded(stage: str, evidence: Evidence) -> Verdict:
     made_of = evidence.lineage[stage]
     table = evidence.tables.get(stage)
+    recorded = {other: evidence.tables.get(other) for other in made_of}
     stale = [
         other
-        for other in made_of
+        for other, made in recorded.items()
         if table is None
-        or other not in evidence.tables
-        or not evidence.tables[other].made_by_run
+        or made is None
+        or not made.made_by_run
         or table.made_of.get(other) is None
-        or table.made_of[other] != evidence.tables[other].recorded_digest
+        or table.made_of[other] != made.recorded_digest
     ]
-    reason = (
-        f"{stage} was made of an earlier version of {stale}"
-        if stale
-        else f"{stage} was made of the recorded {' and '.join(made_of)}"
-    )
+    overwritten = [other for other, made in recorded.items() if made is None or made.digest != made.recorded_digest]
+    if stale:
+        reason = f"{stage} was made of an earlier version of {stale}"
+    elif overwritten:
+        reason = f"what is stored for {overwritten} is not what the run recorded: it was overwritten"
+    else:
+        reason = f"{stage} was made of the recorded {' and '.join(made_of)}"
+    stale += overwritten
     return _verdict(f"{stage}_was_made_of_the_recorded_tables", not stale, reason, f"Materialize from {stage} on.")
 
 

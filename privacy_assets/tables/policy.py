@@ -22,9 +22,18 @@ class Metric(NamedTuple):
     high: float
     meaning: str
     sentence: str | None = None
+    severity: Severity = "error"
+    advice: str | None = None
 
 
 MPUCC = "mpucc_assessment"
+ANONYMITY = "anonymity"
+SIDES: Mapping[str, str] = {MPUCC: "synthetic", ANONYMITY: "anonymized"}
+"""The side of a release that an assessment is about: its synthetic records, or its anonymized ones."""
+
+CERTAIN_ADVICE = (
+    "Ask the anonymization for l_diversity or t_closeness: k alone does not keep a sensitive value from being certain."
+)
 METRICS: Mapping[str, Metric] = {
     "privacy_risk_score": Metric(MPUCC, "below", 0, 1, "1 - overall_protection"),
     "overall_protection": Metric(MPUCC, "above", 0, 1, "main protection over baseline protection, at most 1"),
@@ -45,6 +54,51 @@ METRICS: Mapping[str, Metric] = {
         "1 if an excess over the control is beyond chance, else 0; none if the control is too small",
         "no_leakage_is_detected",
     ),
+    "smallest_class": Metric(
+        ANONYMITY,
+        "at_least",
+        1,
+        math.inf,
+        "people in the class with the fewest; records, if the contract names no person",
+        advice="Anonymize with a larger k, fewer quasi-identifiers, or more records.",
+    ),
+    "l_diversity": Metric(
+        ANONYMITY, "at_least", 1, math.inf, "fewest values of a sensitive column in a class", advice=CERTAIN_ADVICE
+    ),
+    "t_closeness": Metric(
+        ANONYMITY,
+        "at_most",
+        0,
+        1,
+        "largest distance between the sensitive values of a class and of the table",
+        advice="Ask the anonymization for t_closeness, or a larger k.",
+    ),
+    "suppressed_share": Metric(
+        ANONYMITY,
+        "at_most",
+        0,
+        1,
+        "share of the records that are left out",
+        advice="Lower max_suppression, l or k; a table with many records left out misleads whoever counts in it.",
+    ),
+    "share_in_homogeneous_classes": Metric(
+        ANONYMITY,
+        "at_most",
+        0,
+        1,
+        "share of the records in classes where a sensitive value is certain",
+        severity="warn",
+        advice=CERTAIN_ADVICE,
+    ),
+    "information_loss": Metric(
+        ANONYMITY,
+        "at_most",
+        0,
+        1,
+        "mean loss over all cells of the quasi-identifiers (GCP)",
+        severity="warn",
+        advice="Lower k, release fewer quasi-identifiers, or bring more records.",
+    ),
 }
 
 LEAKAGE_METRICS = frozenset(name for name in METRICS if "excess" in name or "verbatim" in name or "leakage" in name)
@@ -57,6 +111,15 @@ USE_CASES: Mapping[str, float] = {
     "high_risk_data": 0.01,
 }
 """Limit of ``privacy_risk_score`` by use case (PETsARD's documentation of mpUCCs, "Risk Threshold Recommendations")."""
+
+SMALLEST_CLASSES: Mapping[str, int] = {
+    "public_release": 11,
+    "research_sharing": 5,
+    "internal_analytics": 3,
+    "development": 2,
+    "high_risk_data": 20,
+}
+"""People of the smallest class by use case; 1 / k is the largest chance to pick the right one among k."""
 
 HIGH_RISK_ADVICE = (
     "Add differential-privacy noise, generalize or suppress the columns that single out most records, or release fully "
@@ -84,8 +147,9 @@ class Limit:
         The bound itself, in the metric's own unit.
     direction : {"below", "at_most", "above", "at_least"}, optional
         Where the metric must lie; by default the safe side of the metric.
-    severity : {"error", "warn"}
-        ``"error"`` blocks the release, ``"warn"`` is shown and written to the manifest.
+    severity : {"error", "warn"}, optional
+        ``"error"`` blocks the release, ``"warn"`` is shown and written to the manifest; by default ``"error"``, and
+        ``"warn"`` for `share_in_homogeneous_classes` and `information_loss`.
     advice : str, optional
         What to do when the limit fails; by default the mitigation strategies that fit the metric.
 
@@ -98,7 +162,7 @@ class Limit:
     metric: str
     value: float
     direction: Direction | None = None
-    severity: Severity = "error"
+    severity: Severity | None = None
     advice: str | None = None
 
     def __post_init__(self) -> None:
@@ -109,6 +173,8 @@ class Limit:
         metric = METRICS[self.metric]
         if self.direction is None:
             object.__setattr__(self, "direction", metric.direction)
+        if self.severity is None:
+            object.__setattr__(self, "severity", metric.severity)
         if self.direction not in DIRECTIONS:
             raise InvalidSettingError(
                 f"The limit on {self.metric!r} has direction {self.direction!r}; expected one of {DIRECTIONS}."
@@ -129,6 +195,21 @@ class Limit:
                 f"The limit on {self.metric!r} asks for {str(self.direction).replace('_', ' ')} {self.value:g}, which "
                 f"{'always' if self.value == always else 'never'} holds: it lies from {metric.low} to {metric.high}."
             )
+
+    @property
+    def assessment(self) -> str:
+        """The assessment that gives the figure."""
+        return METRICS[self.metric].assessment
+
+    @property
+    def side(self) -> str:
+        """The side of a release that the limit holds: ``"synthetic"`` or ``"anonymized"``."""
+        return SIDES[self.assessment]
+
+    @property
+    def blocks(self) -> bool:
+        """Whether a failure refuses the release."""
+        return self.severity == "error"
 
     @property
     def needs_control(self) -> bool:
@@ -157,6 +238,9 @@ class Limit:
             return self.advice
         if self.metric in LEAKAGE_METRICS:
             return LEAKAGE_ADVICE
+        own = METRICS[self.metric].advice
+        if own is not None:
+            return own
         return mitigation(value) if self.metric == "privacy_risk_score" else MEDIUM_RISK_ADVICE
 
 
@@ -224,7 +308,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limits", tuple(self.limits))
-        if not any(limit.severity == "error" for limit in self.limits):
+        if not any(limit.blocks for limit in self.limits):
             raise InvalidSettingError(
                 "The policy has no limit of severity 'error', so it would admit everything. Add one, for example "
                 "Limit('privacy_risk_score', 0.1)."
@@ -236,7 +320,10 @@ class Policy:
 
     @classmethod
     def for_use_case(cls, use_case: str) -> "Policy":
-        """Return the preset of a use case: its limit on ``privacy_risk_score``, and no detected leakage.
+        """Return the preset of a use case.
+
+        The synthetic side: its limit on ``privacy_risk_score``, and no detected leakage. The anonymized side: its
+        ``smallest_class``, and a warning if a sensitive value is certain for anybody.
 
         Raises
         ------
@@ -245,8 +332,21 @@ class Policy:
         """
         if use_case not in USE_CASES:
             raise InvalidSettingError(f"There is no use case {use_case!r}. The use cases are: {', '.join(USE_CASES)}.")
-        limits = (Limit("privacy_risk_score", USE_CASES[use_case]), Limit("leakage_detected", 0))
+        limits = (
+            Limit("privacy_risk_score", USE_CASES[use_case]),
+            Limit("leakage_detected", 0),
+            Limit("smallest_class", SMALLEST_CLASSES[use_case]),
+            Limit("share_in_homogeneous_classes", 0),
+        )
         return cls(limits, use_case=use_case)
+
+    def limits_of(self, side: str) -> tuple[Limit, ...]:
+        """Return the limits on one side of a release, in order."""
+        return tuple(limit for limit in self.limits if limit.side == side)
+
+    def limit_on(self, metric: str) -> Limit | None:
+        """Return the limit on a metric, if there is one."""
+        return next((limit for limit in self.limits if limit.metric == metric), None)
 
     def with_limit(self, limit: Limit) -> "Policy":
         """Return a policy with this limit added, in the place of the one on the same metric if there is one."""

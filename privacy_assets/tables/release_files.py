@@ -34,7 +34,7 @@ RELEASED_FILE_MODE = 0o644
 RELEASED_DIRECTORY_MODE = 0o755
 MANIFEST_KEYS = {
     *("manifest_version", "release", "stage", "partition", "created_at", "run_id", "fingerprint", "n_records"),
-    *("formats", "columns", "files", "policy", "verdicts", "settings", "refusals_before", "versions"),
+    *("formats", "columns", "files", "policy", "verdicts", "settings", "figures", "refusals_before", "versions"),
 }
 RECORDED_VERSIONS = ("privacy-assets", "pandas", "numpy", "pyarrow")
 
@@ -56,7 +56,9 @@ class ReleaseRecord:
     verdicts : tuple of Verdict
         What was decided, condition by condition.
     settings : mapping
-        Settings of split, synthesis and assessment.
+        Settings of the stages that the content went through.
+    figures : mapping
+        What the assessments found, beside what the verdicts say.
     columns : sequence of mapping
         Name, type and role of each column.
     refusals_before : int
@@ -70,6 +72,7 @@ class ReleaseRecord:
     policy: Policy
     verdicts: tuple[Verdict, ...]
     settings: Mapping[str, Any]
+    figures: Mapping[str, Any]
     columns: Sequence[Mapping[str, Any]]
     refusals_before: int
 
@@ -238,6 +241,7 @@ def _manifest(
         "policy": record.policy.to_json(),
         "verdicts": [asdict(verdict) for verdict in record.verdicts],
         "settings": dict(record.settings),
+        "figures": dict(record.figures),
         "refusals_before": record.refusals_before,
         "versions": {"python": sys.version.split()[0], **{name: version(name) for name in RECORDED_VERSIONS}},
     }
@@ -273,7 +277,39 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]
         problems.append("the table does not have the recorded fingerprint")
     if len(table) != manifest["n_records"] or list(table.columns) != [each["column"] for each in manifest["columns"]]:
         problems.append("the table does not have the recorded columns and number of records")
+    elif stage == "anonymized":
+        problems += _anonymity_problems(table, manifest)
     return problems
+
+
+def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
+    """Measure the released table again, classes in records: whose record a row is cannot be seen in it."""
+    # Numba comes with it, which whoever verifies a synthetic release need not load.
+    from privacy_assets.tables.anonymity_report import AnonymityReport
+    from privacy_assets.tables.verify_anonymity import verify_anonymity
+
+    by_role = {
+        role: [each["column"] for each in manifest["columns"] if each["role"] == role]
+        for role in ("quasi_identifier", "sensitive")
+    }
+    found = verify_anonymity(table, by_role["quasi_identifier"], by_role["sensitive"])
+    recorded = AnonymityReport.from_header(manifest["figures"]["anonymity"])
+    measures = ("k", "n_classes", "l_distinct", "l_entropy", "t", "share_in_homogeneous_classes")
+    wrong = [name for name in measures if getattr(found, name) != getattr(recorded, name)]
+    problems = [f"{', '.join(wrong)} of the table are not what the manifest records"] if wrong else []
+    if recorded.k_people is not None and recorded.k_people > found.k:
+        problems.append("more people are recorded for the smallest class than it has records")
+    figures = {
+        "smallest_class": found.k if recorded.k_people is None else recorded.k_people,
+        "l_diversity": found.l_distinct,
+        "t_closeness": found.t,
+        "share_in_homogeneous_classes": found.share_in_homogeneous_classes,
+    }
+    return problems + [
+        f"the figure for {verdict['metric']!r} is not the one of the table"
+        for verdict in manifest["verdicts"]
+        if verdict["metric"] in figures and verdict["value"] != figures[verdict["metric"]]
+    ]
 
 
 def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
@@ -282,11 +318,13 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
     limits = tuple(Limit(**recorded) for recorded in described["limits"])
     policy = Policy(limits, RequiredSettings(**described["required"]), described["use_case"])
     decided = tuple(Verdict(**verdict) for verdict in manifest["verdicts"])
+    if not policy.limits_of(manifest["stage"]):
+        return [f"the policy has no limit on {manifest['stage']!r} records"]
     problems = [f"the condition {verdict.name!r} is recorded as failed" for verdict in decided if verdict.blocks]
     if not any(verdict.metric is None for verdict in decided):
         problems.append("no condition on the evidence is recorded")
     by_metric = {verdict.metric: verdict for verdict in decided if verdict.metric is not None}
-    for limit in policy.limits:
+    for limit in policy.limits_of(manifest["stage"]):
         verdict = by_metric.get(limit.metric)
         if verdict is None or verdict.passed != limit.holds_for(verdict.value) or verdict.severity != limit.severity:
             problems.append(f"the limit on {limit.metric!r} is not decided as recorded")

@@ -137,8 +137,8 @@ class Project:
                 raise_on_error=False,
             )
 
-    def releases(self, partition: str | None = None) -> list[Path]:
-        directory = self.root / "releases" / NAME / "synthetic"
+    def releases(self, partition: str | None = None, side: str = "synthetic") -> list[Path]:
+        directory = self.root / "releases" / NAME / side
         directory = directory if partition is None else directory / partition
         return [path for path in sorted(directory.glob("2*")) if verify_release(path).verified]
 
@@ -154,10 +154,10 @@ def key(stage: str) -> dg.AssetKey:
     return dg.AssetKey([NAME, stage])
 
 
-def refusal(result: dg.ExecuteInProcessResult) -> str:
+def refusal(result: dg.ExecuteInProcessResult, side: str = "synthetic") -> str:
     """Return why the release step of a run was refused; fails when it was not."""
     failures = [event for event in result.all_events if event.is_step_failure]
-    assert [event.step_key for event in failures] == [f"{NAME}__synthetic_release"], [
+    assert [event.step_key for event in failures] == [f"{NAME}__{side}_release"], [
         event.step_failure_data.error_display_string for event in failures
     ]
     data = failures[0].step_failure_data.user_failure_data

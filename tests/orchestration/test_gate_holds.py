@@ -18,8 +18,8 @@ import dagster as dg
 import pandas as pd
 import pytest
 
-from privacy_assets.orchestration import assets
 from privacy_assets.orchestration import evidence as evidence_module
+from privacy_assets.orchestration import release_steps
 from privacy_assets.orchestration.resources import PrivateTables
 from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSynthetic, GivenSplit, Split, Synthesis
 from privacy_assets.orchestration.sources import TableFile
@@ -365,7 +365,7 @@ def test_a_full_disk_while_releasing_or_refusing_releases_nothing(project, monke
         raise OSError(28, "No space left on device")
 
     project.run(project.definitions(), "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
-    monkeypatch.setattr(*((assets, broken) if broken == "write_release" else (PrivateTables, broken)), full)
+    monkeypatch.setattr(*((release_steps, broken) if broken == "write_release" else (PrivateTables, broken)), full)
     limit = ADMITS if broken == "write_release" else REFUSES
     result = release_alone(project, project.definitions(limit))
     assert "No space left on device" in failure_of(result)

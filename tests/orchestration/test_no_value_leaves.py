@@ -20,7 +20,13 @@ import pandas as pd
 import pytest
 
 from privacy_assets.orchestration import assets, resources
-from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSynthetic, GivenSplit, Synthesis
+from privacy_assets.orchestration.settings import (
+    AnonymizationSettings,
+    AssessmentSettings,
+    ExternalSynthetic,
+    GivenSplit,
+    Synthesis,
+)
 from privacy_assets.orchestration.sources import SqlQuery, TableFile, UpstreamAsset
 from privacy_assets.tables.policy import Limit, Policy
 from tests.orchestration.project import ADMITS, ASSESSMENT, NAME, PROJECT_VARIABLE, Project, refusal
@@ -235,6 +241,59 @@ def test_the_search_would_find_a_leak(project, capfd):
 def test_success_shows_no_cell(project, capfd, method):
     synthetic = {} if method == "external" else {"synthetic": Synthesis(method)}
     definitions = project.definitions(source=loud_source, **synthetic, limit=ADMITS, formats=("csv",))
+    result = project.run(definitions)
+    assert result.asset_materializations_for_node(f"{NAME}__{ASSESSMENT}")
+    assert_nothing_leaked(project, capfd, "identification_rate")
+
+
+def anonymized(project, smallest=5, **settings):
+    policy = Policy((Limit("smallest_class", smallest), Limit("share_in_homogeneous_classes", 0)))
+    return project.definitions(
+        policy=policy, source=sentinel_people, synthetic=None, anonymized=AnonymizationSettings(**settings)
+    )
+
+
+@pytest.mark.filterwarnings("ignore:odd value")
+@pytest.mark.parametrize(
+    "settings", [{}, {"relaxed": True}, {"bounds": "cell"}, {"output": "centroid"}, {"t_closeness": 0.5}], ids=str
+)
+def test_anonymized_records_that_are_released_show_no_cell(project, capfd, settings):
+    result = project.run(anonymized(project, **settings))
+    assert result.success
+    assert_nothing_leaked(project, capfd, "smallest_class")
+
+
+def test_anonymized_records_that_are_refused_show_no_cell(project, capfd):
+    definitions = anonymized(project, smallest=6, k=2)
+    project.run(definitions)
+    refusal(project.run(definitions, "anonymized_release"), "anonymized")
+    assert_nothing_leaked(project, capfd, "was refused")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"k": 1000}, "k is 1000"), ({"l_diversity": {"cost": 50}}, "l_diversity"), ({"t_closeness": 0.0, "k": 2}, None)],
+    ids=str,
+)
+def test_an_anonymization_that_cannot_be_reached_shows_no_cell(project, capfd, settings, message):
+    project.run(anonymized(project, **settings))
+    assert_nothing_leaked(project, capfd, message)
+
+
+def test_an_anonymization_that_breaks_shows_no_cell(project, capfd, monkeypatch):
+    def broken(table, **_):
+        raise KeyError(f"{TEXT} {table.iloc[0].to_dict()}")
+
+    monkeypatch.setattr(assets, "anonymize", broken)
+    assert_failed(project.run(anonymized(project)), "anonymized")
+    assert_nothing_leaked(project, capfd, "KeyError")
+
+
+def test_generalized_synthetic_records_show_no_cell(project, capfd):
+    policy = Policy((Limit("privacy_risk_score", ADMITS, "at_most"), Limit("smallest_class", 5)))
+    definitions = project.definitions(
+        policy=policy, source=sentinel_people, generalize_synthetic=AnonymizationSettings(k=5)
+    )
     result = project.run(definitions)
     assert result.asset_materializations_for_node(f"{NAME}__{ASSESSMENT}")
     assert_nothing_leaked(project, capfd, "identification_rate")

@@ -44,6 +44,7 @@ def good_evidence(**changes) -> Evidence:
     )
     evidence = Evidence(
         "synthetic",
+        "synthetic",
         ("age", "sex", "plan", "visits"),
         tables,
         {MPUCC: assessment},
@@ -79,6 +80,7 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
     decided = verdicts(POLICY, good_evidence(), "s")
     assert is_admitted(decided)
     assert [verdict.name for verdict in decided] == [
+        "the_policy_limits_the_synthetic_side",
         "synthetic_is_as_recorded",
         "synthetic_keeps_the_contract",
         "synthetic_was_made_of_the_recorded_tables",
@@ -170,10 +172,81 @@ def test_no_verdicts_admit_nothing():
 
 
 def test_nothing_known_is_refused():
-    empty = Evidence("synthetic", (), {}, {}, lineage={"synthetic": ("original",)})
+    empty = Evidence("synthetic", "synthetic", (), {}, {}, lineage={"synthetic": ("original",)})
     decided = verdicts(POLICY, empty, "")
     assert not is_admitted(decided)
-    assert all(verdict.blocks for verdict in decided if verdict.severity == "error")
+    passed = [verdict.name for verdict in decided if verdict.severity == "error" and verdict.passed]
+    assert passed == ["the_policy_limits_the_synthetic_side"]
+
+
+ANONYMIZED = Policy((Limit("smallest_class", 5), Limit("privacy_risk_score", 0.1), Limit("information_loss", 0.2)))
+
+
+def anonymized_evidence(**changes) -> Evidence:
+    evidence = Evidence(
+        "anonymized",
+        "anonymized",
+        ("age", "age_low", "age_high"),
+        {
+            "source": TableEvidence("r", "r", "run"),
+            "anonymized": TableEvidence("artifact", "artifact", "run", made_of={"source": "r"}, content="t"),
+        },
+        {},
+        lineage={"anonymized": ("source",)},
+        keeps_contract=True,
+        measured={"anonymity": {"smallest_class": 5.0, "information_loss": 0.3}},
+    )
+    return replace(evidence, **changes)
+
+
+def with_anonymized(stage, **changes) -> Evidence:
+    tables = anonymized_evidence().tables
+    return anonymized_evidence(tables={**tables, stage: replace(tables[stage], **changes)})
+
+
+def test_the_anonymized_side_is_held_by_its_own_limits_measured_on_the_table_at_hand():
+    decided = verdicts(ANONYMIZED, anonymized_evidence(), "t")
+    assert is_admitted(decided)
+    assert [verdict.name for verdict in decided] == [
+        "the_policy_limits_the_anonymized_side",
+        "anonymized_is_as_recorded",
+        "anonymized_keeps_the_contract",
+        "anonymized_was_made_of_the_recorded_tables",
+        "smallest_class_is_at_least_its_limit",
+        "information_loss_is_at_most_its_limit",
+    ]
+    assert [verdict.severity for verdict in decided if not verdict.passed] == ["warn"]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "content", "refused_by"),
+    [
+        (anonymized_evidence(), "another table", "anonymized_is_as_recorded"),
+        (with_anonymized("anonymized", digest="edited"), "t", "anonymized_is_as_recorded"),
+        (with_anonymized("anonymized", run_id=None), "t", "anonymized_is_as_recorded"),
+        (with_anonymized("anonymized", made_of={}), "t", "anonymized_was_made_of_the_recorded_tables"),
+        (with_anonymized("source", recorded_digest="new"), "t", "anonymized_was_made_of_the_recorded_tables"),
+        (with_anonymized("source", digest="overwritten"), "t", "anonymized_was_made_of_the_recorded_tables"),
+        (with_anonymized("source", run_id=None), "t", "anonymized_was_made_of_the_recorded_tables"),
+        (anonymized_evidence(keeps_contract=False), "t", "anonymized_keeps_the_contract"),
+        (anonymized_evidence(measured={}), "t", "smallest_class_is_at_least_its_limit"),
+        (
+            anonymized_evidence(measured={"anonymity": {"smallest_class": 4.0}}),
+            "t",
+            "smallest_class_is_at_least_its_limit",
+        ),
+    ],
+)
+def test_an_anonymized_table_that_is_not_what_was_measured_is_refused(evidence, content, refused_by):
+    decided = verdicts(ANONYMIZED, evidence, content)
+    assert not is_admitted(decided)
+    assert [verdict.name for verdict in decided if verdict.blocks] == [refused_by]
+
+
+def test_a_side_without_a_blocking_limit_is_refused():
+    loose = Policy((Limit("privacy_risk_score", 0.1), Limit("information_loss", 0.5)))
+    decided = verdicts(loose, anonymized_evidence(), "t")
+    assert [verdict.name for verdict in decided if verdict.blocks] == ["the_policy_limits_the_anonymized_side"]
 
 
 def test_a_failed_warning_is_shown_but_does_not_refuse():

@@ -17,22 +17,44 @@ from privacy_assets.tables.policy import (
 
 
 @pytest.mark.parametrize(
-    ("use_case", "value"),
+    ("use_case", "value", "k"),
     [
-        ("public_release", 0.05),
-        ("research_sharing", 0.10),
-        ("internal_analytics", 0.20),
-        ("development", 0.30),
-        ("high_risk_data", 0.01),
+        ("public_release", 0.05, 11),
+        ("research_sharing", 0.10, 5),
+        ("internal_analytics", 0.20, 3),
+        ("development", 0.30, 2),
+        ("high_risk_data", 0.01, 20),
     ],
 )
-def test_presets_have_the_published_limits_and_refuse_detected_leakage(use_case, value):
+def test_presets_have_the_published_limits_and_refuse_detected_leakage(use_case, value, k):
     limits = {limit.metric: limit for limit in Policy.for_use_case(use_case).limits}
     assert limits["privacy_risk_score"].value == value
     assert limits["privacy_risk_score"].direction == "below"
     assert limits["leakage_detected"].holds_for(0.0)
     assert not limits["leakage_detected"].holds_for(1.0)
-    assert all(limit.severity == "error" for limit in limits.values())
+    assert limits["smallest_class"].holds_for(k)
+    assert not limits["smallest_class"].holds_for(k - 1)
+    assert [name for name, limit in limits.items() if limit.severity == "warn"] == ["share_in_homogeneous_classes"]
+    assert limits["share_in_homogeneous_classes"].holds_for(0.0)
+    assert not limits["share_in_homogeneous_classes"].holds_for(1e-6)
+
+
+def test_a_limit_belongs_to_the_side_that_it_is_about():
+    policy = Policy.for_use_case("development").with_limit(Limit("l_diversity", 2))
+    assert [limit.metric for limit in policy.limits_of("synthetic")] == ["privacy_risk_score", "leakage_detected"]
+    assert [limit.metric for limit in policy.limits_of("anonymized")] == [
+        "smallest_class",
+        "share_in_homogeneous_classes",
+        "l_diversity",
+    ]
+    assert policy.limit_on("l_diversity").value == 2
+    assert policy.limit_on("t_closeness") is None
+
+
+def test_a_loss_warns_by_default_and_a_class_size_blocks():
+    assert Limit("information_loss", 0.2).severity == "warn"
+    assert Limit("information_loss", 0.2, severity="error").blocks
+    assert Limit("smallest_class", 5).blocks
 
 
 def test_an_unknown_use_case_is_refused_with_those_that_exist():
@@ -87,6 +109,8 @@ def test_a_metric_is_limited_once_and_can_be_overridden():
     assert [(limit.metric, limit.value) for limit in stricter.limits] == [
         ("privacy_risk_score", 0.1),
         ("leakage_detected", 0),
+        ("smallest_class", 2),
+        ("share_in_homogeneous_classes", 0),
         ("verbatim_copies", 0),
     ]
 

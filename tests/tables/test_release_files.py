@@ -27,6 +27,7 @@ RECORD = ReleaseRecord(
         ),
     ),
     settings={"split": {"seed": 0}},
+    figures={"mpucc_assessment": {"privacy_risk_score": 0.05}},
     columns=[{"column": "age", "role": "quasi_identifier"}, {"column": "plan", "role": "other"}],
     refusals_before=2,
 )

@@ -1,0 +1,142 @@
+"""The last stage: checks that show the verdicts of the gate, and the release that asks for them again."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+
+from privacy_assets.orchestration.evidence import gather_evidence
+from privacy_assets.orchestration.guard import ReleaseRefused, guarded
+from privacy_assets.orchestration.metadata import NAMESPACE, table_metadata, verdict_metadata, verdict_table
+from privacy_assets.orchestration.settings import ReleaseSettings
+from privacy_assets.orchestration.stages import RESOURCES, asset_arguments, blocking_check, partition_key_of
+from privacy_assets.tables.gate import (
+    MEASURED_AT_THE_GATE,
+    STAGES_ASSESSED,
+    Verdict,
+    is_admitted,
+    limit_verdict,
+    settings_verdict,
+    verdicts,
+)
+from privacy_assets.tables.policy import ANONYMITY, MPUCC, SIDES
+from privacy_assets.tables.release_files import ReleaseRecord, write_release
+
+GATE_CHECK = "release_gate"
+GATE_DESCRIPTION = "The policy admits the very content that would be released; asked by the release step itself."
+ASSET_OF_ASSESSMENT = {MPUCC: MPUCC, ANONYMITY: "anonymized"}
+"""The stage whose asset shows the checks of an assessment."""
+
+
+def limit_checks(release: ReleaseSettings, assessment: str) -> dg.AssetChecksDefinition:
+    """Build one check per limit on an assessment; they show the verdicts that the release step asks for again."""
+    side, stage = SIDES[assessment], ASSET_OF_ASSESSMENT[assessment]
+    key = release.key(stage)
+    limits = {limit.check_name: limit for limit in release.policy.limits_of(side) if limit.assessment == assessment}
+    specs = [
+        dg.AssetCheckSpec(
+            name,
+            asset=key,
+            blocking=limit.blocks,
+            description=f"{limit.metric} must be {str(limit.direction).replace('_', ' ')} {limit.value:g}.",
+        )
+        for name, limit in limits.items()
+    ]
+    has_settings = assessment not in MEASURED_AT_THE_GATE
+    if has_settings:
+        description = "The assessment was made with settings that the policy accepts."
+        specs.append(blocking_check(release, stage, f"{assessment}_settings_meet_the_policy", description))
+
+    @dg.multi_asset_check(
+        name=f"{release.name}__{assessment}_checks", specs=specs, can_subset=True, required_resource_keys=RESOURCES
+    )
+    @guarded
+    def checks_of_limits(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        private_tables = context.resources.private_tables
+        gathered = gather_evidence(release, side, context.instance, private_tables, partition_key_of(context))
+        decided = [limit_verdict(limit, gathered.evidence) for limit in limits.values()]
+        if has_settings:
+            decided.append(settings_verdict(assessment, release.policy, gathered.evidence))
+        selected = {check.name for check in context.selected_asset_check_keys}
+        decided = [verdict for verdict in decided if verdict.name in selected]
+        for verdict in decided:
+            yield dg.AssetCheckResult(
+                check_name=verdict.name,
+                asset_key=key,
+                passed=verdict.passed,
+                severity=dg.AssetCheckSeverity.ERROR if verdict.severity == "error" else dg.AssetCheckSeverity.WARN,
+                metadata=verdict_metadata(verdict),
+                description=verdict.reason,
+            )
+        _record_refusal(context, release, side, decided)
+
+    return checks_of_limits
+
+
+def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
+    """Build the asset that lets the records of a side out, if the policy admits the very content it holds."""
+    stage = f"{side}_release"
+    stages = {
+        "synthetic": dict.fromkeys(("synthetic", release.synthetic_stage, *STAGES_ASSESSED, MPUCC)),
+        "anonymized": ("source", "anonymized"),
+    }[side]
+
+    @dg.asset(
+        **asset_arguments(release, stage),
+        description=f"{side.capitalize()} records that may leave, with the manifest that says why.",
+        deps=[release.key(made_of) for made_of in stages],
+        check_specs=[blocking_check(release, stage, GATE_CHECK, GATE_DESCRIPTION)],
+    )
+    @guarded
+    def release_stage(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        partition_key = partition_key_of(context)
+        private_tables = context.resources.private_tables
+        gathered = gather_evidence(release, side, context.instance, private_tables, partition_key)
+        table, content = gathered.table, gathered.content
+        decided = verdicts(release.policy, gathered.evidence, content)
+        shown = {"verdicts": verdict_table(decided)}
+        if table is None or not is_admitted(decided):
+            reasons = "; ".join(verdict.reason for verdict in decided if verdict.blocks)
+            yield dg.AssetCheckResult(check_name=GATE_CHECK, passed=False, metadata=shown, description=reasons)
+            _record_refusal(context, release, side, decided)
+            raise ReleaseRefused(
+                description=f"{release.name}/{stage} was refused: {reasons}. Nothing was written; an earlier release "
+                "stays as it is.",
+                metadata=shown,
+                allow_retries=False,
+            )
+        record = ReleaseRecord(
+            release=release.name,
+            stage=side,
+            partition=partition_key,
+            run_id=context.run.run_id,
+            policy=release.policy,
+            verdicts=decided,
+            settings=gathered.settings,
+            figures=gathered.figures,
+            columns=gathered.columns,
+            refusals_before=private_tables.refusals(release.key(stage), partition_key),
+        )
+        directory = context.resources.release_store.directory(release.name, side, partition_key)
+        written = write_release(directory, table, content, record, release.formats)
+        yield dg.MaterializeResult(
+            metadata=shown
+            | table_metadata(table, content, release.contract)
+            | {f"{NAMESPACE}/release": dg.MetadataValue.path(str(written))},
+            data_version=dg.DataVersion(content),
+            check_results=[
+                dg.AssetCheckResult(
+                    check_name=GATE_CHECK, passed=True, metadata=shown, description="The policy admits this content."
+                )
+            ],
+        )
+
+    built: dg.AssetsDefinition = release_stage
+    return built
+
+
+def _record_refusal(context: Any, release: ReleaseSettings, side: str, decided: Sequence[Verdict]) -> None:
+    failed = [verdict.name for verdict in decided if verdict.blocks]
+    if failed:
+        key = release.key(f"{side}_release")
+        context.resources.private_tables.record_refusal(key, partition_key_of(context), context.run.run_id, failed)

@@ -1,0 +1,81 @@
+"""What the assets of all stages share: where they rest, how they are described, what they log while they work."""
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.orchestration.guard import log_openly
+from privacy_assets.orchestration.metadata import table_metadata
+from privacy_assets.orchestration.settings import ReleaseSettings
+from privacy_assets.tables.fingerprint import fingerprint
+
+RESOURCES = {"private_tables", "release_store"}
+SECONDS_BETWEEN_PROGRESS_LINES = 2.0
+
+Progress = TypeVar("Progress")
+
+
+def asset_arguments(release: ReleaseSettings, stage: str, kinds: set[str] | None = None) -> dict[str, Any]:
+    """Return the arguments of `dagster.asset` for a stage."""
+    return {
+        "key": release.key(stage),
+        "group_name": release.name,
+        "kinds": kinds or {"parquet"},
+        "owners": list(release.owners),
+        "io_manager_key": "private_tables",
+        "required_resource_keys": RESOURCES,
+        "partitions_def": release.partitions_def,
+        "dagster_type": dg.Any,
+    }
+
+
+def output_arguments(release: ReleaseSettings, stage: str) -> dict[str, Any]:
+    """Return the arguments of `dagster.AssetOut` for a stage that is made together with another."""
+    return {
+        "key": release.key(stage),
+        "kinds": {"parquet"},
+        "owners": list(release.owners),
+        "io_manager_key": "private_tables",
+        "dagster_type": dg.Any,
+    }
+
+
+def blocking_check(release: ReleaseSettings, stage: str, name: str, description: str) -> dg.AssetCheckSpec:
+    """Describe a check that blocks what comes after the stage."""
+    return dg.AssetCheckSpec(name, asset=release.key(stage), blocking=True, description=description)
+
+
+def partition_key_of(context: Any) -> str | None:
+    """Return the partition that a step works on, if there are partitions."""
+    return context.partition_key if context.has_partition_key else None
+
+
+def stored_table(
+    release: ReleaseSettings, stage: str, table: pd.DataFrame, made: dict[str, Any] | None = None
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """Return the result of a stage that is a plain table; its data version is the fingerprint."""
+    content = fingerprint(table)
+    return dg.MaterializeResult(
+        asset_key=release.key(stage),
+        value=table,
+        metadata=table_metadata(table, content, release.contract)
+        | {name: dg.MetadataValue.json(value) for name, value in (made or {}).items()},
+        data_version=dg.DataVersion(content),
+    )
+
+
+def progress_logger(context: Any, describe: Callable[[Progress], str]) -> Callable[[Progress], None]:
+    """Return a function that logs where a step stands, every few seconds at most."""
+    last_line = time.monotonic()
+
+    def log(progress: Progress) -> None:
+        nonlocal last_line
+        if time.monotonic() - last_line < SECONDS_BETWEEN_PROGRESS_LINES:
+            return
+        last_line = time.monotonic()
+        log_openly(context, describe(progress))
+
+    return log

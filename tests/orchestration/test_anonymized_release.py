@@ -1,0 +1,393 @@
+"""The anonymized side: released when its classes are what the policy asks for, and by no way around it."""
+
+import copy
+import json
+from dataclasses import replace
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+
+from privacy_assets.orchestration.settings import AnonymizationSettings, ExternalSynthetic, GivenSplit
+from privacy_assets.orchestration.sources import TableFile
+from privacy_assets.tables.artifact import Artifact
+from privacy_assets.tables.artifact_files import read_artifact, write_artifact
+from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
+from privacy_assets.tables.release_files import verify_release
+from tests.orchestration.project import CONTRACT, NAME, Project, blocked_by, failure_of, key, people, refusal
+
+RELEASE = "anonymized_release"
+SMALLEST = "smallest_class_is_at_least_its_limit"
+
+
+def policy_of(smallest: float = 5, *limits: Limit) -> Policy:
+    return Policy((Limit("smallest_class", smallest), *limits))
+
+
+def definitions_of(project, smallest=5, *limits, k=None, **settings):
+    given = settings.pop("anonymized", AnonymizationSettings(k=k))
+    return project.definitions(
+        **({"synthetic": None, "policy": policy_of(smallest, *limits), "anonymized": given} | settings)
+    )
+
+
+def run_release(project, definitions, partition=None):
+    return project.run(definitions, RELEASE, partition=partition)
+
+
+def assert_refused(project, result, reason):
+    assert reason in refusal(result, "anonymized")
+    assert project.everything_released() == []
+
+
+def assert_released(project, result, partition=None):
+    assert result.success, failure_of(result)
+    assert len(project.releases(partition, "anonymized")) == 1
+
+
+def released_table(project):
+    written = project.releases(side="anonymized")[0]
+    return pd.read_parquet(written / "anonymized.parquet"), json.loads((written / "manifest.json").read_text())
+
+
+def visits(n_people: int = 60, seed: int = 1) -> pd.DataFrame:
+    """Make people of whom everybody has five records that are all alike: five rows are one person."""
+    return people(n_people, seed).loc[np.repeat(np.arange(n_people), 5)].reset_index(drop=True)
+
+
+def test_the_source_alone_is_anonymized_verified_and_released(project):
+    definitions = definitions_of(project)
+    assert {asset_key.path[-1] for asset in definitions.assets for asset_key in asset.keys} == {
+        "source",
+        "anonymized",
+        RELEASE,
+    }
+    result = project.run(definitions)
+    assert_released(project, result)
+    table, manifest = released_table(project)
+    generalized = ["age", "age_low", "age_high", "plan", "plan_values", "joined", "joined_low", "joined_high"]
+    assert list(table.columns) == [*generalized, "cost"]
+    assert table.groupby(generalized, observed=True).size().min() >= 5
+    original = pd.read_parquet(project.root / "data" / "people.parquet")
+    assert sorted(table["cost"]) == sorted(original["cost"])
+    assert [each["role"] for each in manifest["columns"]] == ["quasi_identifier"] * 8 + ["sensitive"]
+    assert [each.get("generalizes") for each in manifest["columns"]][:3] == ["age"] * 3
+    assert manifest["figures"]["anonymity"]["k_people"] >= 5
+    assert manifest["figures"]["model"]["age"] == {
+        "kind": "interval", "low": "age_low", "high": "age_high", "includes_high": True, "missing": None
+    }  # fmt: skip
+    assert manifest["settings"]["anonymized"]["k"] == 5
+    assert "seed" not in manifest["settings"]["anonymized"]
+    assert {verdict["metric"]: verdict["value"] for verdict in manifest["verdicts"] if verdict["metric"]} == {
+        "smallest_class": manifest["figures"]["anonymity"]["k_people"]
+    }
+    checks = {each.check_name: each for each in result.get_asset_check_evaluations()}
+    assert set(checks) == {
+        "source_keeps_its_contract",
+        "every_class_has_at_least_k_records",
+        SMALLEST,
+        "release_gate",
+    }
+    assert checks[SMALLEST].metadata["score"].value >= checks[SMALLEST].metadata["limit"].value == 5.0
+
+
+def test_what_the_policy_asks_for_is_what_the_anonymization_aims_at(project):
+    limits = (Limit("l_diversity", 3), Limit("t_closeness", 0.4), Limit("suppressed_share", 0.0001))
+    result = project.run(definitions_of(project, 7, *limits))
+    assert_released(project, result)
+    _, manifest = released_table(project)
+    values = {verdict["metric"]: verdict["value"] for verdict in manifest["verdicts"] if verdict["metric"]}
+    assert values["smallest_class"] >= 7
+    assert values["l_diversity"] >= 3
+    assert values["t_closeness"] <= 0.4
+    assert values["suppressed_share"] == 0
+
+
+def test_classes_smaller_than_the_policy_asks_for_are_refused_in_every_run(project):
+    definitions = definitions_of(project, smallest=6, k=3)
+    refused = project.run(definitions)
+    assert blocked_by(refused) == {SMALLEST}
+    assert project.everything_released() == []
+    assert_refused(project, run_release(project, definitions), "smallest_class is 3; expected at least 6")
+    unchecked = definitions.assets
+    with project.instance() as instance:
+        alone = dg.materialize(
+            [asset for asset in unchecked if key(RELEASE) in asset.keys],
+            resources=dict(definitions.resources),
+            instance=instance,
+            raise_on_error=False,
+        )
+    assert_refused(project, alone, "smallest_class is 3")
+    assert_released(project, project.run(definitions_of(project, smallest=6)))
+    assert released_table(project)[1]["refusals_before"] == 3
+
+
+def test_a_warning_is_written_but_does_not_refuse(project):
+    result = project.run(definitions_of(project, 5, Limit("information_loss", 0.001)))
+    assert_released(project, result)
+    _, manifest = released_table(project)
+    assert [verdict["metric"] for verdict in manifest["verdicts"] if not verdict["passed"]] == ["information_loss"]
+
+
+@pytest.mark.parametrize(
+    ("anonymized", "limits", "reason"),
+    [
+        (AnonymizationSettings(k=500), (), "k is 500, but the table has 300 people"),
+        (AnonymizationSettings(k=5), (Limit("l_diversity", 10_000),), "10000"),
+    ],
+)
+def test_what_no_anonymization_can_reach_is_refused_with_counts(project, anonymized, limits, reason):
+    failed = project.run(definitions_of(project, 5, *limits, anonymized=anonymized))
+    assert reason in failure_of(failed)
+    assert project.everything_released() == []
+    assert "no run made the latest anonymized" in refusal(run_release(project, definitions_of(project)), "anonymized")
+
+
+def test_rows_of_one_person_are_no_class(project):
+    settings = {"source": visits, "anonymized": AnonymizationSettings(k=4)}
+    released = project.run(definitions_of(project, 4, **settings))
+    assert_released(project, released)
+    _, manifest = released_table(project)
+    report = manifest["figures"]["anonymity"]
+    assert report["k_people"] >= 4
+    assert report["k"] >= 5 * report["k_people"]
+    # Five rows of one person satisfy k = 5 in rows; in people they are a class of one.
+    anonymous = copy.deepcopy(CONTRACT)
+    del anonymous["columns"]["patient"]["person"]
+    in_rows = project.run(definitions_of(project, 4, contract=anonymous, **settings))
+    assert in_rows.success
+    assert "not as today's contract admits it" in refusal(
+        run_release(project, definitions_of(project, 4, **settings)), "anonymized"
+    )
+
+
+def test_an_anonymized_table_of_an_earlier_source_is_stale(project):
+    definitions = definitions_of(project)
+    project.run(definitions, "source", "anonymized")
+    project.write_tables(seed=9)
+    project.run(definitions, "source")
+    assert_refused(project, run_release(project, definitions), "made of an earlier version of ['source']")
+    project.run(definitions, "anonymized")
+    assert_released(project, run_release(project, definitions))
+
+
+@pytest.mark.parametrize("stage", ["source", "anonymized"])
+def test_a_materialization_that_was_reported_by_hand_is_no_evidence(project, stage):
+    definitions = definitions_of(project)
+    project.run(definitions, "source", "anonymized")
+    with project.instance() as instance:
+        recorded = instance.get_latest_materialization_event(key(stage)).asset_materialization
+        instance.report_runless_asset_event(
+            dg.AssetMaterialization(key(stage), tags={"dagster/data_version": recorded.tags["dagster/data_version"]})
+        )
+    result = run_release(project, definitions)
+    assert_refused(project, result, "by hand" if stage == "anonymized" else "earlier version of ['source']")
+    assert_released(project, project.run(definitions))
+
+
+def test_a_source_that_was_overwritten_outside_dagster_is_refused(project):
+    definitions = definitions_of(project)
+    project.run(definitions, "source", "anonymized")
+    source = read_artifact(project.stored("source")).frames["table"]
+    write_artifact(project.stored("source"), Artifact.of_table(source.assign(patient=np.arange(len(source)) + 7)))
+    assert_refused(project, run_release(project, definitions), "['source'] is not what the run recorded")
+    assert_released(project, project.run(definitions))
+
+
+@pytest.mark.parametrize("edit", ["table", "members", "header", "another kind", "cut off"])
+def test_an_anonymized_table_that_was_edited_is_refused(project, edit):
+    definitions = definitions_of(project)
+    project.run(definitions, "source", "anonymized")
+    path = project.stored("anonymized")
+    stored = read_artifact(path)
+    frames = dict(stored.frames)
+    if edit == "table":
+        original = pd.read_parquet(project.root / "data" / "people.parquet")
+        frames["table"] = frames["table"].assign(cost=original["cost"].to_numpy())
+    elif edit == "members":
+        frames["members"] = frames["members"].assign(row=frames["members"]["row"].to_numpy()[::-1])
+    header = {**stored.header, "stats": {**stored.header["stats"], "information_loss": 0.0}}
+    changed = replace(stored, frames=frames, header=header if edit == "header" else stored.header)
+    if edit == "another kind":
+        changed = Artifact.of_table(frames["table"])
+    write_artifact(path, changed)
+    if edit == "cut off":
+        (path / "header.json").write_text("{")
+    assert_refused(project, run_release(project, definitions), "not what the run recorded")
+    assert_released(project, project.run(definitions))
+
+
+def test_a_contract_that_changed_since_is_asked_again(project):
+    project.run(definitions_of(project), "source", "anonymized")
+    for column, role in (("cost", "quasi_identifier"), ("plan", "direct_identifier"), ("plan", "other")):
+        stricter = copy.deepcopy(CONTRACT)
+        stricter["columns"][column]["role"] = role
+        changed = definitions_of(project, contract=stricter)
+        assert_refused(project, run_release(project, changed), "not as today's contract admits it")
+    narrower = copy.deepcopy(CONTRACT)
+    narrower["columns"]["age"]["max"] = 30
+    changed = definitions_of(project, contract=narrower)
+    assert_refused(project, run_release(project, changed), "not as today's contract admits it")
+    assert_released(project, run_release(project, definitions_of(project)))
+
+
+def test_a_partition_is_held_by_its_own_evidence(tmp_path):
+    project = Project(tmp_path, partitions=("a", "b"))
+    for seed, partition in enumerate(project.partitions, start=1):
+        project.write_tables(seed, partition)
+    definitions = definitions_of(project)
+    assert_released(project, project.run(definitions, partition="a"), "a")
+    loose = definitions_of(project, 2, k=2)
+    project.run(loose, "source", "anonymized", partition="b")
+    assert "smallest_class is 2" in refusal(run_release(project, definitions, "b"), "anonymized")
+    assert project.releases("b", "anonymized") == []
+    project.run(definitions, "anonymized", partition="b")
+    assert_released(project, run_release(project, definitions, "b"), "b")
+
+
+def test_both_sides_are_held_by_their_own_limits(project):
+    def both(score, smallest):
+        policy = Policy(
+            (Limit("privacy_risk_score", score, "at_most"), Limit("smallest_class", smallest)),
+            RequiredSettings(control_records=40),
+        )
+        return project.definitions(policy=policy, anonymized=AnonymizationSettings(k=5))
+
+    refused = project.run(both(0.0, 5))
+    assert blocked_by(refused) == {"privacy_risk_score_is_at_most_its_limit"}
+    assert project.releases() == []
+    assert len(project.releases(side="anonymized")) == 1
+    refused = project.run(both(0.999, 6))
+    assert blocked_by(refused) == {SMALLEST}
+    assert len(project.releases()) == 1
+    assert len(project.releases(side="anonymized")) == 1
+
+
+def test_a_received_release_is_measured_again(project):
+    project.run(definitions_of(project, 5, Limit("l_diversity", 2)))
+    written = project.releases(side="anonymized")[0]
+    manifest = json.loads((written / "manifest.json").read_text())
+
+    def problems_of(changed):
+        (written / "manifest.json").write_text(json.dumps(changed))
+        return " ".join(verify_release(written).problems)
+
+    for measure, forged in (("k", 50), ("n_classes", 1), ("k_people", 10_000)):
+        changed = copy.deepcopy(manifest)
+        changed["figures"]["anonymity"][measure] = forged
+        assert "smallest class" in problems_of(changed) or "not what the manifest records" in problems_of(changed)
+    for verdict, metric in enumerate(each["metric"] for each in manifest["verdicts"]):
+        if metric is not None:
+            changed = copy.deepcopy(manifest)
+            changed["verdicts"][verdict]["value"] += 1
+            assert f"the figure for {metric!r}" in problems_of(changed)
+    assert problems_of(manifest) == ""
+
+
+@pytest.mark.parametrize("output", ["labels", "centroid"])
+def test_every_output_goes_through_the_gate(project, output):
+    settings = AnonymizationSettings(output=output, seed=3)
+    assert_released(project, project.run(definitions_of(project, anonymized=settings)))
+
+
+class TestGeneralizedSynthetic:
+    """The mitigation: synthetic records that single people out are generalized, and assessed again."""
+
+    def settings(self, project, score, **changes):
+        policy = Policy((Limit("privacy_risk_score", score), Limit("smallest_class", 5)), RequiredSettings())
+        return project.definitions(**({"policy": policy} | changes))
+
+    def score(self, result):
+        checks = {each.check_name: each for each in result.get_asset_check_evaluations()}
+        return checks["privacy_risk_score_is_below_its_limit"].metadata["score"].value
+
+    def test_what_was_refused_is_released_generalized_after_it_was_assessed_again(self, project):
+        def coarse_costs() -> pd.DataFrame:
+            return people(300, 1).assign(cost=lambda table: table["cost"] // 8)
+
+        # The synthetic records are the originals themselves: nearly everybody is singled out by age, plan and day.
+        copies = ExternalSynthetic(lambda: coarse_costs().drop(columns="patient"), control_was_withheld=True)
+        settings = {"source": coarse_costs, "synthetic": copies}
+        plain = project.run(self.settings(project, 0.5, **settings))
+        assert blocked_by(plain) == {"privacy_risk_score_is_below_its_limit"}
+        mitigated = self.settings(project, 0.5, generalize_synthetic=AnonymizationSettings(k=20), **settings)
+        result = project.run(mitigated)
+        assert result.success, failure_of(result)
+        # Not because labels equal no value: costs still single people out within their classes.
+        assert 0 < self.score(result) < self.score(plain)
+        written = project.releases()[0]
+        table = pd.read_parquet(written / "synthetic.parquet")
+        assert table.groupby(["age", "plan", "joined"], observed=True).size().min() >= 20
+        manifest = json.loads((written / "manifest.json").read_text())
+        assert manifest["settings"]["generalized_synthetic"]["k"] == 20
+        assert manifest["settings"]["mpucc_assessment"]["columns"] == ["age", "plan", "joined", "cost"]
+
+    def test_an_assessment_of_the_records_before_is_no_evidence_for_those_after(self, project):
+        generalized = AnonymizationSettings(k=5)
+        project.run(self.settings(project, 0.9999), "source", "original", "control", "synthetic", "preprocessed")
+        project.run(self.settings(project, 0.9999), "mpucc_assessment")
+        mitigated = self.settings(project, 0.9999, generalize_synthetic=generalized)
+        project.run(mitigated, "generalized_synthetic")
+        reason = refusal(project.run(mitigated, "synthetic_release"))
+        assert "made of another generalized_synthetic table" in reason
+        project.run(mitigated, "preprocessed", "mpucc_assessment")
+        assert project.run(mitigated, "synthetic_release").success
+
+    def test_other_synthetic_records_make_the_generalized_ones_stale(self, project):
+        mitigated = self.settings(project, 0.9999, generalize_synthetic=AnonymizationSettings(k=5))
+        assert project.run(mitigated).success
+        project.write_synthetic(seed=77)
+        project.run(mitigated, "synthetic")
+        reason = refusal(project.run(mitigated, "synthetic_release"))
+        assert "generalized_synthetic was made of an earlier version of ['synthetic']" in reason
+
+    def test_classes_that_cannot_be_told_for_the_originals_are_refused(self, project):
+        for settings in ({"relaxed": True}, {"output": "centroid"}, {"method": "lattice"}):
+            with pytest.raises(InvalidSettingError, match="its classes must be told for other rows"):
+                self.settings(project, 0.5, generalize_synthetic=AnonymizationSettings(k=5, **settings))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"policy": Policy((Limit("privacy_risk_score", 0.1),))},
+            "lets anonymized records out, on which",
+        ),
+        ({"policy": policy_of(2.5), "anonymized": AnonymizationSettings(k=0)}, "k is 0"),
+        ({"anonymized": AnonymizationSettings(method="other")}, "method is 'other'"),
+        ({"anonymized": AnonymizationSettings(l_diversity={"age": 2})}, "l_diversity names columns that are not sens"),
+        ({"anonymized": AnonymizationSettings(t_closeness=2.0)}, "t_closeness"),
+        ({"anonymized": AnonymizationSettings(hierarchies={"age": None})}, "Expected method='lattice'"),
+        ({"anonymized": AnonymizationSettings(pictured=("age", "plan"))}, "expected two quasi-identifiers with num"),
+        ({"anonymized": AnonymizationSettings(pictured=("age", "age"))}, "expected two quasi-identifiers with num"),
+        ({"source": None, "split": GivenSplit(people, people)}, "made of the source; it has none"),
+        ({"generalize_synthetic": AnonymizationSettings()}, "generalizes synthetic records, but makes none"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_when_the_definitions_are_built(project, settings, message):
+    with pytest.raises(InvalidSettingError, match=message):
+        definitions_of(project, **settings)
+
+
+def test_a_contract_without_quasi_identifiers_cannot_be_anonymized(project):
+    contract = copy.deepcopy(CONTRACT)
+    for column in ("age", "plan", "joined"):
+        contract["columns"][column]["role"] = "other"
+    with pytest.raises(InvalidSettingError, match="no quasi-identifier"):
+        definitions_of(project, contract=contract)
+
+
+def test_k_comes_from_a_limit_of_any_direction_or_must_be_given(project):
+    above = Policy((Limit("smallest_class", 4, "above"),))
+    assert_released(project, project.run(definitions_of(project, policy=above)))
+    assert released_table(project)[1]["settings"]["anonymized"]["k"] == 5
+    with pytest.raises(InvalidSettingError, match="No k is asked for"):
+        definitions_of(project, policy=Policy((Limit("t_closeness", 0.5),)))
+
+
+def test_the_anonymized_side_needs_no_split_and_reads_any_source(project):
+    definitions = definitions_of(project, source=TableFile(str(project.root / "data" / "people.parquet")))
+    assert f"{NAME}__split" not in {asset.node_def.name for asset in definitions.assets}
