@@ -135,13 +135,14 @@ def run_peer(python, code: str, file: Path, k: int, place: str = "") -> tuple[fl
         return float(child.stdout.split()[-1]), np.load(out)
 
 
-def time_ours(table, k: int, repeats: int = 5) -> tuple[float, float, np.ndarray]:
-    """CPU seconds of the kernel on one thread, and of the whole call; class of each row."""
+def time_ours(table, k: int, repeats: int = 15) -> tuple[float, float, np.ndarray]:
+    """CPU seconds of the kernel on one thread, and of the whole call with its verification; class of each row."""
     from privacy_assets.kernels.mondrian import make_dimensions, partition_rows
     from privacy_assets.kernels.mondrian_models import row_models
     from privacy_assets.kernels.mondrian_rows import pack_rows
     from privacy_assets.tables.anonymize import anonymize
     from privacy_assets.tables.quasi_identifiers import read_dimensions
+    from privacy_assets.tables.verify_anonymity import verify_anonymity
 
     read = read_dimensions(table, COLUMNS)
     dimensions = make_dimensions([d.scale.coordinates("rank") for d in read], [d.scale.n_values for d in read])
@@ -153,7 +154,10 @@ def time_ours(table, k: int, repeats: int = 5) -> tuple[float, float, np.ndarray
         kernel.append(time.process_time() - start)
         start = time.process_time()
         found = anonymize(table, quasi_identifiers=COLUMNS, k=k, sensitive=["income"])
+        report = verify_anonymity(found.table, COLUMNS, ["income"])
         call.append(time.process_time() - start)
+    if report.k < k:
+        raise AssertionError(f"the smallest class has {report.k} rows, expected at least {k}")
     classes = np.empty(len(table), np.int64)
     classes[found.members["row"]] = found.members["class"]
     return min(kernel[1:]), min(call[1:]), classes

@@ -35,7 +35,7 @@ from privacy_assets.orchestration.stages import (
 )
 from privacy_assets.tables.anonymization import Anonymization, AnonymizationProgress
 from privacy_assets.tables.anonymize import anonymize
-from privacy_assets.tables.anonymized_table import measure_anonymity, models_that_fail
+from privacy_assets.tables.anonymized_table import describe_columns, measure_anonymity, models_that_fail
 from privacy_assets.tables.class_rectangles import class_rectangles, columns_in_order
 from privacy_assets.tables.contract import MAX_FAILURES_SHOWN
 from privacy_assets.tables.errors import ContractError, InvalidTableError
@@ -262,7 +262,11 @@ def _generalized_asset(
         made_with = {name: value for name, value in anonymization.settings.items() if name != "seed"}
         yield dg.MaterializeResult(
             value=artifact,
-            metadata=table_metadata(anonymization.table, fingerprint(anonymization.table), release.contract)
+            metadata=table_metadata(
+                anonymization.table,
+                fingerprint(anonymization.table),
+                {each["column"]: each["role"] for each in describe_columns(anonymization, release.contract)},
+            )
             | score_metadata({"classes": report.n_classes, **shown})
             | _pictures_of_classes(anonymization, table, settings.pictured)
             | {

@@ -6,7 +6,6 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.gate import Verdict
 from privacy_assets.tables.policy import rate_baseline, rate_identification
 
@@ -14,13 +13,13 @@ NAMESPACE = "privacy_assets"
 SHOWN_DECIMALS = 6
 
 
-def table_metadata(table: pd.DataFrame, fingerprint: str, contract: TableContract) -> dict[str, Any]:
-    """Describe a table by its number of rows, its columns and its fingerprint."""
+def table_metadata(table: pd.DataFrame, fingerprint: str, roles: Mapping[str, str]) -> dict[str, Any]:
+    """Describe a table by its number of rows, its columns with their roles, and its fingerprint."""
     columns = [
         dg.TableColumn(
             name,
             str(table[name].dtype),
-            tags={f"{NAMESPACE}/role": contract.roles[name]} if name in contract.roles else {},
+            tags={f"{NAMESPACE}/role": roles[name]} if name in roles else {},
         )
         for name in table.columns
     ]

@@ -121,7 +121,7 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
         written = write_release(directory, table, content, record, release.formats)
         yield dg.MaterializeResult(
             metadata=shown
-            | table_metadata(table, content, release.contract)
+            | table_metadata(table, content, {each["column"]: each["role"] for each in gathered.columns})
             | {f"{NAMESPACE}/release": dg.MetadataValue.path(str(written))},
             data_version=dg.DataVersion(content),
             check_results=[

@@ -61,7 +61,7 @@ def stored_table(
     return dg.MaterializeResult(
         asset_key=release.key(stage),
         value=table,
-        metadata=table_metadata(table, content, release.contract)
+        metadata=table_metadata(table, content, release.contract.roles)
         | {name: dg.MetadataValue.json(value) for name, value in (made or {}).items()},
         data_version=dg.DataVersion(content),
     )

@@ -219,7 +219,8 @@ def repeated_text(labels: list[str], codes: NDArray[np.int64]) -> pd.Series[Any]
     numbers: dict[str, int] = {}
     number_of = np.array([numbers.setdefault(label, len(numbers)) for label in labels] + [-1], np.int64)
     categories = pd.Index(list(numbers), dtype=object if not numbers else None)
-    return pd.Series(pd.Categorical.from_codes(number_of[codes], categories=categories))
+    dtype = pd.CategoricalDtype(categories)
+    return pd.Series(pd.Categorical.from_codes(number_of[codes], dtype=dtype, validate=False), copy=False)
 
 
 def centroid_column(

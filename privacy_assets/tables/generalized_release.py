@@ -76,10 +76,10 @@ def release(
         if name in generalized:
             columns.update(generalized[name])
         elif name not in hidden:
-            columns[name] = table[name].take(classes.records).reset_index(drop=True)
+            columns[name] = _taken(table[name], classes.records)
     # An order by the originals, even a hashed one, would say something of them to whoever knows the key.
     order = np.argsort(hash_rows(columns.values(), len(class_of_row), settings.seed), kind="stable")
-    released = pd.DataFrame({name: column.take(order).reset_index(drop=True) for name, column in columns.items()})
+    released = pd.DataFrame({name: _taken(column, order) for name, column in columns.items()}, copy=False)
     members = pd.DataFrame({"class": class_of_row[order], "row": classes.records[order].astype(np.int64)})
     frame, stats = describe_classes(classes, settings), measure(classes, dimensions, settings)
     model = _release_model(table, [d.scale for d in dimensions], settings)
@@ -87,6 +87,11 @@ def release(
         _use_given(given, frame, stats)
         model = ReleaseModel({**model.masks, **given.masks})
     return Anonymization(released, model, frame, members, stats, tree, settings.described())
+
+
+def _taken(column: pd.Series[Any], positions: NDArray[np.integer[Any]]) -> pd.Series[Any]:
+    """Take rows without their index, which costs more than the rows."""
+    return pd.Series(column.array.take(positions), dtype=column.dtype, name=column.name, copy=False)
 
 
 def _use_given(given: GivenClasses, frame: pd.DataFrame, stats: dict[str, Any]) -> None:

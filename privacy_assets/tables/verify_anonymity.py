@@ -198,6 +198,8 @@ def _read(
 
 def _label_codes(column: pd.Series[Any], name: str) -> tuple[NDArray[np.int64], int]:
     """Give equal labels one code; a column may mix numbers and text, such as 34 and ``*``."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return compact(column.cat.codes.to_numpy(), len(column.cat.categories))
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "mixed-integer":
         codes, distinct = pd.factorize(column.to_numpy())
         return compact(codes, len(distinct))
