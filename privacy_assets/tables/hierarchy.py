@@ -128,8 +128,9 @@ class Hierarchy(ABC):
             [4, 3]}``, ``{"dates": ["month", "year"]}``, ``{"tree": {...}}``, ``{"arx_csv": "path"}``.
         """
         if not isinstance(settings, Mapping) or len(settings) != 1 or next(iter(settings)) not in _SETTINGS:
-            found = sorted(map(str, settings)) if isinstance(settings, Mapping) else type(settings).__name__
-            raise InvalidSettingError(f"A hierarchy is given by {found}. Expected one of {list(_SETTINGS)}.")
+            # Keys are not named: somebody may hand in values and their parents.
+            found = f"a mapping of {len(settings)} keys" if isinstance(settings, Mapping) else type(settings).__name__
+            raise InvalidSettingError(f"A hierarchy is given by {found}. Expected one key of {list(_SETTINGS)}.")
         kind, value = next(iter(settings.items()))
         if kind == "intervals" and isinstance(value, Mapping):
             unknown = sorted(set(map(str, value)) - {"widths", "origin"})
@@ -199,7 +200,6 @@ class ListedHierarchy(Hierarchy):
                 f"{name} is no hierarchy: {'; '.join(problems)}. Expected one path of labels per value, all of one "
                 "length, and one parent per node. Correct it."
             )
-        self.name = name
         self._levels = [_objects(list(level)) for level in zip(*paths, strict=True)]
         self._leaf_of_label = {label: leaf for leaf, label in enumerate(self._levels[0])}
 

@@ -15,6 +15,8 @@ from privacy_assets.tables.errors import InvalidTableError
 
 MISSING_LABEL = "missing"
 ROOT_LABEL = "*"
+# Stands for the missing value until labels are compared, so that the text "missing" is not taken for it.
+_MISSING: Any = object()
 
 Labels = NDArray[np.object_]
 
@@ -48,7 +50,10 @@ class Leaves:
         labels = encoded.labels
         if len(labels) and labels[-1] is None:
             labels = labels[:-1]
-        return cls(where, values, encoded.codes[0].astype(np.int64), labels)
+        # In the order of their text, so that the order of the rows decides nothing; missing values stay last.
+        order = np.argsort(labels, kind="stable")
+        place = np.append(np.argsort(order), len(labels))
+        return cls(where, values, place[encoded.codes[0]], labels[order])
 
     @property
     def has_missing(self) -> bool:
@@ -126,12 +131,9 @@ def level_column(leaves: Leaves, levels: Sequence[Labels], leaf_of_value: NDArra
     if len(columns[-1]) and len(set(columns[-1])) > 1:
         columns.append(np.full(len(columns[0]), ROOT_LABEL, object))
     if leaves.has_missing:
-        top = columns[-1][0] if len(columns) > 1 and len(columns[-1]) else ROOT_LABEL
-        if len(columns) == 1:
-            columns.append(np.full(len(columns[0]), ROOT_LABEL, object))
-        columns = [*(np.append(column, MISSING_LABEL) for column in columns[:-1]), np.append(columns[-1], top)]
+        columns = _with_missing(columns)
         leaf_of_value = np.append(leaf_of_value, len(columns[0]) - 1)
-    numbers: dict[tuple[str, int, int], int] = {}
+    numbers: dict[tuple[Any, int, int], int] = {}
     nodes = []
     for column in columns:
         group, distinct = pd.factorize(column)
@@ -142,7 +144,7 @@ def level_column(leaves: Leaves, levels: Sequence[Labels], leaf_of_value: NDArra
         keys = zip(distinct.tolist(), first.tolist(), n_under.tolist(), strict=True)
         number_of = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
         nodes.append(number_of[group][leaf_of_value])
-    labels = [label for label, _, _ in numbers]
+    labels = [MISSING_LABEL if label is _MISSING else label for label, _, _ in numbers]
     n_ambiguous = len(labels) - len(set(labels))
     if n_ambiguous:
         raise InvalidTableError(
@@ -159,3 +161,15 @@ def level_column(leaves: Leaves, levels: Sequence[Labels], leaf_of_value: NDArra
     return LeveledColumn(
         leaves.codes, np.array([nodes[level] for level in kept]), tuple(kept), texts, n_leaves_under, len(columns[0])
     )
+
+
+def _with_missing(columns: list[Labels]) -> list[Labels]:
+    """Add the missing value as a leaf: a node of its own up to the level from which on all leaves are one node."""
+    top = columns[-1][0] if len(columns[-1]) else ROOT_LABEL
+    n_below = len(columns)
+    while n_below > 1 and set(columns[n_below - 1]) == {top}:
+        n_below -= 1
+    # Where the top is called like one of its parts, it would mean something else once it holds the missing value.
+    if n_below == len(columns) or any((column == top).any() for column in columns[:n_below]):
+        columns, n_below, top = [*columns, np.full(len(columns[0]), ROOT_LABEL, object)], len(columns), ROOT_LABEL
+    return [np.append(column, _MISSING if level < n_below else top) for level, column in enumerate(columns)]

@@ -88,6 +88,28 @@ def test_a_missing_value_is_a_leaf_of_its_own_until_the_top():
         Hierarchy.from_mapping({"x": ["a"], "missing": ["b"]}).apply(pd.Series(["a", "b", None]), "c")
 
 
+def test_a_top_that_is_called_like_one_of_its_values_takes_no_missing_value_in():
+    # With one value, rules and trees may call every level by its name; {a, missing} needs another.
+    for hierarchy in (Hierarchy.prefixes([1]), Hierarchy.from_mapping({"a": ["a"]})):
+        assert paths(hierarchy, ["a", None]) == [["a", "*"], ["missing", "*"]]
+    assert paths(Hierarchy.intervals([1]), [7, None], "Int64") == [["7", "*"], ["missing", "*"]]
+    named = Hierarchy.from_mapping({"Europe": {"West": ["France"], "Europe": ["Poland"]}})
+    with pytest.raises(InvalidTableError, match="'c': 1 labels"):
+        named.apply(pd.Series(["France", None]), "c")
+
+
+def test_a_top_that_stands_on_several_levels_takes_the_missing_value_in_on_all(tmp_path):
+    (tmp_path / "h.csv").write_text("a;*;*\nb;*;*")
+    assert paths(Hierarchy.from_arx_csv(tmp_path / "h.csv"), ["a", "b", None])[2] == ["missing", "*"]
+
+
+def test_the_text_missing_is_not_taken_for_a_missing_value():
+    tree = Hierarchy.from_mapping({"*": ["a", "missing"]})
+    assert paths(tree, ["a", "missing"])[1] == ["missing", "*"]
+    with pytest.raises(InvalidTableError, match="'c': 1 labels.*missing values are labelled 'missing'"):
+        tree.apply(pd.Series(["a", "missing", None]), "c")
+
+
 def test_a_label_may_repeat_upwards_only_while_it_means_the_same():
     padded = Hierarchy.from_mapping({"Other": ["Other"], "Rest": ["a", "b"]})
     assert paths(padded, ["Other", "a", "b"])[0] == ["Other", "Other", "*"]
@@ -200,7 +222,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         (lambda: Hierarchy.prefixes([]), "descending"),
         (lambda: Hierarchy.dates(["year", "month"]), "in order"),
         (lambda: Hierarchy.dates(["week"]), r"\['day', 'month', 'year', 'decade'\]"),
-        (lambda: Hierarchy.from_settings({"interval": [5]}), r"given by \['interval'\]"),
+        (
+            lambda: Hierarchy.from_settings({"interval": [5]}),
+            "given by a mapping of 1 keys. Expected one key of .*'intervals'",
+        ),
         (lambda: Hierarchy.from_settings({"intervals": {"width": 5}}), "Expected widths"),
         (lambda: Hierarchy.from_settings([5]), "given by list"),
     ],
