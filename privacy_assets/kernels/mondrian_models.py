@@ -158,17 +158,23 @@ def entropy_of(counts: NDArray[np.int64], size: int) -> float:
 
 @njit(nogil=True, cache=True)
 def distance_to_table(counts: NDArray[np.int64], size: int, shares: NDArray[np.float64], is_ordered: bool) -> float:
-    """Earth mover's distance between a class and the table, with ordered or with equal ground distance [2]_."""
-    n_values = len(counts)
-    if n_values < 2 or size == 0:
+    """Earth mover's distance between a class and the table, with ordered or with equal ground distance [2]_.
+
+    A value without a share is no value of the table: the rows that had it were suppressed.
+    """
+    if size == 0:
         return 0.0
+    n_values = 0
     total = 0.0
     moved = 0.0
-    for value in range(n_values):
+    for value in range(len(counts)):
+        if shares[value] == 0.0:
+            continue
+        n_values += 1
         gap = counts[value] / size - shares[value]
         moved += gap
         total += abs(moved) if is_ordered else abs(gap)
-    return total / (n_values - 1) if is_ordered else total / 2.0
+    return total / max(n_values - 1, 1) if is_ordered else total / 2.0
 
 
 class ClassMeasures(NamedTuple):

@@ -359,6 +359,24 @@ def test_suppressed_rows_are_left_out_and_never_called_a_class():
         anonymize(table.assign(disease="flu"), **arguments, max_suppression=0.2)
 
 
+def test_a_value_that_is_suppressed_altogether_is_no_value_of_the_released_table():
+    # Counted as one, the salary 30 would halve the distances, from 0.3 to 0.15.
+    table = pd.DataFrame(
+        {
+            "age": [1] * 4 + [50] * 10 + [60] * 10,
+            "disease": ["flu"] * 4 + ["flu", "cold"] * 10,
+            "salary": [30] * 4 + [10] * 8 + [20] * 2 + [10] * 2 + [20] * 8,
+        }
+    )
+    arguments = {"quasi_identifiers": ["age"], "k": 2, "sensitive": ["disease", "salary"], "max_suppression": 0.2}
+    diversity = {"disease": LDiversity(1.99, "entropy")}
+    found = anonymize(table, **arguments, l_diversity=diversity)
+    assert found.stats["n_suppressed"] == 4 and found.stats["n_classes"] == 2
+    assert found.stats["sensitive"]["salary"]["t"] == pytest.approx(0.3)
+    with pytest.raises(InvalidSettingError, match="would have to be left out"):
+        anonymize(table, **arguments, l_diversity=diversity, t_closeness={"salary": 0.28})
+
+
 def test_a_diversity_that_cannot_hold_says_which_and_by_how_much():
     columns = {"quasi_identifiers": ["age", "job"], "sensitive": ["disease"], "k": 2}
     with pytest.raises(InvalidSettingError, match=r"distinct l = 3 of 'disease': it has 2 values"):
