@@ -186,7 +186,8 @@ def _kind_of(column: pd.Series[Any], where: str) -> Kind:
     if isinstance(dtype, (pd.IntervalDtype, pd.PeriodDtype, pd.StringDtype)):
         return "text" if column.notna().any() else "missing"
     if not _holds_objects(column) and dtype.kind in "biufmM":
-        if dtype.kind not in "biu" and not column.notna().any():
+        is_nullable = dtype.kind in "fmM" or not isinstance(dtype, np.dtype)
+        if is_nullable and not column.notna().any():
             return "missing"
         kinds: Mapping[str, Kind] = {"b": "boolean", "m": "duration", "M": "datetime"}
         return kinds.get(dtype.kind, "number")

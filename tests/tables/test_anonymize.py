@@ -463,8 +463,15 @@ def test_one_row_and_equal_rows_and_missing_columns_work():
     assert one.table["age"].tolist() == ["23"]
     equal = anonymize(pd.concat([PATIENTS.iloc[:1]] * 9), quasi_identifiers=["age", "job"], k=2)
     assert equal.stats["n_classes"] == 1 and equal.stats["information_loss"] == 0
-    nothing = anonymize(PATIENTS.assign(gone=None, void=np.nan), quasi_identifiers=["gone", "void", "age"], k=2)
-    assert set(nothing.table["gone"]) == {"missing"} and nothing.stats["certainty_penalty"]["gone"] == 0
+    columns = {
+        "gone": None,
+        "void": np.nan,
+        "count": pd.array([None] * 8, "Int64"),
+        "flag": pd.array([None] * 8, "boolean"),
+    }
+    nothing = anonymize(PATIENTS.assign(**columns), quasi_identifiers=[*columns, "age"], k=2)
+    assert all(set(nothing.table[name]) == {"missing"} for name in columns)
+    assert all(nothing.stats["certainty_penalty"][name] == 0 for name in columns)
 
 
 def test_sixty_four_columns_and_ten_thousand_categories_work():
