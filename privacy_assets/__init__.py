@@ -18,6 +18,7 @@ _PUBLIC_NAMES = {
     "ExternalSynthetic": "orchestration.settings",
     "GaussianCopula": "tables.gaussian_copula",
     "GivenSplit": "orchestration.settings",
+    "Hierarchy": "tables.hierarchy",
     "InvalidSettingError": "tables.errors",
     "InvalidTableError": "tables.errors",
     "LDiversity": "tables.anonymize_settings",

@@ -20,6 +20,7 @@ PUBLIC_NAMES = [
     "ExternalSynthetic",
     "GaussianCopula",
     "GivenSplit",
+    "Hierarchy",
     "InvalidSettingError",
     "InvalidTableError",
     "LDiversity",

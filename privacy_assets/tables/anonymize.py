@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,8 +38,10 @@ from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import require_unique_text_names
 from privacy_assets.tables.generalization import generalize
 from privacy_assets.tables.generalization_labels import require_free_names
-from privacy_assets.tables.generalized_release import GivenClasses, release
+from privacy_assets.tables.generalized_release import release
+from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.information_loss import class_widths
+from privacy_assets.tables.lattice import lattice_classes, read_hierarchies
 from privacy_assets.tables.quasi_identifiers import Dimension, read_dimensions
 from privacy_assets.tables.row_hashes import hash_rows
 from privacy_assets.tables.sensitive_values import (
@@ -80,7 +82,7 @@ def anonymize(
     max_suppression: float = 0.0,
     output: Output = "labels",
     bounds: Bounds = "tight",
-    hierarchies: Mapping[str, Any] | None = None,
+    hierarchies: Mapping[str, Hierarchy | Mapping[str, Any]] | None = None,
     direct_identifiers: Sequence[str] = (),
     seed: int = 0,
     n_threads: int | None = None,
@@ -101,7 +103,10 @@ def anonymize(
     sensitive : sequence of str
         Columns whose values should not be learned; released as they are.
     method, hierarchies
-        "mondrian" finds classes of its own; "lattice" uses published hierarchies, a mapping by column.
+        "mondrian" finds classes of its own by cuts. "lattice" publishes each class at the most precise nodes of
+        hierarchies at which the models hold: a mapping with a Hierarchy for each quasi-identifier, or what
+        :meth:`~.hierarchy.Hierarchy.from_settings` makes one of. ``criterion``, ``relaxed``, ``normalize`` and
+        ``bounds`` are of cuts and cannot be given with it.
     criterion : {"gain", "range"}
         Which cut: the one that loses most information, or the widest column at the median.
     relaxed : bool
@@ -113,9 +118,10 @@ def anonymize(
     t_closeness : float or mapping of float by column, optional
         Largest distance between a class and the released table, from 0 to 1; ordered distance where there is order.
     max_suppression : float
-        Share of rows that may be left out for the sake of l and t.
+        Share of rows that may be left out where the others lose less by it: for the sake of l and t, and for that of k
+        if the method is "lattice".
     output : {"labels", "centroid"}
-        Intervals and sets, or the centre of each class.
+        Intervals and sets, or nodes of hierarchies; or the centre of each class.
     bounds : {"tight", "cell"}
         Whether intervals end at values that occur in the class, or where space was cut.
     direct_identifiers
@@ -123,7 +129,8 @@ def anonymize(
     seed : int
         Key of the order of released rows, and of the hash of ``relaxed``; keep it secret there.
     n_threads, progress
-        Threads (default: all cores), which change nothing; called now and then, what it raises ends the work.
+        Threads at most (default: all cores; the lattice takes one), which change nothing; called now and then, what it
+        raises ends the work.
 
     Raises
     ------
@@ -169,7 +176,7 @@ def _anonymize(
     coded = _code(table, settings)
     _check_size(coded, settings)
     if settings.method == "lattice":
-        return _by_lattice(table, coded, hierarchies, settings)
+        return _by_lattice(table, coded, hierarchies, settings, progress)
     if hierarchies:
         raise InvalidSettingError(
             "hierarchies are given, but the method is 'mondrian', which makes classes of its own. Expected the method "
@@ -360,25 +367,21 @@ def _described(
 
 
 def _by_lattice(
-    table: pd.DataFrame, coded: _Coded, hierarchies: Mapping[str, Any] | None, settings: AnonymizeSettings
+    table: pd.DataFrame,
+    coded: _Coded,
+    hierarchies: object,
+    settings: AnonymizeSettings,
+    progress: Callable[[AnonymizationProgress], None] | None,
 ) -> Anonymization:
-    """Let the engine of hierarchies, a module of its own, find the classes, and release them.
-
-    It is called with the table, the hierarchies by column, the settings, the models, the sensitive values and the
-    people (None when k counts rows), and returns :class:`~privacy_assets.tables.generalized_release.GivenClasses`.
-    """
-    try:
-        module = import_module("privacy_assets.tables.lattice")
-    except ModuleNotFoundError:
-        raise InvalidSettingError(
-            "method is 'lattice', but this installation has no module privacy_assets.tables.lattice. Expected "
-            "'mondrian', or a version with hierarchies. Nothing was anonymized."
-        ) from None
+    """Let the engine of hierarchies find the classes, and release them with its labels and losses."""
+    read = read_hierarchies(hierarchies, settings.quasi_identifiers)
     models = make_models(settings, coded.sensitive, coded.sensitive.shares())
-    given: GivenClasses = module.lattice_classes(
-        table, hierarchies or {}, settings, models, coded.sensitive, coded.people
-    )
+    given = lattice_classes(table, read, settings, models, coded.sensitive, coded.people, progress)
     order = np.argsort(given.class_of_row, kind="stable")
     records = order[int((given.class_of_row < 0).sum()) :]
-    sizes = np.bincount(given.class_of_row[records])
-    return release(table, coded.dimensions, _described(coded, records, sizes, settings), settings, given=given)
+    classes = _described(coded, records, np.bincount(given.class_of_row[records]), settings)
+    # Centres of classes are released without labels, so they lose what the values in each class lose.
+    labels = given if settings.output == "labels" else None
+    found = release(table, coded.dimensions, classes, settings, given=labels)
+    described = {name: hierarchy.described() for name, hierarchy in read.items()}
+    return replace(found, settings={**found.settings, "hierarchies": described})

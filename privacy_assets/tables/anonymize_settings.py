@@ -121,6 +121,19 @@ class AnonymizeSettings:
             is_share = is_number(limit) and 0 <= limit <= 1
             require(is_share, f"t_closeness of {column!r}", limit, "a number from 0 to 1")
         self._check_roles()
+        self._check_method()
+
+    def _check_method(self) -> None:
+        """Refuse settings of cuts where nothing is cut."""
+        if self.method != "lattice":
+            return
+        of_cuts = {"criterion": "gain", "relaxed": False, "normalize": "rank", "bounds": "tight"}
+        unused = {name: getattr(self, name) for name, default in of_cuts.items() if getattr(self, name) != default}
+        if unused:
+            raise InvalidSettingError(
+                f"method is 'lattice', which makes no cuts, but settings of cuts are given: {unused}. Expected their "
+                "defaults with it. Leave them out, or take the method 'mondrian'. Nothing was anonymized."
+            )
 
     def _check_roles(self) -> None:
         if not self.quasi_identifiers:

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.mondrian_tree import TreeArrays, cells_of_classes, route_rows
-from privacy_assets.tables.errors import InvalidTableError
+from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.quasi_identifiers import Scale, code_values
 
 NO_CLASS = -1
@@ -140,10 +140,22 @@ def apply_cuts(tree: CutTree, table: pd.DataFrame) -> NDArray[np.int64]:
         table of the tree did not have, and where the rows of the class were suppressed. Numbers and times beyond the
         range of that table belong to the outermost classes, whose labels do not reach to them.
 
+    Raises
+    ------
+    InvalidSettingError
+        No tree: an anonymization by hierarchies has none.
+    InvalidTableError
+        Quasi-identifiers that are not there, or of another kind.
+
     Notes
     -----
     Rows that a relaxed cut would have separated by the keyed hash go to the left class: its label holds their value.
     """
+    if not isinstance(tree, CutTree):
+        raise InvalidSettingError(
+            f"The tree is a {type(tree).__name__}. Expected the CutTree of an anonymization by the method 'mondrian'; "
+            "'lattice' makes no cuts, so it has none. Nothing was classified."
+        )
     missing = [scale.name for scale in tree.scales if scale.name not in table.columns]
     if missing:
         raise InvalidTableError(

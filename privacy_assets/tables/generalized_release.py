@@ -21,6 +21,7 @@ from privacy_assets.tables.generalization_labels import (
     generalized_columns,
     repeated_text,
 )
+from privacy_assets.tables.information_loss import entropy_of_labels
 from privacy_assets.tables.quasi_identifiers import Dimension, Scale
 from privacy_assets.tables.release_model import Exact, Interval, Mask, ReleaseModel, Suppressed, ValueSet
 from privacy_assets.tables.row_hashes import hash_rows
@@ -37,6 +38,8 @@ class GivenClasses(NamedTuple):
         By quasi-identifier, the label of each class.
     penalties : dict of str to ndarray of shape (n_classes,), dtype=float64
         By quasi-identifier, what a label loses (NCP), from 0 to 1.
+    covered : dict of str to ndarray of shape (n_classes,), dtype=int64
+        By quasi-identifier, rows of the table whose values a label covers.
     masks : dict of str to Mask
         By quasi-identifier, how a label constrains the original.
     """
@@ -44,6 +47,7 @@ class GivenClasses(NamedTuple):
     class_of_row: NDArray[np.int64]
     labels: dict[str, list[str]]
     penalties: dict[str, NDArray[np.float64]]
+    covered: dict[str, NDArray[np.int64]]
     masks: dict[str, Mask]
 
 
@@ -84,7 +88,7 @@ def release(
     frame, stats = describe_classes(classes, settings), measure(classes, dimensions, settings)
     model = _release_model(table, [d.scale for d in dimensions], settings)
     if given is not None:
-        _use_given(given, frame, stats)
+        _use_given(given, dimensions, frame, stats)
         model = ReleaseModel({**model.masks, **given.masks})
     return Anonymization(released, model, frame, members, stats, tree, settings.described())
 
@@ -94,7 +98,7 @@ def _taken(column: pd.Series[Any], positions: NDArray[np.integer[Any]]) -> pd.Se
     return pd.Series(column.array.take(positions), dtype=column.dtype, name=column.name, copy=False)
 
 
-def _use_given(given: GivenClasses, frame: pd.DataFrame, stats: dict[str, Any]) -> None:
+def _use_given(given: GivenClasses, dimensions: list[Dimension], frame: pd.DataFrame, stats: dict[str, Any]) -> None:
     """Put the losses of given labels in the place of those of the values in each class."""
     frame["loss"] = np.mean(list(given.penalties.values()), axis=0)
     sizes = frame["rows"].to_numpy()
@@ -102,8 +106,10 @@ def _use_given(given: GivenClasses, frame: pd.DataFrame, stats: dict[str, Any]) 
     penalty = {name: float(own @ sizes + n_suppressed) / stats["n_rows"] for name, own in given.penalties.items()}
     stats["certainty_penalty"] = penalty
     stats["information_loss"] = float(np.mean(list(penalty.values())))
-    # What a label covers is known to the engine that made it.
-    stats["non_uniform_entropy"] = {}
+    stats["non_uniform_entropy"] = {
+        dimension.scale.name: entropy_of_labels(given.covered[dimension.scale.name], dimension.codes, sizes)
+        for dimension in dimensions
+    }
 
 
 def _release_model(table: pd.DataFrame, scales: list[Scale], settings: AnonymizeSettings) -> ReleaseModel:

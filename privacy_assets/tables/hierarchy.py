@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
@@ -162,6 +164,10 @@ class Hierarchy(ABC):
         return self._apply(leaves)
 
     @abstractmethod
+    def described(self) -> dict[str, Any]:
+        """Return what the hierarchy is, as JSON values: its rule, or the size and the digest of its list."""
+
+    @abstractmethod
     def _apply(self, leaves: Leaves) -> LeveledColumn:
         """Do so for a column that holds a value."""
 
@@ -203,6 +209,12 @@ class ListedHierarchy(Hierarchy):
         self._levels = [_objects(list(level)) for level in zip(*paths, strict=True)]
         self._leaf_of_label = {label: leaf for leaf, label in enumerate(self._levels[0])}
 
+    def described(self) -> dict[str, Any]:
+        """Return the numbers of values and levels, and a digest of all paths, whatever their order."""
+        paths = sorted(zip(*self._levels, strict=True))
+        digest = sha256(json.dumps(paths, ensure_ascii=False).encode()).hexdigest()
+        return {"tree": {"n_values": len(paths), "n_levels": len(self._levels), "sha256": digest}}
+
     def _apply(self, leaves: Leaves) -> LeveledColumn:
         leaf_of_value = np.array([self._leaf_of_label.get(label, -1) for label in leaves.labels], np.int64)
         lacks = leaf_of_value < 0
@@ -232,6 +244,10 @@ class IntervalHierarchy(Hierarchy):
         self.widths = numbers
         self.origin = origin
         self._steps = [1, *np.cumprod([round(ratio) for ratio in ratios]).tolist()] if ratios else [1]
+
+    def described(self) -> dict[str, Any]:
+        """Return widths and origin."""
+        return {"intervals": {"widths": [float(width) for width in self.widths], "origin": float(self.origin)}}
 
     def _apply(self, leaves: Leaves) -> LeveledColumn:
         _require_kind(leaves, ("number",), "numbers", "intervals")
@@ -285,6 +301,10 @@ class PrefixHierarchy(Hierarchy):
             raise InvalidSettingError(f"prefixes has the lengths {lengths!r}. Expected integers above 0, descending.")
         self.lengths = numbers
 
+    def described(self) -> dict[str, Any]:
+        """Return the lengths."""
+        return {"prefixes": [int(length) for length in self.lengths]}
+
     def _apply(self, leaves: Leaves) -> LeveledColumn:
         _require_kind(leaves, ("text", "number"), "text or numbers", "prefixes")
         levels = [
@@ -304,6 +324,10 @@ class DateHierarchy(Hierarchy):
                 f"dates has the levels {levels!r}. Expected some of {list(DATE_LEVELS)}, in order."
             )
         self.levels = names
+
+    def described(self) -> dict[str, Any]:
+        """Return the levels."""
+        return {"dates": list(self.levels)}
 
     def _apply(self, leaves: Leaves) -> LeveledColumn:
         _require_kind(leaves, ("datetime", "aware datetime"), "dates", "dates")

@@ -54,13 +54,7 @@ def non_uniform_entropy(
 ) -> float:
     """Non-uniform entropy of one column, from 0 to 1; ``codes`` are those of the whole table."""
     scale = generalization.scale
-    n_rows = len(codes)
     counts = np.bincount(codes, minlength=scale.n_values).astype(np.float64)
-    present = counts[counts > 0]
-    own_bits = float(present @ np.log2(present))
-    most = n_rows * np.log2(n_rows) - own_bits
-    if most <= 0:
-        return 0.0
     if scale.is_ordered:
         before = np.concatenate([[0.0], np.cumsum(counts[: scale.n_known])])
         known = before[np.maximum(generalization.high + 1, 0)] - before[np.minimum(generalization.low, scale.n_known)]
@@ -68,6 +62,20 @@ def non_uniform_entropy(
         covered = np.where(generalization.has_known, known, 0.0) + np.where(generalization.has_missing, missing, 0.0)
     else:
         covered = np.add.reduceat(counts[generalization.values], generalization.first[:-1]) if len(sizes) else sizes
+    return entropy_of_labels(covered, codes, sizes)
+
+
+def entropy_of_labels(
+    covered: NDArray[np.floating[Any] | np.integer[Any]], codes: NDArray[np.integer[Any]], sizes: NDArray[np.int64]
+) -> float:
+    """Non-uniform entropy of one column, from the rows of the table whose values the label of each class covers."""
+    n_rows = len(codes)
+    counts = np.bincount(codes).astype(np.float64)
+    present = counts[counts > 0]
+    own_bits = float(present @ np.log2(present))
+    most = n_rows * np.log2(n_rows) - own_bits
+    if most <= 0:
+        return 0.0
     n_suppressed = n_rows - int(sizes.sum())
     bits = float(sizes @ np.log2(covered)) + n_suppressed * float(np.log2(n_rows))
     return float(min(max((bits - own_bits) / most, 0.0), 1.0))

@@ -108,6 +108,15 @@ class LeveledColumn:
         """Share of the hierarchy that each node hides: (leaves under it - 1) / (leaves - 1); 0 if there is one leaf."""
         return (self.n_leaves_under - 1) / max(self.n_leaves - 1, 1)
 
+    def count_rows(self) -> NDArray[np.int64]:
+        """Count the rows of the table under each node."""
+        of_value = np.bincount(self.codes, minlength=self.nodes.shape[1])
+        counts = np.zeros(len(self.labels), np.int64)
+        for nodes in self.nodes:
+            # A node that stands on several levels has the same values on all.
+            counts = np.maximum(counts, np.bincount(nodes, of_value, minlength=len(counts)).astype(np.int64))
+        return counts
+
 
 def level_column(leaves: Leaves, levels: Sequence[Labels], leaf_of_value: NDArray[np.int64]) -> LeveledColumn:
     """Give the nodes of a hierarchy numbers, add the missing value and, if need be, a root.

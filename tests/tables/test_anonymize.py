@@ -2,10 +2,8 @@
 
 import datetime as dt
 import json
-import sys
 from collections import Counter
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,8 +16,7 @@ from privacy_assets.tables.anonymize import LDiversity, anonymize, apply_cuts
 from privacy_assets.tables.cut_tree import CutTree
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
-from privacy_assets.tables.generalized_release import GivenClasses
-from privacy_assets.tables.release_model import Exact, HierarchyMapping, Interval, ReleaseModel, Suppressed, ValueSet
+from privacy_assets.tables.release_model import Exact, Interval, ReleaseModel, Suppressed, ValueSet
 from tests.reference import mondrian as reference
 from tests.tables.mixed_tables import POOLS, through_parquet
 
@@ -512,31 +509,6 @@ def test_the_cuts_of_an_earlier_release_are_applied_to_new_rows():
         apply_cuts(found.tree, new.assign(age="x"))
     with pytest.raises(InvalidTableError, match="kind 'text'"):
         apply_cuts(CutTree.from_parts(found.tree.header(), found.tree.to_frames()), new.assign(age="x"))
-
-
-def test_hierarchies_need_their_engine(monkeypatch):
-    monkeypatch.setitem(sys.modules, "privacy_assets.tables.lattice", None)
-    with pytest.raises(InvalidSettingError, match="lattice"):
-        anonymize(PATIENTS, quasi_identifiers=["age"], k=2, method="lattice", hierarchies={})
-
-
-def test_classes_of_another_engine_are_released_with_its_labels_and_losses(monkeypatch):
-    def lattice_classes(table, hierarchies, settings, models, sensitive, people):
-        assert (models.k, list(hierarchies), people) == (2, ["age"], None)
-        classes = np.where(table["age"] < 40, 1, 0) - (table["age"] > 55).to_numpy() * 1
-        return GivenClasses(classes, {"age": ["40+", "<40"]}, {"age": np.array([0.5, 0.25])}, {"age": mask})
-
-    mask = HierarchyMapping("age", "ages", 1)
-    engine = SimpleNamespace(lattice_classes=lattice_classes)
-    monkeypatch.setitem(sys.modules, "privacy_assets.tables.lattice", engine)
-    found = anonymize(
-        PATIENTS, quasi_identifiers=["age"], k=2, sensitive=["disease"], method="lattice", hierarchies={"age": 1}
-    )
-    assert Counter(found.table["age"]) == {"<40": 4, "40+": 3}
-    assert found.stats["n_suppressed"] == 1 and found.tree is None
-    assert found.stats["information_loss"] == pytest.approx((4 * 0.25 + 3 * 0.5 + 1) / 8)
-    assert found.model.masks["age"] == mask
-    assert Anonymization.from_artifact(found.to_artifact()) == found
 
 
 def test_names_of_categories_are_no_distance_and_losses_do_not_come_from_labels():
