@@ -27,6 +27,7 @@ from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, require_cuts_that_apply
 from privacy_assets.tables.hierarchy import Hierarchy
+from privacy_assets.tables.lattice import read_hierarchies
 from privacy_assets.tables.mpucc import MpuccSettings
 from privacy_assets.tables.policy import SIDES, Policy
 from privacy_assets.tables.preprocess import check_precisions
@@ -157,7 +158,7 @@ class AnonymizationSettings:
         ``smallest_class``.
     l_diversity, t_closeness
         By default what the policy asks for, if it does.
-    hierarchies : mapping of Hierarchy by column, optional
+    hierarchies : mapping of Hierarchy, or of the settings of one, by column, optional
         For the method "lattice"; added to those that the contract declares.
     method, criterion, relaxed, normalize, max_suppression, output, bounds, seed
         See `anonymize`.
@@ -175,7 +176,7 @@ class AnonymizationSettings:
     max_suppression: float = 0.0
     output: Output = "labels"
     bounds: Bounds = "tight"
-    hierarchies: Mapping[str, Hierarchy] | None = None
+    hierarchies: Mapping[str, Hierarchy | Mapping[str, Any]] | None = None
     seed: int = 0
     pictured: tuple[str, str] | None = None
 
@@ -241,12 +242,12 @@ class AnonymizationSettings:
             )
 
     def _hierarchies(self, contract: TableContract, roles: Roles) -> dict[str, Hierarchy]:
-        declared = {
-            name: value if isinstance(value, Hierarchy) else Hierarchy.from_settings(value)
-            for name, value in contract.metadata("hierarchy").items()
-            if name in roles.quasi_identifiers
-        }
-        return declared | dict(self.hierarchies or {})
+        declared = contract.metadata("hierarchy")
+        return read_hierarchies(
+            {name: value for name, value in declared.items() if name in roles.quasi_identifiers}
+            | dict(self.hierarchies or {}),
+            roles.quasi_identifiers,
+        )
 
 
 def _asked_by_policy(policy: Policy, metric: str) -> int | None:

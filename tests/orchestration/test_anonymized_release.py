@@ -292,6 +292,32 @@ def test_every_output_goes_through_the_gate(project, output):
     assert_released(project, project.run(definitions_of(project, anonymized=settings)))
 
 
+HIERARCHIES = {
+    "age": {"intervals": [5, 20]},
+    "plan": {"tree": {"*": {"alone": ["single", "free"], "together": ["family"]}}},
+    "joined": {"dates": ["month", "year"]},
+}
+
+
+def test_hierarchies_of_the_contract_give_the_labels(project):
+    contract = copy.deepcopy(CONTRACT)
+    for name in ("age", "plan"):
+        contract["columns"][name]["hierarchy"] = HIERARCHIES[name]
+    settings = AnonymizationSettings(method="lattice", hierarchies={"joined": HIERARCHIES["joined"]})
+    assert_released(project, project.run(definitions_of(project, contract=contract, anonymized=settings)))
+    table, manifest = released_table(project)
+    assert list(table.columns) == ["age", "plan", "joined", "cost"]
+    assert table.groupby(["age", "plan", "joined"], observed=True).size().min() >= 5
+    assert manifest["figures"]["model"]["age"]["kind"] == "mapping"
+    assert manifest["settings"]["anonymized"]["method"] == "lattice"
+
+
+def test_a_quasi_identifier_without_a_hierarchy_is_refused_when_the_definitions_are_built(project):
+    settings = AnonymizationSettings(method="lattice", hierarchies={"joined": HIERARCHIES["joined"]})
+    with pytest.raises(InvalidSettingError, match=r"none for the quasi-identifiers \['age', 'plan'\]"):
+        definitions_of(project, anonymized=settings)
+
+
 class TestGeneralizedSynthetic:
     """The mitigation: synthetic records that single people out are generalized, and assessed again."""
 

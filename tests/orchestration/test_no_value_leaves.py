@@ -280,6 +280,20 @@ def test_an_anonymization_that_cannot_be_reached_shows_no_cell(project, capfd, s
     assert_nothing_leaked(project, capfd, message)
 
 
+@pytest.mark.parametrize("lacks_a_value", [False, True])
+def test_hierarchies_show_no_cell(project, capfd, lacks_a_value):
+    plans = [TEXT] if lacks_a_value else [TEXT, f"{TEXT} II"]
+    hierarchies = {
+        "income": {"intervals": [1000]},
+        "name_of_plan": {"tree": {"any": plans}},
+        "admitted": {"dates": ["month"]},
+        "region": {"tree": {"any": [TEXT, "north", "south"]}},
+    }
+    project.run(anonymized(project, method="lattice", hierarchies=hierarchies))
+    assert len(project.releases(side="anonymized")) == (not lacks_a_value)
+    assert_nothing_leaked(project, capfd, "name_of_plan" if lacks_a_value else "smallest_class")
+
+
 def test_an_anonymization_that_breaks_shows_no_cell(project, capfd, monkeypatch):
     def broken(table, **_):
         raise KeyError(f"{TEXT} {table.iloc[0].to_dict()}")
