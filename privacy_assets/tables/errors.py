@@ -17,6 +17,14 @@ class InvalidSettingError(PrivacyAssetsError, ValueError):
     """A parameter, role, precision, limit or policy is not one that exists or is out of its range."""
 
 
+class MaskError(InvalidTableError):
+    """A description of masks is wrong: the true original of a released record is not among its candidates."""
+
+
+class ConflictError(InvalidTableError):
+    """Releases contradict each other: no original could be behind a record of all of them."""
+
+
 class ContractError(InvalidTableError):
     """A table breaks its contract; ``failures`` counts the violations by column and check."""
 

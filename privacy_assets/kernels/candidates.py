@@ -1,0 +1,222 @@
+"""Count the candidates of boxes: how many originals lie in each of many products of sets of codes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privacy_assets.kernels.slices import SlicePool
+
+# Marking the codes of a set costs one write per code, looking them up one search per point.
+CODES_PER_SEARCH = 8
+
+
+class Points(NamedTuple):
+    """Distinct originals, sorted by their code in the first column.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_columns, n_points), dtype=int32
+        Codes of each column, from 0.
+    weights : ndarray of shape (n_points,), dtype=int64
+        Originals that each point stands for.
+    person : ndarray of shape (n_points,), dtype=int32
+        Whose records they are, from 0; empty if records are counted.
+    starts : ndarray of shape (n_codes_of_the_first_column + 1,), dtype=int64
+        Where the points of each code of the first column begin.
+    n_people : int
+        People in all; 0 if records are counted.
+    """
+
+    codes: NDArray[np.int32]
+    weights: NDArray[np.int64]
+    person: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    n_people: int
+
+
+class Boxes(NamedTuple):
+    """Products of sets of codes, one set per column.
+
+    Attributes
+    ----------
+    sets : ndarray of shape (n_boxes, n_columns), dtype=int32
+        Number of the set of each column; rows in lexicographic order, so that neighbours share their first sets.
+    first : ndarray of shape (n_sets + 1,), dtype=int64
+        Where the ranges of each set begin. All columns share the list of sets.
+    low, high : ndarray of shape (n_ranges,), dtype=int32
+        First and last code of each range; ascending within a set, not touching.
+    """
+
+    sets: NDArray[np.int32]
+    first: NDArray[np.int64]
+    low: NDArray[np.int32]
+    high: NDArray[np.int32]
+
+
+def count_candidates(points: Points, boxes: Boxes, n_codes: int, n_threads: int = 1) -> NDArray[np.int64]:
+    """Count the originals, or the people, in each box.
+
+    Parameters
+    ----------
+    points, boxes
+        At least one column. Nothing is checked here.
+    n_codes : int
+        Codes of all columns are below it.
+    n_threads : int
+        Threads; the counts do not depend on it.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_boxes,), dtype=int64
+
+    Notes
+    -----
+    The boxes are walked as a trie: the points of a common beginning are listed once, and every further column filters
+    that list. The first column costs nothing, since points are sorted by it. Cost: the lengths of the lists that are
+    filtered, summed over the distinct beginnings.
+    """
+    counts = np.zeros(len(boxes.sets), np.int64)
+    with SlicePool(n_threads) as pool:
+
+        def task(slices: object) -> None:
+            for begin, stop in slices:  # type: ignore[attr-defined]
+                _count(points, boxes, n_codes, begin, stop, counts)
+
+        pool.run(len(boxes.sets), task)
+    return counts
+
+
+@njit(nogil=True, cache=True)
+def _count(points: Points, boxes: Boxes, n_codes: int, begin: int, stop: int, counts: NDArray[np.int64]) -> None:
+    """Count for the boxes from ``begin`` to ``stop``."""
+    n_columns, n_points = points.codes.shape
+    # lists[t] holds the points that lie in the sets of columns 0 to t + 1; the last column is never listed.
+    lists = np.empty((max(n_columns - 1, 1), n_points), np.int32)
+    sizes = np.zeros(n_columns, np.int64)
+    is_inside = np.zeros(n_codes, np.bool_)
+    seen = np.full(points.n_people, -1, np.int64)
+    for b in range(begin, stop):
+        depth = 0
+        if b > begin:
+            while depth < n_columns and boxes.sets[b, depth] == boxes.sets[b - 1, depth]:
+                depth += 1
+        if depth == n_columns:
+            counts[b] = counts[b - 1]
+            continue
+        for t in range(max(depth, 1), n_columns):
+            sizes[t - 1] = _filter(points, boxes, b, t, lists, sizes, is_inside)
+        if n_columns == 1:
+            counts[b] = _sum_slices(points, boxes, b, seen)
+        else:
+            counts[b] = _sum_list(points, lists[n_columns - 2], sizes[n_columns - 2], b, seen)
+
+
+@njit(nogil=True, cache=True)
+def _filter(
+    points: Points,
+    boxes: Boxes,
+    b: int,
+    t: int,
+    lists: NDArray[np.int32],
+    sizes: NDArray[np.int64],
+    is_inside: NDArray[np.bool_],
+) -> int:
+    """List the points of the sets of columns 0 to t from those of columns 0 to t - 1; return how many they are."""
+    column = points.codes[t]
+    target = lists[t - 1]
+    begin, stop = boxes.first[boxes.sets[b, t]], boxes.first[boxes.sets[b, t] + 1]
+    n_listed = 0
+    if t > 1:
+        return _filter_list(column, lists[t - 2][: sizes[t - 2]], boxes, begin, stop, target, is_inside)
+    for r in range(boxes.first[boxes.sets[b, 0]], boxes.first[boxes.sets[b, 0] + 1]):
+        left, right = points.starts[boxes.low[r]], points.starts[boxes.high[r] + 1]
+        if stop - begin == 1:
+            low, high = boxes.low[begin], boxes.high[begin]
+            for i in range(left, right):
+                # Every point is written, whichever side it is on: a branch that depends on data costs more.
+                target[n_listed] = i
+                n_listed += (column[i] >= low) & (column[i] <= high)
+        elif stop > begin:
+            _mark(boxes, begin, stop, is_inside, True)
+            for i in range(left, right):
+                target[n_listed] = i
+                n_listed += is_inside[column[i]]
+            _mark(boxes, begin, stop, is_inside, False)
+    return n_listed
+
+
+@njit(nogil=True, cache=True)
+def _filter_list(
+    column: NDArray[np.int32],
+    source: NDArray[np.int32],
+    boxes: Boxes,
+    begin: int,
+    stop: int,
+    target: NDArray[np.int32],
+    is_inside: NDArray[np.bool_],
+) -> int:
+    """Copy the points of a list whose code lies in a set."""
+    n_listed = 0
+    if stop == begin:
+        return 0
+    if stop - begin == 1:
+        low, high = boxes.low[begin], boxes.high[begin]
+        for i in source:
+            target[n_listed] = i
+            n_listed += (column[i] >= low) & (column[i] <= high)
+        return n_listed
+    span = 0
+    for r in range(begin, stop):
+        span += boxes.high[r] - boxes.low[r] + 1
+    if span <= CODES_PER_SEARCH * len(source):
+        _mark(boxes, begin, stop, is_inside, True)
+        for i in source:
+            target[n_listed] = i
+            n_listed += is_inside[column[i]]
+        _mark(boxes, begin, stop, is_inside, False)
+        return n_listed
+    lows = boxes.low[begin:stop]
+    for i in source:
+        r = np.searchsorted(lows, column[i], side="right") - 1
+        target[n_listed] = i
+        n_listed += r >= 0 and column[i] <= boxes.high[begin + r]
+    return n_listed
+
+
+@njit(nogil=True, cache=True)
+def _mark(boxes: Boxes, begin: int, stop: int, is_inside: NDArray[np.bool_], mark: bool) -> None:
+    """Set or clear the marks of the codes of a set."""
+    for r in range(begin, stop):
+        for code in range(boxes.low[r], boxes.high[r] + 1):
+            is_inside[code] = mark
+
+
+@njit(nogil=True, cache=True)
+def _sum_slices(points: Points, boxes: Boxes, b: int, seen: NDArray[np.int64]) -> int:
+    """Count what lies in the set of the only column."""
+    total = 0
+    for r in range(boxes.first[boxes.sets[b, 0]], boxes.first[boxes.sets[b, 0] + 1]):
+        for i in range(points.starts[boxes.low[r]], points.starts[boxes.high[r] + 1]):
+            if points.n_people == 0:
+                total += points.weights[i]
+            elif seen[points.person[i]] != b:
+                seen[points.person[i]] = b
+                total += 1
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _sum_list(points: Points, members: NDArray[np.int32], size: int, b: int, seen: NDArray[np.int64]) -> int:
+    """Count what a list of points stands for."""
+    total = 0
+    for i in members[:size]:
+        if points.n_people == 0:
+            total += points.weights[i]
+        elif seen[points.person[i]] != b:
+            seen[points.person[i]] = b
+            total += 1
+    return total

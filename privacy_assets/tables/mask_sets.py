@@ -1,0 +1,450 @@
+"""From masks to sets of codes: which values of an original column each released cell leaves possible."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.tables.code_sets import CodeSets, from_lists, from_ranges
+from privacy_assets.tables.coding import MAX_DECIMALS, ColumnValues, read_column, round_floats
+from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.tables.generalization_labels import texts_of
+from privacy_assets.tables.hierarchy import Hierarchy
+from privacy_assets.tables.mask_labels import (
+    ANY_LABEL,
+    ANYTHING,
+    MISSING,
+    Meaning,
+    Range,
+    read_label,
+    read_number_label,
+)
+from privacy_assets.tables.quasi_identifiers import Dimension, Scale
+from privacy_assets.tables.release_model import (
+    BoundedNoise,
+    Exact,
+    HierarchyMapping,
+    Interval,
+    Label,
+    Mask,
+    RankWindow,
+    ValueSet,
+)
+
+_TEXT_KINDS = ("text", "category")
+
+
+class Original(NamedTuple):
+    """An original column: its values in order, and the code of each record."""
+
+    name: str
+    column: pd.Series[Any]
+    dimension: Dimension
+
+    @property
+    def scale(self) -> Scale:
+        """The values."""
+        return self.dimension.scale
+
+    @property
+    def n_values(self) -> int:
+        """Number of codes; the last one is that of the missing value, whether or not there is one."""
+        return self.scale.n_known + 1
+
+    @property
+    def where(self) -> str:
+        """Words for messages."""
+        return f"Column {self.name!r}"
+
+    def lists(self, lists: list[NDArray[np.int64]], rows: NDArray[np.int64]) -> CodeSets:
+        """Make sets of lists of codes."""
+        return from_lists(lists, rows)
+
+    def ranges(
+        self,
+        low: NDArray[np.int64],
+        high: NDArray[np.int64],
+        may_be_missing: NDArray[np.bool_],
+        rows: NDArray[np.int64],
+    ) -> CodeSets:
+        """Make sets of ranges of codes."""
+        return from_ranges(low, high, may_be_missing, self.scale.n_known, rows)
+
+
+def read_mask(original: Original, released: pd.DataFrame, mask: Mask, hierarchies: Mapping[str, Hierarchy]) -> CodeSets:
+    """Find the values of an original column that each released row leaves possible.
+
+    Raises
+    ------
+    InvalidTableError
+        Released values that the mask cannot read, counted.
+    InvalidSettingError
+        A hierarchy that is not given, or a mask that fits no column of this kind.
+    """
+    if isinstance(mask, Interval):
+        return _interval(original, released, mask)
+    assert not isinstance(mask, Interval) and hasattr(mask, "column")  # noqa: S101 - suppressed columns have no cells
+    column = released[mask.column]
+    if isinstance(mask, HierarchyMapping):
+        return _mapping(original, column, mask, hierarchies)
+    readers: dict[type[Any], Callable[[Original, pd.Series[Any], Any], CodeSets]] = {
+        Exact: _exact,
+        ValueSet: _value_set,
+        Label: _label,
+        BoundedNoise: _bounded_noise,
+        RankWindow: _rank_window,
+    }
+    return readers[type(mask)](original, column, mask)
+
+
+def _refuse(original: Original, is_refused: NDArray[np.bool_], rows: NDArray[Any], problem: str, expected: str) -> None:
+    """Raise if some distinct released values cannot be read; say how many, never which."""
+    if is_refused.any():
+        n_rows = int(np.append(is_refused, False)[rows].sum())
+        raise InvalidTableError(
+            f"{original.where}: {int(is_refused.sum())} of its released values (in {n_rows} rows) {problem}. Expected "
+            f"{expected}. Describe the column by another mask, or correct the release."
+        )
+
+
+def _read(original: Original, column: pd.Series[Any]) -> tuple[ColumnValues, NDArray[Any]]:
+    """Read a released column; returns it, and its distinct values as the original's scale has them."""
+    read = read_column(column, f"{original.where} of the release")
+    kinds = {original.scale.kind, read.kind}
+    if len(kinds) == 2 and "missing" not in kinds and not kinds <= set(_TEXT_KINDS):
+        raise InvalidTableError(
+            f"{original.where} holds {original.scale.kind} values in the original and {read.description} in the "
+            "release. Expected the same kind, or a mask that reads labels. Convert the column, or describe it as Label."
+        )
+    values = read.distinct
+    if read.kind == "aware datetime" and read.offsets is not None:
+        values = values - read.offsets.astype("timedelta64[s]")
+    return read, values
+
+
+def _places(scale: Scale, values: NDArray[Any], side: str) -> NDArray[np.int64]:
+    """Find where values belong among the known ones."""
+    if scale.n_known == 0 or len(values) == 0:
+        return np.zeros(len(values), np.int64)
+    return np.searchsorted(scale.known, values, side=side).astype(np.int64)  # type: ignore[call-overload,no-any-return]
+
+
+def _codes(scale: Scale, values: NDArray[Any]) -> NDArray[np.int64]:
+    """Find the codes of values; -1 for those that no original has."""
+    if scale.n_known == 0 or len(values) == 0:
+        return np.full(len(values), -1, np.int64)
+    if values.dtype.kind == "f" and scale.kind == "number":
+        values = round_floats(values, MAX_DECIMALS)
+    if not scale.is_ordered or scale.kind == "category":
+        return np.asarray(pd.Index(scale.known, dtype=object).get_indexer(pd.Index(values, dtype=object)), np.int64)
+    places = np.minimum(_places(scale, values, "left"), scale.n_known - 1)
+    return np.where(scale.known[places] == values, places, -1)
+
+
+def _exact(original: Original, column: pd.Series[Any], mask: Exact) -> CodeSets:  # noqa: ARG001
+    read, values = _read(original, column)
+    codes = np.append(_codes(original.scale, values), original.scale.n_known)
+    # Every reader keeps one more place for missing cells: that is where their -1 points.
+    is_missing = np.arange(len(codes)) == len(values)
+    low = np.where(is_missing | (codes < 0), 1, codes)
+    return original.ranges(low, np.where(is_missing | (codes < 0), 0, codes), is_missing, _rows(read))
+
+
+def _rows(read: ColumnValues) -> NDArray[np.int64]:
+    """Return the distinct value of each row; the place behind them all for a missing cell."""
+    return np.where(read.codes < 0, len(read.distinct), read.codes).astype(np.int64)
+
+
+def _interval(original: Original, released: pd.DataFrame, mask: Interval) -> CodeSets:
+    scale = original.scale
+    if not scale.is_ordered and scale.kind != "missing":
+        raise InvalidSettingError(
+            f"{original.where} is described by an interval, but holds {scale.kind} values, which have no order. "
+            "Expected numbers, times or ordered categories. Describe it by another mask."
+        )
+    ends = []
+    for name, is_high in ((mask.low, False), (mask.high, True)):
+        end, values = _read_ends(original, released[name])
+        if scale.kind == "category":
+            codes = _codes(scale, values)
+            _refuse(original, codes < 0, end.codes, "are categories that the original lacks", "its categories")
+            places = codes - (is_high and not mask.includes_high)
+        else:
+            side = "right" if is_high and mask.includes_high else "left"
+            places = _places(scale, values, side) - is_high
+        ends.append((np.append(places, -1)[end.codes], end.codes < 0))
+    (low, low_is_missing), (high, high_is_missing) = ends
+    n_half = int((low_is_missing != high_is_missing).sum())
+    if n_half:
+        raise InvalidTableError(
+            f"{original.where}: {n_half} released rows have one end of an interval only. Expected both or none. "
+            "Correct the release."
+        )
+    may_be_missing = np.zeros(len(released), np.bool_)
+    if mask.missing is not None:
+        may_be_missing = _truth_values(original, released[mask.missing])
+    low, high = np.where(low_is_missing, 1, low), np.where(low_is_missing, 0, high)
+    return original.ranges(low, high, may_be_missing, np.arange(len(released)))
+
+
+def _read_ends(original: Original, column: pd.Series[Any]) -> tuple[ColumnValues, NDArray[Any]]:
+    """Read the ends of intervals; those of large integers are text."""
+    scale = original.scale
+    if scale.known.dtype.kind == "O" and scale.kind == "number":
+        read = read_column(column, f"{original.where} of the release")
+        if read.kind == "text":
+            try:
+                whole = [int(text) for text in read.distinct]
+            except ValueError:
+                whole = []
+            _refuse(original, np.full(len(read.distinct), not whole), read.codes, "are no whole numbers", "digits")
+            values = np.empty(len(whole), object)
+            values[:] = whole
+            return read, values
+    return _read(original, column)
+
+
+def _truth_values(original: Original, column: pd.Series[Any]) -> NDArray[np.bool_]:
+    read = read_column(column, f"{original.where} of the release")
+    if read.kind != "boolean" or (read.codes < 0).any():
+        raise InvalidTableError(
+            f"{original.where}: the released column that says whether it may be missing holds {read.description} "
+            "values. Expected true or false in every row. Correct the release."
+        )
+    return np.asarray(read.distinct[read.codes], np.bool_)
+
+
+def _value_set(original: Original, column: pd.Series[Any], mask: ValueSet) -> CodeSets:  # noqa: ARG001
+    read = read_column(column, f"{original.where} of the release")
+    code_of: dict[str | None, int] = {text: code for code, text in enumerate(texts_of(original.scale))}
+    code_of[None] = original.scale.n_known
+    lists, is_refused = [], np.zeros(len(read.distinct), np.bool_)
+    for i, text in enumerate(read.distinct):
+        try:
+            values = json.loads(text) if isinstance(text, str) else None
+        except ValueError:
+            values = None
+        if not isinstance(values, list) or not all(value is None or isinstance(value, str) for value in values):
+            is_refused[i] = True
+            values = []
+        lists.append(np.unique(np.array([code_of[v] for v in values if v in code_of], np.int64)))
+    missing_cells = np.append(is_refused, True)
+    rows = _rows(read)
+    if not (read.codes < 0).any():
+        missing_cells = missing_cells[:-1]
+    _refuse(original, missing_cells, rows, "are no set", "JSON arrays of texts and null")
+    return original.lists(lists, rows)
+
+
+def _mapping(
+    original: Original, column: pd.Series[Any], mask: HierarchyMapping, hierarchies: Mapping[str, Hierarchy]
+) -> CodeSets:
+    if mask.hierarchy not in hierarchies:
+        raise InvalidSettingError(
+            f"{original.where} is described by the hierarchy {mask.hierarchy!r}, which is not given. Given are "
+            f"{sorted(hierarchies)}. Pass it in `hierarchies`."
+        )
+    leveled = hierarchies[mask.hierarchy].apply(original.column, original.name)
+    kept = range(len(leveled.nodes))
+    if mask.level is not None:
+        # A level that joins nothing beyond the level below it is left out: its nodes are those of that one.
+        kept = range((below := int(np.searchsorted(leveled.levels, mask.level, side="right")) - 1), below + 1)
+    n_values = leveled.nodes.shape[1]
+    code_of_value = np.zeros(n_values, np.int64)
+    code_of_value[leveled.codes] = original.dimension.codes
+    occurs = np.zeros(n_values, np.bool_)
+    occurs[leveled.codes] = True
+    members: dict[str, set[int]] = {ANY_LABEL: set(range(original.n_values))}
+    for level in kept:
+        for value in np.flatnonzero(occurs):
+            label = str(leveled.labels[leveled.nodes[level, value]])
+            members.setdefault(label, set()).add(int(code_of_value[value]))
+    read = read_column(column, f"{original.where} of the release")
+    texts = [str(value) for value in _plain(read)]
+    is_refused = np.array([text not in members for text in texts] + [True], np.bool_)
+    if not (read.codes < 0).any():
+        is_refused = is_refused[:-1]
+    rows = _rows(read)
+    _refuse(original, is_refused, rows, f"are no node of {mask.hierarchy!r} above an original value", "its labels")
+    lists = [np.array(sorted(members[text]), np.int64) for text in texts]
+    return original.lists(lists, rows)
+
+
+def _plain(read: ColumnValues) -> list[Any]:
+    """Return distinct values; whole numbers that floats hold as integers, so that their text has no point."""
+    values = read.distinct.tolist()
+    return [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
+
+
+def _bounded_noise(original: Original, column: pd.Series[Any], mask: BoundedNoise) -> CodeSets:
+    scale = original.scale
+    if not mask.width >= 0 or mask.width == np.inf:
+        raise InvalidSettingError(f"{original.where}: the width of its noise is {mask.width}. Expected 0 or more.")
+    if scale.kind not in ("number", "missing"):
+        raise InvalidSettingError(
+            f"{original.where} is described by noise, but holds {scale.kind} values. Expected numbers."
+        )
+    read, values = _read(original, column)
+    numbers = values.astype(np.float64)
+    known = Scale(scale.name, scale.kind, True, scale.known.astype(np.float64), scale.has_missing)
+    low = np.append(_places(known, round_floats(numbers - mask.width, MAX_DECIMALS), "left"), 1)
+    high = np.append(_places(known, round_floats(numbers + mask.width, MAX_DECIMALS), "right") - 1, 0)
+    is_missing = np.arange(len(low)) == len(values)
+    return original.ranges(low, high, is_missing, _rows(read))
+
+
+def _rank_window(original: Original, column: pd.Series[Any], mask: RankWindow) -> CodeSets:
+    scale = original.scale
+    if not 0 <= mask.p <= 100:
+        raise InvalidSettingError(f"{original.where}: the window of ranks is {mask.p} percent. Expected 0 to 100.")
+    if not scale.is_ordered and scale.kind != "missing":
+        raise InvalidSettingError(f"{original.where} is described by ranks, but holds {scale.kind} values.")
+    read, values = _read(original, column)
+    codes = _codes(scale, values)
+    _refuse(original, codes < 0, read.codes, "are no original value", "values that rank swapping moved, not new ones")
+    counts = np.bincount(original.dimension.codes, minlength=scale.n_known)[: scale.n_known]
+    last_rank = np.cumsum(counts) - 1
+    first_rank = last_rank - counts + 1
+    window = int(mask.p / 100 * counts.sum())
+    low = np.append(np.searchsorted(last_rank, first_rank[codes] - window, side="left"), 1)
+    high = np.append(np.searchsorted(first_rank, last_rank[codes] + window, side="right") - 1, 0)
+    is_missing = np.arange(len(low)) == len(values)
+    return original.ranges(low.astype(np.int64), high.astype(np.int64), is_missing, _rows(read))
+
+
+def _label(original: Original, column: pd.Series[Any], mask: Label) -> CodeSets:
+    if mask.missing_means not in ("suppressed", "missing"):
+        raise InvalidSettingError(
+            f"{original.where}: missing_means is {mask.missing_means!r}. Expected 'suppressed' or 'missing'."
+        )
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True).startswith("mixed"):
+        column = column.map(lambda value: value if pd.isna(value) else str(value))
+    read = read_column(column, f"{original.where} of the release")
+    reader = _LabelReader(original)
+    found: list[NDArray[np.int64] | None]
+    if read.kind == original.scale.kind and read.kind not in _TEXT_KINDS:
+        codes = _codes(original.scale, _read(original, column)[1])
+        found = [None if code < 0 else np.array([code]) for code in codes]
+    else:
+        found = [reader.codes_of(str(value)) for value in _plain(read)]
+    _refuse(
+        original,
+        np.array([codes is None for codes in found], np.bool_),
+        read.codes,
+        "are neither a value of the original nor a label that can be read",
+        "intervals, sets, stars, or values",
+    )
+    found.append(reader.of_meaning(ANYTHING if mask.missing_means == "suppressed" else MISSING))
+    return original.lists([codes for codes in found if codes is not None], _rows(read))
+
+
+class _LabelReader:
+    """Finds the codes of labels on the scale of a column."""
+
+    def __init__(self, original: Original) -> None:
+        self.original, self.scale = original, original.scale
+        self.texts = _value_texts(self.scale)
+        self.code_of = {text: code for code, text in enumerate(self.texts)}
+        self.everything = np.arange(original.n_values)
+
+    def codes_of(self, text: str) -> NDArray[np.int64] | None:
+        """Return the codes that a label leaves possible; None if it cannot be read."""
+        text = text.strip()
+        meaning = read_label(text)
+        if text in self.code_of and not meaning.is_anything and meaning != MISSING:
+            return np.array([self.code_of[text]])
+        if self.scale.is_ordered and meaning.texts:
+            meaning = read_number_label(text) or meaning
+        return self.of_meaning(meaning)
+
+    def of_meaning(self, meaning: Meaning) -> NDArray[np.int64] | None:
+        """Return the codes of what a label means; None if a part of it fits no value."""
+        if meaning.is_anything:
+            return self.everything
+        codes: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+        if meaning.may_be_missing:
+            codes.append(self.everything[-1:])
+        if meaning.pattern is not None:
+            pattern = re.compile(meaning.pattern, re.DOTALL)
+            own = [code for code, text in enumerate(self.texts) if pattern.fullmatch(text)]
+            return np.array(own, np.int64) if own else None
+        for each in meaning.ranges:
+            ends = self._range(each)
+            if ends is None:
+                return None
+            codes.append(np.arange(ends[0], ends[1] + 1))
+        for value in meaning.texts:
+            code = self._code(value)
+            if code is None:
+                return None
+            codes.append(np.array([code]))
+        return np.unique(np.concatenate(codes))
+
+    def _code(self, text: str) -> int | None:
+        if text in self.code_of:
+            return self.code_of[text]
+        value = self._value(text)
+        if value is None:
+            return None
+        code = int(_codes(self.scale, value)[0])
+        return code if code >= 0 else None
+
+    def _range(self, ends: Range) -> tuple[int, int] | None:
+        """Return the first and the last code of an interval; None if its ends cannot be read."""
+        if not self.scale.is_ordered:
+            return None
+        low, high = 0, self.scale.n_known - 1
+        for text, includes, is_high in ((ends.low, ends.includes_low, False), (ends.high, ends.includes_high, True)):
+            if text is None:
+                continue
+            if self.scale.kind == "category":
+                code = self.code_of.get(text)
+                if code is None:
+                    return None
+                low, high = (low, code - (not includes)) if is_high else (code + (not includes), high)
+                continue
+            value = self._value(text)
+            if value is None:
+                return None
+            place = int(_places(self.scale, value, "right" if includes == is_high else "left")[0])
+            low, high = (low, place - 1) if is_high else (place, high)
+        return low, high
+
+    def _value(self, text: str) -> NDArray[Any] | None:
+        """Read text as a value of the kind that the scale has; None if it is none."""
+        kind, known = self.scale.kind, self.scale.known
+        try:
+            if kind == "number" and known.dtype.kind == "O":
+                return np.array([int(text)], object)
+            if kind == "number":
+                number = int(text) if re.fullmatch(r"[+-]?\d{1,18}", text) else float(text)
+                return np.array([number]) if isfinite(number) else None
+            if kind == "duration":
+                return _one(pd.Timedelta(text))
+            if kind == "datetime":
+                return _one(pd.Timestamp(text))
+            if kind == "aware datetime":
+                moment = pd.Timestamp(text)
+                moment = moment.tz_localize(self.scale.time_zone) if moment.tzinfo is None else moment
+                return _one(moment.tz_convert("UTC").tz_localize(None))
+        except (ValueError, OverflowError):
+            return None
+        return None
+
+
+def _one(moment: pd.Timestamp | pd.Timedelta) -> NDArray[Any] | None:
+    return None if pd.isna(moment) else np.array([moment.to_numpy()])
+
+
+def _value_texts(scale: Scale) -> list[str]:
+    """Return each known value as text; whole floats without a point, as CSV files of other tools have them."""
+    if scale.kind == "number" and scale.known.dtype.kind == "f":
+        return [str(int(v)) if v.is_integer() else str(v) for v in scale.known.tolist()]
+    return texts_of(scale)

@@ -1,0 +1,85 @@
+"""Re-identification by its definitions: slow, obvious, and without anything from the package.
+
+A mask is a predicate of (released row, original value); candidates are the originals that satisfy those of all known
+columns. Rows are dicts of plain values, ``None`` for a missing one.
+"""
+
+from itertools import chain, combinations
+from math import log
+
+import numpy as np
+from scipy.optimize import linprog
+
+
+def candidates(row, originals, predicates, known):
+    """Positions of the originals that a released row can come from."""
+    return [i for i, x in enumerate(originals) if all(predicates[name](row, x[name]) for name in known)]
+
+
+def count_in_boxes(points, sets_of_boxes):
+    """Points inside each box; a box has one set of codes per column."""
+    return [sum(all(code in own for code, own in zip(p, sets, strict=True)) for p in points) for sets in sets_of_boxes]
+
+
+def count_people_in_boxes(points, people, sets_of_boxes):
+    """Different people inside each box."""
+    return [
+        len({who for p, who in zip(points, people, strict=True) if all(c in s for c, s in zip(p, sets, strict=True))})
+        for sets in sets_of_boxes
+    ]
+
+
+def subsets(records):
+    """All subsets of some records, the empty one included."""
+    records = list(records)
+    return [set(own) for own in chain.from_iterable(combinations(records, r) for r in range(len(records) + 1))]
+
+
+def belief(masses, records):
+    return sum(mass for focal, mass in masses.items() if set(focal) <= set(records))
+
+
+def plausibility(masses, records):
+    return sum(mass for focal, mass in masses.items() if set(focal) & set(records))
+
+
+def pignistic(masses):
+    found = {}
+    for focal, mass in masses.items():
+        for record in focal:
+            found[record] = found.get(record, 0) + mass / len(focal)
+    return found
+
+
+def entropy(masses):
+    return -sum(p * log(p) for p in pignistic(masses).values() if p > 0)
+
+
+def nonspecificity(masses):
+    return sum(mass * log(len(focal)) for focal, mass in masses.items() if mass > 0)
+
+
+def is_compatible(truth, claimed):
+    """Definition 14 by brute force: some masses of all sets give ``claimed``, with no belief above ``truth``."""
+    n = len(truth)
+    focal_sets = [own for own in subsets(range(n)) if own]
+    shares = np.array([[1 / len(own) if x in own else 0 for own in focal_sets] for x in range(n)])
+    inside = np.array([[own <= event for own in focal_sets] for event in subsets(range(n))], float)
+    bounds = [sum(truth[x] for x in event) + 1e-12 for event in subsets(range(n))]
+    found = linprog(np.zeros(len(focal_sets)), A_ub=inside, b_ub=bounds, A_eq=shares, b_eq=claimed, method="highs")
+    return found.status == 0
+
+
+def perfect_matchings(candidates_of_row, n):
+    """All ways to give each released row an original of its own."""
+
+    def extend(row, used):
+        if row == len(candidates_of_row):
+            yield ()
+            return
+        for x in candidates_of_row[row]:
+            if x not in used:
+                for rest in extend(row + 1, used | {x}):
+                    yield (x, *rest)
+
+    return list(extend(0, frozenset()))
