@@ -90,6 +90,61 @@ def count_candidates(points: Points, boxes: Boxes, n_codes: int, n_threads: int 
     return counts
 
 
+class Candidates(NamedTuple):
+    """The points in each box.
+
+    Attributes
+    ----------
+    starts : ndarray of shape (n_boxes + 1,), dtype=int64
+        Where the points of each box begin.
+    points : ndarray of shape (n_pairs,), dtype=int32
+        Point of each pair of a box and a point in it.
+    """
+
+    starts: NDArray[np.int64]
+    points: NDArray[np.int32]
+
+
+def list_candidates(points: Points, boxes: Boxes, n_codes: int, n_pairs_of_box: NDArray[np.int64]) -> Candidates:
+    """List the points in each box.
+
+    Parameters
+    ----------
+    points, boxes, n_codes
+        As for :func:`count_candidates`.
+    n_pairs_of_box : ndarray of shape (n_boxes,), dtype=int64
+        How many points each box holds: what :func:`count_candidates` finds when all points weigh 1.
+    """
+    starts = np.concatenate([[0], np.cumsum(n_pairs_of_box)]).astype(np.int64)
+    listed = np.empty(starts[-1], np.int32)
+    _list(points, boxes, n_codes, starts, listed)
+    return Candidates(starts, listed)
+
+
+@njit(nogil=True, cache=True)
+def _list(points: Points, boxes: Boxes, n_codes: int, starts: NDArray[np.int64], listed: NDArray[np.int32]) -> None:
+    """Write the points of each box to its place."""
+    n_columns, n_points = points.codes.shape
+    lists = np.empty((max(n_columns - 1, 1), n_points), np.int32)
+    sizes = np.zeros(n_columns, np.int64)
+    is_inside = np.zeros(n_codes, np.bool_)
+    for b in range(len(boxes.sets)):
+        place = starts[b]
+        if n_columns == 1:
+            for r in range(boxes.first[boxes.sets[b, 0]], boxes.first[boxes.sets[b, 0] + 1]):
+                for i in range(points.starts[boxes.low[r]], points.starts[boxes.high[r] + 1]):
+                    listed[place] = i
+                    place += 1
+            continue
+        depth = 0
+        if b > 0:
+            while depth < n_columns - 1 and boxes.sets[b, depth] == boxes.sets[b - 1, depth]:
+                depth += 1
+        for t in range(max(depth, 1), n_columns):
+            sizes[t - 1] = _filter(points, boxes, b, t, lists, sizes, is_inside)
+        listed[place : starts[b + 1]] = lists[n_columns - 2][: sizes[n_columns - 2]]
+
+
 @njit(nogil=True, cache=True)
 def _count(points: Points, boxes: Boxes, n_codes: int, begin: int, stop: int, counts: NDArray[np.int64]) -> None:
     """Count for the boxes from ``begin`` to ``stop``."""

@@ -20,6 +20,7 @@ from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.mpucc_results import tuple_column
 from privacy_assets.tables.mpucc_settings import is_integer, require
+from privacy_assets.tables.other_releases import OtherRelease
 from privacy_assets.tables.release_model import ReleaseModel, Suppressed
 
 DEFAULT_MAX_KNOWN = 3
@@ -123,6 +124,7 @@ def assess_reidentification(
     k: int | None = None,
     truth: str | ArrayLike | None = None,
     subject: str | None = None,
+    other_releases: Sequence[OtherRelease] = (),
     hierarchies: Mapping[str, Hierarchy] | None = None,
     n_threads: int | None = None,
     progress: Callable[[CandidateProgress], None] | None = None,
@@ -154,6 +156,9 @@ def assess_reidentification(
         the records of both tables, or positions in ``original``.
     subject : str, optional
         Column of the original that says whose record a row is. Then candidates are people.
+    other_releases : sequence of OtherRelease
+        Earlier or neighbouring releases of the same people, which an attacker holds as well. A candidate is one in all
+        of them.
     hierarchies : mapping of str to Hierarchy, optional
         Those that the model names.
     n_threads, progress
@@ -163,6 +168,8 @@ def assess_reidentification(
     ------
     MaskError
         The true original of a released record is not among its candidates.
+    ConflictError
+        Another release contradicts this one: the same key stands for different originals.
     InvalidTableError, InvalidSettingError
         For tables that cannot be used, settings out of their range, and more sets than MAX_SETS.
 
@@ -171,12 +178,15 @@ def assess_reidentification(
     Definitions: ``docs/reidentification.md``. A prior that is not uniform, and columns that are not in the table, can
     make a record's probability larger than what is reported.
     """
+    keys = tuple(dict.fromkeys(other.key for other in other_releases))
     if isinstance(released, Anonymization):
         _refuse_given(model=model, truth=truth, subject=subject, quasi_identifiers=quasi_identifiers, k=k)
         quasi_identifiers = released.settings["quasi_identifiers"]
         k = released.settings["k"]
         subject = released.settings["subject"]
-        index = CandidateIndex.of_anonymization(original, released, hierarchies=hierarchies, n_threads=n_threads)
+        index = CandidateIndex.of_anonymization(
+            original, released, hierarchies=hierarchies, keys=keys, n_threads=n_threads
+        )
     else:
         if model is None or truth is None:
             lacking = [name for name, value in (("model", model), ("truth", truth)) if value is None]
@@ -185,9 +195,13 @@ def assess_reidentification(
                 "released record comes from: without it a wrong model would look like a low risk. Nothing was assessed."
             )
         index = CandidateIndex(
-            model, original, released, truth, hierarchies=hierarchies, subject=subject, n_threads=n_threads
+            model, original, released, truth, hierarchies=hierarchies, subject=subject, keys=keys, n_threads=n_threads
         )
     quasi_identifiers = _checked_names(index, quasi_identifiers)
+    first_model = index.model
+    for other in other_releases:
+        index = other.intersect(index, original, subject)
+        quasi_identifiers = tuple(dict.fromkeys([*quasi_identifiers, *other.known_columns()]))
     named = _checked_known(index, known, quasi_identifiers)
     require(k is None or is_integer(k, 1), "k", k, "None or an integer above 0")
     _check_max_known(max_known, len(quasi_identifiers))
@@ -200,7 +214,8 @@ def assess_reidentification(
         "k": None if k is None else int(k),
         "subject": subject,
         "unit": "records" if subject is None else "people",
-        "model": index.model.to_json(),
+        "model": first_model.to_json(),
+        "other_releases": [other.described() for other in other_releases],
     }
     scores = {
         **search.worst(named),

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets.kernels.candidates import Boxes, Points, count_candidates
+from privacy_assets.kernels.candidates import Boxes, Points, count_candidates, list_candidates
 from tests.reference import reidentification as reference
 
 
@@ -70,3 +70,16 @@ def test_counts_are_those_of_the_reference(case, n_threads):
 def test_an_empty_set_has_no_candidates(n_columns):
     points, boxes, *_ = arranged(2, [(1,) * n_columns], [0], [(frozenset(),) * n_columns])
     assert count_candidates(points, boxes, 2).tolist() == [0]
+
+
+@given(cases())
+@settings(max_examples=100, deadline=None)
+def test_the_points_of_each_box_are_listed(case):
+    points, boxes, plain, _, sets = arranged(*case)
+    singly = points._replace(person=np.zeros(0, np.int32), n_people=0)
+    counts = count_candidates(singly, boxes, case[0])
+    found = list_candidates(singly, boxes, case[0], counts)
+    for b, own in enumerate(sets):
+        listed = found.points[found.starts[b] : found.starts[b + 1]].tolist()
+        expected = [i for i, p in enumerate(plain) if all(code in s for code, s in zip(p, own, strict=True))]
+        assert sorted(listed) == expected

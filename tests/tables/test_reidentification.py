@@ -117,7 +117,7 @@ def test_the_group_by_and_the_scan_agree_where_both_apply(drawn, n_bands, data):
     released = table[names].reset_index(drop=True)
     index = CandidateIndex(ReleaseModel.from_labels([], exact=names), table, released, np.arange(len(table)))
     known = data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
-    columns = [index._columns[name] for name in known]
+    columns = index.masked(known)
     assert all(column.set_of_code is not None for column in columns)
     assert index._sizes_by_group(columns).tolist() == index._sizes_by_scan(columns).tolist()
 

@@ -1,0 +1,106 @@
+"""Other releases of the same people, which an attacker may hold beside the one that is assessed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privacy_assets.tables.anonymization import Anonymization
+from privacy_assets.tables.candidate_index import CandidateIndex, combine
+from privacy_assets.tables.errors import ConflictError, InvalidSettingError, MaskError
+from privacy_assets.tables.hierarchy import Hierarchy
+from privacy_assets.tables.record_keys import match_keys
+from privacy_assets.tables.release_model import Exact, ReleaseModel, Suppressed
+
+
+@dataclass(frozen=True, eq=False)
+class OtherRelease:
+    """An earlier or neighbouring release of the same people.
+
+    Attributes
+    ----------
+    table : Anonymization or DataFrame
+        What ``anonymize`` returned, or any released table.
+    key : str
+        Column of both releases that says which records belong together, such as a pseudonym.
+    model : ReleaseModel, optional
+        How the columns of a plain table were masked; its columns are those of the original.
+    name : str
+        Words for messages.
+    quasi_identifiers : sequence of str, optional
+        Its columns that an attacker may know. Default: those that it was anonymized by, or, of a plain table, those
+        that are neither exact nor suppressed.
+    hierarchies : mapping of str to Hierarchy, optional
+        Those that the model names.
+    """
+
+    table: Anonymization | pd.DataFrame
+    key: str
+    model: ReleaseModel | None = None
+    name: str = "other"
+    quasi_identifiers: Sequence[str] | None = None
+    hierarchies: Mapping[str, Hierarchy] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.table, Anonymization) == (self.model is not None):
+            raise InvalidSettingError(
+                f"Release {self.name!r} is an Anonymization with a model, or a plain table without one. Expected a "
+                "model for a plain table only. Nothing was assessed."
+            )
+
+    def used_model(self) -> ReleaseModel:
+        """Return how the columns were masked."""
+        if isinstance(self.table, Anonymization):
+            return self.table.model
+        assert self.model is not None  # noqa: S101 - looked at when it was made
+        return self.model
+
+    def known_columns(self) -> list[str]:
+        """Return the columns that an attacker may know."""
+        if self.quasi_identifiers is not None:
+            return list(self.quasi_identifiers)
+        if isinstance(self.table, Anonymization):
+            return list(self.table.settings["quasi_identifiers"])
+        masks = self.used_model().masks.items()
+        return [name for name, mask in masks if not isinstance(mask, Exact | Suppressed)]
+
+    def described(self) -> dict[str, Any]:
+        """Return name, key and model as JSON values."""
+        return {"name": self.name, "key": self.key, "model": self.used_model().to_json()}
+
+    def intersect(self, index: CandidateIndex, original: pd.DataFrame, subject: str | None) -> CandidateIndex:
+        """Leave of the candidates of a release those that this one leaves as well.
+
+        Raises
+        ------
+        InvalidTableError
+            Keys that are missing or repeated, or that one of the two releases lacks.
+        ConflictError
+            The original behind a key is not among the candidates here.
+        """
+        table = self.table.table if isinstance(self.table, Anonymization) else self.table
+        rows = match_keys(self.key, index.keys, "release", table, f"release {self.name!r}", both_ways=True)
+        truth = np.empty(len(rows), np.int64)
+        truth[rows] = index.truth
+        try:
+            other = CandidateIndex(
+                self.used_model(),
+                original,
+                table,
+                truth,
+                hierarchies=self.hierarchies,
+                subject=subject,
+                keys=[self.key],
+                n_threads=index.n_threads,
+            )
+        except MaskError as error:
+            problem = str(error)
+        else:
+            return combine([index, other], self.key)
+        raise ConflictError(
+            f"Release {self.name!r} contradicts the release that is assessed, or is described wrongly. {problem}"
+        )
