@@ -33,6 +33,7 @@ PUBLIC_NAMES = [
     "LDiversity",
     "Label",
     "Limit",
+    "LinkerEvaluation",
     "MaskError",
     "MpuccAssessment",
     "OtherRelease",
@@ -59,7 +60,10 @@ PUBLIC_NAMES = [
     "assess_reidentification",
     "build_release_definitions",
     "combine",
+    "evaluate_linker",
     "fingerprint",
+    "link_by_distance",
+    "link_by_fellegi_sunter",
     "match_candidates",
     "split_records",
     "synthesize",
@@ -108,4 +112,6 @@ def test_the_two_ways_to_name_the_code_location_agree():
 
 def test_optional_parts_are_extras():
     needed = [requirement for requirement in requires("privacy-assets") if "extra ==" not in requirement]
-    assert not [name for name in needed if name.startswith(("scikit-learn", "statsmodels", "sqlalchemy", "duckdb"))]
+    assert not [
+        name for name in needed if name.startswith(("scikit-learn", "splink", "statsmodels", "sqlalchemy", "duckdb"))
+    ]
