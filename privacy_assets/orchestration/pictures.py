@@ -41,7 +41,7 @@ def identified_by_size(tree: pd.DataFrame) -> str:
     axes.set_ylabel("synthetic records")
     axes.spines[["top", "right"]].set_visible(False)
     numbers = ", ".join(f"{size}: {count:,}" for size, count in drawn.items()) or "none of 5 records or more"
-    return _as_markdown(figure, f"Identified synthetic records by combination size ({numbers})")
+    return as_markdown(figure, f"Identified synthetic records by combination size ({numbers})")
 
 
 def records_by_class_size(classes: pd.DataFrame) -> str:
@@ -76,7 +76,7 @@ def records_by_class_size(classes: pd.DataFrame) -> str:
         f"Records by class size ({len(sizes):,} classes; smallest {sizes.min():,} {unit}, median "
         f"{np.median(sizes):,.0f}, largest {sizes.max():,})"
     )
-    return _as_markdown(figure, text)
+    return as_markdown(figure, text)
 
 
 def information_loss_by_column(certainty_penalty: Mapping[str, float]) -> str:
@@ -90,7 +90,7 @@ def information_loss_by_column(certainty_penalty: Mapping[str, float]) -> str:
     axes.set_xlabel("information loss (NCP), percent")
     axes.spines[["top", "right"]].set_visible(False)
     numbers = ", ".join(f"{name}: {loss:.1%}" for name, loss in reversed(by_loss))
-    return _as_markdown(figure, f"Information loss by column ({numbers})")
+    return as_markdown(figure, f"Information loss by column ({numbers})")
 
 
 def classes_as_rectangles(rectangles: pd.DataFrame, x: str, y: str) -> str:
@@ -124,14 +124,15 @@ def classes_as_rectangles(rectangles: pd.DataFrame, x: str, y: str) -> str:
     axes.set_xlabel(f"{x}: share of the records below")
     axes.set_ylabel(f"{y}: share of the records below")
     text = f"Classes by {x} and {y} ({len(drawn):,} of {len(rectangles):,} distinct rectangles drawn)"
-    return _as_markdown(figure, text)
+    return as_markdown(figure, text)
 
 
 def _interval(low: int, high: int) -> str:
     return f"{low:,}" if low == high else f"{low:,}-{high:,}"
 
 
-def _as_markdown(figure: Figure, text: str) -> str:
+def as_markdown(figure: Figure, text: str) -> str:
+    """Write a picture as PNG in Markdown, with the text for those who cannot see it."""
     drawn, buffer = io.BytesIO(), io.BytesIO()
     FigureCanvasAgg(figure)
     figure.savefig(drawn, format="png")
