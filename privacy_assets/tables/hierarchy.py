@@ -215,6 +215,11 @@ class ListedHierarchy(Hierarchy):
         digest = sha256(json.dumps(paths, ensure_ascii=False).encode()).hexdigest()
         return {"tree": {"n_values": len(paths), "n_levels": len(self._levels), "sha256": digest}}
 
+    @property
+    def levels(self) -> list[Labels]:
+        """Label of the node of each leaf on each level, the leaves themselves first."""
+        return self._levels
+
     def _apply(self, leaves: Leaves) -> LeveledColumn:
         leaf_of_value = np.array([self._leaf_of_label.get(label, -1) for label in leaves.labels], np.int64)
         lacks = leaf_of_value < 0

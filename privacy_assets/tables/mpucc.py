@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from privacy_assets.tables.artifact import Artifact
@@ -19,7 +17,6 @@ from privacy_assets.tables.mpucc_results import (
     describe_details,
     describe_tree,
     score,
-    tuple_column,
 )
 from privacy_assets.tables.mpucc_settings import (
     DEFAULT_DECAY_FACTOR,
@@ -36,6 +33,7 @@ from privacy_assets.tables.preprocess import (
     check_columns,
     preprocess,
 )
+from privacy_assets.tables.result_columns import labels_at, texts_to_tuples, tuples_to_text
 
 __all__ = [
     "DEFAULT_MAX_COMBINATIONS",
@@ -88,7 +86,7 @@ class MpuccAssessment:
         details, tree = self.details.copy(), self.tree.copy()
         for frame, names in ((details, ("field_combo", "value_combo")), (tree, ("field_combo",))):
             for name in names:
-                frame[name] = pd.Series([json.dumps(value) for value in frame[name]], dtype=str)
+                frame[name] = tuples_to_text(frame[name])
         tree["pruned_by"] = pd.Series([reason or "" for reason in tree["pruned_by"]], dtype=str)
         header = {
             "scores": self.scores,
@@ -104,7 +102,7 @@ class MpuccAssessment:
         details, tree = artifact.frames["details"].copy(), artifact.frames["tree"].copy()
         for frame, names in ((details, ("field_combo", "value_combo")), (tree, ("field_combo",))):
             for name in names:
-                frame[name] = tuple_column([tuple(json.loads(text)) for text in frame[name]])
+                frame[name] = texts_to_tuples(frame[name])
         tree["pruned_by"] = pd.Series([reason or None for reason in tree["pruned_by"]], dtype=object)
         control = header["control"]
         return cls(
@@ -200,21 +198,10 @@ def assess_mpuccs(
     )
     assessment = _assess(tables, settings, n_threads, progress)
     labels = {
-        "syn_idx": _labels_at(synthetic.index, assessment.details["syn_idx"]),
-        "ori_idx": _labels_at(original.index, assessment.details["ori_idx"]),
+        "syn_idx": labels_at(synthetic.index, assessment.details["syn_idx"]),
+        "ori_idx": labels_at(original.index, assessment.details["ori_idx"]),
     }
     return replace(assessment, details=assessment.details.assign(**labels))
-
-
-def _labels_at(index: pd.Index[Any], positions: pd.Series[Any]) -> pd.Series[Any]:
-    """Return index labels as integers if int64 holds all of them, else as text."""
-    labels = index.take(positions.to_numpy())
-    is_whole = labels.dtype.kind in "iu" and not labels.hasnans
-    if is_whole and (labels.dtype.kind == "i" or len(labels) == 0 or labels.max() <= np.iinfo(np.int64).max):
-        return pd.Series(labels.to_numpy(dtype=np.int64))
-    # Text that UTF-8 does not hold could be neither stored nor shown.
-    texts = [str(label).encode(errors="backslashreplace").decode() for label in labels]
-    return pd.Series(texts, dtype=str)
 
 
 def assess_preprocessed(

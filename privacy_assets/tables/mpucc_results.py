@@ -14,6 +14,7 @@ from privacy_assets.tables.control import count_agreements
 from privacy_assets.tables.intervals import wilson_interval
 from privacy_assets.tables.mpucc_settings import MpuccSettings, count_combinations
 from privacy_assets.tables.preprocess import CodedTable, PreprocessedTables
+from privacy_assets.tables.result_columns import tuple_column
 
 
 class SearchProgress(NamedTuple):
@@ -24,13 +25,6 @@ class SearchProgress(NamedTuple):
     max_combo_size: int
     combinations_checked: int
     n_identified: int
-
-
-def tuple_column(values: list[tuple[Any, ...]]) -> pd.Series[Any]:
-    """Make a column of tuples; pandas would read a list of equally long ones as a table."""
-    array = np.empty(len(values), object)
-    array[:] = values
-    return pd.Series(array, dtype=object)
 
 
 class SyntheticSearch:

@@ -1,0 +1,200 @@
+"""A formal context in bits: distinct rows, the rows that include others, the rows that hold an attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+BITS = 64
+
+
+class PackedContext(NamedTuple):
+    """The distinct rows of a context, those with most attributes first, so that a row includes only later ones.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_rows, n_words), dtype=np.uint64
+        Attribute a is bit ``a % 64`` of word ``a // 64``.
+    weights : ndarray of shape (n_rows,), dtype=np.int64
+        Records that have the row, at least 1.
+    n_larger : ndarray of shape (n_rows,), dtype=np.int64
+        Rows with more attributes than this one: they are the first ones.
+    first, holders : ndarray of shape (n_attributes + 1,), dtype=np.int64, and of shape (n_crosses,), dtype=np.int32
+        ``holders[first[a]:first[a + 1]]`` are the rows with attribute a, ascending.
+    """
+
+    rows: NDArray[np.uint64]
+    weights: NDArray[np.int64]
+    n_larger: NDArray[np.int64]
+    first: NDArray[np.int64]
+    holders: NDArray[np.int32]
+
+    @property
+    def n_attributes(self) -> int:
+        """Number of attributes."""
+        return len(self.first) - 1
+
+
+def pack_patterns(codes: Sequence[NDArray[np.int64]], patterns: Sequence[NDArray[np.bool_]]) -> NDArray[np.uint64]:
+    """Put the attributes of several columns next to each other, in bits.
+
+    Parameters
+    ----------
+    codes : sequence of ndarray of shape (n_rows,), dtype=np.int64
+        Pattern of each row, by column.
+    patterns : sequence of ndarray of shape (n_patterns, n_own_attributes), dtype=bool
+        Attributes of each pattern, by column.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_rows, n_words), dtype=np.uint64
+        As in :class:`PackedContext`, in the order of ``codes``.
+    """
+    n_attributes = sum(own.shape[1] for own in patterns)
+    rows = np.zeros((len(codes[0]), max(-(-n_attributes // BITS), 1)), np.uint64)
+    begin = 0
+    for column, own in zip(codes, patterns, strict=True):
+        word, shift = divmod(begin, BITS)
+        begin += own.shape[1]
+        padded = np.zeros((len(own), -(-(shift + own.shape[1]) // BITS) * BITS), np.bool_)
+        padded[:, shift : shift + own.shape[1]] = own
+        words = np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+        rows[:, word : word + words.shape[1]] |= words[column]
+    return rows
+
+
+def unpack_rows(rows: NDArray[np.uint64], n_attributes: int) -> NDArray[np.bool_]:
+    """Return the attributes of rows of bits, of shape (n_rows, n_attributes)."""
+    octets = np.ascontiguousarray(rows.astype("<u8")).view(np.uint8)
+    return np.unpackbits(octets, axis=1, count=n_attributes, bitorder="little").astype(np.bool_)
+
+
+def make_context(
+    rows: NDArray[np.uint64], weights: NDArray[np.int64], n_attributes: int
+) -> tuple[PackedContext, NDArray[np.int64]]:
+    """Order distinct rows by their number of attributes, and list the rows of each attribute.
+
+    Parameters
+    ----------
+    rows, weights
+        As in :class:`PackedContext`, in any order; all different, at least one. Not checked here.
+    n_attributes : int
+        Number of attributes.
+
+    Returns
+    -------
+    context : PackedContext
+        The same rows in their order; equally large ones stay in the order handed in.
+    order : ndarray of shape (n_rows,), dtype=np.int64
+        Place that each row of the context had.
+    """
+    sizes = count_bits(rows)
+    order = np.argsort(-sizes, kind="stable")
+    rows, sizes = np.ascontiguousarray(rows[order]), sizes[order]
+    first, holders = list_holders(rows, n_attributes)
+    n_larger = np.searchsorted(-sizes, -sizes, side="left").astype(np.int64)
+    return PackedContext(rows, np.ascontiguousarray(weights[order]), n_larger, first, holders), order
+
+
+@njit(nogil=True, cache=True)
+def count_ones(word: np.uint64) -> np.uint64:
+    """Count the bits of a word that are set."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@njit(nogil=True, cache=True)
+def place_of_lowest(word: np.uint64) -> np.int64:
+    """Return the place of the lowest bit that is set; ``word`` is not 0."""
+    return np.int64(count_ones((word & (~word + np.uint64(1))) - np.uint64(1)))
+
+
+@njit(nogil=True, cache=True)
+def count_bits(rows: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Count the attributes of each row of bits."""
+    n_rows, n_words = rows.shape
+    sizes = np.zeros(n_rows, np.int64)
+    for e in range(n_rows):
+        for j in range(n_words):
+            sizes[e] += np.int64(count_ones(rows[e, j]))
+    return sizes
+
+
+@njit(nogil=True, cache=True)
+def list_holders(rows: NDArray[np.uint64], n_attributes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """List the rows that have each attribute, as in :class:`PackedContext`."""
+    n_rows, n_words = rows.shape
+    first = np.zeros(n_attributes + 1, np.int64)
+    for e in range(n_rows):
+        for j in range(n_words):
+            rest = rows[e, j]
+            while rest:
+                first[64 * j + place_of_lowest(rest) + 1] += 1
+                rest &= rest - np.uint64(1)
+    for a in range(n_attributes):
+        first[a + 1] += first[a]
+    holders = np.empty(first[n_attributes], np.int32)
+    place = first[:n_attributes].copy()
+    for e in range(n_rows):
+        for j in range(n_words):
+            rest = rows[e, j]
+            while rest:
+                held = 64 * j + place_of_lowest(rest)
+                holders[place[held]] = e
+                place[held] += 1
+                rest &= rest - np.uint64(1)
+    return first, holders
+
+
+@njit(nogil=True, cache=True)
+def includes(larger: NDArray[np.uint64], smaller: NDArray[np.uint64]) -> bool:
+    """Whether one set of bits includes another one."""
+    for j in range(len(smaller)):  # noqa: SIM110 - a compiled loop
+        if smaller[j] & ~larger[j]:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def shortest_list(
+    own: NDArray[np.uint64], n_larger: int, first: NDArray[np.int64], holders: NDArray[np.int32]
+) -> tuple[int, int]:
+    """Find where to look for rows that include a set of bits.
+
+    Parameters
+    ----------
+    own : ndarray of shape (n_words,), dtype=np.uint64
+        The set.
+    n_larger : int
+        Only rows before this one are of interest.
+    first, holders
+        As in :class:`PackedContext`.
+
+    Returns
+    -------
+    begin, stop : int
+        ``holders[begin:stop]`` are the candidates; ``begin`` is -1 for the empty set, whose candidates are the rows
+        before ``stop``.
+    """
+    best_begin, best_stop = np.int64(-1), np.int64(n_larger)
+    for j in range(len(own)):
+        rest = own[j]
+        while rest:
+            a = 64 * j + place_of_lowest(rest)
+            rest &= rest - np.uint64(1)
+            begin, low, high = first[a], first[a], first[a + 1]
+            while low < high:
+                middle = (low + high) // 2
+                if holders[middle] < n_larger:
+                    low = middle + 1
+                else:
+                    high = middle
+            if best_begin < 0 or low - begin < best_stop - best_begin:
+                best_begin, best_stop = begin, low
+    return int(best_begin), int(best_stop)

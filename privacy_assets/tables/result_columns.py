@@ -1,0 +1,38 @@
+"""Columns of results: tuples, and the labels of records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+def tuple_column(values: Sequence[tuple[Any, ...]]) -> pd.Series[Any]:
+    """Make a column of tuples; pandas would read a list of equally long ones as a table."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return pd.Series(array, dtype=object)
+
+
+def tuples_to_text(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Write tuples as JSON, to be stored."""
+    return pd.Series([json.dumps(value) for value in column], dtype=str)
+
+
+def texts_to_tuples(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Read back what :func:`tuples_to_text` wrote."""
+    return tuple_column([tuple(json.loads(text)) for text in column])
+
+
+def labels_at(index: pd.Index[Any], positions: pd.Series[Any]) -> pd.Series[Any]:
+    """Return index labels as integers if int64 holds all of them, else as text."""
+    labels = index.take(positions.to_numpy())
+    is_whole = labels.dtype.kind in "iu" and not labels.hasnans
+    if is_whole and (labels.dtype.kind == "i" or len(labels) == 0 or labels.max() <= np.iinfo(np.int64).max):
+        return pd.Series(labels.to_numpy(dtype=np.int64))
+    # Text that UTF-8 does not hold could be neither stored nor shown.
+    texts = [str(label).encode(errors="backslashreplace").decode() for label in labels]
+    return pd.Series(texts, dtype=str)

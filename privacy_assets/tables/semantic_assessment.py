@@ -1,0 +1,91 @@
+"""What :func:`~privacy_assets.tables.semantic_risk.assess_semantic_risk` returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from privacy_assets.tables.artifact import Artifact
+
+KIND = "SemanticAssessment"
+
+
+class SemanticProgress(NamedTuple):
+    """Where an assessment stands; records are those that are left while they are suppressed."""
+
+    stage: str
+    n_records: int
+
+
+@dataclass(frozen=True, eq=False)
+class SemanticAssessment:
+    """Result of :func:`~privacy_assets.tables.semantic_risk.assess_semantic_risk`, see ``docs/semantic-risk.md``.
+
+    Attributes are named by column and number, without values of the table. Only ``records`` (labels of the index) and
+    ``attributes`` (what each attribute says) are private.
+
+    Attributes
+    ----------
+    scores : dict
+        Figures of the whole table.
+    records : DataFrame
+        One row per record, in the order of the table: ``record`` (label of the index), ``row`` (number of the distinct
+        row), ``class_size``, ``extent_size``, ``smallest_difference``, ``positive_facts_risk``,
+        ``basic_semantic_risk``, ``classical_risk``, ``semantic_risk`` (on request), ``confidence_bound``, ``region``
+        (with ``three_way``) and ``is_kept`` (with ``risk_limit``). Private.
+    rounds : DataFrame
+        Suppression: ``records``, ``max_basic_semantic_risk`` and ``records_removed`` by round; no rows without a
+        ``risk_limit``.
+    attributes : DataFrame
+        ``attribute``, ``column`` and ``label`` of each attribute. Private.
+    settings : dict
+        Everything that shaped the result, as JSON values without values of the table.
+    notes : tuple of str
+        What a reader must know of the figures.
+    """
+
+    scores: dict[str, Any]
+    records: pd.DataFrame
+    rounds: pd.DataFrame
+    attributes: pd.DataFrame
+    settings: dict[str, Any]
+    notes: tuple[str, ...]
+
+    @property
+    def kept(self) -> pd.Index[Any] | None:
+        """Labels of the records of the greatest acceptable subset; None without a ``risk_limit``."""
+        if "is_kept" not in self.records:
+            return None
+        kept: pd.Index[Any] = pd.Index(self.records["record"][self.records["is_kept"]].to_numpy())
+        return kept
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SemanticAssessment):
+            return NotImplemented
+        return (self.scores, self.settings, self.notes) == (other.scores, other.settings, other.notes) and all(
+            frame.equals(other._frames()[name]) for name, frame in self._frames().items()
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _frames(self) -> dict[str, pd.DataFrame]:
+        names = ("records", "rounds", "attributes")
+        return {name: getattr(self, name) for name in names}
+
+    def to_artifact(self) -> Artifact:
+        """Write everything as plain columns under a JSON header."""
+        frames = self._frames()
+        return Artifact(KIND, {"scores": self.scores, "settings": self.settings, "notes": list(self.notes)}, frames)
+
+    @classmethod
+    def from_artifact(cls, artifact: Artifact) -> SemanticAssessment:
+        """Read back what :meth:`to_artifact` wrote."""
+        header, frames = artifact.header, dict(artifact.frames)
+        return cls(
+            scores=dict(header["scores"]),
+            settings=dict(header["settings"]),
+            notes=tuple(header["notes"]),
+            **frames,
+        )

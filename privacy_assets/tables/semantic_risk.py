@@ -1,0 +1,252 @@
+"""Assess what the concepts of a table reveal: classical, basic semantic and semantic risk, and whom to withhold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.kernels.semantic_risk import (
+    RowMeasures,
+    Suppression,
+    find_greatest_subset,
+    find_rarest,
+    measure_rows,
+)
+from privacy_assets.kernels.semantic_search import search_semantic_risks
+from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.formal_context import FormalContext, Scales, read_formal_context
+from privacy_assets.tables.mpucc_settings import is_integer, require
+from privacy_assets.tables.release_model import ReleaseModel
+from privacy_assets.tables.result_columns import labels_at
+from privacy_assets.tables.semantic_assessment import SemanticAssessment, SemanticProgress
+from privacy_assets.tables.semantic_settings import MAX_COMPARISONS, SemanticSettings, smallest_acceptable
+
+__all__ = ["SemanticAssessment", "SemanticProgress", "assess_semantic_risk"]
+
+REGIONS = ("keep", "boundary", "discard")
+# What all searches of the semantic risk may read together, in words of 8 bytes, and each of them in any case.
+WORDS_READ, LEAST_WORDS_READ = 10**12, 2**26
+
+
+def assess_semantic_risk(
+    table: pd.DataFrame,
+    scales: Scales,
+    *,
+    model: ReleaseModel | None = None,
+    risk_limit: float | None = None,
+    three_way: tuple[float, float] | None = None,
+    semantic_risk: bool = True,
+    max_comparisons: int = MAX_COMPARISONS,
+    n_threads: int | None = None,
+    progress: Callable[[SemanticProgress], None] | None = None,
+) -> SemanticAssessment:
+    """Measure how much of a record the concepts of its table give away, and find whom to withhold.
+
+    Parameters
+    ----------
+    table, scales, model
+        See :func:`~privacy_assets.tables.formal_context.read_formal_context`.
+    risk_limit : float, optional
+        Largest basic semantic risk to accept (lambda), in (0, 1]. Then the greatest subset of records in which no one
+        is above it is found: ``kept``.
+    three_way : pair of float, optional
+        (alpha, beta) with alpha < beta <= risk_limit: records up to alpha are labelled "keep", from beta on "discard",
+        the others "boundary". Labels for triage; the decision is ``kept``.
+    semantic_risk : bool
+        Whether to search the semantic risk as well, which may take long where rows include many others.
+    max_comparisons : int
+        Refuse to compare more pairs of rows than this.
+    n_threads : int, optional
+        Threads; the result does not depend on it. Default: all cores that this process may use.
+    progress : callable, optional
+        Called before each stage and after each round of suppression; what it raises ends the assessment.
+
+    Raises
+    ------
+    InvalidTableError, InvalidSettingError
+        For tables and scales that make no context, settings out of their range, and too much work.
+
+    Notes
+    -----
+    Definitions: ``docs/semantic-risk.md``. The basic semantic risk is never above the classical one on the same
+    attributes, so it must not be the only limit that a release has to meet.
+    """
+    settings = SemanticSettings(risk_limit, three_way, semantic_risk, max_comparisons=max_comparisons)
+    settings.check()
+    require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or an integer above 0")
+    n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
+    tell = progress or (lambda _: None)
+    tell(SemanticProgress("reading the table", len(table) if isinstance(table, pd.DataFrame) else 0))
+    context = read_formal_context(table, scales, model)
+    return _assess(context, table.index, settings, n_used or os.cpu_count() or 1, tell)
+
+
+def _assess(
+    context: FormalContext,
+    index: pd.Index[Any],
+    settings: SemanticSettings,
+    n_threads: int,
+    tell: Callable[[SemanticProgress], None],
+) -> SemanticAssessment:
+    tell(SemanticProgress("comparing rows", context.n_records))
+    measures = measure_context(context, settings.max_comparisons, n_threads)
+    risks = None
+    if settings.semantic_risk:
+        tell(SemanticProgress("searching paths", context.n_records))
+        risks = _search(context, measures, n_threads)
+    suppression = None
+    if settings.risk_limit is not None:
+        suppression = find_greatest_subset(
+            context.packed,
+            measures,
+            smallest_acceptable(settings.risk_limit),
+            n_threads,
+            lambda done: tell(SemanticProgress("suppressing", done.n_records - done.n_removed)),
+        )
+    records = describe_records(context, measures, risks, suppression, settings)
+    positions = pd.Series(np.arange(context.n_records))
+    records.insert(0, "record", labels_at(index, positions))
+    return SemanticAssessment(
+        _score(context, measures, records, suppression, settings),
+        records,
+        _describe_rounds(suppression),
+        pd.DataFrame([vars(attribute) for attribute in context.attributes]).rename(columns={"name": "attribute"}),
+        {**settings.described(), "scales": context.scales, "n_records": context.n_records},
+        tuple(_notes(context, measures)),
+    )
+
+
+def measure_context(context: FormalContext, max_comparisons: int = MAX_COMPARISONS, n_threads: int = 1) -> RowMeasures:
+    """Measure the distinct rows of a context, unless that is too much work.
+
+    Raises
+    ------
+    InvalidSettingError
+        More pairs of rows would be compared than ``max_comparisons``.
+    """
+    packed = context.packed
+    _, n_compared = find_rarest(packed.rows, packed.n_larger, packed.first, packed.holders, np.arange(context.n_rows))
+    if n_compared > max_comparisons:
+        raise InvalidSettingError(
+            f"The context has {context.n_rows} distinct rows of {len(context.attributes)} attributes, of which up to "
+            f"{n_compared:.2g} pairs would be compared. Expected at most max_comparisons = {max_comparisons:.2g}. Use "
+            "coarser scales or fewer columns, or raise max_comparisons. Nothing was assessed."
+        )
+    return measure_rows(packed, n_threads)
+
+
+def _search(context: FormalContext, measures: RowMeasures, n_threads: int) -> NDArray[np.float64]:
+    n_searched = int((measures.n_including > 1).sum())
+    max_words = max(WORDS_READ // max(n_searched, 1), LEAST_WORDS_READ)
+    risks = search_semantic_risks(context.packed, measures, n_threads, max_words)
+    n_open = int(context.packed.weights[np.isnan(risks)].sum())
+    if n_open:
+        raise InvalidSettingError(
+            f"The semantic risk of {n_open} of {context.n_records} records was not found within the bounds of its "
+            f"search: a row is included in up to {int(measures.n_including.max()) - 1} others. Use coarser scales or "
+            "fewer columns, or do without it: semantic_risk=False. Nothing was assessed."
+        )
+    return risks
+
+
+def describe_records(
+    context: FormalContext,
+    measures: RowMeasures,
+    risks: NDArray[np.float64] | None,
+    suppression: Suppression | None,
+    settings: SemanticSettings,
+) -> pd.DataFrame:
+    """Describe every record; all figures are those of its distinct row."""
+    sizes, basic = context.packed.weights, 1.0 / measures.differences
+    rows: dict[str, NDArray[Any]] = {
+        "class_size": sizes,
+        "extent_size": measures.extents,
+        "smallest_difference": measures.differences,
+        "positive_facts_risk": 1.0 / measures.extents,
+        "basic_semantic_risk": basic,
+        "classical_risk": 1.0 / sizes,
+    }
+    if risks is not None:
+        rows["semantic_risk"] = risks
+    rows["confidence_bound"] = (measures.extents - measures.differences) / measures.extents
+    if settings.three_way is not None:
+        alpha, beta = settings.three_way
+        rows["region"] = np.where(basic >= beta, 2, np.where(basic <= alpha, 0, 1))
+    if suppression is not None:
+        rows["is_kept"] = suppression.is_kept
+    records = pd.DataFrame({"row": context.row_of_record})
+    for name, values in rows.items():
+        records[name] = values[context.row_of_record]
+    if "region" in records:
+        records["region"] = np.array(REGIONS)[records["region"]]
+        records = records.astype({"region": str})
+    return records
+
+
+def _describe_rounds(suppression: Suppression | None) -> pd.DataFrame:
+    rounds = () if suppression is None else suppression.rounds
+    return pd.DataFrame(
+        {
+            "records": np.array([own.n_records for own in rounds], np.int64),
+            "max_basic_semantic_risk": np.array(
+                [1.0 / own.smallest_difference if own.n_records else np.nan for own in rounds], np.float64
+            ),
+            "records_removed": np.array([own.n_removed for own in rounds], np.int64),
+        }
+    )
+
+
+def _score(
+    context: FormalContext,
+    measures: RowMeasures,
+    records: pd.DataFrame,
+    suppression: Suppression | None,
+    settings: SemanticSettings,
+) -> dict[str, Any]:
+    """Score the whole table; the ladder from below to above comes after the two figures that a policy limits."""
+    weights = context.packed.weights
+    scores: dict[str, Any] = {}
+    for name in ("basic_semantic_risk", "semantic_risk", "positive_facts_risk", "classical_risk"):
+        if name in records:
+            scores[f"max_{name}"] = float(records[name].max())
+            scores[f"mean_{name}"] = float(records[name].mean())
+    scores |= {
+        "records": context.n_records,
+        "distinct_rows": context.n_rows,
+        "attributes": len(context.attributes),
+        "unique_records": int((weights == 1).sum()),
+        "records_whose_row_another_includes": int(weights[measures.n_including > 1].sum()),
+    }
+    if "region" in records:
+        n_in = {region: int((records["region"] == region).sum()) for region in REGIONS}
+        scores |= {"records_to_keep": n_in["keep"], "records_in_boundary": n_in["boundary"]}
+        scores["records_to_discard"] = n_in["discard"]
+    if suppression is not None and settings.risk_limit is not None:
+        n_kept = suppression.rounds[-1].n_records
+        scores |= {
+            "records_at_risk": suppression.rounds[0].n_removed,
+            "records_kept": n_kept,
+            "records_withheld": context.n_records - n_kept,
+            "share_withheld": 1 - n_kept / context.n_records,
+            "rounds_of_suppression": len(suppression.rounds) - 1,
+        }
+        if n_kept:
+            scores["max_basic_semantic_risk_kept"] = 1.0 / suppression.rounds[-1].smallest_difference
+    return scores
+
+
+def _notes(context: FormalContext, measures: RowMeasures) -> list[str]:
+    notes = []
+    if (measures.n_including == 1).all():
+        reason = "All scales are nominal and no cell is missing" if set(context.scales.values()) == {"nominal"} else ""
+        notes.append(
+            f"{reason or 'As the scales are'}, so no row includes another one: every semantic risk equals 1 / class "
+            "size. The assessment tells nothing beyond k-anonymity; ordinal scales, overlapping windows or hierarchies "
+            "would."
+        )
+    return notes

@@ -1,0 +1,86 @@
+"""The settings of a semantic assessment, and what they may be."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import floor
+from typing import Any
+
+import numpy as np
+
+from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.mpucc_settings import is_integer, require
+
+MAX_COMPARISONS = 2 * 10**11
+
+
+@dataclass(frozen=True)
+class SemanticSettings:
+    """Everything but table, scales and model that shapes an assessment; ``assess_semantic_risk`` explains each."""
+
+    risk_limit: float | None = None
+    three_way: tuple[float, float] | None = None
+    semantic_risk: bool = True
+    max_comparisons: int = MAX_COMPARISONS
+
+    def check(self) -> None:
+        """Refuse settings out of their range.
+
+        Raises
+        ------
+        InvalidSettingError
+            Says the setting and what was expected.
+        """
+        limit = self.risk_limit
+        require(limit is None or is_risk(limit), "risk_limit", limit, "None or a risk above 0 and at most 1")
+        self._check_regions()
+        require(isinstance(self.semantic_risk, bool), "semantic_risk", self.semantic_risk, "True or False")
+        require(is_integer(self.max_comparisons, 1), "max_comparisons", self.max_comparisons, "an integer above 0")
+
+    def _check_regions(self) -> None:
+        if self.three_way is None:
+            return
+        is_pair = isinstance(self.three_way, tuple | list) and len(self.three_way) == 2
+        require(is_pair, "three_way", self.three_way, "None or a pair of risks (alpha, beta)")
+        alpha, beta = self.three_way
+        require(is_risk(alpha) and is_risk(beta), "three_way", self.three_way, "risks above 0 and at most 1")
+        if alpha >= beta:
+            raise InvalidSettingError(
+                f"three_way is ({alpha:g}, {beta:g}). Expected alpha < beta: records are kept up to alpha and "
+                "discarded from beta on. Nothing was assessed."
+            )
+        if self.risk_limit is not None and beta > self.risk_limit:
+            raise InvalidSettingError(
+                f"three_way discards from {beta:g} on, above the risk_limit {self.risk_limit:g}. Expected alpha < beta "
+                "<= risk_limit. Nothing was assessed."
+            )
+
+    def described(self) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        values = {name: v.item() if isinstance(v, np.generic) else v for name, v in asdict(self).items()}
+        if self.three_way is not None:
+            values["three_way"] = [float(bound) for bound in self.three_way]
+        return values
+
+
+def is_risk(value: object) -> bool:
+    """Whether a value is a number (no boolean, no NaN) above 0 and at most 1."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    return 0 < float(value) <= 1
+
+
+def smallest_acceptable(risk_limit: float) -> int:
+    """Return the smallest whole number k with 1 / k at most the limit; 1 / 3 as a float gives 3, as 0.3333 gives 4."""
+    k = max(floor(1 / risk_limit) - 1, 1)
+    while 1 / k > risk_limit:
+        k += 1
+    return k
+
+
+def largest_risky(risk_limit: float) -> int:
+    """Return the largest whole number s with 1 / s at least the limit: what counts as small in a chain at risk."""
+    s = floor(1 / risk_limit) + 1
+    while 1 / s < risk_limit:
+        s -= 1
+    return s

@@ -1,0 +1,238 @@
+"""The assessment of a whole table: the running example, records, rounds, settings, storage."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privacy_assets.tables.artifact_files import read_artifact, write_artifact
+from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.tables.semantic_assessment import SemanticAssessment
+from privacy_assets.tables.semantic_risk import assess_semantic_risk
+from privacy_assets.tables.semantic_settings import largest_risky, smallest_acceptable
+from tests.running_example import CONTEXT, PEOPLE, WINDOWS
+from tests.shared_data import shared_file
+
+NOMINAL = {"sex": "nominal", "year": "nominal"}
+SCALES = {"sex": "nominal", "year": {"interval": WINDOWS}}
+
+
+def golden(name):
+    return json.loads(shared_file("golden", "fca", f"{name}.json").read_text())
+
+
+def golden_context(name):
+    return pd.read_csv(shared_file("golden", "fca", f"{name}_context.csv"), index_col="id")
+
+
+def floats(values):
+    return pytest.approx([value["float"] for value in values], rel=1e-14)
+
+
+def test_the_literal_context_is_the_golden_one():
+    assert (golden_context("running_example_kstar") == CONTEXT.astype(int)).all(axis=None)
+
+
+@pytest.mark.parametrize("name", ["kstar", "fig4_transcript", "closed"])
+def test_every_figure_of_the_running_example_is_reproduced(name):
+    expected = golden(f"running_example_{name}")
+    table = golden_context(f"running_example_{name}")
+    found = assess_semantic_risk(table, "binary")
+    assert found.records["record"].tolist() == [record["id"] for record in expected["records"]]
+    assert found.records["extent_size"].tolist() == [record["ext_con_size"] for record in expected["records"]]
+    for column, key in (
+        ("basic_semantic_risk", "r_BS"),
+        ("semantic_risk", "r_S"),
+        ("classical_risk", "classical_r_on_scaled_row"),
+    ):
+        assert found.records[column].tolist() == floats(record[key] for record in expected["records"])
+    for key in ("r_BS", "r_S"):
+        full_name = "basic_semantic_risk" if key == "r_BS" else "semantic_risk"
+        assert found.scores[f"max_{full_name}"] == expected[f"{key}_max"]["float"]
+        assert found.scores[f"mean_{full_name}"] == pytest.approx(expected[f"{key}_mean"]["float"], rel=1e-14)
+    assert found.kept is None
+    assert len(found.rounds) == 0
+
+
+@pytest.mark.parametrize("name", ["kstar", "fig4_transcript", "closed"])
+def test_the_records_kept_and_the_rounds_are_those_of_the_running_example(name):
+    expected = golden(f"running_example_{name}")
+    table = golden_context(f"running_example_{name}")
+    for limit, fixed_point in expected["fixed_point"].items():
+        found = assess_semantic_risk(table, "binary", risk_limit=float(Fraction(limit)))
+        assert found.kept.tolist() == fixed_point["G_star"]
+        assert found.rounds["records"].tolist() == [one["n_before"] for one in fixed_point["rounds"]]
+        assert found.rounds["records_removed"].tolist() == [len(one["removed"]) for one in fixed_point["rounds"]]
+        own = [one["max_r_bs"] for one in fixed_point["rounds"] if one["max_r_bs"]]
+        assert found.rounds["max_basic_semantic_risk"].dropna().tolist() == floats(own)
+        assert found.scores["records_kept"] == len(fixed_point["G_star"])
+        assert found.scores["records_withheld"] == 27 - len(fixed_point["G_star"])
+
+
+@pytest.mark.parametrize("name", ["kstar", "fig4_transcript", "closed"])
+def test_the_three_regions_are_those_of_the_running_example(name):
+    table = golden_context(f"running_example_{name}")
+    for thresholds, expected in golden(f"running_example_{name}")["three_way"].items():
+        alpha, beta = (float(Fraction(part.split("=")[1])) for part in thresholds.split(","))
+        records = assess_semantic_risk(table, "binary", three_way=(alpha, beta)).records.set_index("record")
+        for region, key in (("discard", "POS_"), ("keep", "NEG_"), ("boundary", "BND_")):
+            own = next(ids for name, ids in expected.items() if name.startswith(key))
+            assert records.index[records["region"] == region].tolist() == own
+
+
+def test_scaling_the_published_records_gives_the_closed_context():
+    found = assess_semantic_risk(PEOPLE, SCALES)
+    expected = golden("running_example_closed")
+    assert found.records["basic_semantic_risk"].tolist() == floats(record["r_BS"] for record in expected["records"])
+    assert found.settings["scales"] == {"sex": "nominal", "year": "interval"}
+    assert found.attributes["attribute"].tolist() == ["sex #1", "sex #2", *(f"year #{n}" for n in range(1, 6))]
+    assert found.attributes["label"].tolist()[2] == "year in [1935, 1955]"
+
+
+def test_the_classical_figures_are_reproduced():
+    expected = golden("classical_risk")
+    found = assess_semantic_risk(PEOPLE, NOMINAL, risk_limit=0.5)
+    assert dict(zip(found.records["record"].map(str), found.records["classical_risk"], strict=True)) == pytest.approx(
+        {g: risk["float"] for g, risk in expected["r"].items()}
+    )
+    assert found.scores["max_classical_risk"] == 1
+    assert found.scores["mean_classical_risk"] == pytest.approx(16 / 27)
+    after = expected["after_unique_record_deletion"]
+    assert found.kept.tolist() == after["kept"]
+    left = assess_semantic_risk(PEOPLE.loc[found.kept], NOMINAL)
+    assert left.scores["mean_classical_risk"] == after["r_m"]["float"] == 0.3125
+    decades = PEOPLE.assign(year=PEOPLE["year"] // 10)
+    by_decade = assess_semantic_risk(decades, NOMINAL).records
+    own = dict(zip(by_decade["record"].map(str), by_decade["classical_risk"], strict=True))
+    assert own == pytest.approx({g: risk["float"] for g, risk in expected["decade"]["r"].items()})
+
+
+def test_nominal_scales_tell_nothing_new_and_the_tool_says_so():
+    found = assess_semantic_risk(PEOPLE, NOMINAL)
+    for name in ("positive_facts_risk", "basic_semantic_risk", "semantic_risk"):
+        assert (found.records[name] == found.records["classical_risk"]).all()
+    assert "nothing beyond k-anonymity" in found.notes[0]
+    assert assess_semantic_risk(PEOPLE, SCALES).notes == ()
+    missing = PEOPLE.astype({"year": "Int64"}).mask(PEOPLE["year"] == 1966)
+    assert assess_semantic_risk(missing, NOMINAL).notes == ()
+
+
+def test_removing_records_one_by_one_makes_the_next_ones_unique():
+    left = CONTEXT
+    for step in golden("sequential_suppression_kstar"):
+        left = left.drop(index=[] if step["removed"] is None else [step["removed"]])
+        records = assess_semantic_risk(left, "binary").records.set_index("record")
+        assert len(left) == step["n"]
+        assert records.index[records["extent_size"] == 1].tolist() == step["extent_singleton"]
+        assert records.index[records["basic_semantic_risk"] == 1].tolist() == step["r_BS_is_1"]
+
+
+def test_a_unique_record_may_stay_because_others_stand_behind_it():
+    claim = golden("claims_checked")["unique_row_survives"]
+    rows = [[bool(row >> a & 1) for a in range(3)] for row in claim["rows_bitmask"]]
+    found = assess_semantic_risk(pd.DataFrame(rows, columns=list("abc")), "binary", risk_limit=0.5)
+    assert found.kept.tolist() == claim["G_star"]
+    assert found.records["classical_risk"][0] == 1
+    assert found.records["basic_semantic_risk"].tolist() == [float(Fraction(risk)) for risk in claim["r_BS"]]
+
+
+def test_nothing_may_be_acceptable():
+    found = assess_semantic_risk(PEOPLE, NOMINAL, risk_limit=0.1)
+    assert found.kept.tolist() == []
+    assert found.scores["records_withheld"] == 27
+    assert found.scores["share_withheld"] == 1
+    assert "max_basic_semantic_risk_kept" not in found.scores
+    assert np.isnan(found.rounds["max_basic_semantic_risk"].iloc[-1])
+
+
+def test_the_result_survives_storage(tmp_path):
+    found = assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.35, three_way=(0.2, 0.35))
+    write_artifact(tmp_path / "semantic", found.to_artifact())
+    again = SemanticAssessment.from_artifact(read_artifact(tmp_path / "semantic"))
+    assert again == found
+    assert again.to_artifact().digest == found.to_artifact().digest
+    assert again != assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.5)
+
+
+def test_neither_the_order_of_rows_nor_threads_change_a_figure():
+    found = assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.35, n_threads=1)
+    shuffled = PEOPLE.sample(frac=1, random_state=3)
+    other = assess_semantic_risk(shuffled, SCALES, risk_limit=0.35, n_threads=2)
+    assert {k: v for k, v in other.scores.items() if "mean" not in k} == {
+        k: v for k, v in found.scores.items() if "mean" not in k
+    }
+    columns = ["record", "basic_semantic_risk", "semantic_risk", "is_kept"]
+    assert other.records[columns].sort_values("record", ignore_index=True).equals(found.records[columns])
+
+
+def test_progress_is_told_and_may_end_the_work():
+    stages = []
+    assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.35, progress=stages.append)
+    assert [stage for stage, _ in stages] == [
+        "reading the table",
+        "comparing rows",
+        "searching paths",
+        "suppressing",
+        "suppressing",
+    ]
+
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        assess_semantic_risk(PEOPLE, SCALES, progress=stop)
+
+
+@given(st.integers(1, 10**6))
+def test_a_limit_written_as_one_over_k_means_k(k):
+    assert smallest_acceptable(1 / k) == largest_risky(1 / k) == k
+
+
+def test_a_limit_between_is_rounded_to_the_safe_side():
+    assert [smallest_acceptable(limit) for limit in (1, 0.5, 0.35, 0.3333, 1 / 3, 0.2, 0.09)] == [1, 2, 3, 4, 3, 5, 12]
+    assert [largest_risky(limit) for limit in (1, 0.5, 0.35, 0.2, 0.09)] == [1, 2, 2, 5, 11]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"risk_limit": 0}, "risk_limit is 0. Expected None or a risk above 0 and at most 1"),
+        ({"risk_limit": 1.5}, "risk_limit is 1.5"),
+        ({"risk_limit": float("nan")}, "risk_limit is nan"),
+        ({"risk_limit": True}, "risk_limit is True"),
+        ({"three_way": (0.5, 0.2)}, r"three_way is \(0.5, 0.2\). Expected alpha < beta"),
+        ({"three_way": (0.2, 0.2)}, "Expected alpha < beta"),
+        ({"three_way": (0.2, 0.5), "risk_limit": 0.35}, "above the risk_limit 0.35"),
+        ({"three_way": 0.3}, "a pair of risks"),
+        ({"three_way": (0, 0.5)}, "risks above 0"),
+        ({"semantic_risk": "yes"}, "semantic_risk is 'yes'. Expected True or False"),
+        ({"max_comparisons": 0}, "max_comparisons is 0"),
+        ({"n_threads": 0}, "n_threads is 0"),
+    ],
+)
+def test_settings_out_of_their_range_are_refused(settings, message):
+    with pytest.raises(InvalidSettingError, match=message):
+        assess_semantic_risk(PEOPLE, SCALES, **settings)
+
+
+def test_too_many_comparisons_are_refused_before_they_start():
+    message = "11 distinct rows of 7 attributes, of which up to .* pairs would be compared. .* coarser scales"
+    with pytest.raises(InvalidSettingError, match=message):
+        assess_semantic_risk(CONTEXT, "binary", max_comparisons=3)
+
+
+def test_a_search_that_meets_its_bounds_is_refused(monkeypatch):
+    monkeypatch.setattr("privacy_assets.tables.semantic_risk.WORDS_READ", 1)
+    monkeypatch.setattr("privacy_assets.tables.semantic_risk.LEAST_WORDS_READ", 1)
+    with pytest.raises(InvalidSettingError, match="records was not found .* semantic_risk=False"):
+        assess_semantic_risk(CONTEXT, "binary")
+    assert "max_semantic_risk" not in assess_semantic_risk(CONTEXT, "binary", semantic_risk=False).scores
+
+
+def test_an_empty_table_is_refused():
+    with pytest.raises(InvalidTableError, match="The table has no rows"):
+        assess_semantic_risk(PEOPLE.iloc[:0], SCALES)
