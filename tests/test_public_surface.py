@@ -93,6 +93,7 @@ def test_an_unknown_name_is_an_attribute_error():
         ("import privacy_assets", ["dagster", "pandas", "numba", "pandera"]),
         ("from privacy_assets.kernels import mpucc", ["dagster", "pandas", "pandera"]),
         ("from privacy_assets import assess_mpuccs", ["dagster", "pandera", "matplotlib", "scipy.stats"]),
+        ("from privacy_assets import assess_reidentification", ["dagster", "pandera", "matplotlib", "scipy.optimize"]),
         ("from privacy_assets import verify_release", ["dagster", "pandera", "numba"]),
     ],
 )

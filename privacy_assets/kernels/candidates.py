@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -82,8 +83,8 @@ def count_candidates(points: Points, boxes: Boxes, n_codes: int, n_threads: int 
     counts = np.zeros(len(boxes.sets), np.int64)
     with SlicePool(n_threads) as pool:
 
-        def task(slices: object) -> None:
-            for begin, stop in slices:  # type: ignore[attr-defined]
+        def task(slices: Iterator[tuple[int, int]]) -> None:
+            for begin, stop in slices:
                 _count(points, boxes, n_codes, begin, stop, counts)
 
         pool.run(len(boxes.sets), task)

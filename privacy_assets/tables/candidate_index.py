@@ -95,6 +95,21 @@ class CandidateIndex:
     n_threads : int, optional
         Threads (default: all cores); they change nothing.
 
+    Attributes
+    ----------
+    columns : tuple of str
+        Columns of the original that the model describes.
+    n_original, n_released : int
+        Rows of the tables.
+    truth : ndarray of shape (n_released,), dtype=int64
+        Position in the original of each released row.
+    people : ndarray of shape (n_original,), dtype=int64, or None
+        Whose record each original is; None if candidates are records.
+    model : ReleaseModel
+        The model; of several releases, that of the first.
+    keys : DataFrame
+        The key columns.
+
     Raises
     ------
     MaskError

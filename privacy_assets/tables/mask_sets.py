@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ from privacy_assets.tables.mask_labels import (
     read_label,
     read_number_label,
 )
+from privacy_assets.tables.mpucc_settings import is_integer
 from privacy_assets.tables.quasi_identifiers import Dimension, Scale
 from privacy_assets.tables.release_model import (
     BoundedNoise,
@@ -129,23 +130,33 @@ def _read(original: Original, column: pd.Series[Any]) -> tuple[ColumnValues, NDA
     return read, values
 
 
-def _places(scale: Scale, values: NDArray[Any], side: str) -> NDArray[np.int64]:
+def _places(scale: Scale, values: NDArray[Any], side: Literal["left", "right"]) -> NDArray[np.int64]:
     """Find where values belong among the known ones."""
-    if scale.n_known == 0 or len(values) == 0:
+    known = scale.known
+    if len(known) == 0 or len(values) == 0:
         return np.zeros(len(values), np.int64)
-    return np.searchsorted(scale.known, values, side=side).astype(np.int64)  # type: ignore[call-overload,no-any-return]
+    if values.dtype.kind == "f":
+        # As the known ones are.
+        values = round_floats(values, MAX_DECIMALS)
+    if values.dtype.kind not in "mM" or values.dtype == known.dtype:
+        return np.asarray(np.searchsorted(known, values, side=side), np.int64)
+    # Far times have no place in a finer unit, so times are compared in the unit of the known ones.
+    is_before, is_after = values < known[:1].astype(values.dtype), values > known[-1:].astype(values.dtype)
+    floored = np.where(is_before | is_after, known[0], values.astype(known.dtype))
+    is_between = floored.astype(values.dtype) < values
+    places = np.searchsorted(known, floored, side=side)
+    places = np.where(is_between, np.searchsorted(known, floored, side="right"), places)
+    return np.where(is_before, 0, np.where(is_after, len(known), places)).astype(np.int64)
 
 
 def _codes(scale: Scale, values: NDArray[Any]) -> NDArray[np.int64]:
     """Find the codes of values; -1 for those that no original has."""
     if scale.n_known == 0 or len(values) == 0:
         return np.full(len(values), -1, np.int64)
-    if values.dtype.kind == "f" and scale.kind == "number":
-        values = round_floats(values, MAX_DECIMALS)
     if not scale.is_ordered or scale.kind == "category":
         return np.asarray(pd.Index(scale.known, dtype=object).get_indexer(pd.Index(values, dtype=object)), np.int64)
-    places = np.minimum(_places(scale, values, "left"), scale.n_known - 1)
-    return np.where(scale.known[places] == values, places, -1)
+    places = _places(scale, values, "left")
+    return np.where(places < _places(scale, values, "right"), places, -1)
 
 
 def _exact(original: Original, column: pd.Series[Any], mask: Exact) -> CodeSets:  # noqa: ARG001
@@ -177,8 +188,7 @@ def _interval(original: Original, released: pd.DataFrame, mask: Interval) -> Cod
             _refuse(original, codes < 0, end.codes, "are categories that the original lacks", "its categories")
             places = codes - (is_high and not mask.includes_high)
         else:
-            side = "right" if is_high and mask.includes_high else "left"
-            places = _places(scale, values, side) - is_high
+            places = _places(scale, values, "right" if is_high and mask.includes_high else "left") - is_high
         ends.append((np.append(places, -1)[end.codes], end.codes < 0))
     (low, low_is_missing), (high, high_is_missing) = ends
     n_half = int((low_is_missing != high_is_missing).sum())
@@ -235,11 +245,8 @@ def _value_set(original: Original, column: pd.Series[Any], mask: ValueSet) -> Co
             is_refused[i] = True
             values = []
         lists.append(np.unique(np.array([code_of[v] for v in values if v in code_of], np.int64)))
-    missing_cells = np.append(is_refused, True)
     rows = _rows(read)
-    if not (read.codes < 0).any():
-        missing_cells = missing_cells[:-1]
-    _refuse(original, missing_cells, rows, "are no set", "JSON arrays of texts and null")
+    _refuse(original, np.append(is_refused, (read.codes < 0).any()), rows, "are no set", "JSON arrays of text and null")
     return original.lists(lists, rows)
 
 
@@ -251,11 +258,14 @@ def _mapping(
             f"{original.where} is described by the hierarchy {mask.hierarchy!r}, which is not given. Given are "
             f"{sorted(hierarchies)}. Pass it in `hierarchies`."
         )
+    if mask.level is not None and not is_integer(mask.level, 0):
+        raise InvalidSettingError(f"{original.where}: the level is {mask.level!r}. Expected None, or 0 or more.")
     leveled = hierarchies[mask.hierarchy].apply(original.column, original.name)
     kept = range(len(leveled.nodes))
     if mask.level is not None:
         # A level that joins nothing beyond the level below it is left out: its nodes are those of that one.
-        kept = range((below := int(np.searchsorted(leveled.levels, mask.level, side="right")) - 1), below + 1)
+        place = int(np.searchsorted(leveled.levels, mask.level, side="right")) - 1
+        kept = range(place, place + 1)
     n_values = leveled.nodes.shape[1]
     code_of_value = np.zeros(n_values, np.int64)
     code_of_value[leveled.codes] = original.dimension.codes
@@ -268,9 +278,7 @@ def _mapping(
             members.setdefault(label, set()).add(int(code_of_value[value]))
     read = read_column(column, f"{original.where} of the release")
     texts = [str(value) for value in _plain(read)]
-    is_refused = np.array([text not in members for text in texts] + [True], np.bool_)
-    if not (read.codes < 0).any():
-        is_refused = is_refused[:-1]
+    is_refused = np.array([*(text not in members for text in texts), (read.codes < 0).any()], np.bool_)
     rows = _rows(read)
     _refuse(original, is_refused, rows, f"are no node of {mask.hierarchy!r} above an original value", "its labels")
     lists = [np.array(sorted(members[text]), np.int64) for text in texts]
@@ -294,8 +302,8 @@ def _bounded_noise(original: Original, column: pd.Series[Any], mask: BoundedNois
     read, values = _read(original, column)
     numbers = values.astype(np.float64)
     known = Scale(scale.name, scale.kind, True, scale.known.astype(np.float64), scale.has_missing)
-    low = np.append(_places(known, round_floats(numbers - mask.width, MAX_DECIMALS), "left"), 1)
-    high = np.append(_places(known, round_floats(numbers + mask.width, MAX_DECIMALS), "right") - 1, 0)
+    low = np.append(_places(known, numbers - mask.width, "left"), 1)
+    high = np.append(_places(known, numbers + mask.width, "right") - 1, 0)
     is_missing = np.arange(len(low)) == len(values)
     return original.ranges(low, high, is_missing, _rows(read))
 
@@ -434,7 +442,7 @@ class _LabelReader:
                 moment = pd.Timestamp(text)
                 moment = moment.tz_localize(self.scale.time_zone) if moment.tzinfo is None else moment
                 return _one(moment.tz_convert("UTC").tz_localize(None))
-        except (ValueError, OverflowError):
+        except Exception:  # noqa: BLE001 - whatever pandas raises of text that is no time
             return None
         return None
 

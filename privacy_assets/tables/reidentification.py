@@ -199,6 +199,8 @@ def assess_reidentification(
         )
     quasi_identifiers = _checked_names(index, quasi_identifiers)
     first_model = index.model
+    table = released.table if isinstance(released, Anonymization) else released
+    _refuse_undescribed(first_model, table, [*quasi_identifiers, *(name for each in known or () for name in each)])
     for other in other_releases:
         index = other.intersect(index, original, subject)
         quasi_identifiers = tuple(dict.fromkeys([*quasi_identifiers, *other.known_columns()]))
@@ -322,6 +324,22 @@ def _refuse_given(**given: object) -> None:
         raise InvalidSettingError(
             f"An Anonymization was given, and {both} besides. Expected either: an Anonymization knows them itself. "
             "Nothing was assessed."
+        )
+
+
+def _refuse_undescribed(model: ReleaseModel, released: pd.DataFrame, names: Sequence[str]) -> None:
+    """Refuse columns that the release shows, but of which its model says that they tell nothing: centres of classes."""
+    shown = [
+        name
+        for name in dict.fromkeys(names)
+        if isinstance(model.masks.get(name), Suppressed) and name in released.columns
+    ]
+    telling = [name for name in shown if len(pd.unique(released[name])) > 1]
+    if telling:
+        raise InvalidSettingError(
+            f"The release shows different values in {telling}, which its model describes as suppressed, as it does "
+            "with centres of classes. They tell something, but bound nothing: everybody would count as a candidate. "
+            "Expected labels (output='labels'), or columns that are left out. Nothing was assessed."
         )
 
 

@@ -110,16 +110,30 @@ def test_nonspecificity_never_rises_with_another_known_column_and_storage_change
     assert np.isclose(belief.nonspecificity(), np.log(index.sizes(known)[i]))
 
 
-@given(tables(max_rows=20), st.integers(1, 3), st.data())
-@settings(max_examples=40, deadline=None)
-def test_the_group_by_and_the_scan_agree_where_both_apply(drawn, n_bands, data):
-    table, names = drawn
-    released = table[names].reset_index(drop=True)
-    index = CandidateIndex(ReleaseModel.from_labels([], exact=names), table, released, np.arange(len(table)))
-    known = data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
-    columns = index.masked(known)
-    assert all(column.set_of_code is not None for column in columns)
-    assert index._sizes_by_group(columns).tolist() == index._sizes_by_scan(columns).tolist()
+@given(st.data(), st.integers(1, 15), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_the_group_by_and_the_scan_agree_where_both_apply(data, n_rows, has_people):
+    """Global recoding: each value belongs to one set."""
+    columns, masks, names = {}, {}, [f"q{i}" for i in range(data.draw(st.integers(1, 3)))]
+    for name in names:
+        group_of = data.draw(st.lists(st.integers(0, 3), min_size=7, max_size=7))
+        columns[name] = data.draw(st.lists(st.integers(0, 6), min_size=n_rows, max_size=n_rows))
+        sets = {g: json.dumps([str(v) for v in range(7) if group_of[v] == g]) for g in group_of}
+        masks[name] = (group_of, [sets[group_of[v]] for v in columns[name]])
+    original = pd.DataFrame(
+        {**columns, "person": data.draw(st.lists(st.integers(0, 3), min_size=n_rows, max_size=n_rows))}
+    )
+    released = pd.DataFrame({name: texts for name, (_, texts) in masks.items()})
+    model = ReleaseModel({name: ValueSet(name) for name in names})
+    subject = "person" if has_people else None
+    index = CandidateIndex(model, original, released, range(n_rows), subject=subject, n_threads=1)
+    masked = index.masked(names)
+    assert all(column.set_of_code is not None for column in masked)
+    found = index._sizes_by_group(masked).tolist()
+    assert found == index._sizes_by_scan(masked).tolist() == index.sizes(names).tolist()
+    groups = [tuple(masks[name][0][columns[name][i]] for name in names) for i in range(n_rows)]
+    own = [[x for x in range(n_rows) if groups[x] == groups[i]] for i in range(n_rows)]
+    assert found == [len({original["person"][x] for x in each} if has_people else each) for each in own]
 
 
 PEOPLE = pd.DataFrame(
@@ -220,6 +234,19 @@ def test_noise_and_ranks_and_hierarchies_leave_what_they_can_have_come_from():
     ]
 
 
+def test_ends_of_intervals_are_rounded_like_the_originals():
+    original = pd.DataFrame({"x": [1 / 3, 2 / 3, 1.0]})
+    released = pd.DataFrame({"low": [1 / 3, 2 / 3, 1.0], "high": [1 / 3, 2 / 3, 1.0]})
+    index = CandidateIndex(ReleaseModel({"x": Interval("low", "high", True)}), original, released, range(3))
+    assert index.sizes(["x"]).tolist() == [1, 1, 1]
+    labels = pd.DataFrame({"x": [f"[{1 / 3}, {2 / 3}]"] * 2 + ["1"]})
+    assert CandidateIndex(ReleaseModel.from_labels(["x"]), original, labels, range(3)).sizes(["x"]).tolist() == [
+        2,
+        2,
+        1,
+    ]
+
+
 def test_equal_ranks_count_for_all_of_them():
     original = pd.DataFrame({"age": [1, 2, 2, 2, 3, 9]})
     index = CandidateIndex(
@@ -227,6 +254,35 @@ def test_equal_ranks_count_for_all_of_them():
     )
     # Ranks 0, 1 to 3, 4, 5; one rank away from 2 are 1 and 3, and all of 2 are one rank away from 3.
     assert index.sizes(["age"]).tolist() == [5, 5]
+
+
+def test_missing_values_are_nodes_of_hierarchies():
+    original = pd.DataFrame({"age": [20, 21, 39, None], "town": ["A", "B", "C", None]})
+    released = pd.DataFrame({"age": ["[20, 29]", "21", "*", "missing"], "town": ["north", "B", "*", "missing"]})
+    towns = Hierarchy.from_mapping({"north": ["A", "B"], "south": ["C"]})
+    model = ReleaseModel({"age": HierarchyMapping("age", "ages"), "town": HierarchyMapping("town", "towns")})
+    hierarchies = {"ages": Hierarchy.intervals([10, 40]), "towns": towns}
+    index = CandidateIndex(model, original, released, range(4), hierarchies=hierarchies)
+    assert index.sizes(["age"]).tolist() == index.sizes(["town"]).tolist() == [2, 1, 4, 1]
+
+
+def test_times_of_different_units_are_compared_as_times():
+    """In nanoseconds the year 9999 lies before 2020."""
+    days = pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-03"])
+    original = pd.DataFrame({"day": days.astype("datetime64[ns]")})
+    released = pd.DataFrame(
+        {
+            "low": pd.Series(["1000-01-01", "2020-01-02", "2020-01-02"], dtype="datetime64[us]"),
+            "high": pd.Series(["9999-12-31", "2020-01-02", "9999-12-31"], dtype="datetime64[us]"),
+        }
+    )
+    model = ReleaseModel({"day": Interval("low", "high", True)})
+    assert CandidateIndex(model, original, released, [0, 1, 2]).sizes(["day"]).tolist() == [3, 1, 2]
+    coarse = original.astype("datetime64[s]")
+    fine = released.assign(low=released["low"] + pd.Timedelta("1us"), high=released["high"] - pd.Timedelta("1us"))[:1]
+    assert CandidateIndex(model, coarse, fine, [0]).sizes(["day"]).tolist() == [3]
+    same = pd.DataFrame({"day": days.astype("datetime64[us]")})
+    assert CandidateIndex(ReleaseModel.from_labels([], exact=["day"]), original, same, [0, 1, 2]).sizes(["day"])[0] == 1
 
 
 def test_people_are_counted_where_one_has_several_records():
@@ -323,7 +379,7 @@ def refused(error, match, call, *arguments, **options):
         ({"zip": Label("zip")}, {"zip": ["[81667, 81668]"] * 8}, "neither a value of the original nor a label"),
         ({"zip": Label("zip")}, {"zip": ["9*"] * 8}, "neither a value of the original nor a label"),
         ({"age": BoundedNoise("age", 2)}, {"age": ["secret"] * 8}, "number values in the original and text in the rel"),
-        ({"zip": ValueSet("zip")}, {"zip": ["secret"] * 8}, "are no set. Expected JSON arrays"),
+        ({"zip": ValueSet("zip")}, {"zip": ["secret"] * 8}, "are no set. Expected JSON arrays of text"),
         ({"zip": ValueSet("zip")}, {"zip": ['["81667"]'] * 7 + [None]}, r"1 of its released values \(in 1 rows\)"),
         ({"zip": ValueSet("zip")}, {"zip": ["[81667]"] * 8}, "are no set"),
         ({"age": RankWindow("age", 3)}, {"age": [20.5] * 8}, "are no original value"),
@@ -421,6 +477,17 @@ def test_too_many_sets_are_refused():
     model = ReleaseModel.from_labels([], exact=list(table))
     refused(InvalidSettingError, "makes 10700 sets of 40", assess_reidentification, table, table, model, truth=[0, 1])
     assert len(assess_reidentification(table, table, model, truth=[0, 1], max_known=1).curve) > 40
+
+
+def test_centres_of_classes_are_not_mistaken_for_nothing():
+    found = anonymize(PEOPLE, quasi_identifiers=["age", "sex"], k=2, output="centroid", direct_identifiers=["id"])
+    assert CandidateIndex.of_anonymization(PEOPLE, found).sizes(["age", "sex"]).tolist() == [8] * 8
+    refused(InvalidSettingError, r"different values in \['age', 'sex'\]", assess_reidentification, PEOPLE, found)
+    model = ReleaseModel.from_labels(["zip"], suppressed=["age", "id"])
+    hidden = release(zip=[text[:3] + "**" for text in PEOPLE["zip"]], age="*").drop(columns="id")
+    settings_ = {"truth": range(8), "quasi_identifiers": ["zip", "age"]}
+    found = assess_reidentification(PEOPLE, hidden, model, **settings_)
+    assert found.figures(["zip", "age"]) == found.figures(["zip"])
 
 
 def test_tables_and_models_of_other_kinds_are_refused():
