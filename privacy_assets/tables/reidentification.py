@@ -178,35 +178,22 @@ def assess_reidentification(
     Definitions: ``docs/reidentification.md``. A prior that is not uniform, and columns that are not in the table, can
     make a record's probability larger than what is reported.
     """
-    keys = tuple(dict.fromkeys(other.key for other in other_releases))
     if isinstance(released, Anonymization):
         _refuse_given(model=model, truth=truth, subject=subject, quasi_identifiers=quasi_identifiers, k=k)
         quasi_identifiers = released.settings["quasi_identifiers"]
-        k = released.settings["k"]
-        subject = released.settings["subject"]
-        index = CandidateIndex.of_anonymization(
-            original, released, hierarchies=hierarchies, keys=keys, n_threads=n_threads
-        )
-    else:
-        if model is None or truth is None:
-            lacking = [name for name, value in (("model", model), ("truth", truth)) if value is None]
-            raise InvalidSettingError(
-                f"The release is a plain table, and {lacking} are not given. Expected a release model, and where each "
-                "released record comes from: without it a wrong model would look like a low risk. Nothing was assessed."
-            )
-        index = CandidateIndex(
-            model, original, released, truth, hierarchies=hierarchies, subject=subject, keys=keys, n_threads=n_threads
-        )
-    quasi_identifiers = _checked_names(index, quasi_identifiers)
+        k, subject = released.settings["k"], released.settings["subject"]
+    keys = tuple(dict.fromkeys(other.key for other in other_releases))
+    index = _make_index(original, released, model, truth, subject, hierarchies, keys, n_threads)
     first_model = index.model
-    table = released.table if isinstance(released, Anonymization) else released
-    _refuse_undescribed(first_model, table, [*quasi_identifiers, *(name for each in known or () for name in each)])
+    quasi_identifiers = _checked_names(index, quasi_identifiers)
     for other in other_releases:
         index = other.intersect(index, original, subject)
         quasi_identifiers = tuple(dict.fromkeys([*quasi_identifiers, *other.known_columns()]))
     named = _checked_known(index, known, quasi_identifiers)
     require(k is None or is_integer(k, 1), "k", k, "None or an integer above 0")
     _check_max_known(max_known, len(quasi_identifiers))
+    table = released.table if isinstance(released, Anonymization) else released
+    _refuse_undescribed(first_model, table, [*quasi_identifiers, *(name for each in named for name in each)])
     search = _Search(index, k, progress, _count_sets(named, len(quasi_identifiers), max_known))
     search.run(named, quasi_identifiers, max_known)
     settings = {
@@ -228,6 +215,32 @@ def assess_reidentification(
         "n_original": index.n_original,
     }
     return ReidentificationAssessment(scores, search.curve(), search.records(), settings)
+
+
+def _make_index(
+    original: pd.DataFrame,
+    released: pd.DataFrame | Anonymization,
+    model: ReleaseModel | None,
+    truth: str | ArrayLike | None,
+    subject: str | None,
+    hierarchies: Mapping[str, Hierarchy] | None,
+    keys: tuple[str, ...],
+    n_threads: int | None,
+) -> CandidateIndex:
+    """Index what ``anonymize`` returned, or a plain table of which model and truth are given."""
+    if isinstance(released, Anonymization):
+        return CandidateIndex.of_anonymization(
+            original, released, hierarchies=hierarchies, keys=keys, n_threads=n_threads
+        )
+    if model is None or truth is None:
+        lacking = [name for name, value in (("model", model), ("truth", truth)) if value is None]
+        raise InvalidSettingError(
+            f"The release is a plain table, and {lacking} are not given. Expected a release model, and where each "
+            "released record comes from: without it a wrong model would look like a low risk. Nothing was assessed."
+        )
+    return CandidateIndex(
+        model, original, released, truth, hierarchies=hierarchies, subject=subject, keys=keys, n_threads=n_threads
+    )
 
 
 class _Search:
