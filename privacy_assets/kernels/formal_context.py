@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-BITS = 64
+from privacy_assets.kernels.bit_sets import BITS, count_bits, find_or_add, place_of_lowest, power_above
 
 
 class PackedContext(NamedTuple):
@@ -101,29 +101,31 @@ def make_context(
 
 
 @njit(nogil=True, cache=True)
-def count_ones(word: np.uint64) -> np.uint64:
-    """Count the bits of a word that are set."""
-    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
+def number_rows(rows: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give equal rows of bits one number, from 0 in order of appearance; return also the first row of each number."""
+    table = np.full(power_above(2 * len(rows)), -1, np.int64)
+    numbers, first = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+    n_distinct = 0
+    for e in range(len(rows)):
+        found = find_or_add(table, rows, e)
+        if found == e:
+            first[n_distinct] = e
+            numbers[e] = n_distinct
+            n_distinct += 1
+        else:
+            numbers[e] = numbers[found]
+    return numbers, first[:n_distinct]
 
 
 @njit(nogil=True, cache=True)
-def place_of_lowest(word: np.uint64) -> np.int64:
-    """Return the place of the lowest bit that is set; ``word`` is not 0."""
-    return np.int64(count_ones((word & (~word + np.uint64(1))) - np.uint64(1)))
-
-
-@njit(nogil=True, cache=True)
-def count_bits(rows: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Count the attributes of each row of bits."""
-    n_rows, n_words = rows.shape
-    sizes = np.zeros(n_rows, np.int64)
-    for e in range(n_rows):
-        for j in range(n_words):
-            sizes[e] += np.int64(count_ones(rows[e, j]))
-    return sizes
+def select_attributes(rows: NDArray[np.uint64], kept: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return rows of bits with some of the attributes, renumbered in the order of ``kept``."""
+    selected = np.zeros((len(rows), max((len(kept) + 63) // 64, 1)), np.uint64)
+    for e in range(len(rows)):
+        for b in range(len(kept)):
+            bit = (rows[e, kept[b] >> 6] >> np.uint64(kept[b] & 63)) & np.uint64(1)
+            selected[e, b >> 6] |= bit << np.uint64(b & 63)
+    return selected
 
 
 @njit(nogil=True, cache=True)
@@ -150,15 +152,6 @@ def list_holders(rows: NDArray[np.uint64], n_attributes: int) -> tuple[NDArray[n
                 place[held] += 1
                 rest &= rest - np.uint64(1)
     return first, holders
-
-
-@njit(nogil=True, cache=True)
-def includes(larger: NDArray[np.uint64], smaller: NDArray[np.uint64]) -> bool:
-    """Whether one set of bits includes another one."""
-    for j in range(len(smaller)):  # noqa: SIM110 - a compiled loop
-        if smaller[j] & ~larger[j]:
-            return False
-    return True
 
 
 @njit(nogil=True, cache=True)

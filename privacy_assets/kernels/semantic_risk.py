@@ -21,7 +21,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from privacy_assets.kernels.formal_context import PackedContext, includes, list_holders, place_of_lowest, shortest_list
+from privacy_assets.kernels.bit_sets import includes, place_of_lowest
+from privacy_assets.kernels.formal_context import PackedContext, list_holders, shortest_list
 from privacy_assets.kernels.slices import SlicePool
 
 

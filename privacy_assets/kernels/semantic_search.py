@@ -20,7 +20,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from privacy_assets.kernels.formal_context import PackedContext, count_ones, includes, place_of_lowest, shortest_list
+from privacy_assets.kernels.bit_sets import (
+    count_ones,
+    find_or_add,
+    includes,
+    place_of_highest,
+    place_of_lowest,
+    power_above,
+)
+from privacy_assets.kernels.formal_context import PackedContext, shortest_list
 from privacy_assets.kernels.semantic_risk import RowMeasures
 from privacy_assets.kernels.slices import SlicePool
 
@@ -127,59 +135,13 @@ def _columns_of(rows: NDArray[np.uint64], members: NDArray[np.int64], n_attribut
                 a = 64 * j + place_of_lowest(rest)
                 rest &= rest - np.uint64(1)
                 columns[number[a], i >> 6] |= np.uint64(1) << np.uint64(i & 63)
-    table = np.full(_power_above(2 * n_columns), -1, np.int64)
+    table = np.full(power_above(2 * n_columns), -1, np.int64)
     n_distinct = 0
     for c in range(n_columns):
         columns[n_distinct] = columns[c]
         if find_or_add(table, columns, n_distinct) == n_distinct:
             n_distinct += 1
     return columns[:n_distinct]
-
-
-@njit(nogil=True, cache=True)
-def _power_above(n: int) -> int:
-    power = 16
-    while power <= n:
-        power *= 2
-    return power
-
-
-@njit(nogil=True, cache=True)
-def find_or_add(table: NDArray[np.int64], sets: NDArray[np.uint64], candidate: int) -> int:
-    """Look up a set among those before it, and add it if it is new.
-
-    Parameters
-    ----------
-    table : ndarray, dtype=np.int64, modified in place
-        Numbers of sets by hash, -1 where there is none. Its length is a power of two above twice the number of sets.
-    sets : ndarray of shape (n_sets, n_words), dtype=np.uint64
-        The sets.
-    candidate : int
-        Number of the set to look up.
-
-    Returns
-    -------
-    number : int
-        Number of the equal set that is there; ``candidate`` if there is none.
-    """
-    key = np.uint64(0x9E3779B97F4A7C15)
-    for word in sets[candidate]:
-        key = (key ^ word) * np.uint64(0xFF51AFD7ED558CCD)
-        key ^= key >> np.uint64(32)
-    mask = np.uint64(len(table) - 1)
-    place = key & mask
-    while table[place] >= 0:
-        other = int(table[place])
-        is_equal = True
-        for j in range(sets.shape[1]):
-            if sets[other, j] != sets[candidate, j]:
-                is_equal = False
-                break
-        if is_equal:
-            return other
-        place = (place + np.uint64(1)) & mask
-    table[place] = candidate
-    return candidate
 
 
 @njit(nogil=True, cache=True)
@@ -198,7 +160,7 @@ def _smallest_product(
     sets = np.zeros((64 + n_columns, n_words), np.uint64)
     sizes = np.zeros(len(sets), np.int64)
     reached = np.full(len(sets), np.inf)
-    table = np.full(_power_above(2 * len(sets)), -1, np.int64)
+    table = np.full(power_above(2 * len(sets)), -1, np.int64)
     for i in range(len(members)):
         sets[0, i >> 6] |= np.uint64(1) << np.uint64(i & 63)
         sizes[0] += weights[members[i]]
@@ -219,7 +181,7 @@ def _smallest_product(
                 word = sets[current, j]
                 if word:
                     n_own += np.int64(count_ones(word))
-                    last = 64 * j + _place_of_highest(word)
+                    last = 64 * j + place_of_highest(word)
             if n_including[members[last]] == n_own:
                 # The concept of a row that was searched before; what it needed too much room for is not known here.
                 if np.isnan(products[members[last]]):
@@ -267,15 +229,6 @@ def _weight_planes(members: NDArray[np.int64], weights: NDArray[np.int64], n_wor
 
 
 @njit(nogil=True, cache=True)
-def _place_of_highest(word: np.uint64) -> int:
-    place = 0
-    for step in (32, 16, 8, 4, 2, 1):
-        if word >> np.uint64(place + step):
-            place += step
-    return place
-
-
-@njit(nogil=True, cache=True)
 def _grown(
     sets: NDArray[np.uint64], sizes: NDArray[np.int64], reached: NDArray[np.float64], n_sets: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
@@ -287,7 +240,7 @@ def _grown(
     new_sizes[:n_sets] = sizes[:n_sets]
     new_reached = np.full(n_places, np.inf)
     new_reached[:n_sets] = reached[:n_sets]
-    table = np.full(_power_above(2 * n_places), -1, np.int64)
+    table = np.full(power_above(2 * n_places), -1, np.int64)
     for c in range(n_sets):
         find_or_add(table, new_sets, c)
     return new_sets, new_sizes, new_reached, table

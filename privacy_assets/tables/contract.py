@@ -17,6 +17,7 @@ import pandas as pd
 import pandera.pandas as pa
 from pandas.api import types
 
+from privacy_assets.tables.conceptual_scales import read_scale
 from privacy_assets.tables.contract_mapping import schema_from_mapping
 from privacy_assets.tables.conversion import ColumnType, Kind, convert
 from privacy_assets.tables.errors import ContractError, InvalidSettingError, InvalidTableError
@@ -290,6 +291,8 @@ def _column_problems(name: Hashable, column: pa.Column) -> Iterable[str]:
         shown = "no type" if column.dtype is None else f"the type {column.dtype}"
         yield f"has {shown}: there are integer, float, boolean, text, category and datetime types"
     yield from _precision_problems(metadata.get("precision"), kind)
+    if metadata.get("scale") is not None:
+        yield from _scale_problems(metadata["scale"])
 
 
 def _precision_problems(precision: object, kind: Kind | None) -> Iterable[str]:
@@ -304,6 +307,13 @@ def _precision_problems(precision: object, kind: Kind | None) -> Iterable[str]:
             yield f"has the precision {precision!r}: a datetime column takes one of {list(DATETIME_PRECISIONS)}"
     else:
         yield "has a precision, which only float and datetime columns take"
+
+
+def _scale_problems(scale: object) -> Iterable[str]:
+    try:
+        read_scale(scale)
+    except InvalidSettingError as error:
+        yield f"has a scale that cannot be used: {error}"
 
 
 def _described(column: pa.Column) -> _Column:

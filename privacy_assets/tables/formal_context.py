@@ -10,7 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.kernels.formal_context import BITS, PackedContext, make_context, pack_patterns, unpack_rows
+from privacy_assets.kernels.bit_sets import BITS
+from privacy_assets.kernels.formal_context import (
+    PackedContext,
+    make_context,
+    number_rows,
+    pack_patterns,
+    select_attributes,
+    unpack_rows,
+)
 from privacy_assets.tables.coding import group_rows
 from privacy_assets.tables.conceptual_scales import ConceptualScale, Generalized, Nominal, read_scale
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
@@ -126,12 +134,13 @@ class FormalContext:
         self.words_of(forgotten)
         gone = set(forgotten)
         kept = [number for number, attribute in enumerate(self.attributes) if attribute.name not in gone]
-        patterns, row_of_row = np.unique(self.incidence()[:, kept], axis=0, return_inverse=True)
+        rows = select_attributes(self.packed.rows, np.array(kept, np.int64))
+        row_of_row, first = number_rows(rows)
         attributes = tuple(self.attributes[number] for number in kept)
         columns = {attribute.column for attribute in attributes}
         return _assemble(
-            pack_patterns([np.arange(len(patterns))], [patterns]),
-            row_of_row.ravel()[self.row_of_record],
+            rows[first],
+            row_of_row[self.row_of_record],
             attributes,
             {column: kind for column, kind in self.scales.items() if column in columns},
         )

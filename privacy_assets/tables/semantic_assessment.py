@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from privacy_assets.tables.artifact import Artifact
+from privacy_assets.tables.result_columns import texts_to_tuples, tuples_to_text
 
 KIND = "SemanticAssessment"
+_TUPLES = (("advice", "columns"), ("chains", "attributes"), ("neighborhood", "attributes"))
 
 
 class SemanticProgress(NamedTuple):
@@ -38,6 +40,15 @@ class SemanticAssessment:
     rounds : DataFrame
         Suppression: ``records``, ``max_basic_semantic_risk`` and ``records_removed`` by round; no rows without a
         ``risk_limit``.
+    advice : DataFrame
+        What forgetting columns would do, see :func:`~privacy_assets.tables.attribute_advice.advise`; no rows without
+        ``advice``.
+    chains : DataFrame
+        Maximal chains with identification risk, see :func:`~privacy_assets.tables.risk_chains.find_risk_chains`; no
+        rows without a ``risk_limit``.
+    neighborhood : DataFrame
+        The riskiest concept of a record and its neighbors, see
+        :func:`~privacy_assets.tables.concept_lattice.describe_neighborhood`.
     attributes : DataFrame
         ``attribute``, ``column`` and ``label`` of each attribute. Private.
     settings : dict
@@ -49,6 +60,9 @@ class SemanticAssessment:
     scores: dict[str, Any]
     records: pd.DataFrame
     rounds: pd.DataFrame
+    advice: pd.DataFrame
+    chains: pd.DataFrame
+    neighborhood: pd.DataFrame
     attributes: pd.DataFrame
     settings: dict[str, Any]
     notes: tuple[str, ...]
@@ -71,18 +85,22 @@ class SemanticAssessment:
     __hash__ = None  # type: ignore[assignment]
 
     def _frames(self) -> dict[str, pd.DataFrame]:
-        names = ("records", "rounds", "attributes")
+        names = ("records", "rounds", "advice", "chains", "neighborhood", "attributes")
         return {name: getattr(self, name) for name in names}
 
     def to_artifact(self) -> Artifact:
-        """Write everything as plain columns under a JSON header."""
+        """Write everything as plain columns under a JSON header; tuples become JSON text."""
         frames = self._frames()
+        for name, column in _TUPLES:
+            frames[name] = frames[name].assign(**{column: tuples_to_text(frames[name][column])})
         return Artifact(KIND, {"scores": self.scores, "settings": self.settings, "notes": list(self.notes)}, frames)
 
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> SemanticAssessment:
         """Read back what :meth:`to_artifact` wrote."""
         header, frames = artifact.header, dict(artifact.frames)
+        for name, column in _TUPLES:
+            frames[name] = frames[name].assign(**{column: texts_to_tuples(frames[name][column])})
         return cls(
             scores=dict(header["scores"]),
             settings=dict(header["settings"]),

@@ -14,17 +14,26 @@ from privacy_assets.kernels.semantic_risk import (
     RowMeasures,
     Suppression,
     find_greatest_subset,
-    find_rarest,
-    measure_rows,
 )
 from privacy_assets.kernels.semantic_search import search_semantic_risks
+from privacy_assets.tables.attribute_advice import advise, no_advice
+from privacy_assets.tables.concept_lattice import describe_neighborhood
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.formal_context import FormalContext, Scales, read_formal_context
 from privacy_assets.tables.mpucc_settings import is_integer, require
 from privacy_assets.tables.release_model import ReleaseModel
 from privacy_assets.tables.result_columns import labels_at
+from privacy_assets.tables.risk_chains import RiskChains, list_chains
+from privacy_assets.tables.row_measures import MAX_COMPARISONS, measure_context
 from privacy_assets.tables.semantic_assessment import SemanticAssessment, SemanticProgress
-from privacy_assets.tables.semantic_settings import MAX_COMPARISONS, SemanticSettings, smallest_acceptable
+from privacy_assets.tables.semantic_settings import (
+    DEFAULT_MIN_SUPPORT,
+    MAX_CHAINS,
+    MAX_CONCEPTS,
+    SemanticSettings,
+    largest_risky,
+    smallest_acceptable,
+)
 
 __all__ = ["SemanticAssessment", "SemanticProgress", "assess_semantic_risk"]
 
@@ -41,6 +50,10 @@ def assess_semantic_risk(
     risk_limit: float | None = None,
     three_way: tuple[float, float] | None = None,
     semantic_risk: bool = True,
+    advice: bool = True,
+    min_support: int = DEFAULT_MIN_SUPPORT,
+    max_chains: int = MAX_CHAINS,
+    max_concepts: int = MAX_CONCEPTS,
     max_comparisons: int = MAX_COMPARISONS,
     n_threads: int | None = None,
     progress: Callable[[SemanticProgress], None] | None = None,
@@ -59,6 +72,15 @@ def assess_semantic_risk(
         the others "boundary". Labels for triage; the decision is ``kept``.
     semantic_risk : bool
         Whether to search the semantic risk as well, which may take long where rows include many others.
+    advice : bool
+        Whether to tell what forgetting each column, and the columns of risk chains, would do; takes about as long as
+        an assessment for each.
+    min_support : int
+        Fewest records of the implications that the advice counts.
+    max_chains : int
+        List at most so many chains with identification risk.
+    max_concepts : int
+        Most closed sets to visit for the implications; with more the advice says that they are not told.
     max_comparisons : int
         Refuse to compare more pairs of rows than this.
     n_threads : int, optional
@@ -76,7 +98,9 @@ def assess_semantic_risk(
     Definitions: ``docs/semantic-risk.md``. The basic semantic risk is never above the classical one on the same
     attributes, so it must not be the only limit that a release has to meet.
     """
-    settings = SemanticSettings(risk_limit, three_way, semantic_risk, max_comparisons=max_comparisons)
+    settings = SemanticSettings(
+        risk_limit, three_way, semantic_risk, advice, min_support, max_chains, max_concepts, max_comparisons
+    )
     settings.check()
     require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or an integer above 0")
     n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
@@ -111,33 +135,25 @@ def _assess(
     records = describe_records(context, measures, risks, suppression, settings)
     positions = pd.Series(np.arange(context.n_records))
     records.insert(0, "record", labels_at(index, positions))
+    chains = _list_chains(context, measures, settings)
+    given = no_advice()
+    if settings.advice:
+        tell(SemanticProgress("forgetting columns", context.n_records))
+        given = advise(context, chains.chains, settings, n_threads)
+    scores = _score(context, measures, records, suppression, settings)
+    if settings.risk_limit is not None:
+        scores |= {"risk_chain_starts": chains.n_starts, "risk_chains_are_complete": chains.is_complete}
     return SemanticAssessment(
-        _score(context, measures, records, suppression, settings),
+        scores,
         records,
         _describe_rounds(suppression),
+        given.table,
+        chains.chains,
+        describe_neighborhood(context, measures),
         pd.DataFrame([vars(attribute) for attribute in context.attributes]).rename(columns={"name": "attribute"}),
         {**settings.described(), "scales": context.scales, "n_records": context.n_records},
-        tuple(_notes(context, measures)),
+        (*_notes(context, measures), *given.notes),
     )
-
-
-def measure_context(context: FormalContext, max_comparisons: int = MAX_COMPARISONS, n_threads: int = 1) -> RowMeasures:
-    """Measure the distinct rows of a context, unless that is too much work.
-
-    Raises
-    ------
-    InvalidSettingError
-        More pairs of rows would be compared than ``max_comparisons``.
-    """
-    packed = context.packed
-    _, n_compared = find_rarest(packed.rows, packed.n_larger, packed.first, packed.holders, np.arange(context.n_rows))
-    if n_compared > max_comparisons:
-        raise InvalidSettingError(
-            f"The context has {context.n_rows} distinct rows of {len(context.attributes)} attributes, of which up to "
-            f"{n_compared:.2g} pairs would be compared. Expected at most max_comparisons = {max_comparisons:.2g}. Use "
-            "coarser scales or fewer columns, or raise max_comparisons. Nothing was assessed."
-        )
-    return measure_rows(packed, n_threads)
 
 
 def _search(context: FormalContext, measures: RowMeasures, n_threads: int) -> NDArray[np.float64]:
@@ -186,6 +202,12 @@ def describe_records(
         records["region"] = np.array(REGIONS)[records["region"]]
         records = records.astype({"region": str})
     return records
+
+
+def _list_chains(context: FormalContext, measures: RowMeasures, settings: SemanticSettings) -> RiskChains:
+    """List the risk chains; none without a limit, which says what is a risk."""
+    largest = 0 if settings.risk_limit is None else largest_risky(settings.risk_limit)
+    return list_chains(context, measures, largest, settings.max_chains)
 
 
 def _describe_rounds(suppression: Suppression | None) -> pd.DataFrame:

@@ -10,8 +10,12 @@ import numpy as np
 
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.mpucc_settings import is_integer, require
+from privacy_assets.tables.row_measures import MAX_COMPARISONS
 
-MAX_COMPARISONS = 2 * 10**11
+# Fewer records than this with a premise say little of the table and much of the records.
+DEFAULT_MIN_SUPPORT = 5
+MAX_CHAINS = 100
+MAX_CONCEPTS = 500_000
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,10 @@ class SemanticSettings:
     risk_limit: float | None = None
     three_way: tuple[float, float] | None = None
     semantic_risk: bool = True
+    advice: bool = True
+    min_support: int = DEFAULT_MIN_SUPPORT
+    max_chains: int = MAX_CHAINS
+    max_concepts: int = MAX_CONCEPTS
     max_comparisons: int = MAX_COMPARISONS
 
     def check(self) -> None:
@@ -34,8 +42,11 @@ class SemanticSettings:
         limit = self.risk_limit
         require(limit is None or is_risk(limit), "risk_limit", limit, "None or a risk above 0 and at most 1")
         self._check_regions()
-        require(isinstance(self.semantic_risk, bool), "semantic_risk", self.semantic_risk, "True or False")
-        require(is_integer(self.max_comparisons, 1), "max_comparisons", self.max_comparisons, "an integer above 0")
+        for name in ("semantic_risk", "advice"):
+            require(isinstance(getattr(self, name), bool), name, getattr(self, name), "True or False")
+        require(is_integer(self.min_support, 0), "min_support", self.min_support, "an integer of at least 0")
+        for name in ("max_chains", "max_concepts", "max_comparisons"):
+            require(is_integer(getattr(self, name), 1), name, getattr(self, name), "an integer above 0")
 
     def _check_regions(self) -> None:
         if self.three_way is None:

@@ -349,11 +349,12 @@ class TestBadContracts:
             "f": pa.Column(metadata={"role": "other"}),
             "g": pa.Column(float, metadata={"role": "other", "precision": 11}),
             "h": pa.Column("datetime64[ns]", metadata={"role": "other", "precision": "week"}),
+            "i": pa.Column(int, metadata={"role": "other", "scale": {"interval": [[3, 1]]}}),
         }
         with pytest.raises(InvalidSettingError) as raised:
             TableContract(pa.DataFrameSchema(columns))
         message = str(raised.value)
-        assert "(8 problems)" in message
+        assert "(9 problems)" in message
         for expected in (
             "'a' has no role",
             "'b' has the unknown role 'secret'",
@@ -363,6 +364,7 @@ class TestBadContracts:
             "'f' has no type",
             "'g' has the precision 11",
             "'h' has the precision 'week'",
+            "'i' has a scale that cannot be used: An interval scale has the window [3, 1]",
         ):
             assert expected in message
         assert all(role in message for role in ROLES)

@@ -140,6 +140,65 @@ def test_a_unique_record_may_stay_because_others_stand_behind_it():
     assert found.records["basic_semantic_risk"].tolist() == [float(Fraction(risk)) for risk in claim["r_BS"]]
 
 
+def test_advice_tells_what_forgetting_would_leave():
+    found = assess_semantic_risk(CONTEXT, "binary", risk_limit=0.35, min_support=0)
+    advice = found.advice.set_index("columns")
+    assert list(advice.index[:8]) == [(), *((name,) for name in CONTEXT.columns)]
+    assert set(advice["reason"][8:]) == {"risk chain"}
+    nothing = advice.loc[[()]].iloc[0]
+    assert (nothing["implications_left"], nothing["implications_lost"], nothing["records_kept"]) == (10, 0, 19)
+    assert nothing["mean_basic_semantic_risk"] == found.scores["mean_basic_semantic_risk"]
+    forgotten = ("S:F", "Date:1965-85", "Date:1975-95")
+    own = advice.loc[[forgotten]].iloc[0]
+    assert own["chains"] == 2
+    # Figure 8: two rules are left, one of which was there before. The other one lost a part of its conclusion.
+    assert (own["implications_left"], own["implications_lost"]) == (2, 9)
+    assert not own["is_non_disposable"]
+    left = assess_semantic_risk(CONTEXT.drop(columns=list(forgotten)), "binary", risk_limit=0.35)
+    assert own["mean_basic_semantic_risk"] == pytest.approx(left.scores["mean_basic_semantic_risk"])
+    assert own["records_kept"] == left.scores["records_kept"]
+    lost = advice.loc[[("S:M", "Date:1935-55")]].iloc[0]
+    assert lost["implications_left"] + lost["implications_lost"] >= 10
+
+
+def test_columns_without_which_nothing_is_learned_are_not_disposable():
+    table = pd.DataFrame({"a": [1, 1, 0, 0] * 3, "b": [1, 1, 1, 0] * 3, "c": [0, 1, 0, 1] * 3})
+    advice = assess_semantic_risk(table, "binary", min_support=1).advice
+    assert advice["is_non_disposable"].tolist() == [False, True, True, False]
+    assert advice["records_kept"].isna().all()
+    # Now a implies b, and b with c implies a.
+    assert advice["implications_lost"].tolist() == [0, 2, 2, 1]
+    nothing = assess_semantic_risk(table, "binary", min_support=20).advice
+    assert nothing["implications_left"].tolist() == [0] * 4
+    assert not nothing["is_non_disposable"].any()
+
+
+def test_advice_that_would_take_too_much_is_missing_and_a_note_says_so():
+    found = assess_semantic_risk(CONTEXT, "binary", min_support=0, max_concepts=5)
+    assert found.advice[["implications_left", "implications_lost", "is_non_disposable"]].isna().all(axis=None)
+    assert found.advice["max_basic_semantic_risk"].notna().all()
+    assert "more than 5 closed sets and pseudo-intents of at least 0 records" in found.notes[-1]
+    assert len(assess_semantic_risk(CONTEXT, "binary", advice=False).advice) == 0
+
+
+def test_chains_at_risk_are_listed_with_a_limit():
+    found = assess_semantic_risk(CONTEXT, "binary", risk_limit=0.35)
+    assert (found.scores["risk_chain_starts"], found.scores["risk_chains_are_complete"]) == (4, True)
+    assert found.chains["chain"].nunique() == 5
+    assert len(assess_semantic_risk(CONTEXT, "binary").chains) == 0
+
+
+def test_no_value_of_the_table_is_outside_the_private_frames():
+    table = pd.DataFrame({"town": ["Zanzibar", "Zanzibar", "Quito"] * 9, "age": [7654321, 7654322, 7654323] * 9})
+    found = assess_semantic_risk(table, {"town": "nominal", "age": "ordinal"}, risk_limit=0.2, min_support=1)
+    frames = [found.rounds, found.advice, found.chains, found.neighborhood]
+    shown = json.dumps([found.scores, found.settings, found.notes]) + "".join(frame.to_json() for frame in frames)
+    assert "town #2" in shown
+    for value in ("Zanzibar", "Quito", "765432"):
+        assert value not in shown
+        assert value in found.attributes.to_json()
+
+
 def test_nothing_may_be_acceptable():
     found = assess_semantic_risk(PEOPLE, NOMINAL, risk_limit=0.1)
     assert found.kept.tolist() == []
@@ -178,6 +237,7 @@ def test_progress_is_told_and_may_end_the_work():
         "searching paths",
         "suppressing",
         "suppressing",
+        "forgetting columns",
     ]
 
     def stop(progress):
@@ -210,6 +270,10 @@ def test_a_limit_between_is_rounded_to_the_safe_side():
         ({"three_way": 0.3}, "a pair of risks"),
         ({"three_way": (0, 0.5)}, "risks above 0"),
         ({"semantic_risk": "yes"}, "semantic_risk is 'yes'. Expected True or False"),
+        ({"advice": 1}, "advice is 1. Expected True or False"),
+        ({"min_support": -1}, "min_support is -1"),
+        ({"max_chains": 0}, "max_chains is 0"),
+        ({"max_concepts": 2.5}, "max_concepts is 2.5"),
         ({"max_comparisons": 0}, "max_comparisons is 0"),
         ({"n_threads": 0}, "n_threads is 0"),
     ],

@@ -1,0 +1,243 @@
+"""The Duquenne-Guigues basis of a context: the fewest implications from which all others follow.
+
+A set is a pseudo-intent if it is not closed but holds the closure of every smaller pseudo-intent in it; the basis has
+one implication for each. Sets that are closed under the implications found so far are visited in lectic order [1]_, as
+a depth-first search whose branches are taken from the last attribute to the first; so the records of a set are found
+among those of the set above, and sets of too few records are left out with all that lies below them.
+
+References
+----------
+.. [1] B. Ganter, R. Wille (1999), "Formal Concept Analysis", section 2.3, doi:10.1007/978-3-642-59830-2.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privacy_assets.kernels.bit_sets import includes, place_of_lowest
+from privacy_assets.kernels.concepts import full_set
+from privacy_assets.kernels.formal_context import PackedContext
+
+
+class Implications(NamedTuple):
+    """Implications; arrays of shape (n_implications, n_words), dtype=np.uint64, and (n_implications,), dtype=np.int64.
+
+    Attributes
+    ----------
+    premises, conclusions : ndarray
+        Sets of attributes in bits; a conclusion is the closure of its premise, so it holds the premise.
+    supports : ndarray
+        Records that have the premise, so also the conclusion.
+    """
+
+    premises: NDArray[np.uint64]
+    conclusions: NDArray[np.uint64]
+    supports: NDArray[np.int64]
+
+
+def find_stem_basis(context: PackedContext, min_support: int = 0, max_sets: int = 1 << 20) -> Implications | None:
+    """Find the implications of the stem basis whose premise enough records have.
+
+    Parameters
+    ----------
+    context : PackedContext
+        The context.
+    min_support : int
+        Fewest records with the premise. From the implications found follow all of at least this support.
+    max_sets : int
+        Most closed sets and pseudo-intents to visit.
+
+    Returns
+    -------
+    implications : Implications or None
+        In lectic order; None if there are more sets.
+    """
+    everything = full_set(context.n_attributes, context.rows.shape[1])
+    found = _find(context.rows, context.weights, np.diff(context.first), everything, min_support, max_sets)
+    return Implications(*found[:3]) if found[3] else None
+
+
+@njit(nogil=True, cache=True)
+def _find(
+    rows: NDArray[np.uint64],
+    weights: NDArray[np.int64],
+    n_holders: NDArray[np.int64],
+    everything: NDArray[np.uint64],
+    min_support: int,
+    max_sets: int,
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64], bool]:
+    """Visit the sets; return premises, conclusions, supports, and whether all sets were visited."""
+    n_rows, n_words = rows.shape
+    n_attributes = len(n_holders)
+    premises, conclusions = np.empty((256, n_words), np.uint64), np.empty((256, n_words), np.uint64)
+    supports, following = np.empty(256, np.int64), np.empty(256, np.int64)
+    # Implications are looked up by the rarest attribute of their premise; the last place is for the empty premise.
+    # Those that no record supports are kept apart: they apply only to sets that no record has, and close these at once.
+    heads = np.full((2, n_attributes + 1), -1, np.int64)
+    n_found, n_sets = 0, 0
+    members, starts = np.empty(2 * n_rows, np.int64), np.zeros(n_attributes + 3, np.int64)
+    members[:n_rows] = np.arange(n_rows)
+    starts[1] = n_rows
+    on_path = np.zeros((n_attributes + 2, n_words), np.uint64)
+    to_do = np.empty((n_attributes + 256, 2), np.int64)
+    to_do[0] = (1, -1)
+    n_to_do = 1
+    n_with = np.zeros(n_attributes, np.int64)
+    while n_to_do > 0:
+        n_to_do -= 1
+        depth, generator = to_do[n_to_do]
+        begin, stop = starts[depth], starts[depth]
+        while len(members) < 2 * stop - starts[depth - 1]:
+            members = np.concatenate((members, np.empty_like(members)))
+        closure, support = everything.copy(), np.int64(0)
+        for i in range(starts[depth - 1], starts[depth]):
+            g = members[i]
+            if generator < 0 or (rows[g, generator >> 6] >> np.uint64(generator & 63)) & np.uint64(1):
+                members[stop] = g
+                stop += 1
+                support += weights[g]
+                for j in range(n_words):
+                    closure[j] &= rows[g, j]
+        starts[depth + 1] = stop
+        if support < min_support:
+            continue
+        own = on_path[depth - 1].copy()
+        if generator >= 0:
+            own[generator >> 6] |= np.uint64(1) << np.uint64(generator & 63)
+        if not _is_equal(own, closure):
+            if support == 0 and _applies(own, premises, heads[0], following):
+                own[:] = everything
+            else:
+                _close(own, premises, conclusions, heads[1], following)
+                if support == 0 and _applies(own, premises, heads[0], following):
+                    own[:] = everything
+        if generator >= 0 and _adds_before(on_path[depth - 1], own, generator):
+            continue
+        if n_sets == max_sets:
+            return premises[:0], conclusions[:0], supports[:0], False
+        n_sets += 1
+        on_path[depth] = own
+        if not _is_equal(own, closure):
+            if n_found == len(supports):
+                premises = np.concatenate((premises, np.empty_like(premises)))
+                conclusions = np.concatenate((conclusions, np.empty_like(conclusions)))
+                supports = np.concatenate((supports, np.empty_like(supports)))
+                following = np.concatenate((following, np.empty_like(following)))
+            premises[n_found], conclusions[n_found], supports[n_found] = own, closure, support
+            rarest = _rarest(own, n_holders)
+            kind = np.int64(support > 0)
+            following[n_found] = heads[kind, rarest]
+            heads[kind, rarest] = n_found
+            n_found += 1
+        for i in range(begin, stop):
+            g = members[i]
+            for j in range(n_words):
+                rest = rows[g, j] & ~own[j]
+                while rest:
+                    held = 64 * j + place_of_lowest(rest)
+                    n_with[held] += weights[g]
+                    rest &= rest - np.uint64(1)
+        if n_to_do + n_attributes > len(to_do):
+            to_do = np.concatenate((to_do, np.empty_like(to_do)))
+        for a in range(generator + 1, n_attributes):
+            is_in = (own[a >> 6] >> np.uint64(a & 63)) & np.uint64(1)
+            if not is_in and n_with[a] >= min_support:
+                to_do[n_to_do, 0], to_do[n_to_do, 1] = depth + 1, a
+                n_to_do += 1
+            n_with[a] = 0
+        n_with[: generator + 1] = 0
+    return premises[:n_found], conclusions[:n_found], supports[:n_found], True
+
+
+@njit(nogil=True, cache=True)
+def _is_equal(own: NDArray[np.uint64], other: NDArray[np.uint64]) -> bool:
+    for j in range(len(own)):  # noqa: SIM110 - a compiled loop
+        if own[j] != other[j]:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _rarest(own: NDArray[np.uint64], n_holders: NDArray[np.int64]) -> int:
+    """Return the element of a set that fewest rows have; the number of attributes for the empty set."""
+    rarest = np.int64(len(n_holders))
+    for j in range(len(own)):
+        rest = own[j]
+        while rest:
+            a = 64 * j + place_of_lowest(rest)
+            rest &= rest - np.uint64(1)
+            if rarest == len(n_holders) or n_holders[a] < n_holders[rarest]:
+                rarest = a
+    return int(rarest)
+
+
+@njit(nogil=True, cache=True)
+def _adds_before(before: NDArray[np.uint64], after: NDArray[np.uint64], attribute: int) -> bool:
+    """Whether a set has an element below ``attribute`` that an earlier one has not."""
+    for j in range(attribute >> 6):
+        if after[j] & ~before[j]:
+            return True
+    below = (np.uint64(1) << np.uint64(attribute & 63)) - np.uint64(1)
+    j = attribute >> 6
+    return bool(after[j] & ~before[j] & below)
+
+
+@njit(nogil=True, cache=True)
+def _close(
+    own: NDArray[np.uint64],
+    premises: NDArray[np.uint64],
+    conclusions: NDArray[np.uint64],
+    heads: NDArray[np.int64],
+    following: NDArray[np.int64],
+) -> None:
+    """Add to a set what follows from the implications whose premise is smaller than it, until nothing does."""
+    is_changed = True
+    while is_changed:
+        is_changed = _apply(own, premises, conclusions, heads[-1], following)
+        before = own.copy()
+        for j in range(len(own)):
+            rest = before[j]
+            while rest:
+                a = 64 * j + place_of_lowest(rest)
+                rest &= rest - np.uint64(1)
+                is_changed |= _apply(own, premises, conclusions, heads[a], following)
+
+
+@njit(nogil=True, cache=True)
+def _applies(
+    own: NDArray[np.uint64], premises: NDArray[np.uint64], heads: NDArray[np.int64], following: NDArray[np.int64]
+) -> bool:
+    """Whether the premise of some implication is smaller than a set."""
+    for j in range(len(own)):
+        rest = own[j]
+        while rest:
+            head = heads[64 * j + place_of_lowest(rest)]
+            rest &= rest - np.uint64(1)
+            while head >= 0:
+                if includes(own, premises[head]) and not _is_equal(own, premises[head]):
+                    return True
+                head = following[head]
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _apply(
+    own: NDArray[np.uint64],
+    premises: NDArray[np.uint64],
+    conclusions: NDArray[np.uint64],
+    head: int,
+    following: NDArray[np.int64],
+) -> bool:
+    """Apply a list of implications once; tell whether the set has grown."""
+    is_changed = False
+    while head >= 0:
+        is_smaller = includes(own, premises[head]) and not _is_equal(own, premises[head])
+        if is_smaller and not includes(own, conclusions[head]):
+            own |= conclusions[head]
+            is_changed = True
+        head = following[head]
+    return is_changed
