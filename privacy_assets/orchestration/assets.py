@@ -1,6 +1,7 @@
-"""The way of a table, told once from top to bottom: source, split, synthetic, preprocess, assess, anonymize.
+"""The way of a table, told once from top to bottom: source, split, synthetic, preprocess, assess.
 
-Each function builds the asset of one stage; `release_steps` holds the last one, the release, and the gate before it. A
+Each function builds the asset of one stage. `anonymized_assets` tells the way of the records themselves, and
+`release_steps` holds the last stage of both, the release, and the gate before it. A
 body fetches, calls one function of `privacy_assets.tables` and attaches metadata; what is decided is decided there.
 Bodies take their inputs without annotations, so that Dagster checks no type and describes no cell.
 """
@@ -14,15 +15,12 @@ import pandas as pd
 
 from privacy_assets.orchestration.evidence import metrics_of
 from privacy_assets.orchestration.guard import guarded
-from privacy_assets.orchestration.metadata import NAMESPACE, score_metadata, table_metadata
+from privacy_assets.orchestration.metadata import NAMESPACE, score_metadata
 from privacy_assets.orchestration.pictures import (
-    classes_as_rectangles,
     identified_by_size,
-    information_loss_by_column,
-    records_by_class_size,
 )
 from privacy_assets.orchestration.recorded import MADE_OF, MADE_WITH
-from privacy_assets.orchestration.settings import AnonymizationSettings, ExternalSynthetic, GivenSplit, ReleaseSettings
+from privacy_assets.orchestration.settings import ExternalSynthetic, GivenSplit, ReleaseSettings
 from privacy_assets.orchestration.sources import TableSource, read_source, upstream_inputs
 from privacy_assets.orchestration.stages import (
     RESOURCES,
@@ -33,26 +31,21 @@ from privacy_assets.orchestration.stages import (
     progress_logger,
     stored_table,
 )
-from privacy_assets.tables.anonymization import Anonymization, AnonymizationProgress
-from privacy_assets.tables.anonymize import anonymize
-from privacy_assets.tables.anonymized_table import describe_columns, measure_anonymity, models_that_fail
-from privacy_assets.tables.class_rectangles import class_rectangles, columns_in_order
+from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.contract import MAX_FAILURES_SHOWN
 from privacy_assets.tables.errors import ContractError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
-from privacy_assets.tables.generalized_synthetic import number_distinct_records, preprocess_generalized
+from privacy_assets.tables.generalized_synthetic import preprocess_generalized
 from privacy_assets.tables.mpucc import MpuccAssessment, SearchProgress, assess_preprocessed
 from privacy_assets.tables.policy import MPUCC
 from privacy_assets.tables.preprocess import PreprocessedTables, preprocess
 from privacy_assets.tables.split import people_on_both_sides, split_records
 from privacy_assets.tables.synthesize import synthesize
 
-CLASSES_CHECK = "every_class_has_at_least_k_records"
 CHECKS_OF_STAGES = {
     "source_keeps_its_contract": "Columns, types, ranges and missing values are as the contract says.",
     "no_person_is_on_both_sides": "Nobody whom the synthesizer may see is among the control records.",
     "synthetic_keeps_the_contract": "Synthetic records have the released columns, with their types and ranges.",
-    CLASSES_CHECK: "Measured on the generalized table, every class has the k, l and t that were asked for.",
 }
 
 
@@ -216,76 +209,6 @@ def mpucc_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     return mpucc_assessment_stage
 
 
-def anonymized_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that holds the source records, generalized until nobody can be told from k others."""
-    settings = release.anonymized
-    assert settings is not None  # noqa: S101 - asked for by those who build the anonymized side alone
-    return _generalized_asset(release, "anonymized", "source", settings)
-
-
-def generalized_synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that holds the synthetic records, generalized before they are assessed."""
-    settings = release.generalize_synthetic
-    assert settings is not None  # noqa: S101 - as above
-    return _generalized_asset(release, "generalized_synthetic", "synthetic", settings)
-
-
-def _generalized_asset(
-    release: ReleaseSettings, stage: str, made_of: str, settings: AnonymizationSettings
-) -> dg.AssetsDefinition:
-    arguments = release.arguments_of(settings, made_of)
-    is_synthetic = made_of == "synthetic"
-    unit = "people" if arguments["subject"] == release.contract.person is not None else "records"
-
-    @dg.asset(
-        **asset_arguments(release, stage),
-        description=f"Records of {made_of} in classes of at least {arguments['k']} {unit} that read the same on the "
-        "quasi-identifiers; all other columns are as they were.",
-        ins={"table": dg.AssetIn(release.key(made_of))},
-        check_specs=[blocking_check(release, stage, CLASSES_CHECK, CHECKS_OF_STAGES[CLASSES_CHECK])],
-    )
-    @guarded
-    def generalized_stage(context, table):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        content = fingerprint(table)
-        if is_synthetic:
-            table = number_distinct_records(table)
-        anonymization = anonymize(table, **arguments, progress=progress_logger(context, _rows_cut))
-        report, figures = measure_anonymity(anonymization, release.contract, table, arguments["subject"])
-        failed = models_that_fail(anonymization, report)
-        shown = {name: value for name, value in figures.items() if value is not None}
-        if failed:
-            yield dg.AssetCheckResult(
-                check_name=CLASSES_CHECK, passed=False, metadata=shown, description="; ".join(failed)
-            )
-            raise InvalidTableError(f"The classes are not what was asked for: {'; '.join(failed)}. Nothing was stored.")
-        artifact = replace(anonymization.to_artifact(), made_of={made_of: content})
-        made_with = {name: value for name, value in anonymization.settings.items() if name != "seed"}
-        yield dg.MaterializeResult(
-            value=artifact,
-            metadata=table_metadata(
-                anonymization.table,
-                fingerprint(anonymization.table),
-                {each["column"]: each["role"] for each in describe_columns(anonymization, release.contract)},
-            )
-            | score_metadata({"classes": report.n_classes, **shown})
-            | _pictures_of_classes(anonymization, table, settings.pictured)
-            | {
-                MADE_WITH: dg.MetadataValue.json(made_with),
-                MADE_OF: dg.MetadataValue.json(dict(artifact.made_of)),
-            },
-            data_version=dg.DataVersion(artifact.digest),
-        )
-        yield dg.AssetCheckResult(
-            check_name=CLASSES_CHECK,
-            passed=True,
-            metadata=shown,
-            description=f"{report.n_classes:,} classes, the smallest of "
-            f"{figures['smallest_class']:,.0f} {unit}; {arguments['k']} were asked for.",
-        )
-
-    return generalized_stage
-
-
 def _admitted(
     release: ReleaseSettings,
     stage: str,
@@ -344,24 +267,6 @@ def _assessment_metadata(assessment: MpuccAssessment) -> dict[str, Any]:
     return score_metadata(dict(assessment.scores) | figures) | {
         f"{NAMESPACE}/identified_by_combination_size": dg.MetadataValue.md(identified_by_size(assessment.tree))
     }
-
-
-def _pictures_of_classes(
-    anonymization: Anonymization, made_of: pd.DataFrame, pictured: tuple[str, str] | None
-) -> dict[str, Any]:
-    pictures = {
-        "records_by_class_size": records_by_class_size(anonymization.classes),
-        "information_loss_by_column": information_loss_by_column(anonymization.stats["certainty_penalty"]),
-    }
-    columns = pictured or columns_in_order(anonymization.model, made_of)[:2]
-    if len(columns) == 2:
-        rectangles = class_rectangles(anonymization, made_of, *columns)
-        pictures["classes_as_rectangles"] = classes_as_rectangles(rectangles, *columns)
-    return {f"{NAMESPACE}/{name}": dg.MetadataValue.md(picture) for name, picture in pictures.items()}
-
-
-def _rows_cut(progress: AnonymizationProgress) -> str:
-    return f"{progress.stage}: {progress.n_rows_done:,} of {progress.n_rows:,} rows are in their classes"
 
 
 def _combinations_checked(progress: SearchProgress) -> str:

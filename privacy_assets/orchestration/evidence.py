@@ -1,8 +1,8 @@
 """Gather what the gate may know: what lies in storage now, and what Dagster recorded when it was made."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import dagster as dg
 import pandas as pd
@@ -11,17 +11,28 @@ from privacy_assets.orchestration.recorded import Recorded
 from privacy_assets.orchestration.resources import PrivateTables
 from privacy_assets.orchestration.settings import ReleaseSettings, Synthesis
 from privacy_assets.tables.anonymization import Anonymization
-from privacy_assets.tables.anonymized_table import describe_columns, keeps_the_contract, measure_anonymity
+from privacy_assets.tables.anonymized_table import describe_columns, keeps_the_contract, measure_anonymity, roles_of
 from privacy_assets.tables.artifact import Artifact
 from privacy_assets.tables.errors import ContractError, InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.gate import STAGES_ASSESSED, AssessmentEvidence, Evidence, TableEvidence
 from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, number_distinct_records
 from privacy_assets.tables.mpucc import MpuccAssessment
-from privacy_assets.tables.policy import ANONYMITY, METRICS, MPUCC
+from privacy_assets.tables.policy import ANONYMITY, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.tables.reidentification import ReidentificationAssessment
+from privacy_assets.tables.scale_digests import scale_digests
+from privacy_assets.tables.semantic_assessment import SemanticAssessment
 
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+_ASSESSMENTS_OF_RECORDS: dict[str, Any] = {
+    REIDENTIFICATION: ReidentificationAssessment,
+    SEMANTIC: SemanticAssessment,
+}
 UNMEASURABLE = (InvalidTableError, InvalidSettingError, *UNREADABLE)
+
+
+_Assessment = TypeVar("_Assessment", MpuccAssessment, ReidentificationAssessment, SemanticAssessment)
+"""What a policy can limit, and an asset holds."""
 
 
 @dataclass(frozen=True)
@@ -104,24 +115,35 @@ class _Storage:
             tables[stage] = TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of)
         return tables
 
-    def mpucc_assessment(self) -> tuple[MpuccAssessment | None, AssessmentEvidence | None]:
-        """Return the assessment at hand, and what is known of it."""
-        recorded = self.recorded(MPUCC)
+    def assessment(
+        self, name: str, kind: type[_Assessment], metrics_of_kind: Callable[[_Assessment], dict[str, float | None]]
+    ) -> tuple[_Assessment | None, AssessmentEvidence | None]:
+        """Return an assessment at hand, and what is known of it."""
+        recorded = self.recorded(name)
         try:
-            artifact = self.private_tables.load(self.release.key(MPUCC), self.partition_key)
+            artifact = self.private_tables.load(self.release.key(name), self.partition_key)
             if not isinstance(artifact, Artifact):
                 return None, None
-            assessment = MpuccAssessment.from_artifact(artifact)
+            assessment = kind.from_artifact(artifact)
             return assessment, AssessmentEvidence(
                 digest=artifact.digest,
                 recorded_digest=recorded.version,
                 run_id=recorded.run_id,
                 made_of=artifact.made_of,
-                metrics=metrics_of(assessment),
+                metrics=metrics_of_kind(assessment),
                 settings=assessment.settings,
             )
         except UNREADABLE:
             return None, None
+
+    def other_releases(self) -> dict[str, TableEvidence]:
+        """Return what Dagster recorded of the other releases that an attacker may hold."""
+        tables = {}
+        for other in self.release.reidentification_settings.other_releases:
+            for stage, key in other.asset_keys(self.release.name).items():
+                recorded = Recorded(self.instance, key, self.partition_key)
+                tables[stage] = TableEvidence(recorded.version, recorded.version, recorded.run_id, recorded.made_of)
+        return tables
 
 
 def _gather_synthetic(storage: _Storage) -> Gathered:
@@ -142,7 +164,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
             made_of = number_distinct_records(synthetic)
             keeps_contract = keeps_the_contract(generalized, contract, made_of, DISTINCT_RECORD)
         columns = [] if generalized is None else describe_columns(generalized, contract)
-    assessment, assessed = storage.mpucc_assessment()
+    assessment, assessed = storage.assessment(MPUCC, MpuccAssessment, metrics_of)
     evidence = Evidence(
         side="synthetic",
         stage=stage,
@@ -162,40 +184,81 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
 
 
 def _gather_anonymized(storage: _Storage) -> Gathered:
-    contract = storage.release.contract
+    release, stage = storage.release, storage.release.anonymized_stage
     source, source_content = storage.table("source")
-    anonymization, anonymized = storage.anonymization("anonymized")
-    tables = {**storage.evidence(["source"], {"source": source_content}), "anonymized": anonymized}
-    keeps_contract = False
-    measured: dict[str, Mapping[str, float | None]] = {}
-    columns: list[dict[str, Any]] = []
-    settings: dict[str, Any] = {}
-    figures: dict[str, Any] = {}
-    if anonymization is not None and source is not None:
-        try:
-            keeps_contract = keeps_the_contract(anonymization, contract, source, contract.person)
-            report, measured[ANONYMITY] = measure_anonymity(anonymization, contract, source, contract.person)
-            columns = describe_columns(anonymization, contract)
-            settings = {"anonymized": storage.recorded("anonymized").made_with}
-            figures = {
-                ANONYMITY: report.to_header(),
-                "statistics": anonymization.stats,
-                "model": anonymization.model.to_json(),
-            }
-        except UNMEASURABLE:
-            keeps_contract = False
-    evidence = Evidence(
-        side="anonymized",
-        stage="anonymized",
-        columns=() if anonymization is None else tuple(anonymization.table.columns),
+    anonymization, at_hand = storage.anonymization(stage)
+    lineage = {"anonymized": ("source",)} | ({"suppressed": ("anonymized",)} if stage == "suppressed" else {})
+    others = storage.other_releases()
+    tables = {**storage.evidence(["source", "anonymized"], {"source": source_content}), stage: at_hand, **others}
+    gathered = _measured(storage, anonymization, source)
+    assessments: dict[str, AssessmentEvidence] = {}
+    figures = dict(gathered.figures)
+    settings = dict(gathered.settings)
+    for name, kind in _ASSESSMENTS_OF_RECORDS.items():
+        if not release.assesses(name):
+            continue
+        assessment, evidence = storage.assessment(name, kind, _metrics_by_name(name))
+        if assessment is not None and evidence is not None:
+            assessments[name] = evidence
+            figures[name], settings[name] = dict(assessment.scores), dict(assessment.settings)
+    evidence_of_table = replace(
+        gathered.evidence,
         tables=tables,
-        assessments={},
-        lineage={"anonymized": ("source",)},
-        keeps_contract=keeps_contract,
-        measured=measured,
+        assessments=assessments,
+        lineage=lineage,
+        stands_on={REIDENTIFICATION: ("source", *others), SEMANTIC: ()},
+        asked_for=_asked_for(release, anonymization),
     )
-    table = None if anonymization is None else anonymization.table
-    return Gathered(evidence, table, anonymized.content or "", columns, settings, figures)
+    return replace(
+        gathered, evidence=evidence_of_table, content=at_hand.content or "", settings=settings, figures=figures
+    )
+
+
+def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd.DataFrame | None) -> Gathered:
+    """Measure an anonymized table at hand; what cannot be measured keeps no contract."""
+    contract, stage = storage.release.contract, storage.release.anonymized_stage
+    evidence = Evidence("anonymized", stage, (), {}, {})
+    if anonymization is None:
+        return Gathered(evidence, None, "")
+    nothing = Gathered(evidence, anonymization.table, "")
+    if source is None:
+        return nothing
+    try:
+        keeps_contract = keeps_the_contract(anonymization, contract, source, contract.person)
+        report, measured = measure_anonymity(anonymization, contract, source, contract.person)
+        columns = describe_columns(anonymization, contract)
+    except UNMEASURABLE:
+        return nothing
+    return replace(
+        nothing,
+        evidence=replace(
+            evidence,
+            columns=tuple(anonymization.table.columns),
+            keeps_contract=keeps_contract,
+            measured={ANONYMITY: measured},
+        ),
+        columns=columns,
+        settings={name: storage.recorded(name).made_with for name in dict.fromkeys(("anonymized", stage))},
+        figures={
+            ANONYMITY: report.to_header(),
+            "statistics": anonymization.stats,
+            "model": anonymization.model.to_json(),
+        },
+    )
+
+
+def _asked_for(release: ReleaseSettings, anonymization: Anonymization | None) -> dict[str, dict[str, Any]]:
+    """Say what the assessments of anonymized records must have been made with."""
+    roles = roles_of(release.contract, release.contract.person)
+    known = [list(columns) for columns in release.policy.known] or [list(roles.quasi_identifiers)]
+    others = [[other.name, other.key] for other in release.reidentification_settings.other_releases]
+    asked: dict[str, dict[str, Any]] = {
+        REIDENTIFICATION: {"known": known, "subject": release.contract.person, "other_releases": others}
+    }
+    if anonymization is not None and release.assesses(SEMANTIC):
+        scales = release.semantic_risk_settings.scales_for(anonymization, release.contract)
+        asked[SEMANTIC] = {"scale_digests": scale_digests(scales)}
+    return asked
 
 
 def _settings_of(release: ReleaseSettings) -> dict[str, str]:
@@ -222,6 +285,14 @@ def _is_admitted_as_it_is(release: ReleaseSettings, table: pd.DataFrame, content
         return fingerprint(release.contract.admit_synthetic(table)) == content
     except (ContractError, InvalidTableError):
         return False
+
+
+def _metrics_by_name(name: str) -> Callable[[Any], dict[str, float | None]]:
+    def metrics(assessment: ReidentificationAssessment | SemanticAssessment) -> dict[str, float | None]:
+        own = [metric for metric, described in METRICS.items() if described.assessment == name]
+        return {metric: assessment.scores.get(metric) for metric in own}
+
+    return metrics
 
 
 def metrics_of(assessment: MpuccAssessment) -> dict[str, float | None]:

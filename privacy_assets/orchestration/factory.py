@@ -7,9 +7,21 @@ from typing import Any
 
 import dagster as dg
 
-from privacy_assets.orchestration.assets import (
+from privacy_assets.orchestration.anonymized_assets import (
     anonymized_asset,
     generalized_synthetic_asset,
+    other_release_asset,
+    reidentification_assessment_asset,
+    semantic_assessment_asset,
+    source_semantic_assessment_asset,
+    suppressed_asset,
+)
+from privacy_assets.orchestration.anonymized_settings import (
+    AnonymizationSettings,
+    ReidentificationSettings,
+    SemanticRiskSettings,
+)
+from privacy_assets.orchestration.assets import (
     mpucc_assessment_asset,
     preprocessed_asset,
     source_asset,
@@ -25,7 +37,6 @@ from privacy_assets.orchestration.resources import (
     guarded_input_manager,
 )
 from privacy_assets.orchestration.settings import (
-    AnonymizationSettings,
     AssessmentSettings,
     ExternalSynthetic,
     GivenSplit,
@@ -36,7 +47,7 @@ from privacy_assets.orchestration.settings import (
 from privacy_assets.orchestration.sources import TableSource, UpstreamAsset
 from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.policy import ANONYMITY, MPUCC, Policy
+from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, Policy
 from privacy_assets.tables.release_files import require_formats
 
 
@@ -51,6 +62,8 @@ def build_release_definitions(
     generalize_synthetic: AnonymizationSettings | None = None,
     assessment: AssessmentSettings | None = None,
     anonymized: AnonymizationSettings | None = None,
+    reidentification: ReidentificationSettings | None = None,
+    semantic_risk: SemanticRiskSettings | None = None,
     formats: Sequence[str] = ("parquet",),
     partitions_def: dg.PartitionsDefinition[Any] | None = None,
     owners: Sequence[str] = (),
@@ -81,6 +94,10 @@ def build_release_definitions(
         Parameters of the mpUCC search; by default what the policy requires.
     anonymized : AnonymizationSettings, optional
         Release the records of the source, anonymized; alone, or beside the synthetic records.
+    reidentification : ReidentificationSettings, optional
+        How to assess who the anonymized records can be; by default it is done if the policy limits it.
+    semantic_risk : SemanticRiskSettings, optional
+        How to assess what their concepts give away, and whether to withhold records; by default as above.
     formats : sequence of {"parquet", "csv"}
         Files of a release beside the Parquet file, which is always there.
     partitions_def : PartitionsDefinition, optional
@@ -116,6 +133,8 @@ def build_release_definitions(
         formats=require_formats(formats),
         anonymized=anonymized,
         generalize_synthetic=generalize_synthetic,
+        reidentification=reidentification,
+        semantic_risk=semantic_risk,
         partitions_def=partitions_def,
         owners=tuple(owners),
     )
@@ -127,8 +146,9 @@ def build_release_definitions(
         assets += [preprocessed_asset(release), mpucc_assessment_asset(release)]
         checks.append(limit_checks(release, MPUCC))
     if "anonymized" in release.sides:
-        assets.append(anonymized_asset(release))
+        assets += _anonymized_side(release)
         checks.append(limit_checks(release, ANONYMITY))
+        checks += [limit_checks(release, each) for each in (REIDENTIFICATION, SEMANTIC) if release.assesses(each)]
     assets += [release_asset(release, side) for side in release.sides]
     return dg.Definitions(
         assets=assets,
@@ -136,6 +156,21 @@ def build_release_definitions(
         jobs=[dg.define_asset_job(f"{name}_release", selection=dg.AssetSelection.groups(name))],
         resources=dict(_resources(private_path, release_path)) | _guarded_loading(release, private_path),
     )
+
+
+def _anonymized_side(release: ReleaseSettings) -> list[dg.AssetsDefinition]:
+    assets = [anonymized_asset(release)]
+    if release.anonymized_stage == "suppressed":
+        assets.append(suppressed_asset(release))
+    if release.assesses(REIDENTIFICATION):
+        others = release.reidentification_settings.other_releases
+        assets += [other_release_asset(release, other) for other in others if other.release is None]
+        assets.append(reidentification_assessment_asset(release))
+    if release.assesses(SEMANTIC):
+        assets.append(semantic_assessment_asset(release))
+        if release.semantic_risk_settings.of_source:
+            assets.append(source_semantic_assessment_asset(release))
+    return assets
 
 
 @cache
@@ -158,6 +193,7 @@ def _guarded_loading(release: ReleaseSettings, private_path: str) -> dict[str, A
         release.source,
         *((split.original, split.control) if isinstance(split, GivenSplit) else ()),
         *((synthetic.source,) if isinstance(synthetic, ExternalSynthetic) else ()),
+        *(other.table for other in release.reidentification_settings.other_releases),
     ]
     return {
         source.input_manager_key: _guarded_input_manager(source.io_manager_key, private_path)

@@ -11,6 +11,7 @@ from privacy_assets.tables.policy import rate_baseline, rate_identification
 
 NAMESPACE = "privacy_assets"
 SHOWN_DECIMALS = 6
+MOST_ADVICE_SHOWN = 40
 
 
 def table_metadata(table: pd.DataFrame, fingerprint: str, roles: Mapping[str, str]) -> dict[str, Any]:
@@ -66,6 +67,24 @@ def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
         for verdict in sorted(decided, key=lambda verdict: verdict.passed)
     ]
     return dg.MetadataValue.table(records, dg.TableSchema(columns))
+
+
+def advice_table(advice: pd.DataFrame) -> dg.TableMetadataValue:
+    """Show what forgetting columns would do to the semantic risk, row by row; names of columns and counts."""
+    shown = advice.head(MOST_ADVICE_SHOWN)
+    records = [
+        dg.TableRecord({str(name): _plain(value) for name, value in row.items()}) for row in shown.to_dict("records")
+    ]
+    return dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(str(name)) for name in shown.columns]))
+
+
+def _plain(value: Any) -> str | int | float | bool:
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    if pd.isna(value):
+        return ""
+    value = value.item() if hasattr(value, "item") else value
+    return round(value, SHOWN_DECIMALS) if isinstance(value, float) else value
 
 
 def verdict_metadata(verdict: Verdict) -> dict[str, Any]:

@@ -19,18 +19,17 @@ from privacy_assets.tables.gate import (
     settings_verdict,
     verdicts,
 )
-from privacy_assets.tables.policy import ANONYMITY, MPUCC, SIDES
+from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES
 from privacy_assets.tables.release_files import ReleaseRecord, write_release
 
 GATE_CHECK = "release_gate"
 GATE_DESCRIPTION = "The policy admits the very content that would be released; asked by the release step itself."
-ASSET_OF_ASSESSMENT = {MPUCC: MPUCC, ANONYMITY: "anonymized"}
-"""The stage whose asset shows the checks of an assessment."""
 
 
 def limit_checks(release: ReleaseSettings, assessment: str) -> dg.AssetChecksDefinition:
     """Build one check per limit on an assessment; they show the verdicts that the release step asks for again."""
-    side, stage = SIDES[assessment], ASSET_OF_ASSESSMENT[assessment]
+    side = SIDES[assessment]
+    stage = release.anonymized_stage if assessment == ANONYMITY else assessment
     key = release.key(stage)
     limits = {limit.check_name: limit for limit in release.policy.limits_of(side) if limit.assessment == assessment}
     specs = [
@@ -76,9 +75,10 @@ def limit_checks(release: ReleaseSettings, assessment: str) -> dg.AssetChecksDef
 def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
     """Build the asset that lets the records of a side out, if the policy admits the very content it holds."""
     stage = f"{side}_release"
+    assessments = [name for name in (REIDENTIFICATION, SEMANTIC) if release.assesses(name)]
     stages = {
         "synthetic": dict.fromkeys(("synthetic", release.synthetic_stage, *STAGES_ASSESSED, MPUCC)),
-        "anonymized": ("source", "anonymized"),
+        "anonymized": dict.fromkeys(("source", "anonymized", release.anonymized_stage, *assessments)),
     }[side]
 
     @dg.asset(
@@ -112,7 +112,7 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
             run_id=context.run.run_id,
             policy=release.policy,
             verdicts=decided,
-            settings=gathered.settings,
+            settings=_without_seeds(gathered.settings),
             figures=gathered.figures,
             columns=gathered.columns,
             refusals_before=private_tables.refusals(release.key(stage), partition_key),
@@ -131,8 +131,14 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
             ],
         )
 
-    built: dg.AssetsDefinition = release_stage
-    return built
+    return release_stage
+
+
+def _without_seeds(settings: Any) -> Any:
+    """Keep from what is published whoever holds the source from drawing what was drawn."""
+    if isinstance(settings, dict):
+        return {name: _without_seeds(value) for name, value in settings.items() if name != "seed"}
+    return settings
 
 
 def _record_refusal(context: Any, release: ReleaseSettings, side: str, decided: Sequence[Verdict]) -> None:

@@ -1,6 +1,5 @@
 """What one release is configured with."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -8,33 +7,24 @@ from typing import Any
 
 import dagster as dg
 
-from privacy_assets.orchestration.sources import TableSource
-from privacy_assets.tables.anonymize_settings import (
-    AnonymizeSettings,
-    Bounds,
-    ClosenessSetting,
-    Criterion,
-    DiversitySetting,
-    Method,
-    Normalization,
-    Output,
-    diversities,
-    spread,
+from privacy_assets.orchestration.anonymized_settings import (
+    NAME_PATTERN,
+    AnonymizationSettings,
+    ReidentificationSettings,
+    SemanticRiskSettings,
 )
-from privacy_assets.tables.anonymized_table import Roles, roles_of
+from privacy_assets.orchestration.sources import TableSource
+from privacy_assets.tables.anonymized_table import roles_of
 from privacy_assets.tables.artifact import canonical_json
 from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.gate import EXAMPLE_METRICS
 from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, require_cuts_that_apply
-from privacy_assets.tables.hierarchy import Hierarchy
-from privacy_assets.tables.lattice import read_hierarchies
 from privacy_assets.tables.mpucc import MpuccSettings
-from privacy_assets.tables.policy import SIDES, Policy
+from privacy_assets.tables.policy import REIDENTIFICATION, SEMANTIC, SIDES, Policy
 from privacy_assets.tables.preprocess import check_precisions
 from privacy_assets.tables.split import check_split_settings
 from privacy_assets.tables.synthesize import Synthesizer, check_setting, resolve_synthesizer
-
-NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -148,117 +138,6 @@ class AssessmentSettings(MpuccSettings):
 
 
 @dataclass(frozen=True)
-class AnonymizationSettings:
-    """Parameters of `anonymize`, with the same meaning and defaults; the roles of the columns come from the contract.
-
-    Parameters
-    ----------
-    k : int, optional
-        Fewest people of a class (records, where the contract names no person); by default what the policy asks for as
-        ``smallest_class``.
-    l_diversity, t_closeness
-        By default what the policy asks for, if it does.
-    hierarchies : mapping of Hierarchy, or of the settings of one, by column, optional
-        For the method "lattice"; added to those that the contract declares.
-    method, criterion, relaxed, normalize, max_suppression, output, bounds, seed
-        See `anonymize`.
-    pictured : tuple of two str, optional
-        Quasi-identifiers with numbers or datetimes whose classes are drawn as rectangles; by default the first two.
-    """
-
-    k: int | None = None
-    method: Method = "mondrian"
-    criterion: Criterion = "gain"
-    relaxed: bool = False
-    normalize: Normalization = "rank"
-    l_diversity: DiversitySetting = None
-    t_closeness: ClosenessSetting = None
-    max_suppression: float = 0.0
-    output: Output = "labels"
-    bounds: Bounds = "tight"
-    hierarchies: Mapping[str, Hierarchy | Mapping[str, Any]] | None = None
-    seed: int = 0
-    pictured: tuple[str, str] | None = None
-
-    def arguments(self, contract: TableContract, policy: Policy, subject: str | None) -> dict[str, Any]:
-        """Return the arguments of `anonymize` for a table of this contract.
-
-        Raises
-        ------
-        InvalidSettingError
-            A setting is out of its range, no k is asked for, or the contract has no quasi-identifier.
-        """
-        roles = roles_of(contract, subject)
-        asked = {
-            "k": self.k if self.k is not None else _asked_by_policy(policy, "smallest_class"),
-            "l_diversity": self.l_diversity,
-            "t_closeness": self.t_closeness,
-        }
-        if asked["k"] is None:
-            raise InvalidSettingError(
-                "No k is asked for: neither the anonymization sets k, nor the policy limits smallest_class."
-            )
-        if roles.sensitive and self.l_diversity is None:
-            asked["l_diversity"] = _asked_by_policy(policy, "l_diversity")
-        closeness = policy.limit_on("t_closeness")
-        if roles.sensitive and self.t_closeness is None and closeness is not None:
-            asked["t_closeness"] = closeness.value
-        own = ("method", "criterion", "relaxed", "normalize", "max_suppression", "output", "bounds", "seed")
-        arguments = {name: getattr(self, name) for name in own} | asked | roles._asdict()
-        self._check_pictured(contract, roles)
-        self._check(arguments, roles)
-        if self.method == "lattice":
-            arguments["hierarchies"] = self._hierarchies(contract, roles)
-        elif self.hierarchies:
-            raise InvalidSettingError(
-                "The anonymization has hierarchies, but its method is 'mondrian', which makes classes of its own. "
-                "Expected method='lattice'."
-            )
-        return arguments
-
-    def _check(self, arguments: Mapping[str, Any], roles: Roles) -> None:
-        if not roles.quasi_identifiers:
-            raise InvalidSettingError(
-                "The contract has no quasi-identifier, so there is nothing to generalize. Give the columns that an "
-                "outsider may know of somebody the role 'quasi_identifier'."
-            )
-        spread_out = {
-            "l_diversity": diversities(arguments["l_diversity"], roles.sensitive),
-            "t_closeness": spread(arguments["t_closeness"], roles.sensitive, "t_closeness"),
-        }
-        AnonymizeSettings(**{**arguments, **spread_out, "direct_identifiers": ()}).check()
-
-    def _check_pictured(self, contract: TableContract, roles: Roles) -> None:
-        if self.pictured is None:
-            return
-        kinds = {each["column"]: str(each["type"]) for each in contract.describe()}
-        in_order = [
-            name for name in roles.quasi_identifiers if kinds[name].lower().startswith(("int", "float", "datetime"))
-        ]
-        if len(set(self.pictured)) != 2 or len(self.pictured) != 2 or not set(self.pictured) <= set(in_order):
-            raise InvalidSettingError(
-                f"The anonymization pictures {list(self.pictured)}; expected two quasi-identifiers with numbers or "
-                f"datetimes. There are {in_order}."
-            )
-
-    def _hierarchies(self, contract: TableContract, roles: Roles) -> dict[str, Hierarchy]:
-        declared = contract.metadata("hierarchy")
-        return read_hierarchies(
-            {name: value for name, value in declared.items() if name in roles.quasi_identifiers}
-            | dict(self.hierarchies or {}),
-            roles.quasi_identifiers,
-        )
-
-
-def _asked_by_policy(policy: Policy, metric: str) -> int | None:
-    """Return the smallest whole number that a limit from below admits."""
-    limit = policy.limit_on(metric)
-    if limit is None or limit.direction not in ("at_least", "above"):
-        return None
-    return math.ceil(limit.value) if limit.direction == "at_least" else math.floor(limit.value) + 1
-
-
-@dataclass(frozen=True)
 class ReleaseSettings:
     """Everything one release is configured with; see `build_release_definitions`."""
 
@@ -272,21 +151,23 @@ class ReleaseSettings:
     formats: tuple[str, ...]
     anonymized: AnonymizationSettings | None = None
     generalize_synthetic: AnonymizationSettings | None = None
+    reidentification: ReidentificationSettings | None = None
+    semantic_risk: SemanticRiskSettings | None = None
     partitions_def: dg.PartitionsDefinition[Any] | None = None
     owners: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if not NAME_PATTERN.fullmatch(self.name):
+        if not re.fullmatch(NAME_PATTERN, self.name):
             raise InvalidSettingError(
                 f"The release is named {self.name!r}; expected letters, digits and underscores, not starting with a "
                 "digit. It becomes the prefix of the asset keys and the name of the group."
             )
         for side in self.sides:
-            if not any(limit.blocks for limit in self.policy.limits_of(side)):
-                example = "privacy_risk_score" if side == "synthetic" else "smallest_class"
+            if not self.policy.protects(side):
                 raise InvalidSettingError(
                     f"The release {self.name!r} lets {side} records out, on which its policy has no limit of severity "
-                    f"'error', so it would admit everything. Add one, for example on {example!r}."
+                    "'error' that would keep them from being told apart. Add one, for example on "
+                    f"{EXAMPLE_METRICS[side]!r}."
                 )
         self._check_synthetic_side()
         self._check_anonymized_side()
@@ -315,16 +196,51 @@ class ReleaseSettings:
         check_precisions(self.numeric_precision, self.datetime_precision, self.contract.released_columns)
         if self.generalize_synthetic is not None:
             require_cuts_that_apply(vars(self.generalize_synthetic))
+            if DISTINCT_RECORD in self.contract.released_columns:
+                raise InvalidSettingError(
+                    f"The contract names a column {DISTINCT_RECORD!r}, which is needed to number synthetic records. "
+                    "Rename it."
+                )
             self.arguments_of(self.generalize_synthetic, "synthetic")
 
     def _check_anonymized_side(self) -> None:
         if self.anonymized is None:
+            if self.reidentification is not None or self.semantic_risk is not None:
+                raise InvalidSettingError(
+                    f"The release {self.name!r} assesses anonymized records, but releases none. Say how: anonymized=..."
+                )
             return
         if self.source is None:
             raise InvalidSettingError(
                 f"The release {self.name!r} has an anonymized side, which is made of the source; it has none."
             )
         self.arguments_of(self.anonymized, "source")
+        if self.assesses(REIDENTIFICATION) and self.anonymized.output == "centroid":
+            raise InvalidSettingError(
+                f"The release {self.name!r} publishes the centres of classes, which bound no single value, so who a "
+                "record can be cannot be assessed. Expected output='labels', or a policy without limits on "
+                "re-identification."
+            )
+        of_sensitive = [name for name in ("l_diversity", "t_closeness") if self.policy.limit_on(name) is not None]
+        if of_sensitive and not roles_of(self.contract, None).sensitive:
+            raise InvalidSettingError(
+                f"The policy limits {of_sensitive}, but the contract of {self.name!r} has no sensitive column. Give "
+                "the columns that must not become known the role 'sensitive'."
+            )
+        unknown = sorted({name for known in self.policy.known for name in known} - {*self.contract.released_columns})
+        if unknown:
+            raise InvalidSettingError(
+                f"The policy assumes that an attacker knows {unknown}, which the release {self.name!r} does not have. "
+                f"Its columns are {list(self.contract.released_columns)}."
+            )
+        for other in self.reidentification_settings.other_releases:
+            if other.key not in self.contract.released_columns or other.release == self.name:
+                raise InvalidSettingError(
+                    f"The other release {other.name!r} is linked by {other.key!r}, which is not released, or is this "
+                    f"release itself. Expected another release, and one of {list(self.contract.released_columns)}."
+                )
+        if self.assesses(SEMANTIC):
+            self.semantic_risk_settings.check(self.contract, self.policy)
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -336,6 +252,27 @@ class ReleaseSettings:
     def synthetic_stage(self) -> str:
         """The stage whose table the synthetic side releases."""
         return "synthetic" if self.generalize_synthetic is None else "generalized_synthetic"
+
+    @property
+    def anonymized_stage(self) -> str:
+        """The stage whose table the anonymized side releases."""
+        return "suppressed" if self.semantic_risk is not None and self.semantic_risk.withhold else "anonymized"
+
+    def assesses(self, assessment: str) -> bool:
+        """Whether the anonymized side has an assessment: because it was asked for, or the policy limits it."""
+        asked = {REIDENTIFICATION: self.reidentification, SEMANTIC: self.semantic_risk}[assessment]
+        limited = any(limit.assessment == assessment for limit in self.policy.limits)
+        return self.anonymized is not None and (asked is not None or limited)
+
+    @property
+    def reidentification_settings(self) -> ReidentificationSettings:
+        """What was given, or the defaults."""
+        return self.reidentification or ReidentificationSettings()
+
+    @property
+    def semantic_risk_settings(self) -> SemanticRiskSettings:
+        """What was given, or the defaults."""
+        return self.semantic_risk or SemanticRiskSettings()
 
     def arguments_of(self, settings: AnonymizationSettings, made_of: str) -> dict[str, Any]:
         """Return the arguments of `anonymize` for the table of a stage."""

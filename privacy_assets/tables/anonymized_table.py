@@ -83,8 +83,10 @@ def measure_anonymity(
         raise InvalidTableError(
             "The anonymized table does not have the rows that its description counts. Materialize it again."
         )
-    sensitive = [name for name in table.columns if contract.roles.get(name) == "sensitive"]
-    spared = [name for name in table.columns if contract.roles.get(name) == "other"]
+    # By where a column comes from, not by its name alone: a label column may be called like one of the contract.
+    labels = set(_original_of_column(anonymization))
+    sensitive = [name for name in table.columns if name not in labels and contract.roles.get(name) == "sensitive"]
+    spared = [name for name in table.columns if name not in labels and contract.roles.get(name) == "other"]
     known = [name for name in table.columns if name not in sensitive and name not in spared]
     if subject is not None:
         if subject not in made_of.columns:
@@ -101,8 +103,9 @@ def measure_anonymity(
         "smallest_class": report.k if report.k_people is None else report.k_people,
         "l_diversity": report.l_distinct,
         "t_closeness": report.t,
-        "suppressed_share": 1 - len(table) / len(made_of),
-        "share_in_homogeneous_classes": report.share_in_homogeneous_classes,
+        "suppressed_share": (len(made_of) - len(table)) / len(made_of),
+        # Where nothing is sensitive, nothing sensitive is certain.
+        "share_in_homogeneous_classes": report.share_in_homogeneous_classes if sensitive else 0.0,
         "information_loss": stats["information_loss"],
     }
     return report, {name: None if value is None else float(value) for name, value in figures.items()}
@@ -160,11 +163,7 @@ def keeps_the_contract(
 def describe_columns(anonymization: Anonymization, contract: TableContract) -> list[dict[str, Any]]:
     """Describe the released columns for the manifest; generalized ones name the column that they tell of."""
     described = {each["column"]: each for each in contract.describe()}
-    tells_of = {
-        column: name
-        for name in anonymization.settings["quasi_identifiers"]
-        for column in columns_telling_of(name, anonymization.model)
-    }
+    tells_of = _original_of_column(anonymization)
     return [
         dict(described[column])
         if column not in tells_of
@@ -177,6 +176,15 @@ def describe_columns(anonymization: Anonymization, contract: TableContract) -> l
         }
         for column in anonymization.table.columns
     ]
+
+
+def _original_of_column(anonymization: Anonymization) -> dict[str, str]:
+    """Return the quasi-identifier that each label column tells of."""
+    return {
+        column: name
+        for name in anonymization.settings["quasi_identifiers"]
+        for column in columns_telling_of(name, anonymization.model)
+    }
 
 
 def _diversity(report: AnonymityReport, column: str, asked: LDiversity) -> str | None:

@@ -17,6 +17,7 @@ STAGES_ASSESSED = (*SPLIT_STAGES, "preprocessed")
 """What an assessment stands on, beside the table that is to leave."""
 MEASURED_AT_THE_GATE = (ANONYMITY,)
 """Assessments that need no asset: the gate measures them on the very table that it would release."""
+EXAMPLE_METRICS = {"synthetic": "privacy_risk_score", "anonymized": "smallest_class"}
 REMAKE_ADVICE = "Materialize the assessment again, then the release."
 
 
@@ -81,6 +82,10 @@ class Evidence:
         Stages that a table must have been made of, by its stage; none for a table that was brought in.
     keeps_contract : bool
         Whether the table at hand is one that today's contract admits as it is.
+    stands_on : mapping of str to tuple of str
+        Stages that an assessment must have been made of beside the table itself, by its name.
+    asked_for : mapping of str to mapping of str to JSON values
+        Settings that an assessment must have been made with, by its name.
     measured : mapping of str to mapping of str to float or None
         Figures that were measured on the very table at hand, by the name of their assessment.
     """
@@ -93,6 +98,8 @@ class Evidence:
     declared_precisions: Mapping[str, int | str] = field(default_factory=dict)
     lineage: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     keeps_contract: bool = False
+    stands_on: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {MPUCC: STAGES_ASSESSED})
+    asked_for: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     measured: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 
 
@@ -151,7 +158,7 @@ def verdicts(policy: Policy, evidence: Evidence, fingerprint: str) -> tuple[Verd
         The table may leave if and only if `is_admitted` holds for them.
     """
     limits = policy.limits_of(evidence.side)
-    decided = [_a_limit_blocks(limits, evidence.side)]
+    decided = [_a_limit_protects(policy, evidence.side)]
     decided.append(_table_is_as_recorded(evidence, fingerprint))
     decided.append(_table_keeps_the_contract(evidence))
     decided.extend(_made_of_what_is_recorded(stage, evidence) for stage in evidence.lineage)
@@ -202,9 +209,12 @@ def settings_verdict(name: str, policy: Policy, evidence: Evidence) -> Verdict:
     assessment = evidence.assessments.get(name)
     if assessment is None or not assessment.settings:
         return _failed(sentence, f"{name} does not say with which settings it was made", REMAKE_ADVICE)
-    weaker = list(_weaker_settings(assessment.settings, policy.required, evidence))
-    if any(limit.needs_control for limit in policy.limits):
-        weaker += _weaker_comparison(assessment.settings, policy.required)
+    if name == MPUCC:
+        weaker = list(_weaker_settings(assessment.settings, policy.required, evidence))
+        if any(limit.needs_control for limit in policy.limits):
+            weaker += _weaker_comparison(assessment.settings, policy.required)
+    else:
+        weaker = list(_other_settings(assessment.settings, evidence.asked_for.get(name)))
     advice = "Assess with the settings that the policy requires, or have the policy changed."
     return _verdict(sentence, not weaker, "; ".join(weaker) or "settings are as the policy requires", advice)
 
@@ -246,9 +256,10 @@ def _assessment_verdicts(name: str, policy: Policy, evidence: Evidence, fingerpr
 
 
 def _stands_on_what_is_recorded(name: str, assessment: AssessmentEvidence, evidence: Evidence) -> Verdict:
+    stages = evidence.stands_on.get(name, ())
     others = [
         stage
-        for stage in STAGES_ASSESSED
+        for stage in stages
         if stage not in evidence.tables
         or not evidence.tables[stage].made_by_run
         or assessment.made_of.get(stage) is None
@@ -257,17 +268,20 @@ def _stands_on_what_is_recorded(name: str, assessment: AssessmentEvidence, evide
     reason = (
         f"it stands on tables other than those recorded for {others}"
         if others
-        else f"it stands on the recorded {', '.join(STAGES_ASSESSED)}"
+        else f"it stands on the recorded {', '.join(stages)}"
     )
     return _verdict(f"{name}_stands_on_the_recorded_tables", not others, reason, REMAKE_ADVICE)
 
 
-def _a_limit_blocks(limits: tuple[Limit, ...], side: str) -> Verdict:
-    blocking = sum(limit.blocks for limit in limits)
-    reason = f"the policy has {blocking} limits of severity 'error' on the {side} side"
-    return _verdict(
-        f"the_policy_limits_the_{side}_side", blocking > 0, reason, f"Add a limit on the {side} side to the policy."
+def _a_limit_protects(policy: Policy, side: str) -> Verdict:
+    protects = policy.protects(side)
+    reason = (
+        f"the policy has a blocking limit that protects {side} records"
+        if protects
+        else f"the policy has no limit of severity 'error' on {side} records that would keep them from being told apart"
     )
+    advice = f"Add a limit to the policy, for example on {EXAMPLE_METRICS[side]}."
+    return _verdict(f"the_policy_limits_the_{side}_side", protects, reason, advice)
 
 
 def _table_is_as_recorded(evidence: Evidence, fingerprint: str) -> Verdict:
@@ -357,6 +371,26 @@ def _weaker_comparison(settings: Mapping[str, Any], required: RequiredSettings) 
     level = settings.get("confidence_level")
     if not isinstance(level, float) or not level <= required.confidence_level:
         yield f"intervals have confidence {level}, expected at most {required.confidence_level}"
+
+
+def _other_settings(settings: Mapping[str, Any], asked_for: Mapping[str, Any] | None) -> Iterator[str]:
+    if asked_for is None:
+        yield "what it must be made with is not known"
+        return
+    for name, expected in asked_for.items():
+        found = settings.get(name)
+        if name == "known":
+            assessed = [frozenset(columns) for columns in found or ()]
+            # Who knows more has no more candidates: a set is covered by any that holds it.
+            lacking = [columns for columns in expected if not any(known >= frozenset(columns) for known in assessed)]
+            if lacking:
+                yield f"{len(lacking)} sets of columns that an attacker may know were not assessed"
+        elif name == "other_releases":
+            held = [[other.get("name"), other.get("key")] for other in found or ()]
+            if held != expected:
+                yield f"{len(held)} other releases were taken into account, and not the {len(expected)} asked for"
+        elif found != expected:
+            yield f"{name} is not what the policy and the contract of today ask for"
 
 
 def _are_declared(given: Mapping[str, Any], evidence: Evidence) -> bool:

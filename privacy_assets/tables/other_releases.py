@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from privacy_assets.tables.anonymization import Anonymization
@@ -78,20 +77,19 @@ class OtherRelease:
         Raises
         ------
         InvalidTableError
-            Keys that are missing or repeated, or that one of the two releases lacks.
+            Keys that are missing or repeated, or that this release lacks.
         ConflictError
             The original behind a key is not among the candidates here.
         """
         table = self.table.table if isinstance(self.table, Anonymization) else self.table
-        rows = match_keys(self.key, index.keys, "release", table, f"release {self.name!r}", both_ways=True)
-        truth = np.empty(len(rows), np.int64)
-        truth[rows] = index.truth
+        # Records of others, such as those that are withheld here, change no candidate of the records that are here.
+        table = table.iloc[match_keys(self.key, index.keys, "release", table, f"release {self.name!r}")]
         try:
             other = CandidateIndex(
                 self.used_model(),
                 original,
                 table,
-                truth,
+                index.truth,
                 hierarchies=self.hierarchies,
                 subject=subject,
                 keys=[self.key],
@@ -104,3 +102,31 @@ class OtherRelease:
         raise ConflictError(
             f"Release {self.name!r} contradicts the release that is assessed, or is described wrongly. {problem}"
         )
+
+
+def join_original(original: pd.DataFrame, other: pd.DataFrame, key: str, name: str) -> pd.DataFrame:
+    """Add to the originals the columns that only another release was made of, record by record.
+
+    Parameters
+    ----------
+    original, other : DataFrame
+        What the two releases were made of.
+    key : str
+        Column of both that says which records belong together.
+    name : str
+        What messages call the other release.
+
+    Returns
+    -------
+    DataFrame
+        The rows of ``original`` in their order; columns that both have stay as they are there.
+
+    Raises
+    ------
+    InvalidTableError
+        The key is not in both, missing, repeated, or some record of ``original`` is not in ``other``.
+    """
+    added = [column for column in other.columns if column not in original.columns]
+    rows = match_keys(key, original, "release", other, f"release {name!r}")
+    joined = other[added].take(rows).set_axis(original.index)
+    return pd.concat([original, joined], axis=1)

@@ -1,7 +1,7 @@
 """The release policy: which figures an assessment must reach, and under which settings it must have been made."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -24,15 +24,33 @@ class Metric(NamedTuple):
     sentence: str | None = None
     severity: Severity = "error"
     advice: str | None = None
+    protects_from: float | None = None
+    """The loosest bound that still keeps a record from being told from all others, for figures that can."""
 
 
+SAFE_SIDES: tuple[tuple[Direction, Direction], ...] = (("below", "at_most"), ("above", "at_least"))
 MPUCC = "mpucc_assessment"
 ANONYMITY = "anonymity"
-SIDES: Mapping[str, str] = {MPUCC: "synthetic", ANONYMITY: "anonymized"}
+REIDENTIFICATION = "reidentification_assessment"
+SEMANTIC = "semantic_assessment"
+SIDES: Mapping[str, str] = {
+    MPUCC: "synthetic",
+    ANONYMITY: "anonymized",
+    REIDENTIFICATION: "anonymized",
+    SEMANTIC: "anonymized",
+}
 """The side of a release that an assessment is about: its synthetic records, or its anonymized ones."""
 
 CERTAIN_ADVICE = (
     "Ask the anonymization for l_diversity or t_closeness: k alone does not keep a sensitive value from being certain."
+)
+CANDIDATES_ADVICE = (
+    "Anonymize with a larger k or fewer quasi-identifiers; if another release of the same people makes the difference, "
+    "cut this one like it, or leave out the column that links them."
+)
+SEMANTIC_ADVICE = (
+    "Leave out or coarsen the columns that the advice table of the assessment names, or withhold the records at risk "
+    "(suppress_semantic_risk)."
 )
 METRICS: Mapping[str, Metric] = {
     "privacy_risk_score": Metric(MPUCC, "below", 0, 1, "1 - overall_protection"),
@@ -61,9 +79,16 @@ METRICS: Mapping[str, Metric] = {
         math.inf,
         "people in the class with the fewest; records, if the contract names no person",
         advice="Anonymize with a larger k, fewer quasi-identifiers, or more records.",
+        protects_from=2,
     ),
     "l_diversity": Metric(
-        ANONYMITY, "at_least", 1, math.inf, "fewest values of a sensitive column in a class", advice=CERTAIN_ADVICE
+        ANONYMITY,
+        "at_least",
+        1,
+        math.inf,
+        "fewest values of a sensitive column in a class",
+        advice=CERTAIN_ADVICE,
+        protects_from=2,
     ),
     "t_closeness": Metric(
         ANONYMITY,
@@ -99,8 +124,40 @@ METRICS: Mapping[str, Metric] = {
         severity="warn",
         advice="Lower k, release fewer quasi-identifiers, or bring more records.",
     ),
+    "max_reidentification_probability": Metric(
+        REIDENTIFICATION,
+        "at_most",
+        0,
+        1,
+        "1 / people whom a released record can come from, for the record with the fewest",
+        advice=CANDIDATES_ADVICE,
+        protects_from=0.5,
+    ),
+    "mean_reidentification_probability": Metric(
+        REIDENTIFICATION, "at_most", 0, 1, "expected share of right links over all records", advice=CANDIDATES_ADVICE
+    ),
+    "share_of_singletons": Metric(
+        REIDENTIFICATION,
+        "at_most",
+        0,
+        1,
+        "share of the records that can come from one person only",
+        advice=CANDIDATES_ADVICE,
+    ),
+    "max_basic_semantic_risk": Metric(
+        SEMANTIC,
+        "at_most",
+        0,
+        1,
+        "1 / records left to an attacker who knows all that a record has, and one thing it lacks",
+        advice=SEMANTIC_ADVICE,
+    ),
+    "mean_basic_semantic_risk": Metric(
+        SEMANTIC, "at_most", 0, 1, "mean of the basic semantic risk over all records", advice=SEMANTIC_ADVICE
+    ),
 }
 
+SENSITIVE_METRICS = frozenset({"l_diversity", "t_closeness", "share_in_homogeneous_classes"})
 LEAKAGE_METRICS = frozenset(name for name in METRICS if "excess" in name or "verbatim" in name or "leakage" in name)
 
 USE_CASES: Mapping[str, float] = {
@@ -179,6 +236,13 @@ class Limit:
             raise InvalidSettingError(
                 f"The limit on {self.metric!r} has direction {self.direction!r}; expected one of {DIRECTIONS}."
             )
+        unsafe = next(side for side in SAFE_SIDES if metric.direction not in side)
+        if self.direction in unsafe:
+            safe = " or ".join(repr(each) for side in SAFE_SIDES if side != unsafe for each in side)
+            raise InvalidSettingError(
+                f"The limit on {self.metric!r} has direction {self.direction!r}, which would ask for more risk. "
+                f"Expected {safe}."
+            )
         if self.severity not in SEVERITIES:
             raise InvalidSettingError(
                 f"The limit on {self.metric!r} has severity {self.severity!r}; expected one of {SEVERITIES}."
@@ -210,6 +274,17 @@ class Limit:
     def blocks(self) -> bool:
         """Whether a failure refuses the release."""
         return self.severity == "error"
+
+    @property
+    def protects(self) -> bool:
+        """Whether a release that meets the limit tells no record from all others; of synthetic records, any may."""
+        loosest = METRICS[self.metric].protects_from
+        if not self.blocks or (self.side == "anonymized" and loosest is None):
+            return False
+        if loosest is None:
+            return True
+        at_bound = {"above": self.value + 1, "at_least": self.value}.get(str(self.direction), self.value)
+        return at_bound >= loosest if METRICS[self.metric].direction == "at_least" else at_bound <= loosest
 
     @property
     def needs_control(self) -> bool:
@@ -295,19 +370,25 @@ class Policy:
         Settings that the assessment must have been made with.
     use_case : str, optional
         Name of the preset that the policy started from.
+    known : sequence of sequence of str
+        Sets of columns that an attacker is assumed to know, for the limits on re-identification: the worst counts.
+        By default one set, all quasi-identifiers.
 
     Raises
     ------
     InvalidSettingError
-        No limit blocks, or a metric is limited twice.
+        No limit blocks, a metric is limited twice, or semantic risk alone would let anonymized records out.
     """
 
     limits: tuple[Limit, ...]
     required: RequiredSettings = field(default_factory=RequiredSettings)
     use_case: str | None = None
+    known: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limits", tuple(self.limits))
+        _check_known(self.known)
+        object.__setattr__(self, "known", tuple(tuple(columns) for columns in self.known))
         if not any(limit.blocks for limit in self.limits):
             raise InvalidSettingError(
                 "The policy has no limit of severity 'error', so it would admit everything. Add one, for example "
@@ -317,13 +398,20 @@ class Policy:
         repeated = sorted({metric for metric in metrics if metrics.count(metric) > 1})
         if repeated:
             raise InvalidSettingError(f"The policy limits a metric more than once: {repeated}. Keep one limit each.")
+        blocking = {limit.assessment for limit in self.limits if limit.side == SIDES[SEMANTIC] and limit.blocks}
+        if blocking == {SEMANTIC}:
+            raise InvalidSettingError(
+                "The policy lets anonymized records out on semantic risk alone, which is never stricter than the size "
+                "of the classes. Add a limit on smallest_class, or on max_reidentification_probability."
+            )
 
     @classmethod
     def for_use_case(cls, use_case: str) -> "Policy":
         """Return the preset of a use case.
 
         The synthetic side: its limit on ``privacy_risk_score``, and no detected leakage. The anonymized side: its
-        ``smallest_class``, and a warning if a sensitive value is certain for anybody.
+        ``smallest_class`` k, a ``max_reidentification_probability`` of 1 / k, and a warning if a sensitive value is
+        certain for anybody.
 
         Raises
         ------
@@ -336,13 +424,25 @@ class Policy:
             Limit("privacy_risk_score", USE_CASES[use_case]),
             Limit("leakage_detected", 0),
             Limit("smallest_class", SMALLEST_CLASSES[use_case]),
+            Limit("max_reidentification_probability", 1 / SMALLEST_CLASSES[use_case]),
             Limit("share_in_homogeneous_classes", 0),
         )
         return cls(limits, use_case=use_case)
 
     def limits_of(self, side: str) -> tuple[Limit, ...]:
-        """Return the limits on one side of a release, in order."""
-        return tuple(limit for limit in self.limits if limit.side == side)
+        """Return the limits on one side of a release, in order.
+
+        On the anonymized side a warning is added if any sensitive value is certain, unless the policy says something of
+        sensitive values itself.
+        """
+        limits = tuple(limit for limit in self.limits if limit.side == side)
+        if side == SIDES[ANONYMITY] and not any(limit.metric in SENSITIVE_METRICS for limit in limits):
+            return (*limits, Limit("share_in_homogeneous_classes", 0))
+        return limits
+
+    def protects(self, side: str) -> bool:
+        """Whether a limit on this side refuses what would single people out."""
+        return any(limit.protects for limit in self.limits if limit.side == side)
 
     def limit_on(self, metric: str) -> Limit | None:
         """Return the limit on a metric, if there is one."""
@@ -363,6 +463,14 @@ class Policy:
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values, as the manifest shows it."""
         return asdict(self) | {"limits": [asdict(limit) for limit in self.limits]}
+
+
+def _check_known(known: object) -> None:
+    is_sequence = isinstance(known, Sequence) and not isinstance(known, str)
+    if not is_sequence or any(isinstance(columns, str) or not columns for columns in known):  # type: ignore[attr-defined]
+        raise InvalidSettingError(
+            "`known` of the policy must be a list of lists of columns, none of them empty, such as [['age', 'sex']]."
+        )
 
 
 def mitigation(privacy_risk_score: float | None) -> str:

@@ -25,6 +25,7 @@ from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.gate import Verdict, is_admitted
 from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
+from privacy_assets.tables.release_model import ReleaseModel
 
 FORMATS = ("parquet", "csv")
 MANIFEST_FILE = "manifest.json"
@@ -204,6 +205,29 @@ def verify_release(directory: Path) -> ReleaseVerification:
     return ReleaseVerification(directory, expected, n_records, tuple(problems))
 
 
+def read_anonymized_release(directory: Path) -> tuple[pd.DataFrame, ReleaseModel, list[str]]:
+    """Read an anonymized release that was published: its table, how it was masked, and by which quasi-identifiers.
+
+    Raises
+    ------
+    InvalidTableError
+        The directory does not verify, or holds no anonymized release.
+    """
+    found = verify_release(directory)
+    if not found.verified:
+        raise InvalidTableError(
+            f"The release in {str(directory)!r} does not verify: {'; '.join(found.problems)}. Nothing was read."
+        )
+    manifest = json.loads((directory / MANIFEST_FILE).read_bytes())
+    if manifest["stage"] != "anonymized":
+        raise InvalidTableError(
+            f"The release in {str(directory)!r} is of {manifest['stage']} records. Expected an anonymized release."
+        )
+    model = ReleaseModel.from_json(manifest["figures"]["model"])
+    table = pd.read_parquet(directory / "anonymized.parquet", engine="pyarrow")
+    return table, model, list(manifest["settings"]["anonymized"]["quasi_identifiers"])
+
+
 def require_formats(formats: Sequence[str]) -> tuple[str, ...]:
     """Return the formats, or raise InvalidSettingError for one that is not known."""
     unknown = sorted(set(formats) - set(FORMATS))
@@ -303,7 +327,7 @@ def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> lis
         "smallest_class": found.k if recorded.k_people is None else recorded.k_people,
         "l_diversity": found.l_distinct,
         "t_closeness": found.t,
-        "share_in_homogeneous_classes": found.share_in_homogeneous_classes,
+        "share_in_homogeneous_classes": found.share_in_homogeneous_classes or 0.0,
     }
     return problems + [
         f"the figure for {verdict['metric']!r} is not the one of the table"
@@ -316,7 +340,7 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
     """Decide the recorded limits again on the recorded figures, and look for the conditions on the evidence."""
     described = manifest["policy"]
     limits = tuple(Limit(**recorded) for recorded in described["limits"])
-    policy = Policy(limits, RequiredSettings(**described["required"]), described["use_case"])
+    policy = Policy(limits, RequiredSettings(**described["required"]), described["use_case"], tuple(described["known"]))
     decided = tuple(Verdict(**verdict) for verdict in manifest["verdicts"])
     if not policy.limits_of(manifest["stage"]):
         return [f"the policy has no limit on {manifest['stage']!r} records"]

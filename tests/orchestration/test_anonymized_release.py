@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets.orchestration.settings import AnonymizationSettings, ExternalSynthetic, GivenSplit
+from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings
+from privacy_assets.orchestration.settings import ExternalSynthetic, GivenSplit
 from privacy_assets.orchestration.sources import TableFile
+from privacy_assets.tables.anonymize_settings import LDiversity
 from privacy_assets.tables.artifact import Artifact
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
 from privacy_assets.tables.errors import InvalidSettingError
@@ -48,7 +50,7 @@ def assert_released(project, result, partition=None):
 
 
 def released_table(project):
-    written = project.releases(side="anonymized")[0]
+    written = project.releases(side="anonymized")[-1]
     return pd.read_parquet(written / "anonymized.parquet"), json.loads((written / "manifest.json").read_text())
 
 
@@ -81,13 +83,15 @@ def test_the_source_alone_is_anonymized_verified_and_released(project):
     assert manifest["settings"]["anonymized"]["k"] == 5
     assert "seed" not in manifest["settings"]["anonymized"]
     assert {verdict["metric"]: verdict["value"] for verdict in manifest["verdicts"] if verdict["metric"]} == {
-        "smallest_class": manifest["figures"]["anonymity"]["k_people"]
+        "smallest_class": manifest["figures"]["anonymity"]["k_people"],
+        "share_in_homogeneous_classes": 0.0,
     }
     checks = {each.check_name: each for each in result.get_asset_check_evaluations()}
     assert set(checks) == {
         "source_keeps_its_contract",
         "every_class_has_at_least_k_records",
         SMALLEST,
+        "share_in_homogeneous_classes_is_at_most_its_limit",
         "release_gate",
     }
     assert checks[SMALLEST].metadata["score"].value >= checks[SMALLEST].metadata["limit"].value == 5.0
@@ -286,6 +290,58 @@ def test_a_received_release_is_measured_again(project):
     assert problems_of(manifest) == ""
 
 
+@pytest.mark.parametrize(
+    "limits",
+    [
+        (Limit("suppressed_share", 0.5),),
+        (Limit("information_loss", 0.9, severity="error"),),
+        (Limit("smallest_class", 1.5),),
+        (Limit("smallest_class", 5, severity="warn"), Limit("t_closeness", 0.5)),
+        (Limit("max_reidentification_probability", 0.9),),
+    ],
+)
+def test_a_policy_that_would_let_single_people_out_is_refused(project, limits):
+    with pytest.raises(InvalidSettingError, match="keep them from being told apart"):
+        definitions_of(project, policy=Policy(limits), anonymized=AnonymizationSettings(k=1))
+
+
+def test_somebody_whose_sensitive_value_is_certain_is_warned_of_by_default(project):
+    one_cost = {"source": lambda: people(300, 1).assign(cost=5.0)}
+    result = project.run(definitions_of(project, **one_cost))
+    assert_released(project, result)
+    manifest = released_table(project)[1]
+    failed = {verdict["metric"]: verdict["value"] for verdict in manifest["verdicts"] if not verdict["passed"]}
+    assert failed == {"share_in_homogeneous_classes": 1.0}
+
+
+def test_where_nothing_is_sensitive_nothing_sensitive_is_certain(project):
+    contract = copy.deepcopy(CONTRACT)
+    contract["columns"]["cost"]["role"] = "other"
+    assert_released(project, project.run(definitions_of(project, contract=contract)))
+    assert all(verdict["passed"] for verdict in released_table(project)[1]["verdicts"])
+    with pytest.raises(InvalidSettingError, match="has no sensitive column"):
+        definitions_of(project, 5, Limit("l_diversity", 2), contract=contract)
+
+
+def test_as_many_records_may_be_left_out_as_the_limit_says(project):
+    # 20 of 100 people have the only illness of their place, which no class of theirs can hide.
+    def places() -> pd.DataFrame:
+        table = people(100, 1).assign(plan=["rare"] * 20 + ["free"] * 80, age=30, joined=pd.Timestamp("2020-01-01"))
+        return table.assign(cost=[1.0] * 20 + [float(number % 4 + 2) for number in range(80)])
+
+    settings = AnonymizationSettings(l_diversity=LDiversity(3, "recursive", 1.2), max_suppression=0.2)
+    limits = (Limit("suppressed_share", 0.2),)
+    result = project.run(definitions_of(project, 5, *limits, source=places, anonymized=settings))
+    assert_released(project, result)
+
+
+def test_a_person_column_called_like_a_label_is_no_trouble(project):
+    contract = {"columns": dict(copy.deepcopy(CONTRACT)["columns"])}
+    contract["columns"]["age_low"] = contract["columns"].pop("patient") | {"role": "sensitive"}
+    renamed = {"source": lambda: people(300, 1).rename(columns={"patient": "age_low"}), "contract": contract}
+    assert_released(project, project.run(definitions_of(project, **renamed)))
+
+
 @pytest.mark.parametrize("output", ["labels", "centroid"])
 def test_every_output_goes_through_the_gate(project, output):
     settings = AnonymizationSettings(output=output, seed=3)
@@ -370,7 +426,8 @@ class TestGeneralizedSynthetic:
         assert "generalized_synthetic was made of an earlier version of ['synthetic']" in reason
 
     def test_classes_that_cannot_be_told_for_the_originals_are_refused(self, project):
-        for settings in ({"relaxed": True}, {"output": "centroid"}, {"method": "lattice"}):
+        weaker = ({"relaxed": True}, {"output": "centroid"}, {"method": "lattice"}, {"max_suppression": 0.1})
+        for settings in weaker:
             with pytest.raises(InvalidSettingError, match="its classes must be told for other rows"):
                 self.settings(project, 0.5, generalize_synthetic=AnonymizationSettings(k=5, **settings))
 
@@ -391,6 +448,10 @@ class TestGeneralizedSynthetic:
         ({"anonymized": AnonymizationSettings(pictured=("age", "age"))}, "expected two quasi-identifiers with num"),
         ({"source": None, "split": GivenSplit(people, people)}, "made of the source; it has none"),
         ({"generalize_synthetic": AnonymizationSettings()}, "generalizes synthetic records, but makes none"),
+        (
+            {"policy": Policy.for_use_case("development"), "anonymized": AnonymizationSettings(output="centroid")},
+            "centres of classes, which bound no single value",
+        ),
     ],
 )
 def test_settings_that_cannot_work_are_refused_when_the_definitions_are_built(project, settings, message):
@@ -410,8 +471,12 @@ def test_k_comes_from_a_limit_of_any_direction_or_must_be_given(project):
     above = Policy((Limit("smallest_class", 4, "above"),))
     assert_released(project, project.run(definitions_of(project, policy=above)))
     assert released_table(project)[1]["settings"]["anonymized"]["k"] == 5
+    for direction, k in (("at_most", 5), ("below", 6)):
+        by_probability = Policy((Limit("max_reidentification_probability", 0.2, direction),))
+        project.run(definitions_of(project, policy=by_probability))
+        assert released_table(project)[1]["settings"]["anonymized"]["k"] == k
     with pytest.raises(InvalidSettingError, match="No k is asked for"):
-        definitions_of(project, policy=Policy((Limit("t_closeness", 0.5),)))
+        definitions_of(project, policy=Policy((Limit("l_diversity", 2),)))
 
 
 def test_the_anonymized_side_needs_no_split_and_reads_any_source(project):

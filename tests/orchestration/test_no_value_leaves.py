@@ -19,9 +19,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets.orchestration import assets, resources
-from privacy_assets.orchestration.settings import (
+from privacy_assets.orchestration import anonymized_assets, assets, resources
+from privacy_assets.orchestration.anonymized_settings import (
     AnonymizationSettings,
+    OtherReleaseSettings,
+    ReidentificationSettings,
+    SemanticRiskSettings,
+)
+from privacy_assets.orchestration.settings import (
     AssessmentSettings,
     ExternalSynthetic,
     GivenSplit,
@@ -29,6 +34,7 @@ from privacy_assets.orchestration.settings import (
 )
 from privacy_assets.orchestration.sources import SqlQuery, TableFile, UpstreamAsset
 from privacy_assets.tables.policy import Limit, Policy
+from privacy_assets.tables.release_model import ReleaseModel
 from tests.orchestration.project import ADMITS, ASSESSMENT, NAME, PROJECT_VARIABLE, Project, refusal
 
 TEXT = "Zaphodine-Quxington"
@@ -247,7 +253,14 @@ def test_success_shows_no_cell(project, capfd, method):
 
 
 def anonymized(project, smallest=5, **settings):
-    policy = Policy((Limit("smallest_class", smallest), Limit("share_in_homogeneous_classes", 0)))
+    policy = Policy(
+        (
+            Limit("smallest_class", smallest),
+            *([Limit("max_reidentification_probability", 0.9999)] if settings.get("output") != "centroid" else []),
+            Limit("max_basic_semantic_risk", 0.9999),
+            Limit("share_in_homogeneous_classes", 0),
+        )
+    )
     return project.definitions(
         policy=policy, source=sentinel_people, synthetic=None, anonymized=AnonymizationSettings(**settings)
     )
@@ -298,9 +311,45 @@ def test_an_anonymization_that_breaks_shows_no_cell(project, capfd, monkeypatch)
     def broken(table, **_):
         raise KeyError(f"{TEXT} {table.iloc[0].to_dict()}")
 
-    monkeypatch.setattr(assets, "anonymize", broken)
+    monkeypatch.setattr(anonymized_assets, "anonymize", broken)
     assert_failed(project.run(anonymized(project)), "anonymized")
     assert_nothing_leaked(project, capfd, "KeyError")
+
+
+@pytest.mark.parametrize("what", ["assess_reidentification", "assess_semantic_risk"])
+def test_an_assessment_of_records_that_breaks_shows_no_cell(project, capfd, monkeypatch, what):
+    def broken(table, *_, **__):
+        raise KeyError(f"{TEXT} {INTEGER} {table}")
+
+    monkeypatch.setattr(anonymized_assets, what, broken)
+    project.run(anonymized(project))
+    assert_nothing_leaked(project, capfd, "failed with KeyError")
+
+
+def test_withheld_records_and_other_releases_show_no_cell(project, capfd):
+    numbered = {**CONTRACT["columns"], "number": {"type": "integer", "role": "other"}}
+
+    def people() -> pd.DataFrame:
+        return sentinel_people().assign(number=range(INTEGER, INTEGER + 120))
+
+    model = ReleaseModel.from_labels(["name_of_plan"])
+    for seed, outcome in ((0, "share_of_singletons"), (1, "contradicts the release")):
+        plans = sentinel_people(seed=seed)["name_of_plan"]
+        other = pd.DataFrame({"name_of_plan": plans, "number": people()["number"]})
+        held = OtherReleaseSettings("labels", "number", table=lambda other=other: other, model=model)
+        definitions = project.definitions(
+            contract={"columns": numbered},
+            policy=Policy((Limit("smallest_class", 2), Limit("max_reidentification_probability", 0.5))),
+            source=people,
+            synthetic=None,
+            anonymized=AnonymizationSettings(k=30),
+            reidentification=ReidentificationSettings(other_releases=(held,)),
+            semantic_risk=SemanticRiskSettings(
+                scales={"cost": {"ordinal": [FLOAT, FLOAT + 1]}}, risk_limit=0.5, withhold=True, of_source=True
+            ),
+        )
+        project.run(definitions)
+        assert_nothing_leaked(project, capfd, outcome)
 
 
 def test_generalized_synthetic_records_show_no_cell(project, capfd):
@@ -461,7 +510,7 @@ def test_an_upstream_asset_that_cannot_be_loaded_shows_no_cell(project, capfd):
 
 
 def test_a_refused_gate_shows_no_cell(project, capfd):
-    never = Policy((Limit("baseline_protection", 0, "at_most"),))
+    never = Policy((Limit("privacy_risk_score", 0, "at_most"),))
     definitions = project.definitions(policy=never, source=sentinel_people)
     project.run(definitions)
     refusal(project.run(definitions, "synthetic_release"))

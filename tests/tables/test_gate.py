@@ -194,7 +194,7 @@ def anonymized_evidence(**changes) -> Evidence:
         {},
         lineage={"anonymized": ("source",)},
         keeps_contract=True,
-        measured={"anonymity": {"smallest_class": 5.0, "information_loss": 0.3}},
+        measured={"anonymity": {"smallest_class": 5.0, "information_loss": 0.3, "share_in_homogeneous_classes": 0.0}},
     )
     return replace(evidence, **changes)
 
@@ -214,6 +214,7 @@ def test_the_anonymized_side_is_held_by_its_own_limits_measured_on_the_table_at_
         "anonymized_was_made_of_the_recorded_tables",
         "smallest_class_is_at_least_its_limit",
         "information_loss_is_at_most_its_limit",
+        "share_in_homogeneous_classes_is_at_most_its_limit",
     ]
     assert [verdict.severity for verdict in decided if not verdict.passed] == ["warn"]
 
@@ -243,10 +244,69 @@ def test_an_anonymized_table_that_is_not_what_was_measured_is_refused(evidence, 
     assert [verdict.name for verdict in decided if verdict.blocks] == [refused_by]
 
 
-def test_a_side_without_a_blocking_limit_is_refused():
-    loose = Policy((Limit("privacy_risk_score", 0.1), Limit("information_loss", 0.5)))
+@pytest.mark.parametrize(
+    "limit",
+    [
+        Limit("information_loss", 0.5),
+        Limit("information_loss", 0.5, severity="error"),
+        Limit("smallest_class", 5, severity="warn"),
+        Limit("smallest_class", 1.5),
+    ],
+)
+def test_a_side_that_no_limit_protects_is_refused(limit):
+    loose = Policy((Limit("privacy_risk_score", 0.1), limit))
     decided = verdicts(loose, anonymized_evidence(), "t")
-    assert [verdict.name for verdict in decided if verdict.blocks] == ["the_policy_limits_the_anonymized_side"]
+    assert "the_policy_limits_the_anonymized_side" in [verdict.name for verdict in decided if verdict.blocks]
+
+
+CANDIDATES = Policy((Limit("smallest_class", 5), Limit("max_reidentification_probability", 0.2)), known=(("age",),))
+ASKED_FOR = {"known": [["age"]], "subject": "person", "other_releases": [["last_year", "number"]]}
+ASSESSED = {
+    "known": [["age", "sex"]],
+    "subject": "person",
+    "other_releases": [{"name": "last_year", "key": "number", "model": {}}],
+}
+
+
+def assessed_evidence(settings=ASSESSED, **changes) -> Evidence:
+    assessment = AssessmentEvidence(
+        "d", "d", "run", {"source": "r", "anonymized": "t", "other_last_year": "o"},
+        metrics={"max_reidentification_probability": 0.2}, settings=settings,
+    )  # fmt: skip
+    return anonymized_evidence(
+        tables={**anonymized_evidence().tables, "other_last_year": TableEvidence("o", "o", "run")},
+        assessments={"reidentification_assessment": replace(assessment, **changes)},
+        stands_on={"reidentification_assessment": ("source", "other_last_year")},
+        asked_for={"reidentification_assessment": ASKED_FOR},
+    )
+
+
+def test_an_assessment_of_at_least_what_is_asked_for_is_admitted():
+    assert is_admitted(verdicts(CANDIDATES, assessed_evidence(), "t"))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "refused_by"),
+    [
+        (assessed_evidence({**ASSESSED, "known": [["sex"]]}), "settings_meet_the_policy"),
+        (assessed_evidence({**ASSESSED, "known": None}), "settings_meet_the_policy"),
+        (assessed_evidence({**ASSESSED, "subject": None}), "settings_meet_the_policy"),
+        (assessed_evidence({**ASSESSED, "other_releases": []}), "settings_meet_the_policy"),
+        (assessed_evidence({}), "settings_meet_the_policy"),
+        (replace(assessed_evidence(), asked_for={}), "settings_meet_the_policy"),
+        (assessed_evidence(made_of={"source": "r", "anonymized": "other", "other_last_year": "o"}), "of_this_table"),
+        (assessed_evidence(made_of={"source": "r", "anonymized": "t"}), "stands_on_the_recorded_tables"),
+        (assessed_evidence(made_of={"source": "x", "anonymized": "t", "other_last_year": "o"}), "stands_on"),
+        (assessed_evidence(run_id=None), "was_made_by_a_run"),
+        (assessed_evidence(digest="edited"), "is_as_recorded"),
+        (assessed_evidence(metrics={"max_reidentification_probability": 0.25}), "max_reidentification_probability"),
+        (assessed_evidence(metrics={}), "max_reidentification_probability"),
+    ],
+)
+def test_an_assessment_of_less_than_what_is_asked_for_is_refused(evidence, refused_by):
+    blocking = [verdict.name for verdict in verdicts(CANDIDATES, evidence, "t") if verdict.blocks]
+    assert len(blocking) == 1
+    assert refused_by in blocking[0]
 
 
 def test_a_failed_warning_is_shown_but_does_not_refuse():

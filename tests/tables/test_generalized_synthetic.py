@@ -49,27 +49,44 @@ def test_a_row_that_was_anonymized_gets_its_own_label(n_rows, seed, k):
     synthetic = records(n_rows, seed)
     anonymization = generalized(synthetic, k=min(k, len(synthetic.drop_duplicates())))
     rows = anonymization.members["row"].to_numpy()
-    alike = generalize_alike(anonymization, synthetic).iloc[rows].reset_index(drop=True)
+    alike = generalize_alike(anonymization, synthetic, synthetic).iloc[rows].reset_index(drop=True)
     for name in ("age", "weight", "job"):
         assert alike[name].tolist() == anonymization.table[name].astype(str).tolist()
     assert alike["illness"].tolist() == anonymization.table["illness"].tolist()
 
 
-def test_a_row_that_no_class_holds_reads_as_outside():
-    anonymization = generalized(records(50, 0))
+def test_a_value_that_no_class_holds_reads_as_outside_and_the_rest_of_the_row_as_some_class():
+    synthetic = records(50, 0)
+    anonymization = generalized(synthetic)
     others = records(20, 1, jobs=("cook", "smith"))
-    alike = generalize_alike(anonymization, others)
-    outside = others["job"] == "smith"
+    alike = generalize_alike(anonymization, others, synthetic)
+    outside = (others["job"] == "smith").to_numpy()
     assert outside.any()
-    assert (alike.loc[outside, ["age", "weight", "job"]] == OUTSIDE_LABEL).all(axis=None)
-    assert not (alike.loc[~outside, ["age", "weight", "job"]] == OUTSIDE_LABEL).any(axis=None)
+    assert ((alike["job"] == OUTSIDE_LABEL) == outside).all()
+    for name in ("age", "weight"):
+        assert set(alike[name]) <= set(anonymization.table[name].astype(str))
 
 
-@pytest.mark.parametrize("changes", [{"relaxed": True}, {"output": "centroid"}])
+@pytest.mark.parametrize("rare", ["smith", None])
+def test_a_copy_of_somebody_with_a_rare_category_is_still_found(rare):
+    original = records(300, 0).assign(job=pd.Series([rare, "cook", "nurse"] * 100, dtype=object))
+    copies = original.assign(job=original["job"].where(original["job"].isin(["cook", "nurse"]), "cook"))
+    anonymization = generalized(copies, k=5)
+    alike = generalize_alike(anonymization, original, copies)
+    rows = anonymization.members["row"].to_numpy()
+    rare_ones = ~original["job"].isin(["cook", "nurse"]).to_numpy()[rows]
+    for name in ("age", "weight"):
+        released = anonymization.table[name].astype(str).to_numpy(dtype=object)
+        assert (alike[name].to_numpy(dtype=object)[rows][rare_ones] == released[rare_ones]).all()
+    assert (alike["job"].to_numpy(dtype=object)[rows][rare_ones] == OUTSIDE_LABEL).all()
+
+
+@pytest.mark.parametrize("changes", [{"relaxed": True}, {"output": "centroid"}, {"max_suppression": 0.1}])
 def test_classes_that_cannot_be_told_for_other_rows_are_refused(changes):
-    anonymization = generalized(records(50, 0), **changes)
+    synthetic = records(50, 0)
+    anonymization = generalized(synthetic, **changes)
     with pytest.raises(InvalidSettingError, match="must be told for other rows"):
-        generalize_alike(anonymization, records(10, 1))
+        generalize_alike(anonymization, synthetic, synthetic)
 
 
 def test_copies_of_one_record_make_no_class():

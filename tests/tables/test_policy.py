@@ -34,6 +34,8 @@ def test_presets_have_the_published_limits_and_refuse_detected_leakage(use_case,
     assert not limits["leakage_detected"].holds_for(1.0)
     assert limits["smallest_class"].holds_for(k)
     assert not limits["smallest_class"].holds_for(k - 1)
+    assert limits["max_reidentification_probability"].holds_for(1 / k)
+    assert not limits["max_reidentification_probability"].holds_for(1 / (k - 1))
     assert [name for name, limit in limits.items() if limit.severity == "warn"] == ["share_in_homogeneous_classes"]
     assert limits["share_in_homogeneous_classes"].holds_for(0.0)
     assert not limits["share_in_homogeneous_classes"].holds_for(1e-6)
@@ -44,11 +46,30 @@ def test_a_limit_belongs_to_the_side_that_it_is_about():
     assert [limit.metric for limit in policy.limits_of("synthetic")] == ["privacy_risk_score", "leakage_detected"]
     assert [limit.metric for limit in policy.limits_of("anonymized")] == [
         "smallest_class",
+        "max_reidentification_probability",
         "share_in_homogeneous_classes",
         "l_diversity",
     ]
     assert policy.limit_on("l_diversity").value == 2
     assert policy.limit_on("t_closeness") is None
+
+
+def test_a_limit_that_asks_for_more_risk_is_refused():
+    for metric, direction in (("smallest_class", "at_most"), ("privacy_risk_score", "above"), ("t_closeness", "above")):
+        with pytest.raises(InvalidSettingError, match="would ask for more risk"):
+            Limit(metric, 0.5 if metric != "smallest_class" else 5, direction)
+
+
+def test_semantic_risk_never_stands_alone():
+    with pytest.raises(InvalidSettingError, match="never stricter than the size of the classes"):
+        Policy((Limit("privacy_risk_score", 0.1), Limit("max_basic_semantic_risk", 0.2)))
+    Policy((Limit("smallest_class", 5), Limit("max_basic_semantic_risk", 0.2)))
+
+
+@pytest.mark.parametrize("known", ["age", ["age"], [["age"], []], 5])
+def test_what_an_attacker_knows_is_a_list_of_lists(known):
+    with pytest.raises(InvalidSettingError, match="must be a list of lists of columns"):
+        Policy((Limit("smallest_class", 5),), known=known)
 
 
 def test_a_loss_warns_by_default_and_a_class_size_blocks():
@@ -88,7 +109,8 @@ def test_a_limit_that_makes_no_sense_is_refused(arguments, message):
     ],
 )
 def test_a_limit_holds_on_its_own_side_only_and_never_for_nan(direction, below, equal, above):
-    limit = Limit("privacy_risk_score", 0.5, direction)
+    metric = "privacy_risk_score" if direction in ("below", "at_most") else "overall_protection"
+    limit = Limit(metric, 0.5, direction)
     assert [limit.holds_for(value) for value in (0.4, 0.5, 0.6)] == [below, equal, above]
     assert not limit.holds_for(math.nan)
     assert not limit.holds_for(None)
@@ -110,6 +132,7 @@ def test_a_metric_is_limited_once_and_can_be_overridden():
         ("privacy_risk_score", 0.1),
         ("leakage_detected", 0),
         ("smallest_class", 2),
+        ("max_reidentification_probability", 0.5),
         ("share_in_homogeneous_classes", 0),
         ("verbatim_copies", 0),
     ]

@@ -1,0 +1,367 @@
+"""The way of the records themselves: anonymize, withhold, assess.
+
+`assets` tells what comes before, and `release_steps` what comes after. As there, a body fetches, calls one function of
+`privacy_assets.tables` and attaches metadata.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings, OtherReleaseSettings
+from privacy_assets.orchestration.guard import guarded
+from privacy_assets.orchestration.metadata import NAMESPACE, advice_table, score_metadata, table_metadata
+from privacy_assets.orchestration.pictures import (
+    as_markdown,
+    classes_as_rectangles,
+    information_loss_by_column,
+    records_by_class_size,
+)
+from privacy_assets.orchestration.recorded import MADE_OF, MADE_WITH
+from privacy_assets.orchestration.reidentification_pictures import reidentification_curve
+from privacy_assets.orchestration.semantic_pictures import concept_neighborhood, risk_distribution
+from privacy_assets.orchestration.settings import ReleaseSettings
+from privacy_assets.orchestration.sources import read_source, upstream_inputs
+from privacy_assets.orchestration.stages import asset_arguments, blocking_check, partition_key_of, progress_logger
+from privacy_assets.tables.anonymization import Anonymization, AnonymizationProgress
+from privacy_assets.tables.anonymize import anonymize
+from privacy_assets.tables.anonymized_table import describe_columns, measure_anonymity, models_that_fail
+from privacy_assets.tables.artifact import Artifact
+from privacy_assets.tables.class_rectangles import class_rectangles, columns_in_order
+from privacy_assets.tables.errors import InvalidTableError
+from privacy_assets.tables.fingerprint import fingerprint
+from privacy_assets.tables.generalized_synthetic import number_distinct_records
+from privacy_assets.tables.other_releases import OtherRelease, join_original
+from privacy_assets.tables.policy import REIDENTIFICATION, SEMANTIC
+from privacy_assets.tables.reidentification import CandidateProgress, assess_reidentification
+from privacy_assets.tables.release_files import read_anonymized_release
+from privacy_assets.tables.release_model import ReleaseModel
+from privacy_assets.tables.scale_digests import scale_digests
+from privacy_assets.tables.semantic_assessment import SemanticAssessment, SemanticProgress
+from privacy_assets.tables.semantic_risk import assess_semantic_risk
+from privacy_assets.tables.withheld_records import withhold_records
+
+CLASSES_CHECK = "every_class_has_at_least_k_records"
+CLASSES_DESCRIPTION = "Measured on the generalized table, every class has the k, l and t that were asked for."
+OTHER_RELEASE_KIND = "OtherRelease"
+
+
+def anonymized_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
+    """Build the asset that holds the source records, generalized until nobody can be told from k others."""
+    settings = release.anonymized
+    assert settings is not None  # noqa: S101 - asked for by those who build the anonymized side alone
+    return _generalized_asset(release, "anonymized", "source", settings)
+
+
+def generalized_synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
+    """Build the asset that holds the synthetic records, generalized before they are assessed."""
+    settings = release.generalize_synthetic
+    assert settings is not None  # noqa: S101 - as above
+    return _generalized_asset(release, "generalized_synthetic", "synthetic", settings)
+
+
+def _generalized_asset(
+    release: ReleaseSettings, stage: str, made_of: str, settings: AnonymizationSettings
+) -> dg.AssetsDefinition:
+    arguments = release.arguments_of(settings, made_of)
+    is_synthetic = made_of == "synthetic"
+    unit = "people" if arguments["subject"] == release.contract.person is not None else "records"
+
+    @dg.asset(
+        **asset_arguments(release, stage),
+        description=f"Records of {made_of} in classes of at least {arguments['k']} {unit} that read the same on the "
+        "quasi-identifiers; all other columns are as they were.",
+        ins={"table": dg.AssetIn(release.key(made_of))},
+        check_specs=[blocking_check(release, stage, CLASSES_CHECK, CLASSES_DESCRIPTION)],
+    )
+    @guarded
+    def generalized_stage(context, table):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        content = fingerprint(table)
+        if is_synthetic:
+            table = number_distinct_records(table)
+        anonymization = anonymize(table, **arguments, progress=progress_logger(context, _rows_cut))
+        report, figures = measure_anonymity(anonymization, release.contract, table, arguments["subject"])
+        failed = models_that_fail(anonymization, report)
+        shown = {name: value for name, value in figures.items() if value is not None}
+        if failed:
+            yield dg.AssetCheckResult(
+                check_name=CLASSES_CHECK, passed=False, metadata=shown, description="; ".join(failed)
+            )
+            raise InvalidTableError(f"The classes are not what was asked for: {'; '.join(failed)}. Nothing was stored.")
+        artifact = replace(anonymization.to_artifact(), made_of={made_of: content})
+        made_with = {name: value for name, value in anonymization.settings.items() if name != "seed"}
+        yield dg.MaterializeResult(
+            value=artifact,
+            metadata=table_metadata(
+                anonymization.table,
+                fingerprint(anonymization.table),
+                _roles_of(release, anonymization),
+            )
+            | score_metadata({"classes": report.n_classes, **shown})
+            | _pictures_of_classes(anonymization, table, settings.pictured)
+            | {
+                MADE_WITH: dg.MetadataValue.json(made_with),
+                MADE_OF: dg.MetadataValue.json(dict(artifact.made_of)),
+            },
+            data_version=dg.DataVersion(artifact.digest),
+        )
+        yield dg.AssetCheckResult(
+            check_name=CLASSES_CHECK,
+            passed=True,
+            metadata=shown,
+            description=f"{report.n_classes:,} classes, the smallest of "
+            f"{figures['smallest_class']:,.0f} {unit}; {arguments['k']} were asked for.",
+        )
+
+    return generalized_stage
+
+
+def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
+    """Build the asset that holds the anonymized records without those that no acceptable subset can hold."""
+    settings = release.semantic_risk_settings
+    risk_limit = settings.limit(release.policy)
+
+    @dg.asset(
+        **asset_arguments(release, "suppressed"),
+        description=f"Anonymized records whose basic semantic risk is at most {risk_limit:g} among each other; the "
+        "greatest such subset.",
+        ins={"source": dg.AssetIn(release.key("source")), "anonymized": dg.AssetIn(release.key("anonymized"))},
+    )
+    @guarded
+    def suppressed_stage(context, source, anonymized):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        anonymization = Anonymization.from_artifact(anonymized)
+        assessment = assess_semantic_risk(
+            anonymization.table,
+            settings.scales_for(anonymization, release.contract),
+            model=anonymization.model,
+            risk_limit=risk_limit,
+            semantic_risk=False,
+            advice=False,
+            progress=progress_logger(context, _semantic_stage),
+        )
+        kept = withhold_records(anonymization, assessment.records["is_kept"].to_numpy(dtype=bool), source)
+        artifact = replace(kept.to_artifact(), made_of={"anonymized": anonymized.digest})
+        withheld = {name: value for name, value in assessment.scores.items() if "kept" in name or "withheld" in name}
+        yield dg.MaterializeResult(
+            value=artifact,
+            metadata=table_metadata(kept.table, fingerprint(kept.table), _roles_of(release, kept))
+            | score_metadata(withheld)
+            | {
+                MADE_WITH: dg.MetadataValue.json({"risk_limit": risk_limit, **withheld}),
+                MADE_OF: dg.MetadataValue.json(dict(artifact.made_of)),
+            },
+            data_version=dg.DataVersion(artifact.digest),
+        )
+
+    return suppressed_stage
+
+
+def other_release_asset(release: ReleaseSettings, other: OtherReleaseSettings) -> dg.AssetsDefinition:
+    """Build the asset that holds another release of the same people, from a directory or a table."""
+    sources = {} if other.table is None else {other.stage: other.table}
+
+    @dg.asset(
+        **asset_arguments(release, other.stage),
+        description=f"The release {other.name} of the same people, which an attacker may hold as well.",
+        ins=upstream_inputs(**sources),
+    )
+    @guarded
+    def other_release_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+        if other.directory is not None:
+            table, model, quasi_identifiers = read_anonymized_release(Path(other.directory))
+        else:
+            assert other.table is not None and other.model is not None  # noqa: S101 - the settings refuse else
+            table = read_source(other.stage, other.table, partition_key_of(context), inputs)
+            model, quasi_identifiers = other.model, None
+        if other.quasi_identifiers is not None:
+            quasi_identifiers = list(other.quasi_identifiers)
+        header = {"model": model.to_json(), "quasi_identifiers": quasi_identifiers}
+        artifact = Artifact(OTHER_RELEASE_KIND, header, {"table": table})
+        yield dg.MaterializeResult(
+            value=artifact,
+            metadata=table_metadata(table, fingerprint(table), {}),
+            data_version=dg.DataVersion(artifact.digest),
+        )
+
+    return other_release_stage
+
+
+def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
+    """Build the asset that says who the released records can be, once an attacker knows some columns."""
+    settings = release.reidentification_settings
+    others = settings.other_releases
+    keys_of_others = {name: key for other in others for name, key in other.asset_keys(release.name).items()}
+    stage = release.anonymized_stage
+    keys = {"source": release.key("source"), stage: release.key(stage), **keys_of_others}
+
+    @dg.asset(
+        **asset_arguments(release, REIDENTIFICATION, kinds={"python"}),
+        description="How many people each released record can come from, by the columns that an attacker knows.",
+        ins={name: dg.AssetIn(key) for name, key in keys.items()},
+    )
+    @guarded
+    def reidentification_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+        anonymization = Anonymization.from_artifact(inputs[stage])
+        original = inputs["source"]
+        for other in others:
+            if other.release is not None:
+                original = join_original(original, inputs[f"{other.stage}_source"], other.key, other.name)
+        assessment = assess_reidentification(
+            original,
+            anonymization,
+            known=release.policy.known or None,
+            max_known=settings.max_known,
+            other_releases=[_other_release(other, inputs[other.stage]) for other in others],
+            hierarchies=_hierarchies_of(release),
+            progress=progress_logger(context, _sets_assessed),
+        )
+        made_of = {"source": fingerprint(inputs["source"]), stage: fingerprint(anonymization.table)}
+        for name in keys_of_others:
+            held = inputs[name]
+            made_of[name] = held.digest if isinstance(held, Artifact) else fingerprint(held)
+        artifact = replace(assessment.to_artifact(), made_of=made_of)
+        yield dg.MaterializeResult(
+            value=artifact,
+            metadata=score_metadata(assessment.scores)
+            | {f"{NAMESPACE}/candidates": dg.MetadataValue.md(reidentification_curve(assessment.curve))},
+            data_version=dg.DataVersion(artifact.digest),
+        )
+
+    return reidentification_stage
+
+
+def semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
+    """Build the asset that says what the concepts of the released table give away of its records."""
+    stage = release.anonymized_stage
+
+    @dg.asset(
+        **asset_arguments(release, SEMANTIC, kinds={"python"}),
+        description="What an attacker who knows all that a record has, and one thing it lacks, is left with.",
+        ins={stage: dg.AssetIn(release.key(stage))},
+    )
+    @guarded
+    def semantic_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+        anonymization = Anonymization.from_artifact(inputs[stage])
+        scales = release.semantic_risk_settings.scales_for(anonymization, release.contract)
+        assessment = _assess_semantic_risk(context, release, anonymization.table, scales, anonymization.model)
+        made_of = {stage: fingerprint(anonymization.table)}
+        yield _semantic_result(assessment, made_of)
+
+    return semantic_stage
+
+
+def source_semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
+    """Build the asset that says the same of the source, for comparison."""
+
+    @dg.asset(
+        **asset_arguments(release, f"source_{SEMANTIC}", kinds={"python"}),
+        description="The same of the source: what the anonymization changes. No limit is on it.",
+        ins={"source": dg.AssetIn(release.key("source"))},
+    )
+    @guarded
+    def source_semantic_stage(context, source):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        declared = release.semantic_risk_settings.declared_scales(release.contract)
+        scales = dict.fromkeys(release.contract.columns_with_role("quasi_identifier"), "nominal") | declared
+        table = source[list(release.contract.released_columns)]
+        assessment = _assess_semantic_risk(context, release, table, scales, None)
+        yield _semantic_result(assessment, {"source": fingerprint(source)})
+
+    return source_semantic_stage
+
+
+def _assess_semantic_risk(
+    context: Any, release: ReleaseSettings, table: pd.DataFrame, scales: Mapping[str, Any], model: ReleaseModel | None
+) -> SemanticAssessment:
+    settings = release.semantic_risk_settings
+    assessment = assess_semantic_risk(
+        table,
+        scales,
+        model=model,
+        risk_limit=settings.limit(release.policy),
+        three_way=settings.three_way,
+        semantic_risk=settings.semantic_risk,
+        advice=settings.advice,
+        progress=progress_logger(context, _semantic_stage),
+    )
+    return replace(assessment, settings={**assessment.settings, "scale_digests": scale_digests(scales)})
+
+
+def _semantic_result(assessment: SemanticAssessment, made_of: dict[str, str]) -> dg.MaterializeResult[Artifact]:
+    artifact = replace(assessment.to_artifact(), made_of=made_of)
+    shown: dict[str, Any] = {f"{NAMESPACE}/notes": " ".join(assessment.notes)} if assessment.notes else {}
+    if len(assessment.advice):
+        shown[f"{NAMESPACE}/what_forgetting_columns_would_do"] = advice_table(assessment.advice)
+    pictures = {
+        "risk_distribution": as_markdown(
+            risk_distribution(assessment), "Records by basic semantic risk, and the limit on it"
+        ),
+        "riskiest_concept": as_markdown(
+            concept_neighborhood(assessment), "The riskiest concept of a record with its neighbors: attributes, counts"
+        ),
+    }
+    return dg.MaterializeResult(
+        value=artifact,
+        metadata=score_metadata(assessment.scores)
+        | shown
+        | {f"{NAMESPACE}/{name}": dg.MetadataValue.md(picture) for name, picture in pictures.items()},
+        data_version=dg.DataVersion(artifact.digest),
+    )
+
+
+def _hierarchies_of(release: ReleaseSettings) -> dict[str, Any] | None:
+    assert release.anonymized is not None  # noqa: S101 - asked for by those who build the anonymized side alone
+    hierarchies: dict[str, Any] | None = release.arguments_of(release.anonymized, "source").get("hierarchies")
+    return hierarchies
+
+
+def _other_release(other: OtherReleaseSettings, artifact: Artifact) -> OtherRelease:
+    if other.release is not None:
+        return OtherRelease(
+            Anonymization.from_artifact(artifact),
+            other.key,
+            name=other.name,
+            quasi_identifiers=other.quasi_identifiers,
+            hierarchies=other.hierarchies,
+        )
+    return OtherRelease(
+        artifact.frames["table"],
+        other.key,
+        ReleaseModel.from_json(artifact.header["model"]),
+        other.name,
+        artifact.header["quasi_identifiers"],
+        other.hierarchies,
+    )
+
+
+def _pictures_of_classes(
+    anonymization: Anonymization, made_of: pd.DataFrame, pictured: tuple[str, str] | None
+) -> dict[str, Any]:
+    pictures = {
+        "records_by_class_size": records_by_class_size(anonymization.classes),
+        "information_loss_by_column": information_loss_by_column(anonymization.stats["certainty_penalty"]),
+    }
+    columns = pictured or columns_in_order(anonymization.model, made_of)[:2]
+    if len(columns) == 2:
+        rectangles = class_rectangles(anonymization, made_of, *columns)
+        pictures["classes_as_rectangles"] = classes_as_rectangles(rectangles, *columns)
+    return {f"{NAMESPACE}/{name}": dg.MetadataValue.md(picture) for name, picture in pictures.items()}
+
+
+def _rows_cut(progress: AnonymizationProgress) -> str:
+    return f"{progress.stage}: {progress.n_rows_done:,} of {progress.n_rows:,} rows are in their classes"
+
+
+def _roles_of(release: ReleaseSettings, anonymization: Anonymization) -> dict[str, str]:
+    return {each["column"]: each["role"] for each in describe_columns(anonymization, release.contract)}
+
+
+def _sets_assessed(progress: CandidateProgress) -> str:
+    return f"{progress.n_sets_done:,} of at most {progress.n_sets:,} sets of known columns are assessed"
+
+
+def _semantic_stage(progress: SemanticProgress) -> str:
+    return f"{progress.stage}: {progress.n_records:,} records"

@@ -1,0 +1,307 @@
+"""What the anonymized side of a release is configured with."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from privacy_assets.orchestration.sources import TableSource
+from privacy_assets.tables.anonymization import Anonymization
+from privacy_assets.tables.anonymize_settings import (
+    AnonymizeSettings,
+    Bounds,
+    ClosenessSetting,
+    Criterion,
+    DiversitySetting,
+    Method,
+    Normalization,
+    Output,
+    diversities,
+    spread,
+)
+from privacy_assets.tables.anonymized_table import Roles, roles_of
+from privacy_assets.tables.conceptual_scales import read_scale
+from privacy_assets.tables.contract import TableContract
+from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.formal_context import released_scales
+from privacy_assets.tables.hierarchy import Hierarchy
+from privacy_assets.tables.lattice import read_hierarchies
+from privacy_assets.tables.policy import Policy
+from privacy_assets.tables.reidentification import DEFAULT_MAX_KNOWN
+from privacy_assets.tables.release_model import ReleaseModel
+from privacy_assets.tables.semantic_settings import SemanticSettings, smallest_acceptable
+
+NAME_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
+
+
+@dataclass(frozen=True)
+class AnonymizationSettings:
+    """Parameters of `anonymize`, with the same meaning and defaults; the roles of the columns come from the contract.
+
+    Parameters
+    ----------
+    k : int, optional
+        Fewest people of a class (records, where the contract names no person); by default what the policy asks for as
+        ``smallest_class``, or else as ``max_reidentification_probability``.
+    l_diversity, t_closeness
+        By default what the policy asks for, if it does.
+    hierarchies : mapping of Hierarchy, or of the settings of one, by column, optional
+        For the method "lattice"; added to those that the contract declares.
+    method, criterion, relaxed, normalize, max_suppression, output, bounds, seed
+        See `anonymize`.
+    pictured : tuple of two str, optional
+        Quasi-identifiers with numbers or datetimes whose classes are drawn as rectangles; by default the first two.
+    """
+
+    k: int | None = None
+    method: Method = "mondrian"
+    criterion: Criterion = "gain"
+    relaxed: bool = False
+    normalize: Normalization = "rank"
+    l_diversity: DiversitySetting = None
+    t_closeness: ClosenessSetting = None
+    max_suppression: float = 0.0
+    output: Output = "labels"
+    bounds: Bounds = "tight"
+    hierarchies: Mapping[str, Hierarchy | Mapping[str, Any]] | None = None
+    seed: int = 0
+    pictured: tuple[str, str] | None = None
+
+    def arguments(self, contract: TableContract, policy: Policy, subject: str | None) -> dict[str, Any]:
+        """Return the arguments of `anonymize` for a table of this contract.
+
+        Raises
+        ------
+        InvalidSettingError
+            A setting is out of its range, no k is asked for, or the contract has no quasi-identifier.
+        """
+        roles = roles_of(contract, subject)
+        asked = {
+            "k": self.k if self.k is not None else _smallest_class(policy),
+            "l_diversity": self.l_diversity,
+            "t_closeness": self.t_closeness,
+        }
+        if asked["k"] is None:
+            raise InvalidSettingError(
+                "No k is asked for: neither the anonymization sets k, nor the policy limits smallest_class or "
+                "max_reidentification_probability."
+            )
+        if roles.sensitive and self.l_diversity is None:
+            asked["l_diversity"] = _asked_by_policy(policy, "l_diversity")
+        closeness = policy.limit_on("t_closeness")
+        if roles.sensitive and self.t_closeness is None and closeness is not None:
+            asked["t_closeness"] = closeness.value
+        own = ("method", "criterion", "relaxed", "normalize", "max_suppression", "output", "bounds", "seed")
+        arguments = {name: getattr(self, name) for name in own} | asked | roles._asdict()
+        self._check_pictured(contract, roles)
+        self._check(arguments, roles)
+        if self.method == "lattice":
+            arguments["hierarchies"] = self._hierarchies(contract, roles)
+        elif self.hierarchies:
+            raise InvalidSettingError(
+                "The anonymization has hierarchies, but its method is 'mondrian', which makes classes of its own. "
+                "Expected method='lattice'."
+            )
+        return arguments
+
+    def _check(self, arguments: Mapping[str, Any], roles: Roles) -> None:
+        if not roles.quasi_identifiers:
+            raise InvalidSettingError(
+                "The contract has no quasi-identifier, so there is nothing to generalize. Give the columns that an "
+                "outsider may know of somebody the role 'quasi_identifier'."
+            )
+        spread_out = {
+            "l_diversity": diversities(arguments["l_diversity"], roles.sensitive),
+            "t_closeness": spread(arguments["t_closeness"], roles.sensitive, "t_closeness"),
+        }
+        AnonymizeSettings(**{**arguments, **spread_out, "direct_identifiers": ()}).check()
+
+    def _check_pictured(self, contract: TableContract, roles: Roles) -> None:
+        if self.pictured is None:
+            return
+        kinds = {each["column"]: str(each["type"]) for each in contract.describe()}
+        in_order = [
+            name for name in roles.quasi_identifiers if kinds[name].lower().startswith(("int", "float", "datetime"))
+        ]
+        if len(set(self.pictured)) != 2 or len(self.pictured) != 2 or not set(self.pictured) <= set(in_order):
+            raise InvalidSettingError(
+                f"The anonymization pictures {list(self.pictured)}; expected two quasi-identifiers with numbers or "
+                f"datetimes. There are {in_order}."
+            )
+
+    def _hierarchies(self, contract: TableContract, roles: Roles) -> dict[str, Hierarchy]:
+        declared = contract.metadata("hierarchy")
+        return read_hierarchies(
+            {name: value for name, value in declared.items() if name in roles.quasi_identifiers}
+            | dict(self.hierarchies or {}),
+            roles.quasi_identifiers,
+        )
+
+
+def _smallest_class(policy: Policy) -> int | None:
+    k = _asked_by_policy(policy, "smallest_class")
+    limit = policy.limit_on("max_reidentification_probability")
+    if k is not None or limit is None or limit.value <= 0:
+        return k
+    k = smallest_acceptable(limit.value)
+    return k if limit.holds_for(1 / k) else k + 1
+
+
+def _asked_by_policy(policy: Policy, metric: str) -> int | None:
+    """Return the smallest whole number that a limit from below admits."""
+    limit = policy.limit_on(metric)
+    if limit is None or limit.direction not in ("at_least", "above"):
+        return None
+    return math.ceil(limit.value) if limit.direction == "at_least" else math.floor(limit.value) + 1
+
+
+@dataclass(frozen=True)
+class OtherReleaseSettings:
+    """An earlier or neighbouring release of the same people, which an attacker may hold besides; give one place.
+
+    Parameters
+    ----------
+    name : str
+        Letters, digits and underscores; for messages and asset keys.
+    key : str
+        Column of both released tables that says which records belong together, such as a pseudonym.
+    release : str, optional
+        Name of another release of this project: its ``anonymized`` asset.
+    directory : str, optional
+        Directory of an anonymized release that was published; its manifest says how the columns were masked.
+    table, model : source and ReleaseModel, optional
+        A table that was anonymized elsewhere, and how.
+    quasi_identifiers : sequence of str, optional
+        Its columns that an attacker may know; by default those that it was anonymized by.
+    hierarchies : mapping of Hierarchy by column, optional
+        Those that its model names.
+    """
+
+    name: str
+    key: str
+    release: str | None = None
+    directory: str | None = None
+    table: TableSource | None = None
+    model: ReleaseModel | None = None
+    quasi_identifiers: Sequence[str] | None = None
+    hierarchies: Mapping[str, Hierarchy] | None = None
+
+    def __post_init__(self) -> None:
+        places = [self.release is not None, self.directory is not None, self.table is not None]
+        if sum(places) != 1 or (self.table is None) != (self.model is None):
+            raise InvalidSettingError(
+                f"The other release {self.name!r} needs one place: release, directory, or a table with its model."
+            )
+        if not re.fullmatch(NAME_PATTERN, self.name):
+            raise InvalidSettingError(
+                f"The other release is named {self.name!r}; expected letters, digits and underscores, not starting "
+                "with a digit."
+            )
+
+    @property
+    def stage(self) -> str:
+        """What the gate calls it."""
+        return f"other_{self.name}"
+
+    def asset_keys(self, release_name: str) -> dict[str, dg.AssetKey]:
+        """Return the keys of the assets that hold it, and what it was made of, by what the gate calls them."""
+        if self.release is None:
+            return {self.stage: dg.AssetKey([release_name, self.stage])}
+        return {
+            self.stage: dg.AssetKey([self.release, "anonymized"]),
+            f"{self.stage}_source": dg.AssetKey([self.release, "source"]),
+        }
+
+
+@dataclass(frozen=True)
+class ReidentificationSettings:
+    """Parameters of `assess_reidentification`; what an attacker knows is the policy's to say.
+
+    Parameters
+    ----------
+    max_known : int
+        All sets of up to so many quasi-identifiers are assessed for the curve.
+    other_releases : sequence of OtherReleaseSettings
+        Releases that an attacker holds as well.
+    """
+
+    max_known: int = DEFAULT_MAX_KNOWN
+    other_releases: tuple[OtherReleaseSettings, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "other_releases", tuple(self.other_releases))
+        names = [other.name for other in self.other_releases]
+        if len(set(names)) < len(names):
+            raise InvalidSettingError(f"The other releases are named {names}; expected a name of its own for each.")
+
+
+@dataclass(frozen=True)
+class SemanticRiskSettings:
+    """Parameters of `assess_semantic_risk`.
+
+    Parameters
+    ----------
+    scales : mapping of scale by column, optional
+        Added to those that the contract declares. By default generalized quasi-identifiers have the attribute of every
+        label that contains theirs.
+    three_way : pair of float, optional
+        Records up to the first risk are labelled "keep", from the second on "discard".
+    semantic_risk : bool
+        Whether to search the semantic risk beside the basic one.
+    advice : bool
+        Whether to tell what forgetting each column would do; takes about as long as an assessment for each.
+    withhold : bool
+        Whether to leave out of the release the records that no acceptable subset can hold: the asset ``suppressed``.
+    risk_limit : float, optional
+        Largest basic semantic risk of a record; by default the policy's limit on ``max_basic_semantic_risk``.
+    of_source : bool
+        Whether to assess the source as well, for comparison.
+    """
+
+    scales: Mapping[str, Any] | None = None
+    three_way: tuple[float, float] | None = None
+    semantic_risk: bool = True
+    advice: bool = True
+    withhold: bool = False
+    risk_limit: float | None = None
+    of_source: bool = False
+
+    def limit(self, policy: Policy) -> float | None:
+        """Return the largest risk of a record."""
+        asked = policy.limit_on("max_basic_semantic_risk")
+        return self.risk_limit if self.risk_limit is not None or asked is None else asked.value
+
+    def check(self, contract: TableContract, policy: Policy) -> None:
+        """Refuse settings that cannot work.
+
+        Raises
+        ------
+        InvalidSettingError
+            Unknown scales or columns, risks out of range, or nothing to withhold by.
+        """
+        SemanticSettings(self.limit(policy), self.three_way, self.semantic_risk, self.advice).check()
+        for column, scale in self.declared_scales(contract).items():
+            if column not in contract.released_columns:
+                raise InvalidSettingError(
+                    f"There is a scale for {column!r}, which is not released. The released columns are "
+                    f"{list(contract.released_columns)}."
+                )
+            read_scale(scale)
+        if self.withhold and self.limit(policy) is None:
+            raise InvalidSettingError(
+                "Records at risk are to be withheld, but neither risk_limit nor a limit on max_basic_semantic_risk "
+                "says from which risk on."
+            )
+
+    def declared_scales(self, contract: TableContract) -> dict[str, Any]:
+        """Return the scales of the contract and those given here."""
+        return contract.metadata("scale") | dict(self.scales or {})
+
+    def scales_for(self, anonymization: Anonymization, contract: TableContract) -> dict[str, Any]:
+        """Return the scale of each column: as declared, and for quasi-identifiers what fits their labels."""
+        quasi_identifiers = anonymization.settings["quasi_identifiers"]
+        by_label = released_scales(anonymization.table, quasi_identifiers, anonymization.model)
+        return by_label | self.declared_scales(contract)

@@ -1,0 +1,96 @@
+"""An anonymization without some of its records, which are withheld because of another risk than the size of classes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.tables.anonymization import Anonymization
+from privacy_assets.tables.errors import InvalidTableError
+
+
+def withhold_records(anonymization: Anonymization, kept: NDArray[np.bool_], made_of: pd.DataFrame) -> Anonymization:
+    """Leave records out of what is released; they count as suppressed.
+
+    Parameters
+    ----------
+    anonymization : Anonymization
+        What would be released.
+    kept : ndarray of shape (n_released,), dtype=bool
+        Which rows of its table stay.
+    made_of : DataFrame
+        The table that was anonymized; with the subject, if there is one.
+
+    Returns
+    -------
+    Anonymization
+        ``classes`` and ``stats`` describe what is left. Figures by column, and what classes reach in sensitive columns,
+        are left out of ``stats``: they are of the classes before.
+
+    Raises
+    ------
+    InvalidTableError
+        No record is left.
+    """
+    if not kept.any():
+        raise InvalidTableError(
+            f"All {len(kept)} records would be withheld: no subset of them is acceptable. Nothing was stored. Raise "
+            "the limit, leave columns out, or generalize more."
+        )
+    members = anonymization.members[kept].reset_index(drop=True)
+    table = anonymization.table[kept].reset_index(drop=True)
+    classes = _count(anonymization, members, made_of)
+    return replace(
+        anonymization,
+        table=table.assign(**{name: _used(table[name]) for name in table.columns}),
+        members=members,
+        classes=classes,
+        stats=_describe(anonymization, classes, len(made_of)),
+    )
+
+
+def _used(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Forget categories that no row has: they would tell of those that were withheld."""
+    return column.cat.remove_unused_categories() if isinstance(column.dtype, pd.CategoricalDtype) else column
+
+
+def _count(anonymization: Anonymization, members: pd.DataFrame, made_of: pd.DataFrame) -> pd.DataFrame:
+    subject = anonymization.settings["subject"]
+    by_class = members.groupby("class")
+    classes = anonymization.classes.set_index("class").loc[list(by_class.groups)].reset_index()
+    classes["rows"] = by_class.size().to_numpy()
+    if subject is not None:
+        whose = members.assign(whose=made_of[subject].take(members["row"].to_numpy()).to_numpy())
+        classes["people"] = whose.groupby("class")["whose"].nunique().to_numpy()
+    return classes[["class", "rows", *(["people"] if subject is not None else []), "loss"]]
+
+
+def _describe(anonymization: Anonymization, classes: pd.DataFrame, n_rows: int) -> dict[str, Any]:
+    before = anonymization.stats
+    rows = classes["rows"].to_numpy()
+    people = classes["people"].to_numpy() if "people" in classes.columns else rows
+    n_released = int(rows.sum())
+    n_left_out = n_rows - n_released
+    return {
+        "protection": before["protection"],
+        "k": int(people.min()),
+        "unit": before["unit"],
+        "n_rows": n_rows,
+        "n_released": n_released,
+        "n_suppressed": n_left_out,
+        "n_withheld": before["n_released"] - n_released,
+        "suppressed_share": n_left_out / n_rows,
+        "n_classes": len(rows),
+        "smallest_class": int(rows.min()),
+        "mean_class": float(rows.mean()),
+        "largest_class": int(rows.max()),
+        "smallest_class_people": int(people.min()),
+        "mean_class_people": float(people.mean()),
+        "largest_class_people": int(people.max()),
+        "discernibility": int((rows * rows).sum()) + n_left_out * n_rows,
+        "information_loss": (float(rows @ classes["loss"].to_numpy()) + n_left_out) / n_rows,
+    }
