@@ -4,6 +4,7 @@
 `privacy_assets.tables` and attaches metadata.
 """
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,7 @@ from privacy_assets.tables.withheld_records import withhold_records
 CLASSES_CHECK = "every_class_has_at_least_k_records"
 CLASSES_DESCRIPTION = "Measured on the generalized table, every class has the k, l and t that were asked for."
 OTHER_RELEASE_KIND = "OtherRelease"
+SECRET_BITS = 62
 
 
 def anonymized_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
@@ -83,7 +85,9 @@ def _generalized_asset(
         content = fingerprint(table)
         if is_synthetic:
             table = number_distinct_records(table)
-        anonymization = anonymize(table, **arguments, progress=progress_logger(context, _rows_cut))
+        seed = arguments["seed"] if arguments["seed"] is not None else secrets.randbits(SECRET_BITS)
+        progress = progress_logger(context, _rows_cut)
+        anonymization = anonymize(table, **arguments | {"seed": seed}, progress=progress)
         report, figures = measure_anonymity(anonymization, release.contract, table, arguments["subject"])
         failed = models_that_fail(anonymization, report)
         shown = {name: value for name, value in figures.items() if value is not None}

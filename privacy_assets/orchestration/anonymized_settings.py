@@ -34,6 +34,7 @@ from privacy_assets.tables.reidentification import DEFAULT_MAX_KNOWN
 from privacy_assets.tables.release_model import ReleaseModel
 from privacy_assets.tables.semantic_settings import SemanticSettings, smallest_acceptable
 
+SMALLEST_SECRET = 2**32
 NAME_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
@@ -50,8 +51,10 @@ class AnonymizationSettings:
         By default what the policy asks for, if it does.
     hierarchies : mapping of Hierarchy, or of the settings of one, by column, optional
         For the method "lattice"; added to those that the contract declares.
-    method, criterion, relaxed, normalize, max_suppression, output, bounds, seed
+    method, criterion, relaxed, normalize, max_suppression, output, bounds
         See `anonymize`.
+    seed : int, optional
+        By default 0, and drawn anew, in private, for `relaxed`: who knows it can undo what separates ties.
     pictured : tuple of two str, optional
         Quasi-identifiers with numbers or datetimes whose classes are drawn as rectangles; by default the first two.
     """
@@ -67,11 +70,11 @@ class AnonymizationSettings:
     output: Output = "labels"
     bounds: Bounds = "tight"
     hierarchies: Mapping[str, Hierarchy | Mapping[str, Any]] | None = None
-    seed: int = 0
+    seed: int | None = None
     pictured: tuple[str, str] | None = None
 
     def arguments(self, contract: TableContract, policy: Policy, subject: str | None) -> dict[str, Any]:
-        """Return the arguments of `anonymize` for a table of this contract.
+        """Return the arguments of `anonymize` for a table of this contract; the seed is None if it is to be drawn.
 
         Raises
         ------
@@ -97,7 +100,13 @@ class AnonymizationSettings:
         own = ("method", "criterion", "relaxed", "normalize", "max_suppression", "output", "bounds", "seed")
         arguments = {name: getattr(self, name) for name in own} | asked | roles._asdict()
         self._check_pictured(contract, roles)
-        self._check(arguments, roles)
+        if self.relaxed and self.seed is not None and self.seed < SMALLEST_SECRET:
+            raise InvalidSettingError(
+                f"The anonymization is relaxed with a seed below {SMALLEST_SECRET}, which can be guessed, and with it "
+                "what separates ties. Leave the seed out: one is drawn in private."
+            )
+        arguments["seed"] = self.seed if self.seed is not None else None if self.relaxed else 0
+        self._check(arguments | {"seed": self.seed or 0}, roles)
         if self.method == "lattice":
             arguments["hierarchies"] = self._hierarchies(contract, roles)
         elif self.hierarchies:

@@ -12,20 +12,23 @@ from privacy_assets.tables.policy import rate_baseline, rate_identification
 NAMESPACE = "privacy_assets"
 SHOWN_DECIMALS = 6
 MOST_ADVICE_SHOWN = 40
+# An event takes 100 KB in all.
+MOST_COLUMNS_SHOWN = 100
 
 
 def table_metadata(table: pd.DataFrame, fingerprint: str, roles: Mapping[str, str]) -> dict[str, Any]:
-    """Describe a table by its number of rows, its columns with their roles, and its fingerprint."""
+    """Describe a table by its number of rows, its columns with their roles (the first 100), and its fingerprint."""
     columns = [
         dg.TableColumn(
             name,
             str(table[name].dtype),
             tags={f"{NAMESPACE}/role": roles[name]} if name in roles else {},
         )
-        for name in table.columns
+        for name in table.columns[:MOST_COLUMNS_SHOWN]
     ]
     return {
         "dagster/row_count": len(table),
+        f"{NAMESPACE}/column_count": len(table.columns),
         "dagster/column_schema": dg.TableSchema(columns),
         f"{NAMESPACE}/fingerprint": fingerprint,
     }

@@ -342,6 +342,32 @@ def test_a_person_column_called_like_a_label_is_no_trouble(project):
     assert_released(project, project.run(definitions_of(project, **renamed)))
 
 
+def test_what_separates_ties_is_drawn_in_private(project):
+    relaxed = AnonymizationSettings(relaxed=True)
+    result = project.run(definitions_of(project, anonymized=relaxed))
+    assert_released(project, result)
+    seed = read_artifact(project.stored("anonymized")).header["settings"]["seed"]
+    assert seed >= 2**32
+    manifest = (project.releases(side="anonymized")[0] / "manifest.json").read_text()
+    assert str(seed) not in manifest
+    assert all(str(seed).encode() not in path.read_bytes() for path in project.home.rglob("*") if path.is_file())
+    with pytest.raises(InvalidSettingError, match="can be guessed"):
+        definitions_of(project, anonymized=AnonymizationSettings(relaxed=True, seed=7))
+
+
+def test_what_is_shown_of_64_columns_fits_into_an_event(project):
+    random = np.random.default_rng(0)
+    names = [f"a_rather_long_name_of_a_column_{number:02}" for number in range(64)]
+    contract = {"columns": {name: {"type": "integer", "role": "quasi_identifier"} for name in names}}
+    table = pd.DataFrame({name: random.integers(0, 9, 200) for name in names})
+    result = project.run(definitions_of(project, contract=contract, source=lambda: table))
+    assert_released(project, result)
+    events = [event for event in result.all_events if event.is_step_materialization]
+    assert {len(dg.serialize_value(event)) <= 100_000 for event in events} == {True}, [
+        (event.asset_key.path[-1], len(dg.serialize_value(event))) for event in events
+    ]
+
+
 @pytest.mark.parametrize("output", ["labels", "centroid"])
 def test_every_output_goes_through_the_gate(project, output):
     settings = AnonymizationSettings(output=output, seed=3)
