@@ -7,7 +7,7 @@ have; a missing or suppressed cell has none.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -205,10 +205,30 @@ def _generalized(table: pd.DataFrame, name: str, mask: Mask | None) -> ScaledCol
     )
 
 
+def _read_sets(texts: Iterable[Any], name: str) -> list[frozenset[str | None]]:
+    """Read JSON arrays of text; null is the missing value."""
+    sets = []
+    n_unreadable = 0
+    for text in texts:
+        try:
+            values = json.loads(text)
+        except (TypeError, ValueError):
+            values = None
+        is_set = isinstance(values, list) and values and all(v is None or isinstance(v, str) for v in values)
+        n_unreadable += not is_set
+        sets.append(frozenset(values if is_set else ()))
+    if n_unreadable:
+        raise InvalidTableError(
+            f"The sets of column {name!r} have {n_unreadable} different cells that are no JSON array of text. Expected "
+            "a table as `anonymize` released it."
+        )
+    return sets
+
+
 def _contained(rows: pd.DataFrame, mask: Mask | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Say of labels, one per row, which contain which, and which hold a value that is not missing."""
     if isinstance(mask, ValueSet):
-        sets = [frozenset(json.loads(text)) for text in rows[mask.column]]
+        sets = _read_sets(rows[mask.column], mask.column)
         members = sorted({value for own in sets for value in own if value is not None})
         place = {value: i for i, value in enumerate([*members, None])}
         holds = np.zeros((len(sets), len(place)), np.float32)
@@ -307,8 +327,8 @@ def _ancestors_of_intervals(table: pd.DataFrame, name: str, hierarchy: Hierarchy
 
 
 def _ancestors_of_sets(column: pd.Series[Any], name: str, hierarchy: Hierarchy) -> ScaledColumn:
-    code_of_row, texts = pd.factorize(column.astype(object))
-    sets = [json.loads(text) for text in texts]
+    code_of_row, texts = pd.factorize(column.astype(object), use_na_sentinel=False)
+    sets = _read_sets(texts, name)
     values = sorted({value for own in sets for value in own if value is not None})
     nodes, codes = _nodes_of(pd.Series([*values, None], dtype=object), name, hierarchy)
     own_nodes = dict(zip([*values, None], (nodes[code] for code in codes), strict=True))

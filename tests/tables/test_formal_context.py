@@ -352,6 +352,12 @@ def test_scales_of_intervals_and_sets_that_cannot_be_read_are_refused():
     ]:
         with pytest.raises((InvalidSettingError, InvalidTableError), match=message):
             read_formal_context(found.table, {name: scale}, found.model)
+    for cell in ("[1", "[]", None, "[1]", '"a"'):
+        broken = found.table.assign(town_values=pd.Series([cell, *found.table["town_values"][1:]], dtype=object))
+        for scale in ("generalized", Ancestors(PLACES)):
+            with pytest.raises(InvalidTableError, match="1 different cells that are no JSON array") as caught:
+                read_formal_context(broken, {"town": scale}, found.model)
+            assert caught.value.__context__ is None
     with pytest.raises(InvalidTableError, match=r"does not have: \['age_low'\]"):
         read_formal_context(found.table.drop(columns="age_low"), {"age": "generalized"}, found.model)
 

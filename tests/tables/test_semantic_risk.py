@@ -9,13 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privacy_assets.tables.anonymize import anonymize
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.tables.formal_context import released_scales
 from privacy_assets.tables.semantic_assessment import SemanticAssessment
 from privacy_assets.tables.semantic_risk import assess_semantic_risk
 from privacy_assets.tables.semantic_settings import largest_risky, smallest_acceptable
 from tests.running_example import CONTEXT, PEOPLE, WINDOWS
 from tests.shared_data import shared_file
+from tests.tables.people import every_kind
 
 NOMINAL = {"sex": "nominal", "year": "nominal"}
 SCALES = {"sex": "nominal", "year": {"interval": WINDOWS}}
@@ -91,6 +94,9 @@ def test_scaling_the_published_records_gives_the_closed_context():
     assert found.settings["scales"] == {"sex": "nominal", "year": "interval"}
     assert found.attributes["attribute"].tolist() == ["sex #1", "sex #2", *(f"year #{n}" for n in range(1, 6))]
     assert found.attributes["label"].tolist()[2] == "year in [1935, 1955]"
+    kept = assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.35).kept
+    assert kept.tolist() == expected["fixed_point"]["0.35"]["G_star"]
+    assert len(kept) == 17
 
 
 def test_the_classical_figures_are_reproduced():
@@ -119,6 +125,20 @@ def test_nominal_scales_tell_nothing_new_and_the_tool_says_so():
     assert assess_semantic_risk(PEOPLE, SCALES).notes == ()
     missing = PEOPLE.astype({"year": "Int64"}).mask(PEOPLE["year"] == 1966)
     assert assess_semantic_risk(missing, NOMINAL).notes == ()
+
+
+def test_a_released_table_is_never_above_its_k_and_what_is_kept_meets_the_limit():
+    table = every_kind(120)[["age", "town", "day", "height"]]
+    names = list(table.columns)
+    released = anonymize(table, quasi_identifiers=names, k=4)
+    scales = released_scales(released.table, names, released.model)
+    found = assess_semantic_risk(released.table, scales, model=released.model, risk_limit=1 / 6, min_support=1)
+    assert found.scores["max_basic_semantic_risk"] <= found.scores["max_classical_risk"] == 1 / 4
+    assert 0 < found.scores["records_withheld"] < 120
+    left = released.table[found.records["is_kept"].to_numpy()]
+    again = assess_semantic_risk(left, scales, model=released.model, risk_limit=1 / 6)
+    assert again.scores["max_basic_semantic_risk"] == found.scores["max_basic_semantic_risk_kept"] <= 1 / 6
+    assert again.scores["records_withheld"] == 0
 
 
 def test_removing_records_one_by_one_makes_the_next_ones_unique():
