@@ -1,8 +1,8 @@
-"""The concepts of a context and which of them are neighbours, above a support; and what lies above one concept.
+"""The concepts of a context and which of them are neighbors, above a support; and what lies above one concept.
 
 Concepts are listed depth first by Close-by-One [1]_: a concept is reached once, from the one that lacks its smallest
 new attribute. One pass over the records of a concept gives the closures of all attributes that it lacks; the smallest
-of these closures are the intents of its lower neighbours [2]_.
+of these closures are the intents of its lower neighbors [2]_.
 
 References
 ----------
@@ -19,7 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.bit_sets import count_bits, find_or_add, includes, place_of_lowest, power_above
-from privacy_assets.kernels.formal_context import PackedContext, shortest_list, unpack_rows
+from privacy_assets.kernels.formal_context import PackedContext, shortest_list
 
 
 class Concepts(NamedTuple):
@@ -32,7 +32,7 @@ class Concepts(NamedTuple):
     supports : ndarray of shape (n_concepts,), dtype=np.int64
         Records of each concept.
     upper, lower : ndarray of shape (n_covers,), dtype=np.int64
-        Pairs of a concept and a lower neighbour.
+        Pairs of a concept and a lower neighbor.
     """
 
     intents: NDArray[np.uint64]
@@ -131,35 +131,12 @@ def _enumerate(
             intents = np.concatenate((intents, np.empty_like(intents)))
             supports = np.concatenate((supports, np.empty_like(supports)))
         intents[n_concepts], supports[n_concepts] = own, support
-        n_touched = 0
-        for i in range(begin, stop):
-            g = members[i]
-            for j in range(n_words):
-                rest = rows[g, j] & ~own[j]
-                while rest:
-                    a = 64 * j + place_of_lowest(rest)
-                    rest &= rest - np.uint64(1)
-                    if n_with[a] == 0:
-                        touched[n_touched] = a
-                        n_touched += 1
-                        closures[a] = rows[g]
-                    else:
-                        for word in range(n_words):
-                            closures[a, word] &= rows[g, word]
-                    n_with[a] += weights[g]
+        n_touched = _close_all(rows, weights, members[begin:stop], own, n_with, closures, touched)
         for t in range(n_touched):
             a = touched[t]
             if n_with[a] < min_support:
                 continue
-            first, largest = np.int64(-1), np.int64(0)
-            for j in range(n_words):
-                rest = closures[a, j] & ~own[j]
-                while rest:
-                    b = 64 * j + place_of_lowest(rest)
-                    rest &= rest - np.uint64(1)
-                    if first < 0:
-                        first = b
-                    largest = max(largest, n_with[b])
+            first, largest = _added_by(closures[a], own, n_with)
             if first != a:
                 continue
             # Another attribute of the closure that more records have would lead to a concept between the two.
@@ -181,6 +158,80 @@ def _enumerate(
 
 
 @njit(nogil=True, cache=True)
+def _close_all(
+    rows: NDArray[np.uint64],
+    weights: NDArray[np.int64],
+    members: NDArray[np.int64],
+    own: NDArray[np.uint64],
+    n_with: NDArray[np.int64],
+    closures: NDArray[np.uint64],
+    touched: NDArray[np.int64],
+) -> int:
+    """Close a concept with each attribute that it lacks and some of its rows have.
+
+    Writes the records with such an attribute to ``n_with``, which is 0 before, what all their rows share to
+    ``closures``, and the attributes, whose number is returned, to ``touched``.
+    """
+    n_touched = 0
+    n_words = rows.shape[1]
+    for g in members:
+        for j in range(n_words):
+            rest = rows[g, j] & ~own[j]
+            while rest:
+                a = 64 * j + place_of_lowest(rest)
+                rest &= rest - np.uint64(1)
+                if n_with[a] == 0:
+                    touched[n_touched] = a
+                    n_touched += 1
+                    closures[a] = rows[g]
+                else:
+                    for word in range(n_words):
+                        closures[a, word] &= rows[g, word]
+                n_with[a] += weights[g]
+    return n_touched
+
+
+@njit(nogil=True, cache=True)
+def _added_by(
+    closure: NDArray[np.uint64], own: NDArray[np.uint64], n_with: NDArray[np.int64]
+) -> tuple[np.int64, np.int64]:
+    """Return the first attribute that a closure adds, and the most records that one of those it adds has."""
+    first, largest = np.int64(-1), np.int64(0)
+    for j in range(len(own)):
+        rest = closure[j] & ~own[j]
+        while rest:
+            b = 64 * j + place_of_lowest(rest)
+            rest &= rest - np.uint64(1)
+            if first < 0:
+                first = b
+            largest = max(largest, n_with[b])
+    return first, largest
+
+
+@njit(nogil=True, cache=True)
+def _below(
+    rows: NDArray[np.uint64], weights: NDArray[np.int64], own: NDArray[np.uint64], n_attributes: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Return intents and supports of the lower neighbors of a concept."""
+    members = np.empty(len(rows), np.int64)
+    n_members = 0
+    for g in range(len(rows)):
+        if includes(rows[g], own):
+            members[n_members] = g
+            n_members += 1
+    n_with, touched = np.zeros(n_attributes, np.int64), np.empty(n_attributes, np.int64)
+    closures = np.empty((n_attributes, rows.shape[1]), np.uint64)
+    n_touched = _close_all(rows, weights, members[:n_members], own, n_with, closures, touched)
+    kept, n_kept = np.empty(n_touched, np.int64), 0
+    for a in np.sort(touched[:n_touched]):
+        first, largest = _added_by(closures[a], own, n_with)
+        if first == a and largest == n_with[a]:
+            kept[n_kept] = a
+            n_kept += 1
+    return closures[kept[:n_kept]], n_with[kept[:n_kept]]
+
+
+@njit(nogil=True, cache=True)
 def _find_sets(sets: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return the number of each wanted set among different sets; all are there."""
     both = np.concatenate((sets, wanted))
@@ -194,7 +245,7 @@ def _find_sets(sets: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[
 
 
 def upper_neighbors(context: PackedContext, intent: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Find the upper neighbours of a concept.
+    """Find the upper neighbors of a concept.
 
     Parameters
     ----------
@@ -206,7 +257,7 @@ def upper_neighbors(context: PackedContext, intent: NDArray[np.uint64]) -> tuple
     Returns
     -------
     intents : ndarray of shape (n_neighbors, n_words), dtype=np.uint64
-        Intents of the neighbours.
+        Intents of the neighbors.
     added : ndarray of shape (n_neighbors,), dtype=np.int64
         Records that each has beyond those of the concept.
     """
@@ -255,7 +306,7 @@ def _are_largest(sets: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def lower_neighbors(context: PackedContext, intent: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Find the lower neighbours of a concept that have records.
+    """Find the lower neighbors of a concept that have records.
 
     Parameters
     ----------
@@ -265,25 +316,11 @@ def lower_neighbors(context: PackedContext, intent: NDArray[np.uint64]) -> tuple
     Returns
     -------
     intents : ndarray of shape (n_neighbors, n_words), dtype=np.uint64
-        Intents of the neighbours.
+        Intents of the neighbors.
     supports : ndarray of shape (n_neighbors,), dtype=np.int64
         Records of each.
     """
-    is_member = ((context.rows & intent) == intent).all(axis=1)
-    members, weights = context.rows[is_member], context.weights[is_member]
-    own, n_attributes = unpack_rows(intent[np.newaxis], context.n_attributes)[0], context.n_attributes
-    has = unpack_rows(members, n_attributes)
-    supports = weights @ has
-    found: list[NDArray[np.uint64]] = []
-    counts: list[int] = []
-    for a in np.flatnonzero(~own & (supports > 0)).tolist():
-        closure = np.bitwise_and.reduce(members[has[:, a]], axis=0)
-        added = np.flatnonzero(unpack_rows(closure[np.newaxis], n_attributes)[0] & ~own)
-        # One of several attributes with the same closure, if none of that closure has more records.
-        if added[0] == a and (supports[added] == supports[a]).all():
-            found.append(closure)
-            counts.append(int(supports[a]))
-    return np.array(found, np.uint64).reshape(-1, len(intent)), np.array(counts, np.int64)
+    return _below(context.rows, context.weights, np.ascontiguousarray(intent), context.n_attributes)
 
 
 @njit(nogil=True, cache=True)

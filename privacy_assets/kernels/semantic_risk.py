@@ -1,11 +1,11 @@
 """Basic semantic risk of every row of a context, and the greatest subset of records in which it is small enough.
 
-For a row e let e' be its attributes and e'' the records that have them all. Every lower neighbour of the concept of e
+For a row e let e' be its attributes and e'' the records that have them all. Every lower neighbor of the concept of e
 is e'' intersected with the records of one further attribute, so no lattice is needed:
 
     r_BS(e) = 1 / d(e),    d(e) = min over attributes m not in e' of #{g : e' in g', m not in g'}
 
-and d(e) = #(e'') if e has every attribute [1]_. The empty concept counts as a lower neighbour.
+and d(e) = #(e'') if e has every attribute [1]_. The empty concept counts as a lower neighbor.
 
 References
 ----------
@@ -34,7 +34,7 @@ class RowMeasures(NamedTuple):
     extents : ndarray
         Records whose row includes this one, its own included: #(e'').
     differences : ndarray
-        The smallest difference d to the extent of a lower neighbour; the basic semantic risk is 1 / d.
+        The smallest difference d to the extent of a lower neighbor; the basic semantic risk is 1 / d.
     n_including : ndarray
         Distinct rows that include this one, itself included.
     """

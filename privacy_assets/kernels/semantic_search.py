@@ -1,7 +1,7 @@
 """Semantic risk of every row of a context: the best path down the concept lattice, found without the lattice.
 
 The semantic risk of a concept C with n records is 1 / n if no smaller concept has any, else the largest risk of a lower
-neighbour D divided by n - #D, over those that are not empty [1]_. Its inverse is the smallest product of differences
+neighbor D divided by n - #D, over those that are not empty [1]_. Its inverse is the smallest product of differences
 along a path down; a best-first search finds it. Concepts of other rows on the way are known already, because rows of
 more attributes come first, so paths end there.
 

@@ -1,4 +1,4 @@
-"""Concepts of a context and their covers, on demand; the neighbourhood of one concept."""
+"""Concepts of a context and their covers, on demand; the neighborhood of one concept."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ class ConceptLattice(NamedTuple):
     Attributes
     ----------
     concepts : DataFrame
-        ``attributes`` (names) and ``records`` (their number) of each concept, the one of all records first.
+        ``attributes`` (names) and ``records`` (their number) of each concept, the one of all records first; and
+        ``semantic_risk`` if no concept with records was left out, NaN for the one without records.
     covers : DataFrame
-        ``upper`` and ``lower``: numbers of a concept and of a lower neighbour.
+        ``upper`` and ``lower``: numbers of a concept and of a lower neighbor.
     """
 
     concepts: pd.DataFrame
@@ -60,10 +61,24 @@ def read_concepts(context: FormalContext, *, min_support: int = 0, max_concepts:
         There are more concepts, or a setting is out of its range.
     """
     found = find_concepts(context, min_support, max_concepts)
-    return ConceptLattice(
-        pd.DataFrame({"attributes": names_of(context, found.intents), "records": found.supports}),
-        pd.DataFrame({"upper": found.upper, "lower": found.lower}),
-    )
+    concepts = pd.DataFrame({"attributes": names_of(context, found.intents), "records": found.supports})
+    if min_support <= 1:
+        concepts["semantic_risk"] = _semantic_risks(found)
+    return ConceptLattice(concepts, pd.DataFrame({"upper": found.upper, "lower": found.lower}))
+
+
+def _semantic_risks(found: Concepts) -> NDArray[np.float64]:
+    """Return the semantic risk of every concept, by recursion from the smallest ones upwards."""
+    supports = found.supports.tolist()
+    risks = [0.0] * len(supports)
+    order = np.argsort(found.supports[found.lower], kind="stable")
+    # All covers below a concept come before those above it, so a risk is complete when it is passed on.
+    for upper, lower in zip(found.upper[order].tolist(), found.lower[order].tolist(), strict=True):
+        if supports[lower]:
+            passed_on = risks[lower] or 1 / supports[lower]
+            risks[upper] = max(risks[upper], passed_on / (supports[upper] - supports[lower]))
+    known = [risk or (1 / n if n else np.nan) for risk, n in zip(risks, supports, strict=True)]
+    return np.array(known, np.float64)
 
 
 def find_concepts(context: FormalContext, min_support: int, max_concepts: int) -> Concepts:

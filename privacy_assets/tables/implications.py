@@ -62,7 +62,7 @@ def find_implications(context: FormalContext, min_support: int, max_concepts: in
 def luxenburger_basis(
     context: FormalContext, *, min_confidence: float, min_support: int = 0, max_concepts: int = MAX_CONCEPTS
 ) -> pd.DataFrame:
-    """Find the Luxenburger basis: all rules from a concept to a lower neighbour, with the stem basis added.
+    """Find the Luxenburger basis: all rules from a concept to a lower neighbor, with the stem basis added.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ def concepts(rows, universe):
 
 
 def covers(lattice):
-    """Pairs of a concept and a lower neighbour."""
+    """Pairs of a concept and a lower neighbor."""
     return [
         (upper, lower)
         for upper in lattice
@@ -48,7 +48,7 @@ def classical_risk(rows, g):
 
 
 def basic_semantic_risk(rows, universe, lattice=None):
-    """Definition 3.3, over the lower neighbours of the concept of each record; of a lone bottom its own size."""
+    """Definition 3.3, over the lower neighbors of the concept of each record; of a lone bottom its own size."""
     lattice = lattice or concepts(rows, universe)
     pairs = covers(lattice)
     risks = []
@@ -60,7 +60,7 @@ def basic_semantic_risk(rows, universe, lattice=None):
 
 
 def semantic_risk(rows, universe, lattice=None):
-    """Definition 3.4, by recursion over lower neighbours that are not empty."""
+    """Definition 3.4, by recursion over lower neighbors that are not empty."""
     lattice = lattice or concepts(rows, universe)
     below = {}
     for upper, lower in covers(lattice):

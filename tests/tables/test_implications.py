@@ -73,6 +73,11 @@ def test_concepts_covers_and_extents_are_those_of_the_running_example(name):
     for concept in expected["concepts"]:
         assert (records_with(context, concept["intent"]) + 1).tolist() == concept["extent"]
         assert set(close_attributes(context, concept["intent"])) == set(concept["intent"])
+    risk_of = dict(zip(own, lattice.concepts["semantic_risk"], strict=True))
+    for concept in expected["concepts"]:
+        risk = risk_of[frozenset(concept["intent"])]
+        assert np.isnan(risk) if concept["r_L"] is None else np.isclose(risk, concept["r_L"]["float"], rtol=1e-14)
+    assert "semantic_risk" not in read_concepts(context, min_support=2).concepts
     intent_of = {concept["id"]: frozenset(concept["intent"]) for concept in expected["concepts"]}
     pairs = {(own[low], own[u]) for u, low in lattice.covers.itertuples(index=False)}
     assert pairs == {(intent_of[low], intent_of[u]) for low, u in expected["covers_lower_upper"]}

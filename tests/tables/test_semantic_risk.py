@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from privacy_assets.tables.anonymize import anonymize
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
+from privacy_assets.tables.concept_lattice import read_concepts
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.tables.formal_context import released_scales
+from privacy_assets.tables.formal_context import read_formal_context, released_scales
 from privacy_assets.tables.semantic_assessment import SemanticAssessment
 from privacy_assets.tables.semantic_risk import assess_semantic_risk
 from privacy_assets.tables.semantic_settings import largest_risky, smallest_acceptable
@@ -57,6 +58,11 @@ def test_every_figure_of_the_running_example_is_reproduced(name):
         full_name = "basic_semantic_risk" if key == "r_BS" else "semantic_risk"
         assert found.scores[f"max_{full_name}"] == expected[f"{key}_max"]["float"]
         assert found.scores[f"mean_{full_name}"] == pytest.approx(expected[f"{key}_mean"]["float"], rel=1e-14)
+    of_concepts = found.records.groupby("row")["basic_semantic_risk"].first().mean()
+    assert of_concepts == pytest.approx(expected["r_BS_mean_over_distinct_object_concepts"]["float"], rel=1e-14)
+    concepts = {concept["id"]: concept["extent"] for concept in expected["concepts"]}
+    own = [len(concepts[number]) for number in expected["object_concept"].values()]
+    assert found.records["extent_size"].tolist() == own
     assert found.kept is None
     assert len(found.rounds) == 0
 
@@ -147,6 +153,7 @@ def test_removing_records_one_by_one_makes_the_next_ones_unique():
         left = left.drop(index=[] if step["removed"] is None else [step["removed"]])
         records = assess_semantic_risk(left, "binary").records.set_index("record")
         assert len(left) == step["n"]
+        assert len(read_concepts(read_formal_context(left, "binary")).concepts) == step["concepts"]
         assert records.index[records["extent_size"] == 1].tolist() == step["extent_singleton"]
         assert records.index[records["basic_semantic_risk"] == 1].tolist() == step["r_BS_is_1"]
 
