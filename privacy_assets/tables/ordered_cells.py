@@ -122,7 +122,10 @@ class OrderedColumn:
             return [str(self.labels[end]) for end in ends]
         if self.kind == "number":
             return [str(int(end)) if float(end).is_integer() else str(end) for end in ends.tolist()]
-        return [str(end) for end in ends]
+        if self.kind == "duration":
+            return [str(pd.Timedelta(end)) for end in ends]
+        zone = "" if self.time_zone is None else " UTC"
+        return [f"{pd.Timestamp(end)}{zone}" for end in ends]
 
 
 @dataclass(frozen=True, eq=False)

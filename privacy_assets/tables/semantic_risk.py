@@ -68,7 +68,7 @@ def assess_semantic_risk(
         Largest basic semantic risk to accept (lambda), in (0, 1]. Then the greatest subset of records in which no one
         is above it is found: ``kept``.
     three_way : pair of float, optional
-        (alpha, beta) with alpha < beta <= risk_limit: records up to alpha are labelled "keep", from beta on "discard",
+        (alpha, beta) with alpha < beta <= risk_limit: records up to alpha are labeled "keep", from beta on "discard",
         the others "boundary". Labels for triage; the decision is ``kept``.
     semantic_risk : bool
         Whether to search the semantic risk as well, which may take long where rows include many others.
@@ -265,10 +265,10 @@ def _score(
 def _notes(context: FormalContext, measures: RowMeasures) -> list[str]:
     notes = []
     if (measures.n_including == 1).all():
-        reason = "All scales are nominal and no cell is missing" if set(context.scales.values()) == {"nominal"} else ""
+        is_nominal = set(context.scales.values()) == {"nominal"}
+        reason = "All scales are nominal and no cell is missing, so no" if is_nominal else "No"
         notes.append(
-            f"{reason or 'As the scales are'}, so no row includes another one: every semantic risk equals 1 / class "
-            "size. The assessment tells nothing beyond k-anonymity; ordinal scales, overlapping windows or hierarchies "
-            "would."
+            f"{reason} row includes another one: every semantic risk equals 1 / class size. The assessment tells "
+            "nothing beyond k-anonymity; ordinal scales, overlapping windows or hierarchies may."
         )
     return notes

@@ -94,7 +94,7 @@ def test_windows_agree_with_comparison(values, drawn, closed):
 
 def test_dates_durations_and_ordered_categories_have_an_order():
     days = pd.to_datetime(["2020-01-01", "2020-06-01", None])
-    assert one(days, {"ordinal": ["2020-03-01"]})[:2] == [says(), {"y", "x >= 2020-03-01T00:00:00.000000"}]
+    assert one(days, {"ordinal": ["2020-03-01"]})[:2] == [says(), {"y", "x >= 2020-03-01 00:00:00"}]
     aware = pd.to_datetime(["2020-01-01 00:30", "2020-01-01 01:30"]).tz_localize("Europe/Berlin")
     assert [len(own) for own in one(aware, {"ordinal": [dt.datetime(2020, 1, 1, 0, 0, tzinfo=dt.UTC)]})] == [1, 2]
     assert [len(own) for own in one(aware, {"ordinal": ["2020-01-01 01:00"]})] == [1, 2]
