@@ -95,8 +95,7 @@ def test_wide_contexts_agree_with_the_formula(n_records, n_attributes, share):
     assert measures.n_including[row_of_record].tolist() == including
 
 
-def test_a_chain_of_rows_is_suppressed_one_round_at_a_time():
-    # Each row is alone, but the next larger ones stand behind it until they go.
+def test_only_the_end_of_a_chain_goes_if_the_others_are_pairs():
     rows = [frozenset(range(n)) for n in range(8) for _ in range(1 if n == 7 else 2)]
     context, row_of_record = packed(rows, frozenset(range(7)))
     found = find_greatest_subset(context, measure_rows(context), 2)
