@@ -87,7 +87,8 @@ def test_the_definitions_are_valid_and_hold_all_releases():
     keys = {key.to_user_string() for key in defs.resolve_asset_graph().get_all_asset_keys()}
     stages = ["source", "original", "control", "synthetic", "preprocessed", "mpucc_assessment", "synthetic_release"]
     synthetic = {f"{name}/{stage}" for name in ("rand_hie_copula", "rand_hie_cart") for stage in stages}
-    assert keys == synthetic | {f"rand_hie_records/{stage}" for stage in ("source", "anonymized", "anonymized_release")}
+    of_records = ("source", "anonymized", "reidentification_assessment", "anonymized_release")
+    assert keys == synthetic | {f"rand_hie_records/{stage}" for stage in of_records}
     checks = {key.name for key in defs.resolve_asset_graph().asset_check_keys}
     assert checks == {
         "source_keeps_its_contract",
@@ -98,6 +99,8 @@ def test_the_definitions_are_valid_and_hold_all_releases():
         "mpucc_assessment_settings_meet_the_policy",
         "every_class_has_at_least_k_records",
         "smallest_class_is_at_least_its_limit",
+        "max_reidentification_probability_is_at_most_its_limit",
+        "reidentification_assessment_settings_meet_the_policy",
         "share_in_homogeneous_classes_is_at_most_its_limit",
         "release_gate",
     }

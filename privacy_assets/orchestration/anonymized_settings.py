@@ -259,7 +259,7 @@ class SemanticRiskSettings:
     three_way : pair of float, optional
         Records up to the first risk are labelled "keep", from the second on "discard".
     semantic_risk : bool
-        Whether to search the semantic risk beside the basic one.
+        Whether to search the semantic risk beside the basic one; where rows include very many others that is refused.
     advice : bool
         Whether to tell what forgetting each column would do; takes about as long as an assessment for each.
     withhold : bool
@@ -272,7 +272,7 @@ class SemanticRiskSettings:
 
     scales: Mapping[str, Any] | None = None
     three_way: tuple[float, float] | None = None
-    semantic_risk: bool = True
+    semantic_risk: bool = False
     advice: bool = True
     withhold: bool = False
     risk_limit: float | None = None

@@ -28,6 +28,8 @@ from privacy_assets.orchestration.assets import (
     split_assets,
     synthetic_asset,
 )
+from privacy_assets.orchestration.monitoring import drift_check, refusal_sensor, release_schedule
+from privacy_assets.orchestration.monitoring_settings import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.release_steps import limit_checks, release_asset
 from privacy_assets.orchestration.resources import (
     DEFAULT_PRIVATE_PATH,
@@ -65,6 +67,7 @@ def build_release_definitions(
     reidentification: ReidentificationSettings | None = None,
     semantic_risk: SemanticRiskSettings | None = None,
     formats: Sequence[str] = ("parquet",),
+    monitoring: MonitoringSettings | None = None,
     partitions_def: dg.PartitionsDefinition[Any] | None = None,
     owners: Sequence[str] = (),
     private_path: str = DEFAULT_PRIVATE_PATH,
@@ -100,6 +103,8 @@ def build_release_definitions(
         How to assess what their concepts give away, and whether to withhold records; by default as above.
     formats : sequence of {"parquet", "csv"}
         Files of a release beside the Parquet file, which is always there.
+    monitoring : MonitoringSettings, optional
+        Schedule, freshness, drift of the source, automation, alerts on refusals; by default nothing of it.
     partitions_def : PartitionsDefinition, optional
         Partitions of every asset; each has its own evidence and its own releases.
     owners : sequence of str
@@ -135,6 +140,7 @@ def build_release_definitions(
         generalize_synthetic=generalize_synthetic,
         reidentification=reidentification,
         semantic_risk=semantic_risk,
+        monitoring=monitoring or NO_MONITORING,
         partitions_def=partitions_def,
         owners=tuple(owners),
     )
@@ -150,10 +156,18 @@ def build_release_definitions(
         checks.append(limit_checks(release, ANONYMITY))
         checks += [limit_checks(release, each) for each in (REIDENTIFICATION, SEMANTIC) if release.assesses(each)]
     assets += [release_asset(release, side) for side in release.sides]
+    watch = release.monitoring
+    if source is not None and watch.drift_limit is not None:
+        checks.append(drift_check(name, release.key("source"), watch.drift_limit))
+    job = dg.define_asset_job(f"{name}_release", selection=dg.AssetSelection.groups(name))
+    schedule = release_schedule(name, job, watch, partitions_def)
+    sensors = [] if watch.on_refusal is None else [refusal_sensor(name, release.sides, watch.on_refusal)]
     return dg.Definitions(
         assets=assets,
         asset_checks=checks,
-        jobs=[dg.define_asset_job(f"{name}_release", selection=dg.AssetSelection.groups(name))],
+        jobs=[job],
+        schedules=[schedule] if schedule is not None else [],
+        sensors=sensors,
         resources=dict(_resources(private_path, release_path)) | _guarded_loading(release, private_path),
     )
 

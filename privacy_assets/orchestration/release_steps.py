@@ -8,8 +8,9 @@ import dagster as dg
 from privacy_assets.orchestration.evidence import gather_evidence
 from privacy_assets.orchestration.guard import ReleaseRefused, guarded
 from privacy_assets.orchestration.metadata import NAMESPACE, table_metadata, verdict_metadata, verdict_table
+from privacy_assets.orchestration.monitoring import keep_profile
 from privacy_assets.orchestration.settings import ReleaseSettings
-from privacy_assets.orchestration.stages import RESOURCES, asset_arguments, blocking_check, partition_key_of
+from privacy_assets.orchestration.stages import GATE_CHECK, RESOURCES, asset_arguments, blocking_check, partition_key_of
 from privacy_assets.tables.gate import (
     MEASURED_AT_THE_GATE,
     STAGES_ASSESSED,
@@ -22,7 +23,6 @@ from privacy_assets.tables.gate import (
 from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES
 from privacy_assets.tables.release_files import ReleaseRecord, write_release
 
-GATE_CHECK = "release_gate"
 GATE_DESCRIPTION = "The policy admits the very content that would be released; asked by the release step itself."
 
 
@@ -119,6 +119,10 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
         )
         directory = context.resources.release_store.directory(release.name, side, partition_key)
         written = write_release(directory, table, content, record, release.formats)
+        if release.source is not None and release.monitoring.drift_limit is not None:
+            keep_profile(
+                private_tables, release.name, partition_key, private_tables.load(release.key("source"), partition_key)
+            )
         yield dg.MaterializeResult(
             metadata=shown
             | table_metadata(table, content, {each["column"]: each["role"] for each in gathered.columns})

@@ -94,6 +94,11 @@ class PrivateTables(dg.UPathIOManager):
             path = path / partition_directory(_partition_text(partition_key))
         return _content(read_artifact(path.with_name(path.name + self.extension)))
 
+    def private_path(self, kind: str, name: str, partition_key: str | None) -> Path:
+        """Return where something private that is no asset rests."""
+        path = self.base_path / kind / name
+        return path if partition_key is None else path / partition_directory(_partition_text(partition_key))
+
     def record_refusal(self, key: dg.AssetKey, partition_key: str | None, run_id: str, failed: list[str]) -> None:
         """Add a refusal to the private history of a release."""
         path = self._refusals_path(key)

@@ -13,6 +13,7 @@ from privacy_assets.orchestration.anonymized_settings import (
     ReidentificationSettings,
     SemanticRiskSettings,
 )
+from privacy_assets.orchestration.monitoring_settings import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.sources import TableSource
 from privacy_assets.tables.anonymized_table import roles_of
 from privacy_assets.tables.artifact import canonical_json
@@ -153,6 +154,7 @@ class ReleaseSettings:
     generalize_synthetic: AnonymizationSettings | None = None
     reidentification: ReidentificationSettings | None = None
     semantic_risk: SemanticRiskSettings | None = None
+    monitoring: MonitoringSettings = NO_MONITORING
     partitions_def: dg.PartitionsDefinition[Any] | None = None
     owners: Sequence[str] = ()
 

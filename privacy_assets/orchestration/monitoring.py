@@ -1,0 +1,128 @@
+"""What watches a release between its runs: a schedule, the drift of the source, alerts on refusals."""
+
+import json
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.orchestration.guard import guarded
+from privacy_assets.orchestration.monitoring_settings import AlertHook, MonitoringSettings, Refusal
+from privacy_assets.orchestration.resources import PrivateTables
+from privacy_assets.orchestration.stages import GATE_CHECK, RESOURCES, partition_key_of
+from privacy_assets.tables.artifact_files import read_artifact, write_artifact
+from privacy_assets.tables.drift import measure_drift, profile_table
+
+DRIFT_CHECK = "source_has_not_drifted"
+MOST_EVALUATIONS = 50
+PROFILES_DIRECTORY = "profiles"
+
+
+def release_schedule(
+    name: str, job: Any, monitoring: MonitoringSettings, partitions: Any
+) -> dg.ScheduleDefinition | None:
+    """Build the schedule of a release; of a partitioned one it runs the latest partition, or all that are named."""
+    if monitoring.cron_schedule is None:
+        return None
+    if partitions is None:
+        return dg.ScheduleDefinition(
+            name=f"{name}_schedule",
+            job=job,
+            cron_schedule=monitoring.cron_schedule,
+            execution_timezone=monitoring.timezone,
+        )
+
+    @dg.schedule(
+        name=f"{name}_schedule",
+        job=job,
+        cron_schedule=monitoring.cron_schedule,
+        execution_timezone=monitoring.timezone,
+    )
+    def schedule_partitions(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest]:
+        keys = partitions.get_partition_keys(
+            current_time=context.scheduled_execution_time, dynamic_partitions_store=context.instance
+        )
+        if isinstance(partitions, dg.TimeWindowPartitionsDefinition):
+            keys = keys[-1:]
+        return [dg.RunRequest(f"{context.scheduled_execution_time:%Y-%m-%d} {key}", partition_key=key) for key in keys]
+
+    return schedule_partitions
+
+
+def refusal_sensor(name: str, sides: tuple[str, ...], on_refusal: AlertHook) -> dg.SensorDefinition:
+    """Build the sensor that tells of each refused release once."""
+
+    @dg.sensor(name=f"{name}_refusals", minimum_interval_seconds=60)
+    def tell_of_refusals(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        told: dict[str, int] = json.loads(context.cursor) if context.cursor else {}
+        n_told = 0
+        for side in sides:
+            check = dg.AssetCheckKey(dg.AssetKey([name, f"{side}_release"]), GATE_CHECK)
+            history = context.instance.event_log_storage.get_asset_check_execution_history(
+                check, limit=MOST_EVALUATIONS
+            )
+            for record in sorted(history, key=lambda record: record.id):
+                evaluation = record.evaluation
+                if record.id <= told.get(side, 0) or not isinstance(evaluation, dg.AssetCheckEvaluation):
+                    continue  # Told of already, or only planned.
+                told[side] = record.id
+                if not evaluation.passed and context.instance.has_run(record.run_id):
+                    on_refusal(context, Refusal(name, side, record.run_id, evaluation.description or ""))
+                    n_told += 1
+        context.update_cursor(json.dumps(told))
+        return dg.SkipReason(f"{n_told} refusals were told of.")
+
+    return tell_of_refusals
+
+
+def drift_check(name: str, source: dg.AssetKey, limit: float) -> dg.AssetChecksDefinition:
+    """Build the check that compares the source with what was last released."""
+    description = f"No column has moved by more than {limit:g} from the source of the last release."
+    spec = dg.AssetCheckSpec(DRIFT_CHECK, asset=source, description=description)
+
+    @dg.multi_asset_check(name=f"{name}__drift_check", specs=[spec], required_resource_keys=RESOURCES)
+    @guarded
+    def source_has_not_drifted(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        partition_key = partition_key_of(context)
+        private_tables = context.resources.private_tables
+        table = private_tables.load(source, partition_key)
+        yield _drift_of(private_tables, source, partition_key, table, limit)
+
+    return source_has_not_drifted
+
+
+def keep_profile(private_tables: PrivateTables, name: str, partition_key: str | None, source: pd.DataFrame) -> None:
+    """Keep in private what the source of a release was like."""
+    write_artifact(private_tables.private_path(PROFILES_DIRECTORY, name, partition_key), profile_table(source))
+
+
+def _drift_of(
+    private_tables: PrivateTables, source: dg.AssetKey, partition_key: str | None, table: pd.DataFrame, limit: float
+) -> dg.AssetCheckResult:
+    path = private_tables.private_path(PROFILES_DIRECTORY, source.path[0], partition_key)
+    about: dict[str, Any] = {"check_name": DRIFT_CHECK, "asset_key": source, "severity": dg.AssetCheckSeverity.WARN}
+    if not path.exists():
+        return dg.AssetCheckResult(**about, passed=True, description="Nothing was released yet to compare with.")
+    drift = measure_drift(read_artifact(path), table)
+    moved = [column for column, distance in drift.distances.items() if distance > limit]
+    changed = drift.columns_lost + drift.columns_added
+    largest = sorted(drift.distances.items(), key=lambda item: -item[1])[:10]
+    found = f"No column has moved by more than {limit:g} since the last release."
+    if moved or changed:
+        found = (
+            f"{len(moved)} columns have moved by more than {limit:g} since the last release, {len(changed)} were lost "
+            "or added. Assess and release again if that is meant."
+        )
+    return dg.AssetCheckResult(
+        **about,
+        passed=not moved and not changed,
+        description=found,
+        metadata={
+            "score": float(drift.largest),
+            "limit": float(limit),
+            "records_before": drift.rows_before,
+            "records_now": drift.rows_now,
+            "columns_lost_or_added": changed,
+            **{f"distance of {column}": round(distance, 6) for column, distance in largest},
+        },
+    )

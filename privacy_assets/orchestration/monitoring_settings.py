@@ -1,0 +1,93 @@
+"""What watches a release between its runs, as it is configured."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import dagster as dg
+
+from privacy_assets.tables.errors import InvalidSettingError
+
+QUARTERLY = "0 6 1 1,4,7,10 *"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A refused release, as an alert tells of it; no value of the table.
+
+    Parameters
+    ----------
+    release, side : str
+        Name of the release, and whether its synthetic or its anonymized records were refused.
+    run_id : str
+        The run that was refused.
+    reason : str
+        What was found and what was expected.
+    """
+
+    release: str
+    side: str
+    run_id: str
+    reason: str
+
+
+AlertHook = Callable[[dg.SensorEvaluationContext, Refusal], None]
+
+
+@dataclass(frozen=True)
+class MonitoringSettings:
+    """What watches a release; every part can be left out.
+
+    Parameters
+    ----------
+    cron_schedule : str or None
+        When to run everything; by default at six on the first day of each quarter. Stopped until it is switched on.
+    timezone : str
+        Time zone of the schedule.
+    freshness_days : int or None
+        After so many days without a new assessment it counts as stale; by default 90, the interval that the source of
+        the limits recommends.
+    drift_limit : float or None
+        Largest distance of a column of the source from what was last released, from 0 to 1, before a check warns.
+    automate : bool
+        Materialize an asset as soon as what it is made of has changed and its blocking checks have passed. The release
+        step asks the gate again in any case.
+    on_refusal : callable, optional
+        Called with the sensor's context and a `Refusal`, for each refused release: send a message.
+    """
+
+    cron_schedule: str | None = QUARTERLY
+    timezone: str = "UTC"
+    freshness_days: int | None = 90
+    drift_limit: float | None = 0.1
+    automate: bool = False
+    on_refusal: AlertHook | None = None
+
+    def __post_init__(self) -> None:
+        if self.freshness_days is not None and (isinstance(self.freshness_days, bool) or self.freshness_days < 1):
+            raise InvalidSettingError(
+                f"freshness_days is {self.freshness_days!r}; expected a number of days from 1, or None."
+            )
+        if self.drift_limit is not None and not 0 < self.drift_limit < 1:
+            raise InvalidSettingError(
+                f"drift_limit is {self.drift_limit!r}; expected a distance between 0 and 1, or None."
+            )
+
+    @property
+    def freshness_policy(self) -> dg.FreshnessPolicy | None:
+        """What Dagster shows on the assessments."""
+        if self.freshness_days is None:
+            return None
+        return dg.FreshnessPolicy.time_window(fail_window=timedelta(days=self.freshness_days))
+
+    @property
+    def automation_condition(self) -> dg.AutomationCondition[Any] | None:
+        """When an asset is materialized by itself."""
+        if not self.automate:
+            return None
+        return dg.AutomationCondition.eager() & dg.AutomationCondition.all_deps_blocking_checks_passed()
+
+
+NO_MONITORING = MonitoringSettings(cron_schedule=None, freshness_days=None, drift_limit=None)
+"""What a release has unless it asks for more."""

@@ -1,0 +1,113 @@
+"""What watches a release: a schedule, warnings of drift, refusals told of once; all of it off unless asked for."""
+
+from datetime import UTC, datetime
+
+import dagster as dg
+import pandas as pd
+import pytest
+
+from privacy_assets.orchestration.monitoring_settings import MonitoringSettings, Refusal
+from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.policy import Limit, Policy
+from tests.orchestration.project import NAME, Project, key
+from tests.orchestration.test_anonymized_release import definitions_of
+
+
+def checks_of(result):
+    return {each.check_name: each for each in result.get_asset_check_evaluations()}
+
+
+def test_nothing_watches_unless_it_is_asked_for(project):
+    definitions = definitions_of(project)
+    assert not definitions.schedules
+    assert not definitions.sensors
+    graph = definitions.resolve_asset_graph()
+    assert {graph.get(asset_key).automation_condition for asset_key in graph.get_all_asset_keys()} == {None}
+    assert "source_has_not_drifted" not in {check.name for check in graph.asset_check_keys}
+
+
+def test_the_schedule_runs_everything_at_the_start_of_each_quarter(project):
+    definitions = definitions_of(project, monitoring=MonitoringSettings())
+    schedule = definitions.resolve_schedule_def(f"{NAME}_schedule")
+    assert schedule.cron_schedule == "0 6 1 1,4,7,10 *"
+    assert schedule.job_name == f"{NAME}_release"
+    with project.instance() as instance:
+        context = dg.build_schedule_context(instance, scheduled_execution_time=datetime(2027, 1, 1, 6, tzinfo=UTC))
+        assert len(schedule.evaluate_tick(context).run_requests) == 1
+
+
+def test_the_schedule_of_partitions_asks_for_each(tmp_path):
+    project = Project(tmp_path, partitions=("a", "b"))
+    definitions = definitions_of(project, monitoring=MonitoringSettings())
+    schedule = definitions.resolve_schedule_def(f"{NAME}_schedule")
+    with project.instance() as instance:
+        context = dg.build_schedule_context(
+            instance,
+            scheduled_execution_time=datetime(2027, 1, 1, 6, tzinfo=UTC),
+            repository_def=definitions.get_repository_def(),
+        )
+        requests = schedule.evaluate_tick(context).run_requests
+    assert [request.partition_key for request in requests] == ["a", "b"]
+
+
+def test_assessments_are_stale_after_90_days_and_automation_respects_blocking_checks(project):
+    policy = Policy((Limit("smallest_class", 5), Limit("max_reidentification_probability", 0.2)))
+    definitions = definitions_of(project, policy=policy, monitoring=MonitoringSettings(automate=True))
+    graph = definitions.resolve_asset_graph()
+    assessed = graph.get(key("reidentification_assessment"))
+    assert assessed.freshness_policy_or_from_metadata.fail_window.to_timedelta().days == 90
+    assert graph.get(key("anonymized")).freshness_policy_or_from_metadata is None
+    conditions = {asset_key: str(graph.get(asset_key).automation_condition) for asset_key in graph.get_all_asset_keys()}
+    assert all("all_deps_blocking_checks_passed" in condition for condition in conditions.values())
+
+
+def test_a_source_that_moved_since_the_last_release_warns_and_is_still_assessed(project):
+    definitions = definitions_of(project, monitoring=MonitoringSettings(cron_schedule=None))
+    first = project.run(definitions)
+    assert "Nothing was released yet" in checks_of(first)["source_has_not_drifted"].description
+    unchanged = checks_of(project.run(definitions))["source_has_not_drifted"]
+    assert unchanged.passed
+    assert unchanged.metadata["score"].value == 0
+    path = project.root / "data" / "people.parquet"
+    older = pd.read_parquet(path).assign(age=lambda table: table["age"] + 20)
+    older.to_parquet(path, index=False)
+    result = project.run(definitions)
+    moved = checks_of(result)["source_has_not_drifted"]
+    assert not moved.passed
+    assert moved.severity == dg.AssetCheckSeverity.WARN
+    assert moved.metadata["distance of age"].value > 0.4
+    assert "1 columns have moved by more than 0.1" in moved.description
+    assert result.success
+    assert checks_of(project.run(definitions))["source_has_not_drifted"].passed
+
+
+def test_each_refusal_is_told_of_once(project):
+    told: list[Refusal] = []
+    settings = MonitoringSettings(
+        None, freshness_days=None, drift_limit=None, on_refusal=lambda _, each: told.append(each)
+    )
+    definitions = definitions_of(project, smallest=6, k=3, monitoring=settings)
+    project.run(definitions)
+    project.run(definitions, "anonymized_release")
+    sensor = definitions.resolve_sensor_def(f"{NAME}_refusals")
+    with project.instance() as instance:
+        cursor = None
+        for _ in range(2):
+            context = dg.build_sensor_context(instance, cursor=cursor)
+            sensor.evaluate_tick(context)
+            cursor = context.cursor
+    assert [(each.release, each.side) for each in told] == [(NAME, "anonymized")]
+    assert "smallest_class is 3; expected at least 6" in told[0].reason
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"freshness_days": 0}, "freshness_days is 0; expected a number of days from 1"),
+        ({"drift_limit": 0}, "drift_limit is 0; expected a distance between 0 and 1"),
+        ({"drift_limit": 1.5}, "drift_limit is 1.5"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(InvalidSettingError, match=message):
+        MonitoringSettings(**settings)
