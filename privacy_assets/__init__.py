@@ -64,6 +64,7 @@ _PUBLIC_NAMES = {
     "assess_mpuccs": "tables.mpucc",
     "assess_reidentification": "tables.reidentification",
     "assess_semantic_risk": "tables.semantic_risk",
+    "build_privacy_risk_checks": "orchestration.risk_checks",
     "build_release_definitions": "orchestration.factory",
     "combine": "tables.candidate_index",
     "evaluate_linker": "tables.linker_evaluation",

@@ -65,6 +65,7 @@ PUBLIC_NAMES = [
     "assess_mpuccs",
     "assess_reidentification",
     "assess_semantic_risk",
+    "build_privacy_risk_checks",
     "build_release_definitions",
     "combine",
     "evaluate_linker",

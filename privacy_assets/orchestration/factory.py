@@ -1,7 +1,6 @@
 """One call that turns a table, a contract and a policy into the Dagster definitions of a release."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +33,8 @@ from privacy_assets.orchestration.release_steps import limit_checks, release_ass
 from privacy_assets.orchestration.resources import (
     DEFAULT_PRIVATE_PATH,
     DEFAULT_RELEASE_PATH,
-    PrivateParquetIOManager,
-    ReleaseStore,
-    guarded_input_manager,
+    private_resources,
+    release_resources,
 )
 from privacy_assets.orchestration.settings import (
     AssessmentSettings,
@@ -47,7 +45,7 @@ from privacy_assets.orchestration.settings import (
     Synthesis,
 )
 from privacy_assets.orchestration.sources import TableSource, UpstreamAsset
-from privacy_assets.tables.contract import TableContract
+from privacy_assets.tables.contract import TableContract, resolve_contract
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, Policy
 from privacy_assets.tables.release_files import require_formats
@@ -124,7 +122,7 @@ def build_release_definitions(
     """
     _require_separate(private_path, release_path)
     admitted_by = Policy.for_use_case(policy) if isinstance(policy, str) else policy
-    held_to = _contract(contract)
+    held_to = resolve_contract(contract)
     n_columns = len(held_to.released_columns)
     required_columns = min(admitted_by.required.max_baseline_cols or n_columns, n_columns)
     release = ReleaseSettings(
@@ -168,7 +166,7 @@ def build_release_definitions(
         jobs=[job],
         schedules=[schedule] if schedule is not None else [],
         sensors=sensors,
-        resources=dict(_resources(private_path, release_path)) | _guarded_loading(release, private_path),
+        resources=private_resources(private_path, _upstream_assets(release)) | release_resources(release_path),
     )
 
 
@@ -187,21 +185,7 @@ def _anonymized_side(release: ReleaseSettings) -> list[dg.AssetsDefinition]:
     return assets
 
 
-@cache
-def _resources(private_path: str, release_path: str) -> tuple[tuple[str, Any], ...]:
-    """Return the same objects for the same directories: Dagster merges definitions only if they share resources."""
-    return (
-        ("private_tables", PrivateParquetIOManager(base_path=private_path)),
-        ("release_store", ReleaseStore(base_path=release_path)),
-    )
-
-
-@cache
-def _guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
-    return guarded_input_manager(io_manager_key, private_path)
-
-
-def _guarded_loading(release: ReleaseSettings, private_path: str) -> dict[str, Any]:
+def _upstream_assets(release: ReleaseSettings) -> list[UpstreamAsset]:
     split, synthetic = release.split, release.synthetic
     sources = [
         release.source,
@@ -209,11 +193,7 @@ def _guarded_loading(release: ReleaseSettings, private_path: str) -> dict[str, A
         *((synthetic.source,) if isinstance(synthetic, ExternalSynthetic) else ()),
         *(other.table for other in release.reidentification_settings.other_releases),
     ]
-    return {
-        source.input_manager_key: _guarded_input_manager(source.io_manager_key, private_path)
-        for source in sources
-        if isinstance(source, UpstreamAsset)
-    }
+    return [source for source in sources if isinstance(source, UpstreamAsset)]
 
 
 def _require_separate(private_path: str, release_path: str) -> None:
@@ -223,9 +203,3 @@ def _require_separate(private_path: str, release_path: str) -> None:
             f"private_path {private_path!r} and release_path {release_path!r} lie in each other. Private tables and "
             "what may leave need directories of their own."
         )
-
-
-def _contract(contract: TableContract | str | Mapping[str, Any]) -> TableContract:
-    if isinstance(contract, TableContract):
-        return contract
-    return TableContract.from_path(contract) if isinstance(contract, str) else TableContract.from_mapping(contract)

@@ -2,7 +2,9 @@
 
 import json
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -13,6 +15,7 @@ from pydantic import Field
 
 from privacy_assets.orchestration.guard import call_guarded
 from privacy_assets.orchestration.recorded import Recorded
+from privacy_assets.orchestration.sources import UpstreamAsset
 from privacy_assets.tables.artifact import TABLE_KIND, Artifact
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
 from privacy_assets.tables.durable_files import PRIVATE_FILE_MODE, make_private_directory
@@ -165,6 +168,36 @@ class ReleaseStore(dg.ConfigurableResource[Any]):
         """Return the directory that holds the releases of one table, and of one partition if it has partitions."""
         path = Path(self.base_path).absolute() / release / stage
         return path if partition_key is None else path / partition_directory(_partition_text(partition_key))
+
+
+def private_resources(private_path: str, upstream: Sequence[UpstreamAsset]) -> dict[str, Any]:
+    """Return the private storage, and what loads upstream assets with the guard around it.
+
+    The same objects for the same directory: Dagster merges definitions only if they share resources.
+    """
+    return {"private_tables": _private_tables(private_path)} | {
+        asset.input_manager_key: _guarded_input_manager(asset.io_manager_key, private_path) for asset in upstream
+    }
+
+
+def release_resources(release_path: str) -> dict[str, Any]:
+    """Return the directory that releases leave from, the same object for the same directory."""
+    return {"release_store": _release_store(release_path)}
+
+
+@cache
+def _private_tables(private_path: str) -> PrivateParquetIOManager:
+    return PrivateParquetIOManager(base_path=private_path)
+
+
+@cache
+def _release_store(release_path: str) -> ReleaseStore:
+    return ReleaseStore(base_path=release_path)
+
+
+@cache
+def _guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
+    return guarded_input_manager(io_manager_key, private_path)
 
 
 def partition_directory(partition: str) -> str:

@@ -241,6 +241,13 @@ class TableContract:
         return f"TableContract({len(self.roles)} columns: {counts})"
 
 
+def resolve_contract(contract: TableContract | str | Mapping[str, Any]) -> TableContract:
+    """Return a contract that is given as it is, by its Python path, or as a mapping."""
+    if isinstance(contract, TableContract):
+        return contract
+    return TableContract.from_path(contract) if isinstance(contract, str) else TableContract.from_mapping(contract)
+
+
 def _check_schema(schema: pa.DataFrameSchema) -> None:
     """Raise one error with everything a contract cannot hold."""
     problems = _table_problems(schema)

@@ -1,0 +1,195 @@
+"""The gate's checks on assets that the user already has: they assess the table each time it is materialized.
+
+A check blocks what comes after the asset in the same run. It releases nothing, and holds nothing back in a later run:
+for that a table goes through `build_release_definitions`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.orchestration.evidence import metrics_of
+from privacy_assets.orchestration.guard import guarded
+from privacy_assets.orchestration.metadata import verdict_metadata
+from privacy_assets.orchestration.resources import DEFAULT_PRIVATE_PATH, private_resources
+from privacy_assets.orchestration.settings import AssessmentSettings
+from privacy_assets.orchestration.sources import UpstreamAsset
+from privacy_assets.tables.contract import TableContract, resolve_contract
+from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.tables.gate import AssessmentEvidence, Evidence, Verdict, limit_verdict, settings_verdict
+from privacy_assets.tables.mpucc import assess_mpuccs
+from privacy_assets.tables.policy import ANONYMITY, MPUCC, Limit, Policy
+from privacy_assets.tables.verify_anonymity import verify_anonymity
+
+SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"
+MEASURED_OF_A_TABLE = ("smallest_class", "l_diversity", "t_closeness", "share_in_homogeneous_classes")
+
+
+def build_privacy_risk_checks(
+    *,
+    assets: UpstreamAsset | Sequence[UpstreamAsset],
+    policy: Policy | str,
+    contract: TableContract | str | Mapping[str, Any],
+    original: UpstreamAsset | None = None,
+    control: UpstreamAsset | None = None,
+    assessment: AssessmentSettings | None = None,
+    private_path: str = DEFAULT_PRIVATE_PATH,
+) -> dg.Definitions:
+    """Build blocking checks that hold a policy over assets which exist already.
+
+    Parameters
+    ----------
+    assets : UpstreamAsset or sequence of UpstreamAsset
+        Tables to check. With `original` they are synthetic: they need the columns that the contract releases. Without,
+        they are anonymized: every column that the contract does not call sensitive or other, or that it does not know,
+        counts as known to an attacker, and the person column, if the table has it, counts people.
+    policy : Policy or str
+        Limits on synthetic or on anonymized records, or the name of a use case.
+    contract : TableContract, str or mapping
+        Types and roles of the columns; a contract, the Python path of one, or its mapping.
+    original, control : UpstreamAsset, optional
+        Records that the synthesizer has seen, and records it has not, which limits on leakage need.
+    assessment : AssessmentSettings, optional
+        Parameters of the mpUCC search; by default what the policy requires.
+    private_path : str
+        Where tracebacks and printed output go.
+
+    Returns
+    -------
+    Definitions
+        Merge them with those of the assets (`dagster.Definitions.merge`).
+
+    Raises
+    ------
+    InvalidSettingError
+        No limit of the policy fits, or one needs what is not given.
+    """
+    checked = [assets] if isinstance(assets, UpstreamAsset) else list(assets)
+    held_to = Policy.for_use_case(policy) if isinstance(policy, str) else policy
+    keeps = resolve_contract(contract)
+    limits = _limits(held_to, original, control)
+    required = min(held_to.required.max_baseline_cols or len(keeps.released_columns), len(keeps.released_columns))
+    settings = assessment or AssessmentSettings(max_baseline_cols=required)
+    settings.check(len(keeps.released_columns))
+
+    def decide(table: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> list[Verdict]:
+        evidence = (
+            _evidence_of_synthetic(keeps, settings, table, others) if original else _evidence_of_records(keeps, table)
+        )
+        decided = [limit_verdict(limit, evidence) for limit in limits]
+        return [*decided, settings_verdict(MPUCC, held_to, evidence)] if original else decided
+
+    others = {name: asset for name, asset in (("original", original), ("control", control)) if asset is not None}
+    return dg.Definitions(
+        asset_checks=[_checks(asset, limits, others, decide) for asset in checked],
+        resources=private_resources(private_path, [*checked, *others.values()]),
+    )
+
+
+def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAsset | None) -> list[Limit]:
+    if original is not None:
+        limits = [limit for limit in policy.limits_of("synthetic") if limit.assessment == MPUCC]
+        if control is None and any(limit.needs_control and limit.blocks for limit in limits):
+            raise InvalidSettingError(
+                "The policy limits leakage, which is measured against records that the synthesizer has not seen. Give "
+                "them as control=UpstreamAsset(...), or leave the limits on leakage out."
+            )
+    else:
+        limits = [limit for limit in policy.limits_of("anonymized") if limit.metric in MEASURED_OF_A_TABLE]
+    if not any(limit.blocks for limit in limits):
+        kind = "synthetic" if original is not None else "anonymized"
+        raise InvalidSettingError(
+            f"The policy has no limit of severity 'error' that a table of {kind} records alone can be checked by. Add "
+            f"one, for example on {'privacy_risk_score' if original is not None else 'smallest_class'!r}."
+        )
+    return limits
+
+
+def _checks(asset: UpstreamAsset, limits: Sequence[Limit], others: Mapping[str, UpstreamAsset], decide: Any) -> Any:
+    deps = [each.asset_key for each in others.values()]
+    specs = [
+        dg.AssetCheckSpec(
+            limit.check_name,
+            asset=asset.asset_key,
+            additional_deps=deps,
+            blocking=limit.blocks,
+            description=f"{limit.metric} must be {str(limit.direction).replace('_', ' ')} {limit.value:g}.",
+        )
+        for limit in limits
+    ]
+    if others:
+        description = "The assessment was made with settings that the policy accepts."
+        specs.append(
+            dg.AssetCheckSpec(
+                SETTINGS_CHECK, asset=asset.asset_key, additional_deps=deps, blocking=True, description=description
+            )
+        )
+    inputs = {"table": asset, **others}
+
+    @dg.multi_asset_check(
+        name=f"{'__'.join(asset.asset_key.path)}__privacy_risk",
+        specs=specs,
+        ins={
+            name: dg.AssetIn(key=each.asset_key, input_manager_key=each.input_manager_key)
+            for name, each in inputs.items()
+        },
+        required_resource_keys={"private_tables"},
+    )
+    @guarded
+    def privacy_risk_checks(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202, ARG001
+        table = inputs.pop("table")
+        for name, each in {"table": table, **inputs}.items():
+            if not isinstance(each, pd.DataFrame):
+                raise InvalidTableError(f"The {name} is a {type(each).__name__}; expected a pandas DataFrame.")
+        yield from _results(asset.asset_key, decide(table, inputs))
+
+    return privacy_risk_checks
+
+
+def _results(key: dg.AssetKey, decided: Sequence[Verdict]) -> Iterator[dg.AssetCheckResult]:
+    for verdict in decided:
+        yield dg.AssetCheckResult(
+            check_name=verdict.name,
+            asset_key=key,
+            passed=verdict.passed,
+            severity=dg.AssetCheckSeverity.ERROR if verdict.severity == "error" else dg.AssetCheckSeverity.WARN,
+            metadata=verdict_metadata(verdict),
+            description=verdict.reason,
+        )
+
+
+def _evidence_of_synthetic(
+    contract: TableContract, settings: AssessmentSettings, synthetic: pd.DataFrame, others: Mapping[str, pd.DataFrame]
+) -> Evidence:
+    released = list(contract.released_columns)
+    tables = {name: contract.admit(table)[released] for name, table in others.items()}
+    found = assess_mpuccs(
+        tables["original"], contract.admit_synthetic(synthetic), tables.get("control"), **asdict(settings)
+    )
+    assessed = AssessmentEvidence(None, None, None, metrics=metrics_of(found), settings=found.settings)
+    return Evidence(
+        "synthetic",
+        "synthetic",
+        tuple(released),
+        {},
+        {MPUCC: assessed},
+        declared_precisions=contract.precisions,
+    )
+
+
+def _evidence_of_records(contract: TableContract, table: pd.DataFrame) -> Evidence:
+    subject = contract.person if contract.person in table.columns else None
+    roles = {name: contract.roles.get(str(name)) for name in table.columns if name != subject}
+    known = [str(name) for name, role in roles.items() if role not in ("sensitive", "other")]
+    sensitive = [str(name) for name, role in roles.items() if role == "sensitive"]
+    report = verify_anonymity(table, known, sensitive, subject=subject)
+    figures: dict[str, float | None] = {
+        "smallest_class": report.k if report.k_people is None else report.k_people,
+        "l_diversity": report.l_distinct,
+        "t_closeness": report.t,
+        "share_in_homogeneous_classes": report.share_in_homogeneous_classes if sensitive else 0.0,
+    }
+    return Evidence("anonymized", "anonymized", tuple(table.columns), {}, {}, measured={ANONYMITY: figures})

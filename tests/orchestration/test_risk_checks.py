@@ -1,0 +1,139 @@
+"""Checks on assets that exist already: tables of a DuckDB file, as dbt would make them."""
+
+import dagster as dg
+import pandas as pd
+import pytest
+
+from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
+from privacy_assets.orchestration.settings import AssessmentSettings
+from privacy_assets.orchestration.sources import UpstreamAsset
+from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
+from tests.orchestration.project import CONTRACT, Project, blocked_by, failure_of, people, synthetic_people
+
+duckdb = pytest.importorskip("duckdb", reason="needs the extra `sql`")
+
+
+class DuckTables(dg.IOManager):
+    """Tables of one DuckDB file, by the last part of the asset key."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def handle_output(self, context, obj):
+        with duckdb.connect(self.path) as connection:
+            connection.register("made", obj)
+            connection.execute(f"CREATE OR REPLACE TABLE {context.asset_key.path[-1]} AS SELECT * FROM made")
+
+    def load_input(self, context):
+        with duckdb.connect(self.path) as connection:
+            return connection.execute(f"SELECT * FROM {context.asset_key.path[-1]}").df()
+
+
+def made(name, make):
+    @dg.asset(name=name, io_manager_key="warehouse", key_prefix="dbt")
+    def table():
+        return make()
+
+    return table
+
+
+def upstream(name):
+    return UpstreamAsset(f"dbt/{name}", io_manager_key="warehouse")
+
+
+def run(project: Project, assets, definitions):
+    @dg.asset(deps=[dg.AssetKey(["dbt", "shared"])])
+    def mailed():
+        return None
+
+    with project.instance() as instance:
+        return dg.materialize(
+            [*assets, mailed, *definitions.asset_checks],
+            resources={**definitions.resources, "warehouse": DuckTables(project.root / "warehouse.duckdb")},
+            instance=instance,
+            raise_on_error=False,
+        )
+
+
+def synthetic_assets(synthetic):
+    return [
+        made("seen", lambda: people(240, 1)),
+        made("unseen", lambda: people(60, 2)),
+        made("shared", synthetic),
+    ]
+
+
+def synthetic_checks(project, limit):
+    return build_privacy_risk_checks(
+        assets=upstream("shared"),
+        original=upstream("seen"),
+        control=upstream("unseen"),
+        contract=CONTRACT,
+        policy=Policy(
+            (Limit("privacy_risk_score", limit, "at_most"), Limit("leakage_detected", 0)),
+            RequiredSettings(control_records=40),
+        ),
+        assessment=AssessmentSettings(max_baseline_cols=3, n_matched_samples=2),
+        private_path=str(project.private),
+    )
+
+
+def test_synthetic_records_are_assessed_where_they_are_and_what_comes_after_is_blocked(project):
+    assets = synthetic_assets(lambda: synthetic_people(180, 3))
+    refused = run(project, assets, synthetic_checks(project, 0.0))
+    assert blocked_by(refused) == {"privacy_risk_score_is_at_most_its_limit"}
+    assert not refused.asset_materializations_for_node("mailed")
+    admitted = run(project, assets, synthetic_checks(project, 0.999))
+    assert admitted.success, failure_of(admitted)
+    assert admitted.asset_materializations_for_node("mailed")
+    scores = {each.check_name: each.metadata.get("score") for each in admitted.get_asset_check_evaluations()}
+    assert scores["privacy_risk_score_is_at_most_its_limit"].value > 0
+    assert "mpucc_assessment_settings_meet_the_policy" in scores
+
+
+def test_copies_are_detected(project):
+    copies = synthetic_assets(lambda: people(240, 1).drop(columns="patient"))
+    assert "no_leakage_is_detected" in blocked_by(run(project, copies, synthetic_checks(project, 0.999)))
+
+
+def banded(width: int) -> pd.DataFrame:
+    table = people(240, 1)
+    bands = table["age"] // width * width
+    return table[["cost"]].assign(age_band=bands.astype(str), plan=table["plan"])
+
+
+@pytest.mark.parametrize(("width", "released"), [(20, True), (2, False)])
+def test_records_that_were_anonymized_elsewhere_are_measured(project, width, released):
+    definitions = build_privacy_risk_checks(
+        assets=[upstream("shared")], contract=CONTRACT, policy="research_sharing", private_path=str(project.private)
+    )
+    result = run(project, [made("shared", lambda: banded(width))], definitions)
+    assert result.success == released
+    assert blocked_by(result) - {"share_in_homogeneous_classes_is_at_most_its_limit"} == (
+        set() if released else {"smallest_class_is_at_least_its_limit"}
+    )
+    sizes = banded(width).groupby(["age_band", "plan"]).size()
+    evaluations = {each.check_name: each for each in result.get_asset_check_evaluations()}
+    assert evaluations["smallest_class_is_at_least_its_limit"].metadata["score"].value == sizes.min()
+
+
+def test_a_table_that_breaks_the_contract_fails_with_counts(project):
+    broken = synthetic_assets(lambda: synthetic_people(180, 3).assign(age=-1))
+    assert "column 'age'" in failure_of(run(project, broken, synthetic_checks(project, 0.999)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"original": upstream("seen")}, "limits leakage, which is measured against"),
+        ({"policy": Policy((Limit("privacy_risk_score", 0.1),))}, "no limit of severity 'error' .* anonymized"),
+        ({"original": upstream("seen"), "policy": Policy((Limit("smallest_class", 5),))}, "synthetic records alone"),
+        ({"policy": Policy((Limit("suppressed_share", 0.1),))}, "anonymized records alone"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused_when_the_checks_are_built(settings, message):
+    with pytest.raises(InvalidSettingError, match=message):
+        build_privacy_risk_checks(
+            **({"assets": upstream("shared"), "contract": CONTRACT, "policy": "development"} | settings)
+        )
