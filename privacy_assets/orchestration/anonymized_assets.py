@@ -30,7 +30,12 @@ from privacy_assets.orchestration.sources import read_source, upstream_inputs
 from privacy_assets.orchestration.stages import asset_arguments, blocking_check, partition_key_of, progress_logger
 from privacy_assets.tables.anonymization import Anonymization, AnonymizationProgress
 from privacy_assets.tables.anonymize import anonymize
-from privacy_assets.tables.anonymized_table import describe_columns, measure_anonymity, models_that_fail
+from privacy_assets.tables.anonymized_table import (
+    describe_columns,
+    measure_anonymity,
+    models_that_fail,
+    original_columns,
+)
 from privacy_assets.tables.artifact import Artifact
 from privacy_assets.tables.class_rectangles import class_rectangles, columns_in_order
 from privacy_assets.tables.errors import InvalidTableError
@@ -104,6 +109,7 @@ def _generalized_asset(
                 anonymization.table,
                 fingerprint(anonymization.table),
                 _roles_of(release, anonymization),
+                (release.key(made_of), original_columns(anonymization)),
             )
             | score_metadata({"classes": report.n_classes, **shown})
             | _pictures_of_classes(anonymization, table, settings.pictured)
@@ -152,7 +158,12 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         withheld = {name: value for name, value in assessment.scores.items() if "kept" in name or "withheld" in name}
         yield dg.MaterializeResult(
             value=artifact,
-            metadata=table_metadata(kept.table, fingerprint(kept.table), _roles_of(release, kept))
+            metadata=table_metadata(
+                kept.table,
+                fingerprint(kept.table),
+                _roles_of(release, kept),
+                (release.key("anonymized"), {name: name for name in kept.table.columns}),
+            )
             | score_metadata(withheld)
             | {
                 MADE_WITH: dg.MetadataValue.json({"risk_limit": risk_limit, **withheld}),

@@ -112,7 +112,7 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
             )
         made = {MADE_WITH: release.for_manifest()["split"], MADE_OF: _fingerprints(inputs, "source")}
         for stage, table in zip(("original", "control"), sides, strict=True):
-            yield stored_table(release, stage, table, made)
+            yield stored_table(release, stage, table, made, None if given else "source")
 
     return split_stage
 
@@ -144,8 +144,9 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
                 seed=synthetic.seed,
                 settings=synthetic.settings or None,
             )
+        upstream = None if brought_in else "original"
         how = {MADE_WITH: release.for_manifest()["synthetic"], MADE_OF: _fingerprints(inputs, "original")}
-        yield from _admitted(release, "synthetic", check, lambda: release.contract.admit_synthetic(made), how)
+        yield from _admitted(release, "synthetic", check, lambda: release.contract.admit_synthetic(made), how, upstream)
 
     return synthetic_stage
 
@@ -215,6 +216,7 @@ def _admitted(
     check: str,
     admit: Callable[[], pd.DataFrame],
     made: dict[str, Any] | None = None,
+    made_of: str | None = None,
 ) -> Iterator[dg.MaterializeResult[pd.DataFrame] | dg.AssetCheckResult]:
     """Yield the table that the contract admits; if it admits none, the failed check with its counts, then the error."""
     violation: ContractError | None = None
@@ -226,7 +228,7 @@ def _admitted(
         counts = {f"{column}: {rule}": count for column, rule, count in violation.failures[:MAX_FAILURES_SHOWN]}
         yield dg.AssetCheckResult(check_name=check, passed=False, metadata=counts, description=str(violation))
         raise violation
-    yield stored_table(release, stage, table, made)
+    yield stored_table(release, stage, table, made, made_of)
     yield dg.AssetCheckResult(check_name=check, passed=True)
 
 

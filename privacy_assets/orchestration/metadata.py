@@ -13,11 +13,19 @@ NAMESPACE = "privacy_assets"
 SHOWN_DECIMALS = 6
 MOST_ADVICE_SHOWN = 40
 # An event takes 100 KB in all.
-MOST_COLUMNS_SHOWN = 100
+MOST_COLUMNS_SHOWN = 70
 
 
-def table_metadata(table: pd.DataFrame, fingerprint: str, roles: Mapping[str, str]) -> dict[str, Any]:
-    """Describe a table by its number of rows, its columns with their roles (the first 100), and its fingerprint."""
+def table_metadata(
+    table: pd.DataFrame,
+    fingerprint: str,
+    roles: Mapping[str, str],
+    made_of: tuple[dg.AssetKey, Mapping[str, str]] | None = None,
+) -> dict[str, Any]:
+    """Describe a table by its number of rows, its columns with their roles (the first 70), and its fingerprint.
+
+    ``made_of`` is the asset that it was made of, and by column the column there that it comes from.
+    """
     columns = [
         dg.TableColumn(
             name,
@@ -31,7 +39,18 @@ def table_metadata(table: pd.DataFrame, fingerprint: str, roles: Mapping[str, st
         f"{NAMESPACE}/column_count": len(table.columns),
         "dagster/column_schema": dg.TableSchema(columns),
         f"{NAMESPACE}/fingerprint": fingerprint,
+        **({} if made_of is None else {"dagster/column_lineage": _lineage(table, *made_of)}),
     }
+
+
+def _lineage(table: pd.DataFrame, key: dg.AssetKey, columns: Mapping[str, str]) -> dg.TableColumnLineage:
+    return dg.TableColumnLineage(
+        {
+            name: [dg.TableColumnDep(key, columns[name])]
+            for name in table.columns[:MOST_COLUMNS_SHOWN]
+            if name in columns
+        }
+    )
 
 
 def score_metadata(scores: Mapping[str, Any]) -> dict[str, Any]:

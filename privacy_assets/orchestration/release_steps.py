@@ -125,7 +125,12 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
             )
         yield dg.MaterializeResult(
             metadata=shown
-            | table_metadata(table, content, {each["column"]: each["role"] for each in gathered.columns})
+            | table_metadata(
+                table,
+                content,
+                {each["column"]: each["role"] for each in gathered.columns},
+                (release.key(gathered.evidence.stage), {name: name for name in table.columns}),
+            )
             | {f"{NAMESPACE}/release": dg.MetadataValue.path(str(written))},
             data_version=dg.DataVersion(content),
             check_results=[

@@ -60,14 +60,26 @@ def partition_key_of(context: Any) -> str | None:
 
 
 def stored_table(
-    release: ReleaseSettings, stage: str, table: pd.DataFrame, made: dict[str, Any] | None = None
+    release: ReleaseSettings,
+    stage: str,
+    table: pd.DataFrame,
+    made: dict[str, Any] | None = None,
+    made_of: str | None = None,
 ) -> dg.MaterializeResult[pd.DataFrame]:
-    """Return the result of a stage that is a plain table; its data version is the fingerprint."""
+    """Return the result of a stage that is a plain table; its data version is the fingerprint.
+
+    ``made`` are the settings and the fingerprints that it was made with, ``made_of`` the stage whose columns it has.
+    """
     content = fingerprint(table)
     return dg.MaterializeResult(
         asset_key=release.key(stage),
         value=table,
-        metadata=table_metadata(table, content, release.contract.roles)
+        metadata=table_metadata(
+            table,
+            content,
+            release.contract.roles,
+            None if made_of is None else (release.key(made_of), {name: name for name in table.columns}),
+        )
         | {name: dg.MetadataValue.json(value) for name, value in (made or {}).items()},
         data_version=dg.DataVersion(content),
     )

@@ -84,7 +84,7 @@ def measure_anonymity(
             "The anonymized table does not have the rows that its description counts. Materialize it again."
         )
     # By where a column comes from, not by its name alone: a label column may be called like one of the contract.
-    labels = set(_original_of_column(anonymization))
+    labels = set(labels_of(anonymization))
     sensitive = [name for name in table.columns if name not in labels and contract.roles.get(name) == "sensitive"]
     spared = [name for name in table.columns if name not in labels and contract.roles.get(name) == "other"]
     known = [name for name in table.columns if name not in sensitive and name not in spared]
@@ -163,7 +163,7 @@ def keeps_the_contract(
 def describe_columns(anonymization: Anonymization, contract: TableContract) -> list[dict[str, Any]]:
     """Describe the released columns for the manifest; generalized ones name the column that they tell of."""
     described = {each["column"]: each for each in contract.describe()}
-    tells_of = _original_of_column(anonymization)
+    tells_of = labels_of(anonymization)
     return [
         dict(described[column])
         if column not in tells_of
@@ -178,7 +178,13 @@ def describe_columns(anonymization: Anonymization, contract: TableContract) -> l
     ]
 
 
-def _original_of_column(anonymization: Anonymization) -> dict[str, str]:
+def original_columns(anonymization: Anonymization) -> dict[str, str]:
+    """Return the column that each released column comes from."""
+    labels = labels_of(anonymization)
+    return {name: labels.get(name, name) for name in anonymization.table.columns}
+
+
+def labels_of(anonymization: Anonymization) -> dict[str, str]:
     """Return the quasi-identifier that each label column tells of."""
     return {
         column: name

@@ -94,6 +94,9 @@ def test_the_source_alone_is_anonymized_verified_and_released(project):
         "share_in_homogeneous_classes_is_at_most_its_limit",
         "release_gate",
     }
+    lineage = result.asset_materializations_for_node("people__anonymized")[0].metadata["dagster/column_lineage"].value
+    assert lineage.deps_by_column["age_low"] == [dg.TableColumnDep(key("source"), "age")]
+    assert lineage.deps_by_column["cost"] == [dg.TableColumnDep(key("source"), "cost")]
     assert checks[SMALLEST].metadata["score"].value >= checks[SMALLEST].metadata["limit"].value == 5.0
 
 

@@ -26,6 +26,7 @@ from privacy_assets.orchestration.anonymized_settings import (
     ReidentificationSettings,
     SemanticRiskSettings,
 )
+from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
 from privacy_assets.orchestration.settings import (
     AssessmentSettings,
     ExternalSynthetic,
@@ -350,6 +351,29 @@ def test_withheld_records_and_other_releases_show_no_cell(project, capfd):
         )
         project.run(definitions)
         assert_nothing_leaked(project, capfd, outcome)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_checks_on_assets_of_others_show_no_cell(project, capfd, broken):
+    def made(name, table):
+        return dg.asset(name=name, io_manager_key="memory")(lambda: table)
+
+    synthetic = sentinel_synthetic().assign(region=LISTED) if broken else sentinel_synthetic()
+    definitions = build_privacy_risk_checks(
+        assets=UpstreamAsset("shared", "memory"),
+        original=UpstreamAsset("seen", "memory"),
+        contract=CONTRACT,
+        policy=Policy((Limit("privacy_risk_score", ADMITS, "at_most"),)),
+        private_path=str(project.private),
+    )
+    with project.instance() as instance:
+        dg.materialize(
+            [made("seen", sentinel_people()), made("shared", synthetic), *definitions.asset_checks],
+            resources={**definitions.resources, "memory": dg.InMemoryIOManager()},
+            instance=instance,
+            raise_on_error=False,
+        )
+    assert_nothing_leaked(project, capfd, "region" if broken else "privacy_risk_score")
 
 
 def test_generalized_synthetic_records_show_no_cell(project, capfd):
