@@ -70,15 +70,16 @@ def entropy_of_labels(
 ) -> float:
     """Non-uniform entropy of one column, from the rows of the table whose values the label of each class covers."""
     n_rows = len(codes)
-    counts = np.bincount(codes).astype(np.float64)
+    counts = np.bincount(codes)
     present = counts[counts > 0]
-    own_bits = float(present @ np.log2(present))
-    most = n_rows * np.log2(n_rows) - own_bits
+    most = n_rows * np.log2(n_rows) - float(present @ np.log2(present))
     if most <= 0:
         return 0.0
-    n_suppressed = n_rows - int(sizes.sum())
-    bits = float(sizes @ np.log2(covered)) + n_suppressed * float(np.log2(n_rows))
-    return float(min(max((bits - own_bits) / most, 0.0), 1.0))
+    # Rows by how many rows their label covers, less those by how many have their value: sums of whole numbers, so that
+    # labels that tell the value lose exactly nothing.
+    counted, place = np.unique(np.concatenate([covered.astype(np.int64), present, [n_rows]]), return_inverse=True)
+    weights = np.bincount(place, np.concatenate([sizes, -present, [n_rows - sizes.sum()]]))
+    return float(min(max(weights @ np.log2(counted) / most, 0.0), 1.0))
 
 
 def discernibility(sizes: NDArray[np.int64], n_rows: int) -> int:

@@ -81,3 +81,11 @@ def test_ranges_of_the_largest_numbers_do_not_overflow():
         dimension, generalization, _ = generalized(values, np.array([0, 0, 1]))
         assert dimension.scale.is_ordered
         assert np.allclose(class_widths(generalization), [0.5, 0.0])
+
+
+def test_labels_that_tell_the_value_lose_exactly_no_entropy():
+    # Summed apart, the bits of ten different counts differed by 1.9e-15 of all.
+    values = [v for v in range(10) for _ in range(v + 1)]
+    for pool in (values, [f"t{v}" for v in values]):
+        dimension, generalization, sizes = generalized(pool, np.array(values))
+        assert non_uniform_entropy(generalization, dimension.codes, sizes) == 0.0
