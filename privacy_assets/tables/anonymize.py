@@ -93,10 +93,11 @@ def anonymize(
     Parameters
     ----------
     table : DataFrame
-        Records, at least one. The index and the order of the rows change nothing.
+        Records, at least one. The index plays no role, duplicated or not, and the order of the rows changes nothing.
     quasi_identifiers : sequence of str
-        Columns that an outsider may know. Numbers, times and ordered categories become intervals, all others sets;
-        a missing value is a value of its own.
+        Columns that an outsider may know. Numbers, times and ordered categories (in the order of the categories,
+        whatever they are) become intervals, all others sets; a missing value is a value of its own. Floats are exact,
+        as for `verify_anonymity`: 0.1 + 0.2 is not 0.3. Only hierarchies take for one what is so to 10 decimals.
     k, subject
         Fewest rows of a class; with ``subject``, the column that says whose record a row is, fewest people. The subject
         is not released. k = 1 is allowed and gives no protection.
@@ -139,8 +140,13 @@ def anonymize(
 
     Notes
     -----
-    Definitions: ``design/mondrian.md``. k, l and t are necessary, not sufficient: who knows how the classes were made
-    may learn more (minimality and downcoding attacks).
+    A class is cut as long as a cut leaves all models satisfied on both sides. Cuts of an ordered column lie between two
+    of its values. Those of a set part the n most frequent values of the class from the others, for some n; values that
+    are as frequent as each other are in the order of their text. Other ways to part a set are not tried: there are
+    exponentially many. Further definitions: ``design/mondrian.md``.
+
+    k, l and t are necessary, not sufficient: who knows how the classes were made may learn more (minimality and
+    downcoding attacks).
     """
     settings = AnonymizeSettings(
         as_names(quasi_identifiers, "quasi_identifiers"),

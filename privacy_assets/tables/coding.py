@@ -19,6 +19,8 @@ from privacy_assets.tables.errors import InvalidTableError
 
 Kind = Literal["number", "boolean", "text", "datetime", "aware datetime", "duration", "missing"]
 
+# Kinds whose values have an order of their own; ordered categories have that of their categories besides.
+ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
 MAX_DECIMALS = 10
 # Nanoseconds of each precision, coarsest first, under the names that settings and results use.
 DATETIME_UNITS: Mapping[str, int] = {
@@ -397,6 +399,26 @@ def _integers_in(values: NDArray[Any], nanoseconds: int) -> NDArray[np.int64]:
             "within 292 years for nanoseconds. Set a coarser datetime_precision, or replace the far ones by missing "
             "values."
         )
+    return integers * factor
+
+
+def align_times(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Make datetimes or durations of two units comparable; all other arrays are returned as they are.
+
+    NumPy compares them in the finer unit, where far ones overflow without a word.
+    """
+    if one.dtype == other.dtype or one.dtype.kind not in "mM" or other.dtype.kind not in "mM":
+        return one, other
+    finest = min(DATETIME_UNITS[_own_unit(values)] for values in (one, other))
+    return _counted_in(one, finest), _counted_in(other, finest)
+
+
+def _counted_in(values: NDArray[Any], nanoseconds: int) -> NDArray[Any]:
+    """Count datetimes or durations in a unit that is not coarser than theirs; as objects if int64 is too small."""
+    factor = DATETIME_UNITS[_own_unit(values)] // nanoseconds
+    integers = values.astype(np.int64)
+    if len(integers) and max(int(integers.max()), -int(integers.min())) > _LARGEST_INT64 // factor:
+        return _objects([integer * factor for integer in integers.tolist()])
     return integers * factor
 
 

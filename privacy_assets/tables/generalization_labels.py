@@ -27,6 +27,8 @@ MISSING_LABEL = "missing"
 LOW, HIGH, MISSING, VALUES = "_low", "_high", "_missing", "_values"
 # Nothing that separates, encloses or quotes, no space at the ends.
 _PLAIN_TEXT = re.compile(r"[^\s,\[\](){}\"\\*](?:[^,\[\](){}\"\\*\n\r\t]*[^\s,\[\](){}\"\\*])?")
+# Floats beyond it are divided before they are added up.
+FAR = 1e300
 _RESERVED = re.compile(rf"{MISSING_LABEL}|.* or {MISSING_LABEL}")
 
 
@@ -150,7 +152,10 @@ def _ends(
     following = values[np.minimum(high + 1, scale.n_known - 1)]
     is_inner = is_cell & (high < scale.n_known - 1)
     if not scale.is_closed:
-        highs = np.where(is_inner, following, _just_above(values[high], scale.decimals))
+        above = _just_above(values[high], scale.decimals)
+        # Where the next decimal lies beyond the next value, the end is that value: intervals of classes are apart.
+        is_beyond = is_inner | ((high < scale.n_known - 1) & (following < above))
+        highs = np.where(is_beyond, following, above)
         return lows, highs, [repr(v) for v in lows.tolist()], [repr(v) for v in highs.tolist()]
     step: Any = 1
     if scale.unit:
@@ -162,13 +167,14 @@ def _ends(
     return lows, highs, texts[: len(lows)], texts[len(lows) :]
 
 
-def _just_above(values: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:
+def _just_above(values: NDArray[np.float64], decimals: int | None) -> NDArray[np.float64]:
     """Return the next number of so many decimals, or the next float where those are farther apart."""
     with np.errstate(over="ignore"):
+        nearest = np.nextafter(values, np.inf)
+        if decimals is None:
+            return nearest
         above = np.round(values + 10.0**-decimals, decimals)
-    above = np.where(np.isfinite(above), above, values)
-    # Values were rounded to at most 10 decimals; the limit must lie above what they were rounded from, too.
-    return np.asarray(np.maximum(above, np.nextafter(values, np.inf)), np.float64)
+    return np.asarray(np.where(np.isfinite(above), np.maximum(above, nearest), nearest), np.float64)
 
 
 def _typed(scale: Scale, ends: NDArray[Any], has_known: NDArray[np.bool_], group: NDArray[np.int64]) -> pd.Series[Any]:
@@ -231,29 +237,54 @@ def centroid_column(
     ``codes`` lie class by class, between ``edges``. Missing values count only where there is nothing else.
     """
     scale = generalization.scale
-    sizes = np.diff(edges)
-    class_of_code = np.repeat(np.arange(len(sizes)), sizes)
-    known = codes < scale.n_known
-    n_known = np.bincount(class_of_code[known], minlength=len(sizes))
     if scale.n_known == 0:
         return pd.Series(np.full(len(rows), None, object))
-    if scale.is_ordered and scale.kind != "category" and scale.known.dtype.kind != "O":
-        values = scale.known
-        # From the smallest value on, so that sums of times and of large integers stay exact enough.
-        offsets = (values - values[0]).astype(np.float64)
-        sums = np.bincount(class_of_code[known], weights=offsets[codes[known]], minlength=len(sizes))
-        means = sums / np.maximum(n_known, 1)
-        if values.dtype.kind in "mM":
-            own_unit = np.datetime_data(values.dtype)[0]
-            moments = values[0] + np.round(means).astype(np.int64).astype(f"timedelta64[{own_unit}]")
-            return _typed(scale, moments, n_known > 0, rows)
-        return pd.Series(np.where(n_known > 0, means + float(values[0]), np.nan)[rows])
+    sizes = np.diff(edges)
+    class_of_code = np.repeat(np.arange(len(sizes)), sizes)
+    is_known = codes < scale.n_known
     if scale.is_ordered:
+        # Sorted, so that sums do not depend on the order of the rows.
         order = np.lexsort((codes, class_of_code))
-        centres = codes[order][edges[:-1] + np.maximum(n_known - 1, 0) // 2].astype(np.int64)
+        in_order, n_known = codes[order].astype(np.int64), np.bincount(class_of_code[is_known], minlength=len(sizes))
+        if scale.kind != "category" and scale.known.dtype.kind != "O":
+            kept = is_known[order]
+            return _means(generalization, in_order[kept], class_of_code[kept], rows)
+        centres = in_order[edges[:-1] + np.maximum(n_known - 1, 0) // 2]
     else:
         keys, counts = np.unique(class_of_code * scale.n_values + codes, return_counts=True)
         order = np.lexsort((keys, -counts, keys % scale.n_values == scale.n_known, keys // scale.n_values))
         classes = keys[order] // scale.n_values
         centres = keys[order][np.searchsorted(classes, np.arange(len(sizes)))] % scale.n_values
-    return repeated_text(texts_of(scale), np.where(n_known > 0, centres, -1)[rows])
+    return repeated_text(texts_of(scale), np.where(centres < scale.n_known, centres, -1)[rows])
+
+
+def _means(
+    generalization: Generalization,
+    codes: NDArray[np.int64],
+    class_of_code: NDArray[np.int64],
+    rows: NDArray[np.int64],
+) -> pd.Series[Any]:
+    """Give every row the mean of its class; ``codes`` are those of known values, class by class."""
+    scale, has_known = generalization.scale, generalization.has_known
+    values = scale.known.astype(np.int64) if scale.known.dtype.kind in "mM" else scale.known
+    lows = values[np.where(has_known, generalization.low, 0)]
+    highs = values[np.where(has_known, generalization.high, 0)]
+    n_known = np.maximum(np.bincount(class_of_code, minlength=len(lows)), 1)
+
+    def mean_of(offsets: NDArray[Any]) -> NDArray[np.float64]:
+        return np.bincount(class_of_code, weights=offsets, minlength=len(lows)) / n_known
+
+    # From the smallest value of the class on, so that means of times and of large integers stay exact enough.
+    if values.dtype.kind == "i":
+        # Differences of int64 may need one bit more, which unsigned integers have.
+        offsets = mean_of(values.view(np.uint64)[codes] - lows.view(np.uint64)[class_of_code])
+        if scale.kind != "number":
+            moments = (lows.view(np.uint64) + np.round(offsets).astype(np.uint64)).view(scale.known.dtype)
+            return _typed(scale, moments, has_known, rows)
+        means = lows + offsets
+    else:
+        # Sums of the largest floats are infinite; divided by a power of two they keep all digits.
+        part = 2.0 ** -np.ceil(np.log2(2 * len(codes) + 1)) if np.abs(values).max() > FAR else 1.0
+        means = (lows * part + mean_of((values * part)[codes] - (lows * part)[class_of_code])) / part
+    means = np.clip(means, lows.astype(np.float64), highs.astype(np.float64))
+    return pd.Series(np.where(has_known, means, np.nan)[rows])

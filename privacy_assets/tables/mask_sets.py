@@ -6,14 +6,14 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.tables.code_sets import CodeSets, from_lists, from_ranges
-from privacy_assets.tables.coding import MAX_DECIMALS, ColumnValues, read_column, round_floats
+from privacy_assets.tables.coding import MAX_DECIMALS, ColumnValues, align_times, read_column, round_floats
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.generalization_labels import texts_of
 from privacy_assets.tables.hierarchy import Hierarchy
@@ -118,6 +118,8 @@ def _refuse(original: Original, is_refused: NDArray[np.bool_], rows: NDArray[Any
 def _read(original: Original, column: pd.Series[Any]) -> tuple[ColumnValues, NDArray[Any]]:
     """Read a released column; returns it, and its distinct values as the original's scale has them."""
     read = read_column(column, f"{original.where} of the release")
+    if original.scale.kind == "category" and read.kind not in (*_TEXT_KINDS, "missing"):
+        return read, _as_categories(original.scale, read)
     kinds = {original.scale.kind, read.kind}
     if len(kinds) == 2 and "missing" not in kinds and not kinds <= set(_TEXT_KINDS):
         raise InvalidTableError(
@@ -130,33 +132,48 @@ def _read(original: Original, column: pd.Series[Any]) -> tuple[ColumnValues, NDA
     return read, values
 
 
-def _places(scale: Scale, values: NDArray[Any], side: Literal["left", "right"]) -> NDArray[np.int64]:
+def _as_categories(scale: Scale, read: ColumnValues) -> NDArray[np.object_]:
+    """Return distinct values as the texts that ordered categories have: 1, where the category is 1.0, is that one."""
+    known = set(scale.known)
+    texts = np.empty(len(read.distinct), object)
+    for i, value in enumerate(pd.Series(read.distinct).astype(object)):
+        ways = [value]
+        if read.kind == "number":
+            ways += [float(value), *([int(value)] if float(value).is_integer() else [])]
+        texts[i] = next((text for text in map(str, ways) if text in known), str(value))
+    return texts
+
+
+def _places(scale: Scale, values: NDArray[Any], side: str) -> NDArray[np.int64]:
     """Find where values belong among the known ones."""
     known = scale.known
     if len(known) == 0 or len(values) == 0:
         return np.zeros(len(values), np.int64)
-    if values.dtype.kind == "f":
-        # As the known ones are.
-        values = round_floats(values, MAX_DECIMALS)
-    if values.dtype.kind not in "mM" or values.dtype == known.dtype:
-        return np.asarray(np.searchsorted(known, values, side=side), np.int64)
-    # Far times have no place in a finer unit, so times are compared in the unit of the known ones.
-    is_before, is_after = values < known[:1].astype(values.dtype), values > known[-1:].astype(values.dtype)
-    floored = np.where(is_before | is_after, known[0], values.astype(known.dtype))
-    is_between = floored.astype(values.dtype) < values
-    places = np.searchsorted(known, floored, side=side)
-    places = np.where(is_between, np.searchsorted(known, floored, side="right"), places)
-    return np.where(is_before, 0, np.where(is_after, len(known), places)).astype(np.int64)
+    known, values = align_times(scale.known, values)
+    return np.searchsorted(known, values, side=side).astype(np.int64)  # type: ignore[call-overload,no-any-return]
 
 
 def _codes(scale: Scale, values: NDArray[Any]) -> NDArray[np.int64]:
-    """Find the codes of values; -1 for those that no original has."""
+    """Find the codes of values; -1 for those that no original has.
+
+    Other programs write fewer digits of floats: what no original is exactly is the only one that it is to 10 decimals.
+    """
     if scale.n_known == 0 or len(values) == 0:
         return np.full(len(values), -1, np.int64)
     if not scale.is_ordered or scale.kind == "category":
         return np.asarray(pd.Index(scale.known, dtype=object).get_indexer(pd.Index(values, dtype=object)), np.int64)
-    places = _places(scale, values, "left")
-    return np.where(places < _places(scale, values, "right"), places, -1)
+    known, values = align_times(scale.known, values)
+    codes = _equal_places(known, values)
+    if "f" in (known.dtype.kind, values.dtype.kind) and (codes < 0).any():
+        known, values = (round_floats(each.astype(np.float64), MAX_DECIMALS) for each in (known, values))
+        is_single = np.searchsorted(known, values, side="right") - np.searchsorted(known, values, side="left") == 1
+        codes = np.where((codes < 0) & is_single, _equal_places(known, values), codes)
+    return codes
+
+
+def _equal_places(known: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
+    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.where(known[places] == values, places, -1).astype(np.int64)
 
 
 def _exact(original: Original, column: pd.Series[Any], mask: Exact) -> CodeSets:  # noqa: ARG001
@@ -264,18 +281,14 @@ def _mapping(
     kept = range(len(leveled.nodes))
     if mask.level is not None:
         # A level that joins nothing beyond the level below it is left out: its nodes are those of that one.
-        place = int(np.searchsorted(leveled.levels, mask.level, side="right")) - 1
-        kept = range(place, place + 1)
-    n_values = leveled.nodes.shape[1]
-    code_of_value = np.zeros(n_values, np.int64)
-    code_of_value[leveled.codes] = original.dimension.codes
-    occurs = np.zeros(n_values, np.bool_)
-    occurs[leveled.codes] = True
+        kept = range((below := int(np.searchsorted(leveled.levels, mask.level, side="right")) - 1), below + 1)
+    # To a hierarchy, floats are equal that are so to 10 decimals: one of its values may have several codes.
+    pairs = np.unique(leveled.codes * original.n_values + original.dimension.codes)
     members: dict[str, set[int]] = {ANY_LABEL: set(range(original.n_values))}
     for level in kept:
-        for value in np.flatnonzero(occurs):
+        for value, code in zip(*(part.tolist() for part in np.divmod(pairs, original.n_values)), strict=True):
             label = str(leveled.labels[leveled.nodes[level, value]])
-            members.setdefault(label, set()).add(int(code_of_value[value]))
+            members.setdefault(label, set()).add(code)
     read = read_column(column, f"{original.where} of the release")
     texts = [str(value) for value in _plain(read)]
     is_refused = np.array([*(text not in members for text in texts), (read.codes < 0).any()], np.bool_)
@@ -301,9 +314,10 @@ def _bounded_noise(original: Original, column: pd.Series[Any], mask: BoundedNois
         )
     read, values = _read(original, column)
     numbers = values.astype(np.float64)
-    known = Scale(scale.name, scale.kind, True, scale.known.astype(np.float64), scale.has_missing)
-    low = np.append(_places(known, numbers - mask.width, "left"), 1)
-    high = np.append(_places(known, numbers + mask.width, "right") - 1, 0)
+    rounded = round_floats(scale.known.astype(np.float64), MAX_DECIMALS)
+    known = Scale(scale.name, scale.kind, True, rounded, scale.has_missing)
+    low = np.append(_places(known, round_floats(numbers - mask.width, MAX_DECIMALS), "left"), 1)
+    high = np.append(_places(known, round_floats(numbers + mask.width, MAX_DECIMALS), "right") - 1, 0)
     is_missing = np.arange(len(low)) == len(values)
     return original.ranges(low, high, is_missing, _rows(read))
 
@@ -341,7 +355,9 @@ def _label(original: Original, column: pd.Series[Any], mask: Label) -> CodeSets:
         codes = _codes(original.scale, _read(original, column)[1])
         found = [None if code < 0 else np.array([code]) for code in codes]
     else:
-        found = [reader.codes_of(str(value)) for value in _plain(read)]
+        is_ranked = original.scale.kind == "category"
+        values = _as_categories(original.scale, read).tolist() if is_ranked else _plain(read)
+        found = [reader.codes_of(str(value)) for value in values]
     _refuse(
         original,
         np.array([codes is None for codes in found], np.bool_),

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.tables.coding import ColumnValues, read_column
+from privacy_assets.tables.coding import ORDERED_KINDS, ColumnValues, read_column
 from privacy_assets.tables.conceptual_scales import Closed
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 
-ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
 _EXACT_BOUND = 2**53
 
 

@@ -11,13 +11,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.tables.coding import MAX_DECIMALS, ColumnValues, Kind, read_column, round_floats
+from privacy_assets.tables.coding import (
+    MAX_DECIMALS,
+    ORDERED_KINDS,
+    ColumnValues,
+    Kind,
+    align_times,
+    read_column,
+    round_floats,
+)
 from privacy_assets.tables.errors import InvalidTableError
 
 # The coordinate of a missing value: farther from every other than those are from each other, so a class that mixes
 # the two has the whole width.
 MISSING_COORDINATE = 2.0
-_ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
 _TIME_UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
 
 
@@ -34,12 +41,13 @@ class Scale:
     is_ordered : bool
         Whether values are cut by order; else they are a set.
     known : ndarray of shape (n_known,)
-        Distinct values, ascending (in UTC for aware datetimes): int64, float64 rounded to at most 10 decimals,
-        datetime64, timedelta64, bool, or objects (text, large integers).
+        Distinct values, ascending (in UTC for aware datetimes): int64, float64, datetime64, timedelta64, bool, or
+        objects (text, large integers). Floats are exact: 0.1 + 0.2 and 0.3 are two values, as for `verify_anonymity`.
+        Ordered categories are their texts, whatever they are, in the order of the categories.
     has_missing : bool
         Whether the column has missing values; their code is ``len(known)``.
-    decimals : int
-        Decimals that the values of floats have; 0 for all others.
+    decimals : int or None
+        Decimals that the values of floats have, None if that is more than 10; 0 for all others.
     unit : str
         Coarsest unit of time in which all values are whole; empty for others.
     time_zone : str or None
@@ -51,7 +59,7 @@ class Scale:
     is_ordered: bool
     known: NDArray[Any]
     has_missing: bool
-    decimals: int = 0
+    decimals: int | None = 0
     unit: str = ""
     time_zone: str | None = None
 
@@ -81,17 +89,21 @@ class Scale:
         if numbers.dtype.kind in "mM":
             numbers = numbers.astype(np.int64)
         low, high = numbers[0], numbers[-1]
-        if numbers.dtype.kind == "i" and int(high) - int(low) < 1 << 62:
-            return np.asarray((numbers - low) / float(int(high) - int(low)), np.float64)
-        numbers = numbers.astype(np.float64)
-        # Halved, because the distance of the outermost floats may be infinite.
-        return np.asarray((numbers / 2 - numbers[0] / 2) / (numbers[-1] / 2 - numbers[0] / 2), np.float64)
+        if numbers.dtype.kind == "O":
+            return np.array([(number - low) / (high - low) for number in numbers], np.float64)
+        if numbers.dtype.kind == "i":
+            # Differences of int64 may need one bit more, which unsigned integers have.
+            offsets = numbers.view(np.uint64) - numbers[:1].view(np.uint64)
+            return np.asarray(offsets / float(offsets[-1]), np.float64)
+        if high / 2 - low / 2 > np.finfo(np.float64).max / 2:
+            numbers = numbers / 2  # their distance is infinite
+        return np.asarray((numbers - numbers[0]) / (numbers[-1] - numbers[0]), np.float64)
 
     def coordinates(self, normalize: str) -> NDArray[np.float64] | None:
-        """Return the coordinate of each code by which cuts are chosen; None for a set."""
+        """Return the coordinate of each code by which cuts are chosen, strictly ascending; None for a set."""
         if not self.is_ordered:
             return None
-        known = _even(self.n_known) if normalize == "rank" else self.positions
+        known = _even(self.n_known) if normalize == "rank" else _apart(self.positions)
         return np.append(known, MISSING_COORDINATE) if self.has_missing else known
 
 
@@ -105,6 +117,13 @@ class Dimension:
 
 def _even(n: int) -> NDArray[np.float64]:
     return np.arange(n) / max(n - 1, 1)
+
+
+def _apart(positions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Move values that rounding put in one place to the next floats: a class without width would never be cut."""
+    # The bits of floats that are not negative, read as integers, have their order.
+    steps = np.arange(len(positions))
+    return (np.maximum.accumulate(positions.view(np.int64) - steps) + steps).view(np.float64)
 
 
 def read_dimensions(table: pd.DataFrame, names: Sequence[str]) -> list[Dimension]:
@@ -133,49 +152,51 @@ def read_dimension(column: pd.Series[Any]) -> Dimension:
             f"Column {name!r} holds values that cannot be compared, such as lists. Expected numbers, booleans, text, "
             "dates, datetimes or durations. Convert the column, or leave it out."
         ) from None
-    is_ranked = isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered
-    if is_ranked and read.kind == "text":
-        values, code_of, kind, decimals = read.distinct, np.arange(len(read.distinct)), "category", 0
-    else:
-        values, code_of, decimals = _sorted_values(read)
-        kind = read.kind
+    is_ranked = isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered and read.kind != "missing"
+    values, code_of = _ranked_texts(column) if is_ranked else _sorted_values(read)
     missing = read.codes < 0
     scale = Scale(
         name,
-        kind,
-        kind in _ORDERED_KINDS or kind == "category",
+        "category" if is_ranked else read.kind,
+        is_ranked or read.kind in ORDERED_KINDS,
         values,
         bool(missing.any()),
-        decimals,
+        _decimals_of(values) if values.dtype.kind == "f" else 0,
         _unit_of(values),
-        read.time_zone,
+        None if is_ranked else read.time_zone,
     )
     # The last place is the code of missing values: that is where their -1 points.
     codes = np.append(code_of, len(values)).astype(np.min_scalar_type(len(values)))[read.codes]
     return Dimension(scale, codes)
 
 
-def _sorted_values(read: ColumnValues) -> tuple[NDArray[Any], NDArray[np.int64], int]:
-    """Return the distinct values in ascending order, the place of each value read, and the decimals of floats."""
+def _ranked_texts(column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the texts of the ordered categories that occur; the codes of the column are in their order."""
+    texts = [str(category) for category in column.cat.remove_unused_categories().cat.categories]
+    values = np.empty(len(texts), object)
+    values[:] = texts
+    return values, np.arange(len(texts))
+
+
+def _sorted_values(read: ColumnValues) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the distinct values in ascending order, and the place of each value read."""
     values = read.distinct
-    decimals = 0
     if read.is_float:
-        values, decimals = _round(values)
+        values = values + 0.0  # no -0.0: it is the same value as 0.0, and one of them must be its label
     elif read.kind == "aware datetime" and read.offsets is not None:
         values = values - read.offsets.astype("timedelta64[s]")
     ordered, code_of = np.unique(values, return_inverse=True)
-    return ordered, code_of.astype(np.int64), decimals
+    return ordered, code_of.astype(np.int64)
 
 
-def _round(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """Round to 10 decimals, so that 0.1 + 0.2 is 0.3; find how many decimals the values have."""
-    values = round_floats(values, MAX_DECIMALS)
-    left = values[~np.isnan(values)]
-    for decimals in range(MAX_DECIMALS):
+def _decimals_of(values: NDArray[np.float64]) -> int | None:
+    """Find how many decimals floats have; None for more than 10."""
+    left = values
+    for decimals in range(MAX_DECIMALS + 1):
         left = left[round_floats(left, decimals) != left]
         if len(left) == 0:
-            return values, decimals
-    return values, MAX_DECIMALS
+            return decimals
+    return None
 
 
 def _unit_of(values: NDArray[Any]) -> str:
@@ -205,7 +226,8 @@ def code_values(scale: Scale, column: pd.Series[Any]) -> NDArray[np.int64]:
             "that was cut. Convert the column."
         )
     elif scale.is_ordered and scale.kind != "category":
-        known = np.maximum(np.searchsorted(scale.known, own.known, side="right") - 1, 0).astype(np.int64)
+        mine, theirs = align_times(scale.known, own.known)
+        known = np.maximum(np.searchsorted(mine, theirs, side="right") - 1, 0).astype(np.int64)
     else:
         known = pd.Index(scale.known).get_indexer(pd.Index(own.known)).astype(np.int64)
     return np.asarray(np.append(known, place_of_missing)[read.codes], np.int64)

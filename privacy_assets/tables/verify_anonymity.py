@@ -23,13 +23,12 @@ from privacy_assets.kernels.anonymity_measures import (
     measure_classes,
 )
 from privacy_assets.tables.anonymity_report import AnonymityReport, ClassSizes, SensitiveReport
-from privacy_assets.tables.coding import ColumnValues, group_rows, read_column
+from privacy_assets.tables.coding import ORDERED_KINDS, ColumnValues, group_rows, read_column
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import require_unique_text_names
 
 # Entropies of equal shares differ from log(l) in their last bits; rounded to this, they give l.
 ENTROPY_DECIMALS = 9
-ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
 
 
 def verify_anonymity(

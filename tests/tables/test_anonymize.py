@@ -4,6 +4,7 @@ import datetime as dt
 import json
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -13,16 +14,31 @@ from hypothesis import strategies as st
 
 from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.anonymize import LDiversity, anonymize, apply_cuts
+from privacy_assets.tables.anonymized_table import columns_telling_of, models_that_fail
 from privacy_assets.tables.cut_tree import CutTree
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.release_model import Exact, Interval, ReleaseModel, Suppressed, ValueSet
+from privacy_assets.tables.verify_anonymity import verify_anonymity
 from tests.reference import mondrian as reference
 from tests.tables.mixed_tables import POOLS, through_parquet
 
 RANKED = pd.CategoricalDtype(["low", "mid", "high", "unused"], ordered=True)
-KINDS = {**POOLS, "ranked": (["low", "mid", "high", None], RANKED)}
-SECRETS = {"disease": (["flu", "cold", None], object), "salary": ([10, 20, 30, 45], "int64")}
+GRADED = pd.CategoricalDtype([1, 3, 2, 9], ordered=True)
+ORDERS = {"ranked": list(RANKED.categories), "graded": [str(grade) for grade in GRADED.categories]}
+KINDS = {
+    **POOLS,
+    "ranked": (["low", "mid", "high", None], RANKED),
+    "graded": ([1, 3, 2, None], GRADED),
+    "single": ([0.1, 0.7, 0.25, None], "float32"),
+    "arrow integer": ([1, 2, 5, None], "int64[pyarrow]"),
+    "arrow float": ([1.5, 2.25, 5.0, None], "double[pyarrow]"),
+    "long float": ([0.1 + 0.2, 0.3, 1 - 0.9, 0.1, 3e-12, 4e-12, 450_400.1, 450_400.1 + 6e-11, None], "float64"),
+    "far float": ([-1.7e308, -1e18, 1.5, 2.0, 3.0, 1.7e308], "float64"),
+    "far integer": ([-(2**63), 2**53, 2**53 + 1, 2**62, 2**62 + 1, 2**63 - 1], "int64"),
+    "huge integer": ([1, 2**70, 2**70 + 1, None], object),
+}
+SECRETS = {"disease": (["flu", "cold", None], object), "salary": ([0.1 + 0.2, 0.3, 1e-12, 2e-12, 45.0], "float64")}
 
 
 def is_missing(value):
@@ -73,6 +89,12 @@ def plan(table, names, **chosen):
     return anonymize(table, quasi_identifiers=names, sensitive=list(SECRETS), direct_identifiers=["name"], **chosen)
 
 
+def plain(table, names):
+    """Rows as tuples of plain values; None for a missing one."""
+    rows = table[names].astype(object).itertuples(index=False)
+    return [tuple(None if is_missing(value) else value for value in row) for row in rows]
+
+
 def classes_of(found):
     """Members of each class, as positions in the table handed in."""
     return [group["row"].tolist() for _, group in found.members.groupby("class")]
@@ -104,9 +126,13 @@ def lies_inside(value, row, name, mask):
     low, high = row[mask.low], row[mask.high]
     if is_missing(value):
         return bool(row[mask.missing])
-    if name.startswith("ranked"):
-        order = list(RANKED.categories)
-        return order.index(low) <= order.index(value) <= order.index(high)
+    order = ORDERS.get(name.split()[0])
+    if order is not None:
+        return order.index(low) <= order.index(str(value)) <= order.index(high)
+    if name.startswith("single"):
+        value = float(str(np.float32(value)))  # a float32 0.1 means 0.1
+    if name.startswith("huge"):
+        low, high = int(low), int(high)
     if isinstance(value, dt.date) and not isinstance(value, pd.Timestamp):
         value = pd.Timestamp(value)
     return low <= value and (value <= high if mask.includes_high else value < high)
@@ -130,16 +156,28 @@ def test_every_class_satisfies_every_model_and_every_original_lies_inside_its_la
         mask = found.model.masks[name]
         rows = found.table.to_dict("records")
         assert all(lies_inside(v, row, name, mask) for v, row in zip(originals[name].astype(object), rows, strict=True))
-    for name in SECRETS:
+    hidden = {"name", "person"} if chosen["subject"] else {"name"}
+    for name in set(table.columns) - {*names, *hidden}:
         assert found.table[name].equals(originals[name].reset_index(drop=True))
-    assert not {"name", "person" if chosen["subject"] else "name"} & set(found.table.columns)
+    assert not hidden & set(found.table.columns)
+    # The calculator that only sees the released table finds the same, and all models hold for it, too.
+    known = [column for name in names for column in columns_telling_of(name, found.model)]
+    people = {"whose": originals["person"].to_numpy()} if chosen["subject"] else {}
+    report = verify_anonymity(found.table.assign(**people), known, list(SECRETS), subject=next(iter(people), None))
+    assert models_that_fail(found, report) == []
+    if report.n_classes == found.stats["n_classes"]:
+        for name, own in found.stats["sensitive"].items():
+            assert report.sensitive[name].l_distinct == own["distinct_l"]
+            assert report.sensitive[name].l_entropy == pytest.approx(own["entropy_l"])
+            assert report.sensitive[name].t == pytest.approx(own["t"], abs=1e-9)
 
 
 @given(tables(), options(), st.randoms())
 @settings(max_examples=60, deadline=None)
-def test_the_order_and_the_index_of_the_rows_change_nothing(drawn, chosen, random):
+def test_the_order_of_the_rows_and_a_duplicated_index_change_nothing(drawn, chosen, random):
     table, names = drawn
     chosen["k"] = 2
+    chosen["output"] = random.choice(["labels", "centroid"])
     table["name"] = "same"
     order = list(range(len(table)))
     random.shuffle(order)
@@ -177,22 +215,62 @@ def test_a_result_returns_from_its_artifact_and_its_tree_finds_the_classes_again
         assert (np.delete(classes, found.members["row"]) == -1).all()
 
 
-@given(tables(max_rows=30), st.integers(1, 4), st.sampled_from(["gain", "range"]))
-@settings(max_examples=60, deadline=None)
-def test_strict_classes_do_not_overlap(drawn, k, criterion):
+def refused(table, names, **chosen):
+    """What `plan` gives, or None where the models cannot hold."""
+    try:
+        return plan(table, names, **chosen)
+    except InvalidSettingError as error:
+        assert "k is" in str(error) or "l_diversity" in str(error)
+        return None
+
+
+@given(tables(max_rows=30), options())
+@settings(max_examples=100, deadline=None)
+def test_strict_classes_do_not_overlap(drawn, chosen):
     table, names = drawn
-    found = plan(table, names, k=min(k, len(table)), criterion=criterion)
-    rows = [
-        tuple(None if is_missing(v) else v for v in row) for row in table[names].astype(object).itertuples(index=False)
-    ]
+    found = refused(table, names, **(chosen | {"relaxed": False}))
+    if found is None:
+        return
+    rows = plain(table, names)
     class_of = dict(zip(found.members["row"], found.members["class"], strict=True))
     by_tuple = {}
     for i, row in enumerate(rows):
-        assert by_tuple.setdefault(row, class_of[i]) == class_of[i]  # equal tuples stay together
+        own = class_of.get(i, -1)
+        assert by_tuple.setdefault(row, own) == own  # equal tuples stay together
     released = found.table.groupby(found.members["class"]).first()
     for a in range(len(released)):
         for b in range(a):
             assert any(are_apart(released.iloc[a], released.iloc[b], name, found.model.masks[name]) for name in names)
+
+
+@given(tables(max_rows=14, max_columns=2), options())
+@settings(max_examples=150, deadline=None)
+def test_no_allowable_cut_is_left(drawn, chosen):
+    table, names = drawn
+    found = refused(table, names, **(chosen | {"relaxed": False, "max_suppression": 0.0}))
+    if found is None:
+        return
+    kinds = ["set" if isinstance(found.model.masks[name], ValueSet) else "ordered" for name in names]
+    rows, places = plain(table, names), []
+    for j, name in enumerate(names):
+        order = {text: i for i, text in enumerate(ORDERS.get(name.split()[0], ()))}
+        values = sorted({row[j] for row in rows} - {None}, key=lambda v: order[str(v)] if order else v)
+        places.append({value: i / max(len(values) - 1, 1) for i, value in enumerate(values)})
+    secrets = [[row[0] for row in plain(table, [name])] for name in SECRETS]
+    people = table["person"].tolist() if chosen["subject"] else None
+    known = reference.Table(rows, kinds, places, people=people, sensitive=secrets)
+    models = []
+    for v, name in enumerate(SECRETS):
+        diversity = (chosen.get("l_diversity") or {}).get(name)
+        if diversity is not None:
+            diversity = diversity if isinstance(diversity, LDiversity) else LDiversity(diversity)
+            models.append((v, diversity.kind, diversity.least, diversity.c))
+        limit = chosen.get("t_closeness")
+        limit = limit.get(name) if isinstance(limit, dict) else limit
+        if limit is not None:
+            models.append((v, "t", limit, name == "salary"))
+    for members in classes_of(found):
+        assert not known.allowable(members, chosen["k"], models)
 
 
 def are_apart(one, other, name, mask):
@@ -203,9 +281,11 @@ def are_apart(one, other, name, mask):
     lows, highs = [r[mask.low] for r in (one, other)], [r[mask.high] for r in (one, other)]
     if any(is_missing(low) for low in lows):
         return True
-    if name.startswith("ranked"):
-        order = list(RANKED.categories)
+    order = ORDERS.get(name.split()[0])
+    if order is not None:
         lows, highs = [order.index(v) for v in lows], [order.index(v) for v in highs]
+    if name.startswith("huge"):
+        lows, highs = [int(v) for v in lows], [int(v) for v in highs]
     if mask.includes_high:
         return highs[0] < lows[1] or highs[1] < lows[0]
     return highs[0] <= lows[1] or highs[1] <= lows[0]
@@ -226,7 +306,9 @@ def test_centroids_are_released_in_the_type_of_their_column(drawn, k):
             assert centres.isna().all() == originals[group.index].isna().all()
             own = originals[group.index].dropna()
             if len(own) and pd.api.types.is_numeric_dtype(own.dtype) and own.dtype.kind in "if":
-                assert np.isclose(float(centres.iloc[0]), own.astype(float).mean(), rtol=1e-6)
+                exact = [Fraction(str(np.float32(v)) if name.startswith("single") else v) for v in own.tolist()]
+                farthest = float(max(map(abs, exact)))
+                assert np.isclose(float(centres.iloc[0]), float(sum(exact) / len(own)), 1e-6, 1e-15 * farthest)
 
 
 PATIENTS = pd.DataFrame(
@@ -335,10 +417,87 @@ def test_homogeneous_classes_are_measured():
     assert anonymize(table, quasi_identifiers=["age"], k=2).stats["share_in_homogeneous_classes"] is None
 
 
-def test_sums_of_floats_that_differ_in_their_last_bit_are_one_value():
+def test_sums_of_floats_that_differ_in_their_last_bit_are_two_values_as_for_every_reader():
     table = pd.DataFrame({"dose": [0.1 + 0.2, 0.3, 0.7, 0.7]})
     found = anonymize(table, quasi_identifiers=["dose"], k=2)
-    assert Counter(found.table["dose"]) == {"0.3": 2, "0.7": 2}
+    assert Counter(found.table["dose"]) == {"[0.3, 0.3000000000000001)": 2, "0.7": 2}
+    alone = anonymize(pd.concat([table] * 2), quasi_identifiers=["dose"], k=2)
+    assert Counter(alone.table["dose"]) == {"0.3": 2, "0.30000000000000004": 2, "0.7": 4}
+
+
+@pytest.mark.parametrize(
+    ("values", "distance", "n_values"),
+    [
+        # Rounded to 10 decimals, 0.1 + 0.2 was 0.3 and t 0.1875; the small ones were all 0, t 0 and l 1.
+        ([0.7, 0.1 + 0.2, 0.9, 0.1 + 0.2, 0.3, 0.3, 0.1 + 0.2, 0.3], 0.1875, 2),
+        ([1e-12, 2e-12, 3e-12, 1e-12, 2e-12, 3e-12, 3e-12, 3e-12], 0.25, 2),
+        (pd.Series([1, 3, 3, 3, 1, 2, 2, 2], dtype=GRADED), 0.25, 2),
+    ],
+)
+def test_sensitive_values_are_read_as_whoever_verifies_the_release_reads_them(values, distance, n_values):
+    table = pd.DataFrame({"age": [2, 0, 1, 1, 0, 1, 1, 0], "secret": values})
+    for limit in (1.0, 0.2):
+        found = anonymize(table, quasi_identifiers=["age"], sensitive=["secret"], k=2, t_closeness=limit)
+        report = verify_anonymity(found.table, ["age", "age_low", "age_high"], ["secret"])
+        assert report.t <= limit
+        assert found.stats["sensitive"]["secret"]["t"] == pytest.approx(report.t)
+        assert found.stats["sensitive"]["secret"]["distinct_l"] == report.l_distinct
+
+
+def test_ordered_categories_have_their_own_order_whatever_they_are():
+    table = pd.DataFrame({"grade": pd.Series([1, 1, 3, 3, 2, 2], dtype=GRADED)})
+    assert set(anonymize(table, quasi_identifiers=["grade"], k=3).table["grade"]) == {"[1, 2]"}
+    assert set(anonymize(table, quasi_identifiers=["grade"], k=4).table["grade_high"]) == {"2"}
+    two = anonymize(table.iloc[:4], quasi_identifiers=["grade"], k=4).table
+    assert (two["grade_low"] == "1").all() and (two["grade_high"] == "3").all()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1 - 0.9, 0.1, 0.7999999999999999, 0.8],
+        [3.0000000000000004, 3.0, 2.9999999999999996, 0.1 * 3 * 10],
+        [3e-12, 4e-12, 8e-12, 9e-12],
+        [0.0, 5e-324, 1e-323, 2e-323],
+    ],
+)
+def test_originals_lie_in_their_labels_to_the_last_bit(values):
+    table = pd.DataFrame({"dose": values, "row": range(4)})
+    released = anonymize(table, quasi_identifiers=["dose"], k=2).table.sort_values("row", ignore_index=True)
+    assert (released["dose_low"] <= table["dose"]).all() and (table["dose"] < released["dose_high"]).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "centres"),
+    [
+        ([-(2**63), 2**63 - 1, 0, 1], {-(2**62), 2**62}),
+        ([-6e18, -6e18 + 2000, 6e18, 6e18 + 2000], {-6e18 + 1000, 6e18 + 1000}),
+        ([-6 * 10**18, -6 * 10**18 + 2, 6 * 10**18, 6 * 10**18 + 2], {-6e18, 6e18}),
+        ([1.7e308, -1.7e308] * 2, {1.7e308, -1.7e308}),
+        ([1.5e308, -1.5e308, 1.5e308], {0.5e308}),
+        (pd.to_datetime(["1678-01-01", "2262-01-01"]).astype("M8[ns]"), {pd.Timestamp("1970-01-01 12:00")}),
+    ],
+)
+def test_centres_of_the_farthest_values_do_not_overflow(values, centres):
+    found = anonymize(pd.DataFrame({"x": values}), quasi_identifiers=["x"], k=2, output="centroid")
+    assert set(found.table["x"]) == centres
+
+
+@pytest.mark.parametrize("criterion", ["gain", "range"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0, 2**62, 2**62 + 1, 2**62 + 2],
+        [-1e18, 1.0, 2.0, 3.0],
+        [1, 2**70, 2**70 + 1, 2**70 + 2],
+        [-1.7e308, 1.0, 2.0, 1.7e308],
+    ],
+)
+def test_values_whose_places_coincide_in_floats_are_cut_all_the_same(values, criterion):
+    table = pd.DataFrame({"x": values * 2})
+    for normalize in ("rank", "range"):
+        found = anonymize(table, quasi_identifiers=["x"], k=2, normalize=normalize, criterion=criterion)
+        assert found.stats["n_classes"] == 4
 
 
 def test_suppressed_rows_are_left_out_and_never_called_a_class():
@@ -509,6 +668,28 @@ def test_the_cuts_of_an_earlier_release_are_applied_to_new_rows():
         apply_cuts(found.tree, new.assign(age="x"))
     with pytest.raises(InvalidTableError, match="kind 'text'"):
         apply_cuts(CutTree.from_parts(found.tree.header(), found.tree.to_frames()), new.assign(age="x"))
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "new", "new_unit", "expected"),
+    [
+        # NumPy compared in nanoseconds, in which the year 9999 lies before 1700.
+        (["0001-01-01", "1600-01-01", "9999-01-01"], "s", ["1700-01-01", "2200-01-01"], "ns", [1, 1]),
+        (["1700-01-01", "2000-01-01", "2200-01-01"], "ns", ["0001-01-01", "1999-12-31", "9999-01-01"], "s", [0, 0, 2]),
+    ],
+)
+def test_cuts_of_far_dates_are_applied_to_rows_in_another_unit_of_time(values, unit, new, new_unit, expected):
+    table = pd.DataFrame({"day": pd.Series(values * 2, dtype=f"M8[{unit}]")})
+    tree = anonymize(table, quasi_identifiers=["day"], k=2).tree
+    rows = pd.DataFrame({"day": pd.Series(new, dtype=f"M8[{new_unit}]")})
+    assert apply_cuts(tree, rows).tolist() == expected
+
+
+def test_sets_are_cut_by_frequency_and_in_no_other_way():
+    # {a, d} and {b, c} would have five rows each, but the documented cuts are a | bcd, ab | cd and abc | d.
+    table = pd.DataFrame({"job": list("aaaabbbccd")})
+    assert anonymize(table, quasi_identifiers=["job"], k=5).stats["n_classes"] == 1
+    assert anonymize(table, quasi_identifiers=["job"], k=3).table["job"].nunique() == 3
 
 
 def test_names_of_categories_are_no_distance_and_losses_do_not_come_from_labels():
