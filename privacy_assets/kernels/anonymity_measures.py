@@ -36,7 +36,7 @@ class RowsByClass(NamedTuple):
 class ClassMeasures(NamedTuple):
     """Measures of one sensitive column in each class; :func:`measure_classes` defines them.
 
-    All have shape (n_classes,), but ``recursive_c`` has shape (n_classes, LARGEST_RECURSIVE_L + 1).
+    All have shape (n_classes,), but ``recursive_c`` has shape (n_classes, largest_l + 1).
     """
 
     n_values: NDArray[np.int64]
@@ -215,15 +215,16 @@ def _measure(
     value_of_row: NDArray[np.int64],
     totals: NDArray[np.int64],
     is_ordered: bool,
+    largest_l: int,
 ) -> tuple[Any, ...]:
     """See :func:`measure_classes`."""
     n_rows, n_values, n_classes = len(rows), len(totals), len(starts) - 1
     n_values_in = np.zeros(n_classes, np.int64)
     largest, entropy, distance, beta, enhanced, delta = np.zeros((6, n_classes))
-    recursive_c = np.zeros((n_classes, LARGEST_RECURSIVE_L + 1))
+    recursive_c = np.zeros((n_classes, largest_l + 1))
     counts = np.zeros(n_values, np.int64)
     touched = np.empty(n_values, np.int64)
-    top = np.empty(LARGEST_RECURSIVE_L, np.int64)
+    top = np.empty(largest_l, np.int64)
     cumulative = np.cumsum(totals)
     prefix = np.zeros(n_values + 1)
     prefix[1:] = np.cumsum(cumulative.astype(np.float64))
@@ -268,7 +269,12 @@ def group_by_class(class_of_row: NDArray[np.int64], n_classes: int) -> RowsByCla
 
 
 def measure_classes(
-    classes: RowsByClass, value_of_row: NDArray[np.int64], n_values: int, *, is_ordered: bool
+    classes: RowsByClass,
+    value_of_row: NDArray[np.int64],
+    n_values: int,
+    *,
+    is_ordered: bool,
+    largest_l: int = LARGEST_RECURSIVE_L,
 ) -> ClassMeasures:
     """Measure what each class says about one sensitive column.
 
@@ -285,6 +291,8 @@ def measure_classes(
         Number of values in the table.
     is_ordered : bool
         Whether the distance of two values is the number of values from one to the other, or the same for all.
+    largest_l : int
+        Largest l of ``recursive_c``, at least 1; each takes 8 bytes per class.
 
     Returns
     -------
@@ -314,4 +322,4 @@ def measure_classes(
        publishing" (delta-disclosure privacy), doi:10.1145/1401890.1401904.
     """
     totals = np.bincount(value_of_row, minlength=n_values)
-    return ClassMeasures(*_measure(classes.rows, classes.starts, value_of_row, totals, is_ordered))
+    return ClassMeasures(*_measure(classes.rows, classes.starts, value_of_row, totals, is_ordered, largest_l))

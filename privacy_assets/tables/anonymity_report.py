@@ -39,9 +39,9 @@ class SensitiveReport:
     l_entropy : float
         exp of the smallest entropy of a class: every l up to it holds [2]_.
     l_recursive_c : mapping of int to float
-        For each l from 2 to ``l_distinct`` (at most 10), the number that c must be *above* for recursive
-        (c, l)-diversity: the largest r_1 / (r_l + ... + r_m) of a class, its counts r sorted descending [2]_. Empty if
-        ``l_distinct`` is 1.
+        For each l from 2 to ``l_distinct`` (at most `recursive_l` of the call, 10 by default), the number that c must
+        be *above* for recursive (c, l)-diversity: the largest r_1 / (r_l + ... + r_m) of a class, its counts r sorted
+        descending [2]_. Empty if ``l_distinct`` is 1.
     t : float
         Largest earth mover's distance of a class from the table [3]_.
     t_distance : str

@@ -98,7 +98,9 @@ def measure_anonymity(
         while subject in table.columns:
             subject += "_"
         table = table.assign(**{subject: whose})
-    report = verify_anonymity(table, known, sensitive, subject=subject)
+    asked = anonymization.settings["l_diversity"].values()
+    recursive_l = max([LARGEST_RECURSIVE_L, *(int(own["least"]) for own in asked if own["kind"] == "recursive")])
+    report = verify_anonymity(table, known, sensitive, subject=subject, recursive_l=recursive_l)
     figures = {
         "smallest_class": report.k if report.k_people is None else report.k_people,
         "l_diversity": report.l_distinct,
@@ -197,8 +199,9 @@ def _diversity(report: AnonymityReport, column: str, asked: LDiversity) -> str |
     own = report.sensitive[column]
     if asked.kind == "recursive":
         name = f"recursive ({asked.c:g}, {asked.least:g})-diversity"
-        if asked.least > LARGEST_RECURSIVE_L:
-            return f"{name} cannot be verified, expected l of at most {LARGEST_RECURSIVE_L},"
+        largest_l = max(own.l_recursive_c, default=1)
+        if largest_l < asked.least <= own.l_distinct:
+            return f"{name} cannot be verified, as l was measured up to {largest_l},"
         worst = own.alpha if asked.least == 1 else own.l_recursive_c.get(int(asked.least), inf)
         return None if worst < asked.c else f"{name} does not hold"
     found = own.l_entropy if asked.kind == "entropy" else own.l_distinct

@@ -29,6 +29,8 @@ from privacy_assets.tables.fingerprint import require_unique_text_names
 
 # Entropies of equal shares differ from log(l) in their last bits; rounded to this, they give l.
 ENTROPY_DECIMALS = 9
+# Stand for truth values among labels of other kinds.
+_TRUE, _FALSE = object(), object()
 
 
 def verify_anonymity(
@@ -37,6 +39,7 @@ def verify_anonymity(
     sensitive: Sequence[str] = (),
     *,
     subject: str | None = None,
+    recursive_l: int = LARGEST_RECURSIVE_L,
 ) -> AnonymityReport:
     """Measure the protection that a table gives, whoever anonymized it.
 
@@ -46,12 +49,15 @@ def verify_anonymity(
         Rows as they are released; the index plays no role. Rows that were suppressed must be left out: a pool of rows
         that read ``*`` would count as a class.
     quasi_identifiers : sequence of str
-        Columns that a reader may know of somebody, as released: numbers, text labels, categories, dates, or a mix.
+        Columns that a reader may know of somebody, as released: numbers, text labels, categories, dates, or a mix, such
+        as 1.5 and ``*``.
     sensitive : sequence of str
         Columns that must not become known.
     subject : str, optional
         Column that says whose record a row is; then people are counted as well as rows. All rows without one count as
         one person.
+    recursive_l : int
+        Largest l for which recursive (c, l)-diversity is measured, at least 1.
 
     Returns
     -------
@@ -62,7 +68,7 @@ def verify_anonymity(
     InvalidTableError
         Columns that are not there, no rows, and values that cannot be compared.
     InvalidSettingError
-        No quasi-identifier, or a column in two roles.
+        No quasi-identifier, a column in two roles, or ``recursive_l`` below 1.
 
     Notes
     -----
@@ -75,6 +81,10 @@ def verify_anonymity(
         "sensitive": column_names(sensitive, "sensitive"),
     }
     check_roles(table, {**roles, "subject": () if subject is None else (subject,)})
+    if isinstance(recursive_l, bool) or not isinstance(recursive_l, int | np.integer) or recursive_l < 1:
+        raise InvalidSettingError(
+            f"`recursive_l` is {recursive_l!r}. Expected a whole number of at least 1. Nothing was computed."
+        )
     labels, values = _read(table, roles["quasi_identifiers"], roles["sensitive"], subject)
     class_of_row, n_classes = group_rows(*labels)
     classes = group_by_class(class_of_row, n_classes)
@@ -87,7 +97,8 @@ def verify_anonymity(
     is_homogeneous = np.zeros(n_classes, np.bool_)
     for name, column in values.items():
         value_of_row, n_values = column.in_order
-        measures = measure_classes(classes, value_of_row, n_values, is_ordered=column.is_ordered)
+        largest_l = min(int(recursive_l), n_values)
+        measures = measure_classes(classes, value_of_row, n_values, is_ordered=column.is_ordered, largest_l=largest_l)
         is_homogeneous |= measures.n_values == 1
         columns[name] = _worst(measures, sizes, n_values, is_ordered=column.is_ordered)
     return AnonymityReport(
@@ -107,7 +118,7 @@ def verify_anonymity(
 def _worst(measures: ClassMeasures, sizes: NDArray[np.int64], n_values: int, *, is_ordered: bool) -> SensitiveReport:
     """Take the class that protects least, measure by measure."""
     l_distinct = int(measures.n_values.min())
-    largest_l = min(l_distinct, LARGEST_RECURSIVE_L)
+    largest_l = min(l_distinct, measures.recursive_c.shape[1] - 1)
     return SensitiveReport(
         float(measures.largest_share.max()),
         l_distinct,
@@ -196,12 +207,20 @@ def _read(
 
 
 def _label_codes(column: pd.Series[Any], name: str) -> tuple[NDArray[np.int64], int]:
-    """Give equal labels one code; a column may mix numbers and text, such as 34 and ``*``."""
+    """Give equal labels one code; a column may mix kinds, such as 1.5 or a date and ``*``."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return compact(column.cat.codes.to_numpy(), len(column.cat.categories))
-    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "mixed-integer":
-        codes, distinct = pd.factorize(column.to_numpy())
-        return compact(codes, len(distinct))
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) in ("mixed", "mixed-integer"):
+        labels = column.to_numpy(copy=True)
+        for i, label in enumerate(labels):
+            if isinstance(label, bool | np.bool_):
+                labels[i] = _TRUE if label else _FALSE  # True is 1 to Python, but not to a reader
+        try:
+            codes, distinct = pd.factorize(labels)
+        except TypeError:
+            pass  # lists and the like, which the door to codes refuses by name
+        else:
+            return compact(codes, len(distinct))
     values = read_column(column, f"Column {name!r}")
     return compact(values.codes, len(values.distinct))
 

@@ -19,6 +19,7 @@ from privacy_assets.tables.anonymized_table import (
 )
 from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidTableError
+from privacy_assets.tables.verify_anonymity import verify_anonymity
 
 CONTRACT = TableContract.from_mapping(
     {
@@ -149,13 +150,18 @@ def test_models_that_hold_are_told_from_models_that_do_not(model):
     assert re.search(sentence, failed[0])
 
 
-def test_recursive_diversity_beyond_what_can_be_measured_is_said_to_fail():
-    table = visits()
-    anonymization = anonymized(table)
+def test_recursive_diversity_beyond_ten_is_measured_where_it_is_asked_for():
+    table = visits(400).assign(illness=[f"illness {i % 17}" for i in range(len(visits(400)))])
+    anonymization = anonymized(table, l_diversity=LDiversity(12, "recursive", 5.0))
     report, _ = measure_anonymity(anonymization, CONTRACT, table, "person")
-    asked = {"illness": {"least": 11.0, "kind": "recursive", "c": 5.0}}
-    failed = models_that_fail(replace(anonymization, settings=anonymization.settings | {"l_diversity": asked}), report)
-    assert "cannot be verified, expected l of at most 10" in failed[0]
+    assert models_that_fail(anonymization, report) == []
+    asked = {"illness": {"least": 12.0, "kind": "recursive", "c": 0.1}}
+    other = replace(anonymization, settings=anonymization.settings | {"l_diversity": asked})
+    assert models_that_fail(other, report) == ["recursive (0.1, 12)-diversity does not hold in column 'illness'"]
+    known = [name for name in anonymization.table.columns if name not in ("illness", "note")]
+    unmeasured = verify_anonymity(anonymization.table, known, ["illness"])
+    unmeasured = replace(unmeasured, k_people=unmeasured.k)
+    assert "cannot be verified, as l was measured up to 10" in models_that_fail(anonymization, unmeasured)[0]
 
 
 def test_todays_contract_is_asked_for_roles_columns_and_values():

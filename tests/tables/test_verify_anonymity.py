@@ -144,6 +144,30 @@ def test_labels_of_several_kinds_in_one_column_are_compared():
     assert (verify_anonymity(table, ["age"]).k, verify_anonymity(table, ["age"]).n_classes) == (2, 4)
 
 
+@pytest.mark.parametrize(
+    ("labels", "n_classes"),
+    [
+        ([1.5, "*", 1.5, "*"], 2),
+        ([1, 2.5, "*"], 3),
+        ([dt.date(2020, 1, 1), "*", dt.date(2020, 1, 1)], 2),
+        ([pd.Timestamp("2020-01-01"), "2020-01-01", None, pd.NA], 3),
+        ([True, 1, "*", False, 0], 5),
+    ],
+)
+def test_any_mix_of_labels_is_compared_by_value_and_kind(labels, n_classes):
+    table = pd.DataFrame({"q": pd.Series(labels, dtype=object)})
+    assert verify_anonymity(table, ["q"]).n_classes == n_classes
+
+
+def test_recursive_diversity_is_measured_up_to_the_l_that_is_asked_for():
+    table = pd.DataFrame({"q": [0] * 30, "s": [*range(15), *range(15)]})
+    assert max(verify_anonymity(table, ["q"], ["s"]).l_recursive_c) == 10
+    found = verify_anonymity(table, ["q"], ["s"], recursive_l=40).l_recursive_c
+    assert found[15] == 1.0 and max(found) == 15
+    with pytest.raises(InvalidSettingError, match="`recursive_l` is 0"):
+        verify_anonymity(table, ["q"], ["s"], recursive_l=0)
+
+
 def test_k_rows_are_not_k_people():
     table = pd.DataFrame({"q": [0] * 10 + [1] * 10, "who": [1] * 10 + list(range(10)), "s": range(20)})
     report = verify_anonymity(table, ["q"], ["s"], subject="who")
