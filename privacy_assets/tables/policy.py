@@ -1,6 +1,7 @@
 """The release policy: which figures an assessment must reach, and under which settings it must have been made."""
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
@@ -248,9 +249,12 @@ class Limit:
                 f"The limit on {self.metric!r} has severity {self.severity!r}; expected one of {SEVERITIES}."
             )
         is_number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
-        if not is_number or math.isnan(self.value) or not metric.low <= self.value <= metric.high:
+        # Neither infinity nor NaN nor an integer beyond floats lies between the largest floats.
+        is_finite = is_number and -sys.float_info.max <= self.value <= sys.float_info.max
+        if not is_finite or not metric.low <= self.value <= metric.high:
             raise InvalidSettingError(
-                f"The limit on {self.metric!r} is {self.value!r}; expected a number from {metric.low} to {metric.high}."
+                f"The limit on {self.metric!r} is {self.value!r}; expected a finite number from {metric.low} to "
+                f"{metric.high}."
             )
         always = {"at_most": metric.high, "at_least": metric.low}.get(str(self.direction))
         never = {"below": metric.low, "above": metric.high}.get(str(self.direction))

@@ -87,9 +87,11 @@ def test_an_unknown_use_case_is_refused_with_those_that_exist():
     ("arguments", "message"),
     [
         ({"metric": "privacy_score", "value": 0.1}, "no metric 'privacy_score'.*privacy_risk_score"),
-        ({"metric": "privacy_risk_score", "value": 1.5}, "is 1.5; expected a number from 0 to 1"),
+        ({"metric": "privacy_risk_score", "value": 1.5}, "is 1.5; expected a finite number from 0 to 1"),
+        ({"metric": "smallest_class", "value": math.inf}, "is inf; expected a finite number"),
+        ({"metric": "total_identified", "value": 10**400}, "expected a finite number"),
         ({"metric": "privacy_risk_score", "value": math.nan}, "is nan; expected"),
-        ({"metric": "privacy_risk_score", "value": "0.1"}, "is '0.1'; expected a number"),
+        ({"metric": "privacy_risk_score", "value": "0.1"}, "is '0.1'; expected a finite number"),
         ({"metric": "privacy_risk_score", "value": 0.1, "direction": "under"}, "direction 'under'"),
         ({"metric": "privacy_risk_score", "value": 0.1, "severity": "fatal"}, "severity 'fatal'"),
     ],
