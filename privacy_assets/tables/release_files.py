@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import pandas as pd
 
+from privacy_assets.tables.anonymity_report import AnonymityReport
 from privacy_assets.tables.durable_files import (
     TEMPORARY_MARK,
     locked,
@@ -25,12 +26,14 @@ from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.gate import Verdict, is_admitted
 from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
-from privacy_assets.tables.release_model import ReleaseModel
+from privacy_assets.tables.release_model import ReleaseModel, columns_of
 
 FORMATS = ("parquet", "csv")
 MANIFEST_FILE = "manifest.json"
 MANIFEST_VERSION = 1
 LATEST = "latest"
+# Characters that messages show of a name in a manifest.
+LONGEST_NAME = 100
 RELEASED_FILE_MODE = 0o644
 RELEASED_DIRECTORY_MODE = 0o755
 MANIFEST_KEYS = {
@@ -198,9 +201,11 @@ def verify_release(directory: Path) -> ReleaseVerification:
         problems = [*_file_problems(directory, manifest), *_verdict_problems(manifest)]
         expected, n_records = manifest["fingerprint"], manifest["n_records"]
         problems += _content_problems(directory, manifest)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return ReleaseVerification(directory, None, None, (f"there is no {MANIFEST_FILE}",))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except OSError as error:
+        return ReleaseVerification(directory, None, None, (f"a file cannot be read ({type(error).__name__})",))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return ReleaseVerification(directory, None, None, (f"{MANIFEST_FILE} is damaged or incomplete",))
     return ReleaseVerification(directory, expected, n_records, tuple(problems))
 
@@ -273,13 +278,14 @@ def _manifest(
 
 def _file_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:
     problems = []
+    present = {path.name for path in directory.iterdir()}
     for name, recorded in manifest["files"].items():
         path = directory / name
-        if Path(name).name != name or path.is_symlink() or not path.is_file():
-            problems.append(f"the file {name!r} is missing")
+        if name not in present or path.is_symlink() or not path.is_file():
+            problems.append(f"the file {name[:LONGEST_NAME]!r} is missing")
         elif path.stat().st_size != recorded["bytes"] or _sha256(path) != recorded["sha256"]:
             problems.append(f"the file {name!r} was changed")
-    added = {path.name for path in directory.iterdir()} - set(manifest["files"]) - {MANIFEST_FILE}
+    added = present - set(manifest["files"]) - {MANIFEST_FILE}
     if added:
         problems.append(f"{len(added)} files are there that the manifest does not list")
     return problems
@@ -309,31 +315,83 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]
 def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
     """Measure the released table again, classes in records: whose record a row is cannot be seen in it."""
     # Numba comes with it, which whoever verifies a synthetic release need not load.
-    from privacy_assets.tables.anonymity_report import AnonymityReport
+    from privacy_assets.kernels.anonymity_measures import LARGEST_RECURSIVE_L
     from privacy_assets.tables.verify_anonymity import verify_anonymity
 
     by_role = {
         role: [each["column"] for each in manifest["columns"] if each["role"] == role]
         for role in ("quasi_identifier", "sensitive")
     }
-    found = verify_anonymity(table, by_role["quasi_identifier"], by_role["sensitive"])
     recorded = AnonymityReport.from_header(manifest["figures"]["anonymity"])
-    measures = ("k", "n_classes", "l_distinct", "l_entropy", "t", "share_in_homogeneous_classes")
-    wrong = [name for name in measures if getattr(found, name) != getattr(recorded, name)]
+    recursive_l = max([LARGEST_RECURSIVE_L, *(l_ for own in recorded.sensitive.values() for l_ in own.l_recursive_c)])
+    found = verify_anonymity(table, by_role["quasi_identifier"], by_role["sensitive"], recursive_l=recursive_l)
+    wrong = _other_measures(found, recorded)
     problems = [f"{', '.join(wrong)} of the table are not what the manifest records"] if wrong else []
-    if recorded.k_people is not None and recorded.k_people > found.k:
-        problems.append("more people are recorded for the smallest class than it has records")
+    problems += _people_problems(found, recorded, manifest["settings"]["anonymized"]["subject"])
+    statistics = manifest["figures"]["statistics"]
+    problems += _statistics_problems(len(table), statistics)
+    masks = ReleaseModel.from_json(manifest["figures"]["model"]).masks
+    told = {column for mask in masks.values() for column in columns_of(mask)}
+    if not told <= set(table.columns) <= told | set(masks):
+        problems.append("the model does not say what the columns of the table tell")
     figures = {
         "smallest_class": found.k if recorded.k_people is None else recorded.k_people,
         "l_diversity": found.l_distinct,
         "t_closeness": found.t,
+        "suppressed_share": statistics["suppressed_share"],
         "share_in_homogeneous_classes": found.share_in_homogeneous_classes or 0.0,
+        "information_loss": statistics["information_loss"],
     }
     return problems + [
         f"the figure for {verdict['metric']!r} is not the one of the table"
         for verdict in manifest["verdicts"]
         if verdict["metric"] in figures and verdict["value"] != figures[verdict["metric"]]
     ]
+
+
+def _other_measures(found: AnonymityReport, recorded: AnonymityReport) -> list[str]:
+    """Return the measures of records that are not as recorded; those of people cannot be seen in the table."""
+    own, told = found.to_header(), recorded.to_header()
+    names = ("n_rows", "n_classes", "k", "class_sizes", "share_in_homogeneous_classes")
+    wrong = [name for name in names if own[name] != told[name]]
+    if set(own["sensitive"]) != set(told["sensitive"]):
+        return [*wrong, "sensitive"]
+    return wrong + [
+        f"{measure} of {column!r}"
+        for column, measures in own["sensitive"].items()
+        for measure, value in measures.items()
+        if value != told["sensitive"][column][measure]
+    ]
+
+
+def _people_problems(found: AnonymityReport, recorded: AnonymityReport, subject: str | None) -> list[str]:
+    """Compare what is recorded of people with itself and with the records of the table."""
+    people = recorded.class_people
+    if not (subject is None) == (recorded.k_people is None) == (people is None):
+        return ["people are not counted as the settings ask for"]
+    if recorded.k_people is None or people is None:
+        return []
+    problems = []
+    if recorded.k_people > found.k:
+        problems.append("more people are recorded for the smallest class than it has records")
+    own = found.class_sizes
+    is_possible = people.mean <= own.mean and people.median <= own.median and people.largest <= own.largest
+    if people.smallest != recorded.k_people or not 1 <= people.smallest <= people.mean <= people.largest:
+        is_possible = False
+    return problems if is_possible else [*problems, "the recorded people of the classes are impossible"]
+
+
+def _statistics_problems(n_released: int, statistics: Mapping[str, Any]) -> list[str]:
+    """Compare the figures that only the original shows with themselves."""
+    n_rows, n_suppressed = statistics["n_rows"], statistics["n_suppressed"]
+    losses = [statistics["information_loss"], *statistics.get("certainty_penalty", {}).values()]
+    is_right = (
+        statistics["n_released"] == n_released == n_rows - n_suppressed
+        and n_suppressed >= 0
+        and statistics["suppressed_share"] == n_suppressed / n_rows
+        and all(0 <= loss <= 1 for loss in losses)
+    )
+    return [] if is_right else ["the recorded statistics are impossible for the records of the table"]
 
 
 def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:

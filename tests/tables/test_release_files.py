@@ -7,11 +7,13 @@ import pytest
 
 from privacy_assets.cli import main
 from privacy_assets.tables import release_files
+from privacy_assets.tables.anonymize import anonymize
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.gate import Verdict
 from privacy_assets.tables.policy import Limit, Policy
 from privacy_assets.tables.release_files import ReleaseRecord, require_formats, verify_release, write_release
+from privacy_assets.tables.verify_anonymity import verify_anonymity
 
 TABLE = pd.DataFrame({"age": [31, 42], "plan": ["free", None]})
 RECORD = ReleaseRecord(
@@ -68,6 +70,21 @@ def test_an_earlier_release_stays_and_latest_points_to_the_new_one(tmp_path):
 
 def append_byte(path):
     path.write_bytes(path.read_bytes() + b" ")
+
+
+def hide_manifest(directory):
+    (directory / "manifest.json").unlink()
+    (directory / "manifest.json").mkdir()
+
+
+def name_a_long_file(directory):
+    files = json.loads((directory / "manifest.json").read_text())["files"]
+    edit_manifest(directory, files=files | {"x" * 5_000: files["synthetic.csv"]})
+
+
+def record_a_huge_value(directory):
+    condition, verdict = json.loads((directory / "manifest.json").read_text())["verdicts"]
+    edit_manifest(directory, verdicts=[condition, verdict | {"value": 10**400}])
 
 
 def edit_manifest(directory, **changes):
@@ -143,6 +160,9 @@ def forget(key):
             (forget(key), "damaged or incomplete")
             for key in ("run_id", "settings", "created_at", "versions", "partition")
         ),
+        (hide_manifest, "no manifest.json"),
+        (name_a_long_file, "x' is missing"),
+        (record_a_huge_value, "damaged or incomplete"),
         (swap_table, "recorded fingerprint"),
         (fail_verdict, "'privacy_risk_score' is not decided as recorded"),
     ],
@@ -155,6 +175,78 @@ def test_a_release_that_was_tampered_with_does_not_verify(tmp_path, damage, prob
     assert problem in "; ".join(found.problems)
     assert main(["verify", str(written)]) == 1
     assert "SENTINEL" not in capsys.readouterr().out
+
+
+@pytest.fixture
+def anonymized_release(tmp_path):
+    """A release of records in classes of two people and up, and a way to forge its manifest."""
+    ages = [20, 20, 21, 21, 30, 30, 31, 31]
+    source = pd.DataFrame({"age": ages, "illness": list("abcabcab"), "person": [1, 1, 2, 2, 3, 3, 4, 4]})
+    found = anonymize(source, quasi_identifiers=["age"], sensitive=["illness"], k=2, subject="person")
+    people = source["person"].take(found.members["row"]).reset_index(drop=True)
+    known = ["age", "age_low", "age_high"]
+    report = verify_anonymity(found.table.assign(person=people), known, ["illness"], subject="person")
+    limit = Limit("smallest_class", 2)
+    verdict = Verdict(limit.check_name, True, "error", "2", "", "smallest_class", report.k_people, 2, "at_least")
+    record = replace(
+        RECORD,
+        stage="anonymized",
+        policy=Policy((limit,)),
+        verdicts=(RECORD.verdicts[0], verdict),
+        settings={"anonymized": found.settings},
+        figures={"anonymity": report.to_header(), "statistics": found.stats, "model": found.model.to_json()},
+        columns=[
+            *({"column": name, "role": "quasi_identifier"} for name in known),
+            {"column": "illness", "role": "sensitive"},
+        ],
+    )
+    written = write_release(tmp_path, found.table, fingerprint(found.table), record)
+    manifest = (written / "manifest.json").read_text()
+
+    def problems_of(*path, forged):
+        changed = json.loads(manifest)
+        part = changed
+        for key in path[:-1]:
+            part = part[key]
+        assert part[path[-1]] != forged
+        part[path[-1]] = forged
+        (written / "manifest.json").write_text(json.dumps(changed))
+        return "; ".join(verify_release(written).problems)
+
+    assert verify_release(written).verified
+    return problems_of
+
+
+@pytest.mark.parametrize(
+    ("path", "forged", "problem"),
+    [
+        (("figures", "anonymity", "sensitive", "illness", "alpha"), 0.1, "alpha of 'illness'"),
+        (("figures", "anonymity", "sensitive", "illness", "beta"), 0.1, "beta of 'illness'"),
+        (("figures", "anonymity", "sensitive", "illness", "enhanced_beta"), 0.1, "enhanced_beta of 'illness'"),
+        (("figures", "anonymity", "sensitive", "illness", "delta"), 0.1, "delta of 'illness'"),
+        (("figures", "anonymity", "sensitive", "illness", "l_recursive_c", "2"), 0.1, "l_recursive_c of 'illness'"),
+        (("figures", "anonymity", "sensitive"), {}, "sensitive of the table"),
+        (("figures", "anonymity", "class_sizes", "mean"), 9.0, "class_sizes of the table"),
+        (("figures", "anonymity", "n_rows"), 80, "n_rows of the table"),
+        (("figures", "anonymity", "k_people"), None, "people are not counted as the settings ask for"),
+        (("figures", "anonymity", "class_people"), None, "people are not counted as the settings ask for"),
+        (("settings", "anonymized", "subject"), None, "people are not counted as the settings ask for"),
+        (("figures", "anonymity", "class_people", "largest"), 99, "people of the classes are impossible"),
+        (("figures", "anonymity", "k_people"), 99, "more people are recorded"),
+        (("figures", "statistics", "n_rows"), 80, "statistics are impossible"),
+        (("figures", "statistics", "n_suppressed"), -8, "statistics are impossible"),
+        (("figures", "statistics", "suppressed_share"), 0.5, "statistics are impossible"),
+        (("figures", "statistics", "information_loss"), 1.5, "statistics are impossible"),
+        (("figures", "statistics", "certainty_penalty", "age"), -0.5, "statistics are impossible"),
+        (("figures", "statistics"), {}, "damaged or incomplete"),
+        (("figures", "model"), {}, "the model does not say"),
+        (("figures", "model", "illness"), {"kind": "exact", "column": "wealth"}, "the model does not say"),
+    ],
+)
+def test_what_is_recorded_of_an_anonymized_release_is_compared_with_its_table(
+    anonymized_release, path, forged, problem
+):
+    assert problem in anonymized_release(*path, forged=forged)
 
 
 def test_the_command_verifies_a_release(tmp_path, capsys):
