@@ -294,7 +294,7 @@ def _partition(
         require_reachable(settings, coded.sensitive, models)
     partition = run(models._replace(needs_values=False), "cut and suppress")
     kept, n_suppressed = _suppress(models, coded.sensitive, partition)
-    if kept.any() and n_suppressed <= settings.max_suppression * n_rows:
+    if kept.any() and n_suppressed <= settings.most_suppressed(n_rows):
         found.append((_loss(coded, partition, kept), partition, kept))
     if not found:
         raise InvalidSettingError(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import isfinite
+from fractions import Fraction
+from math import floor, isfinite
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -84,6 +85,10 @@ class AnonymizeSettings:
     def unit(self) -> str:
         """What k counts."""
         return "rows" if self.subject is None else "people"
+
+    def most_suppressed(self, n_rows: int) -> int:
+        """Return how many rows may be left out: 0.29 of 100 are 29, although 0.29 * 100 is below 29 in floats."""
+        return floor(Fraction(repr(float(self.max_suppression))) * n_rows)
 
     def described(self) -> dict[str, Any]:
         """Return the settings as JSON values."""

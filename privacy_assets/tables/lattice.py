@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import floor, inf
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,7 @@ def lattice_classes(
         if progress is not None:
             progress(AnonymizationProgress("sweep", n_rows - n_left, n_rows))
 
-    n_allowed = floor(settings.max_suppression * n_rows)
+    n_allowed = settings.most_suppressed(n_rows)
     found = sweep_lattice(items, settings.k, n_allowed=n_allowed, progress=on_nodes)
     if found is None:
         raise InvalidSettingError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,7 +52,7 @@ class Scale:
     unit : str
         Coarsest unit of time in which all values are whole; empty for others.
     time_zone : str or None
-        Name of the time zone of aware datetimes.
+        Name of the time zone of aware datetimes; UTC if theirs has none that pandas knows.
     """
 
     name: str
@@ -163,7 +164,7 @@ def read_dimension(column: pd.Series[Any]) -> Dimension:
         bool(missing.any()),
         _decimals_of(values) if values.dtype.kind == "f" else 0,
         _unit_of(values),
-        None if is_ranked else read.time_zone,
+        _named_zone(read) if read.kind == "aware datetime" and not is_ranked else None,
     )
     # The last place is the code of missing values: that is where their -1 points.
     codes = np.append(code_of, len(values)).astype(np.min_scalar_type(len(values)))[read.codes]
@@ -176,6 +177,29 @@ def _ranked_texts(column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[np.int6
     values = np.empty(len(texts), object)
     values[:] = texts
     return values, np.arange(len(texts))
+
+
+def _named_zone(read: ColumnValues) -> str:
+    """Find a name by which pandas knows the time zone of aware datetimes; UTC where it has none.
+
+    Zones of dateutil and named offsets write themselves as no other program reads them.
+    """
+    assert read.offsets is not None and read.time_zone is not None  # noqa: S101 - aware datetimes have both
+    moments = pd.DatetimeIndex(read.distinct - read.offsets.astype("timedelta64[s]")).tz_localize("UTC")
+    # What tzlocal() is depends on the machine that reads.
+    names = [] if read.time_zone == "tzlocal()" else [read.time_zone]
+    names += re.findall(r"zoneinfo/([^'\"]+)", read.time_zone)
+    if len(read.offsets) and (read.offsets == read.offsets[0]).all():
+        sign, minutes = "-" if read.offsets[0] < 0 else "+", abs(int(read.offsets[0])) // 60
+        names.append(f"UTC{sign}{minutes // 60:02}:{minutes % 60:02}")
+    for name in names:
+        try:
+            local = moments.tz_convert(name).tz_localize(None).to_numpy()
+        except (KeyError, ValueError, TypeError, OSError):
+            continue
+        if (local == read.distinct).all():
+            return name
+    return "UTC"
 
 
 def _sorted_values(read: ColumnValues) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -16,13 +16,17 @@ from privacy_assets.tables.errors import InvalidTableError
 def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDArray[np.uint64]:
     """Hash rows of columns with a key made of ``seed`` and the place of each column; names and index do not count."""
     total = np.zeros(n_rows, np.uint64)
-    problems = []
+    problems: list[str] = []
+    broken: dict[str, int] = {}
     for place, column in enumerate(columns):
         key = hashlib.sha256(f"privacy_assets row {seed} {place}".encode()).digest()
         try:
             own = pd.util.hash_pandas_object(column, index=False, hash_key=key.hex()[:16]).to_numpy(np.uint64)
         except TypeError:
             problems.append(str(column.name))
+            continue
+        except UnicodeEncodeError:
+            broken[str(column.name)] = sum(_is_broken(value) for value in column)
             continue
         keyed = own ^ np.uint64(int.from_bytes(key[8:16], "little"))
         total = _mix(np.bitwise_xor(total, keyed, dtype=np.uint64))
@@ -31,7 +35,21 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
             f"Columns hold values that cannot be compared, such as lists: {problems}. Expected numbers, booleans, "
             "text, dates, datetimes or durations. Convert the columns, or leave them out. Nothing was anonymized."
         )
+    if broken:
+        raise InvalidTableError(
+            f"Columns hold text that is not Unicode (lone surrogates), counted by column: {broken}. Expected text that "
+            "can be stored. Repair the text, for example by reading it with its right encoding, or leave the columns "
+            "out. Nothing was anonymized."
+        )
     return total
+
+
+def _is_broken(value: object) -> bool:
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from dateutil import tz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -515,6 +516,18 @@ def test_suppressed_rows_are_left_out_and_never_called_a_class():
         anonymize(table.assign(disease="flu"), **arguments, max_suppression=0.2)
 
 
+@pytest.mark.parametrize("method", ["mondrian", "lattice"])
+def test_a_share_of_rows_means_its_decimals(method):
+    # 0.29 * 100 is 28.999999999999996.
+    table = pd.DataFrame({"job": ["a"] * 29 + ["b"] * 71, "disease": ["flu"] * 29 + ["flu", "cold"] * 35 + ["cold"]})
+    arguments = {"quasi_identifiers": ["job"], "k": 2, "sensitive": ["disease"], "method": method}
+    arguments["hierarchies"] = {"job": {"tree": {"*": ["a", "b"]}}} if method == "lattice" else None
+    diversity = LDiversity(1.99, "entropy")
+    assert anonymize(table, **arguments, l_diversity=diversity, max_suppression=0.29).stats["n_suppressed"] == 29
+    with pytest.raises(InvalidSettingError, match="l_diversity"):
+        anonymize(table, **arguments, l_diversity=diversity, max_suppression=0.289)
+
+
 def test_a_value_that_is_suppressed_altogether_is_no_value_of_the_released_table():
     # Counted as one, the salary 30 would halve the distances, from 0.3 to 0.15.
     table = pd.DataFrame(
@@ -602,6 +615,31 @@ def test_settings_out_of_their_range_are_refused(changes, message):
 def test_tables_that_cannot_be_used_are_refused(table, message):
     with pytest.raises(InvalidTableError, match=message):
         anonymize(table, quasi_identifiers=["age", "job"], k=2, sensitive=["disease"])
+
+
+def test_text_that_is_not_unicode_is_refused_by_column_and_count():
+    notes = pd.Series(["sentinel \ud800", "b"] * 4, dtype=object)
+    with pytest.raises(InvalidTableError, match=r"not Unicode .*: \{'note': 4\}") as raised:
+        anonymize(PATIENTS.assign(note=notes), quasi_identifiers=["age"], k=2)
+    assert "sentinel" not in str(raised.value) and raised.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("zone", "name"),
+    [
+        ("dateutil/Europe/Berlin", "Europe/Berlin"),
+        (tz.gettz("Europe/Berlin"), "Europe/Berlin"),
+        (dt.timezone(dt.timedelta(hours=1), "ABC"), "UTC+01:00"),
+        (dt.timezone(dt.timedelta(hours=-1), "EST"), "UTC-01:00"),
+        (dt.timezone(dt.timedelta(seconds=3208)), "UTC"),
+    ],
+)
+def test_time_zones_of_every_library_have_labels(zone, name):
+    moments = pd.to_datetime(["2021-01-01 10:00", "2021-07-01 10:00"], utc=True).tz_convert(zone)
+    found = anonymize(pd.DataFrame({"at": moments, "seen": moments}), quasi_identifiers=["at"], k=2)
+    assert str(found.table["at_low"].dt.tz) == name
+    assert (found.table["at_low"] == moments[0]).all() and (found.table["at_high"] == moments[1]).all()
+    assert (apply_cuts(found.tree, pd.DataFrame({"at": moments})) == 0).all()
 
 
 def test_rows_without_a_person_are_refused():
