@@ -2,8 +2,9 @@
 
 A class is cut while an allowable cut exists, one that leaves every model satisfied on both sides. Rows lie packed and
 are moved, so that a class is a range of rows and a node of the tree is two numbers; an explicit stack holds the open
-nodes. Which cut is taken is decided in :mod:`~privacy_assets.kernels.mondrian_cuts` from histograms alone, so the
-partition depends neither on the order of the rows nor on the number of threads.
+nodes. Which cut is taken is decided in :mod:`~privacy_assets.kernels.mondrian_cuts` from counts alone (histograms; with
+people, l or t what :mod:`~privacy_assets.kernels.mondrian_guarded` counts in the rows of the class), so the partition
+depends neither on the order of the rows nor on the number of threads.
 
 References
 ----------

@@ -1,7 +1,12 @@
-"""Where a Mondrian class is cut: a pure function of its size, its box and integer histograms.
+"""Where a Mondrian class is cut: a pure function of its size, its box and what is counted in it.
 
-Nothing here sees a row. Histograms of chunks of a class add up to the histogram of the class, so whoever counts (one
-thread, several, chunks of a file, an engine) gets the same cut from the same function.
+Nothing here sees a row. As long as k counts rows and nothing else must hold, two kinds of integer histograms decide:
+rows per bin of every dimension (:func:`decide`) and, where no boundary of bins allows a cut, rows per code of the
+binned dimensions (:func:`decide_on_codes`). Histograms of chunks of a class add up to those of the class, so whoever
+counts (one thread, several, chunks of a file, an engine) gets the same cut from the same functions.
+
+k in people, l-diversity and t-closeness cannot be decided so: people do not add up, as one may have rows in several
+chunks. They need the rows of the class (:mod:`~privacy_assets.kernels.mondrian_guarded`), wherever those were before.
 
 A *dimension* is a column in codes 0, 1, ... in the order of its values. An *ordered* dimension has a coordinate per
 code, and its width in a class is the distance between the outermost coordinates, at most 1. A *set* has no order: its
@@ -153,6 +158,14 @@ def tighten(n_listed: int, j: int, dimensions: Dimensions, box: Box, lists: List
 
 
 @njit(nogil=True, cache=True, forceinline=True)
+def take_codes(n_listed: int, j: int, dimensions: Dimensions, box: Box, lists: Lists) -> float:
+    """Let the listed bins of an ordered dimension be single codes; shrink the box and return the width as above."""
+    box.base[j] = 0
+    box.shift[j] = 0
+    return tighten(n_listed, j, dimensions, box, lists)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
 def weigh_cuts(
     size: int,
     width: float,
@@ -295,6 +308,50 @@ def decide(
         score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence)
         if box.shift[j] > 0 and place == NO_CUT:
             cut[IS_COARSE] = 1
+        if score > best:
+            best = score
+            keep_cut(place, j, dimensions, box, lists, cut)
+
+
+@njit(nogil=True, cache=True)
+def decide_on_codes(
+    size: int,
+    codes: NDArray[np.int64],
+    tally: NDArray[np.int64],
+    first: NDArray[np.int64],
+    dimensions: Dimensions,
+    box: Box,
+    models: Models,
+    evidence: Evidence,
+    cut: NDArray[np.int64],
+) -> None:
+    """Choose the cut among single codes where :func:`decide` found none and said that its bins were too coarse.
+
+    Parameters
+    ----------
+    size : int
+        Rows of the class.
+    codes, tally : ndarray of shape (n_listed,), dtype=int64
+        Codes that occur and how many rows have each, dimension by dimension, ascending. Of dimensions whose bins hold
+        one code each (``box.shift`` 0), and of sets, nothing is read.
+    first : ndarray of shape (n_dimensions + 1,), dtype=int64
+        Where the codes of each dimension begin.
+    dimensions, models, evidence, cut
+        As for :func:`decide`.
+    box : Box
+        As :func:`decide` left it. Binned dimensions are tightened to the codes, and their bins hold one code each.
+    """
+    best = -np.inf
+    cut[DIMENSION] = NO_CUT
+    for j in range(len(box.low)):
+        if box.shift[j] == 0:
+            continue
+        lists = Lists(codes[first[j] : first[j + 1]], tally[first[j] : first[j + 1]], codes[:0])
+        n_listed = len(lists.bins)
+        width = take_codes(n_listed, j, dimensions, box, lists)
+        if not can_score(size, width, best, models):
+            continue
+        score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence)
         if score > best:
             best = score
             keep_cut(place, j, dimensions, box, lists, cut)

@@ -25,6 +25,7 @@ from privacy_assets.kernels.mondrian_cuts import (
     keep_cut,
     list_bins,
     sort_by_count,
+    take_codes,
     tighten,
     weigh_cuts,
 )
@@ -196,7 +197,10 @@ def decide_on_single_codes(
     guard: Guard,
     cut: NDArray[np.int64],
 ) -> None:
-    """Choose the cut among single codes of the binned dimensions, when no boundary of bins allows one."""
+    """Choose the cut like :func:`~privacy_assets.kernels.mondrian_cuts.decide_on_codes`, with every model, from rows.
+
+    It lists the codes of one dimension at a time, and only those of dimensions that are binned.
+    """
     size = stop - begin
     best = -np.inf
     cut[DIMENSION] = NO_CUT
@@ -204,9 +208,7 @@ def decide_on_single_codes(
         if box.shift[j] == 0:
             continue
         n_listed, longer = list_single_codes(rows.codes, begin, stop, j, lists)
-        box.base[j] = 0
-        box.shift[j] = 0
-        width = tighten(n_listed, j, dimensions, box, longer)
+        width = take_codes(n_listed, j, dimensions, box, longer)
         if not can_score(size, width, best, models):
             continue
         evidence = _gather(rows, begin, stop, j, n_listed, box, longer, longer.bins[:0], models, guard)

@@ -8,7 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.kernels.mondrian import make_dimensions, partition_rows
-from privacy_assets.kernels.mondrian_cuts import DIMENSION, N_HEAD, THRESHOLD, decide, make_box, make_lists, set_bins
+from privacy_assets.kernels.mondrian_cuts import (
+    DIMENSION,
+    IS_COARSE,
+    MOST_BINS,
+    N_HEAD,
+    RIGHT_LOW,
+    THRESHOLD,
+    decide,
+    decide_on_codes,
+    make_box,
+    make_lists,
+    set_bins,
+)
 from privacy_assets.kernels.mondrian_models import (
     DISTINCT,
     ENTROPY,
@@ -133,12 +145,22 @@ def test_threads_and_sizes_of_tasks_change_nothing(k, by_people):
     assert len(hashes) == 1
 
 
+def added(histograms):
+    """Codes that occur in any of several histograms of single codes, and how often in all of them."""
+    codes = np.concatenate([own for own, _ in histograms])
+    distinct, place = np.unique(codes, return_inverse=True)
+    return distinct, np.bincount(place, np.concatenate([tally for _, tally in histograms])).astype(np.int64)
+
+
 def by_chunks(columns, chunks, dimensions, models):
-    """A Mondrian that never sees more than a chunk of rows at once: histograms are counted apart, and added."""
+    """A Mondrian that never sees more than a chunk of rows at once: histograms are counted apart, and added.
+
+    Returns the classes, and in how many of them single codes had to be counted.
+    """
     n_dimensions = len(columns)
     lists, evidence = make_lists(dimensions), no_evidence()
     root = (np.arange(len(columns[0])), np.zeros(n_dimensions, np.int64), dimensions.n_values - 1)
-    waiting, classes = [root], []
+    waiting, classes, n_on_codes = [root], [], 0
     while waiting:
         members, low, high = waiting.pop()
         box, cut = make_box(n_dimensions), np.full(5, -1, np.int64)
@@ -146,14 +168,22 @@ def by_chunks(columns, chunks, dimensions, models):
             box.low[:], box.high[:] = low, high
             set_bins(len(members), dimensions, box)
             total = np.zeros(dimensions.first_bin[-1], np.int64)
-            for chunk in chunks:
-                own = members[np.isin(members, chunk)]
-                if len(own):
-                    part = np.zeros_like(total)
-                    rows = pack_rows([c[own] for c in columns], dimensions.n_values.tolist())
-                    count_rows(rows.codes, 0, len(own), dimensions.first_bin, box, part)
-                    total += part
+            parts = [own for own in (members[np.isin(members, chunk)] for chunk in chunks) if len(own)]
+            for own in parts:
+                part = np.zeros_like(total)
+                rows = pack_rows([c[own] for c in columns], dimensions.n_values.tolist())
+                count_rows(rows.codes, 0, len(own), dimensions.first_bin, box, part)
+                total += part
             decide(len(members), total, dimensions, box, lists, models, evidence, cut)
+            if cut[DIMENSION] < 0 and cut[IS_COARSE] == 1:
+                n_on_codes += 1
+                counted = [
+                    added([np.unique(column[own], return_counts=True) for own in parts]) if shift > 0 else ([], [])
+                    for column, shift in zip(columns, box.shift, strict=True)
+                ]
+                codes, tally = (np.concatenate([own[i] for own in counted]).astype(np.int64) for i in (0, 1))
+                first = np.cumsum([0, *(len(own) for own, _ in counted)])
+                decide_on_codes(len(members), codes, tally, first, dimensions, box, models, evidence, cut)
         if cut[DIMENSION] < 0:
             classes.append(frozenset(members.tolist()))
             continue
@@ -164,20 +194,36 @@ def by_chunks(columns, chunks, dimensions, models):
         waiting.append((members[~is_left], box.low.copy(), box.high.copy()))
         if not dimensions.is_set[j]:
             waiting[-2][2][j] = cut[THRESHOLD]
-            waiting[-1][1][j] = codes[~is_left].min()
-    return set(classes)
+            waiting[-1][1][j] = cut[RIGHT_LOW]
+    return set(classes), n_on_codes
 
 
-@given(st.integers(0, 1000), st.integers(1, 7), st.sampled_from([2, 5, 20]))
-@settings(max_examples=15, deadline=None)
-def test_decisions_fed_with_added_histograms_of_chunks_give_the_identical_partition(seed, n_chunks, k):
-    # At most 64 values by dimension, so that single codes are never needed: those are counted, not binned.
-    rng = np.random.default_rng(seed)
-    columns = [np.unique(rng.zipf(1.3, 1500) % m, return_inverse=True)[1] for m in (60, 50, 30, 9)]
-    dimensions, n_values = describe(["ordered", "set", "ordered", "set"], columns)
-    found = partition_rows(pack_rows(columns, n_values), dimensions, row_models(k))
-    chunks = np.array_split(rng.permutation(1500), n_chunks)
-    assert by_chunks(columns, chunks, dimensions, row_models(k)) == set(map(frozenset, classes_of(found)))
+@given(st.integers(0, 1000), st.integers(1, 7), st.sampled_from([3, 10, 40]), st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_decisions_fed_with_added_histograms_of_chunks_give_the_identical_partition(seed, n_chunks, k, is_by_range):
+    # Ordered dimensions of far more values than bins, and a set of more.
+    kinds, columns = wide_table(1500, seed, n_values=60_000)
+    dimensions, n_values = describe(kinds, columns)
+    assert min(n_values[0], n_values[4]) > MOST_BINS
+    models = row_models(k, is_by_range=is_by_range)
+    found = partition_rows(pack_rows(columns, n_values), dimensions, models)
+    chunks = np.array_split(np.random.default_rng(seed).permutation(1500), n_chunks)
+    classes, _ = by_chunks(columns, chunks, dimensions, models)
+    assert classes == set(map(frozenset, classes_of(found)))
+
+
+def test_added_histograms_of_single_codes_decide_where_no_boundary_of_bins_allows_a_cut():
+    # Of 302 values in bins of two, the two in the middle have 600 rows each and lie in one bin; k is 300.
+    codes = np.concatenate([np.arange(302), np.repeat([150, 151], 599)])
+    other = np.arange(len(codes)) % 7
+    dimensions, n_values = describe(["ordered", "set"], [codes, other // 6])
+    for is_by_range in (False, True):
+        models = row_models(300, is_by_range=is_by_range)
+        found = partition_rows(pack_rows([codes, other // 6], n_values), dimensions, models)
+        chunks = np.array_split(np.random.default_rng(0).permutation(len(codes)), 5)
+        classes, n_on_codes = by_chunks([codes, other // 6], chunks, dimensions, models)
+        assert classes == set(map(frozenset, classes_of(found)))
+        assert sorted(map(len, classes)) == [750, 750] and n_on_codes > 0
 
 
 @pytest.mark.parametrize("is_by_range", [False, True])
