@@ -6,9 +6,9 @@
 Adult: the 30,162 complete rows, eight quasi-identifiers, sets for text. Every program runs in a process of its own and
 hands back the class of each row; one scorer computes GCP (sets) and DM from that. anonypyx is installed by the script
 into an environment of its own (``--cache``); the programs of qiyuangong (github.com/qiyuangong/Mondrian) and mosaicrown
-(github.com/mosaicrown/mondrian) are run from checkouts that you have. ARX, with
-hierarchies, is not run: its marks are those of the design page. Only partitioning is timed, in CPU seconds. The
-exit code is 1 if a bar is missed.
+(github.com/mosaicrown/mondrian) are run from checkouts that you have. GCP and DM are compared with the marks of the
+design page and with the best peer of the run, speed with peers of the run only. ARX, with hierarchies, is not run: its
+marks are those of the design page. Only partitioning is timed, in CPU seconds. The exit code is 1 if a bar is missed.
 """
 
 import argparse
@@ -31,9 +31,10 @@ ANONYPYX = "anonypyx==0.2.11"
 COLUMNS = ["age", "workclass", "education_num", "marital_status", "occupation", "race", "sex", "native_country"]
 NUMBERS = ["age", "education_num"]
 KS = (2, 5, 10, 25, 50)
-# The best marks of the design page: GCP in percent by k, DM at k = 10, and the CPU seconds of peers measured there.
+# The marks of the design page: the best GCP in percent by k, the best peer's DM by k, and the CPU seconds of peers that
+# were measured there.
 BEST_GCP = dict(zip(KS, (0.83, 2.77, 4.86, 8.47, 12.17), strict=True))
-BEST_DM = 528_456
+BEST_DM = {10: 528_456}
 PUBLISHED_SECONDS = {
     "anonypyx": dict(zip(KS, (101, 44, 25, 13, 5.5), strict=True)),
     "qiyuangong": dict(zip(KS, (0.64, 0.36, 0.30, 0.24, 0.21), strict=True)),
@@ -245,15 +246,21 @@ def measure(kind: str, n_rows: int, n_columns: int, n_threads: int = 2) -> list[
 
 
 class Bars:
-    """Bars that were met or missed."""
+    """Bars that were met, missed or not tried."""
 
     def __init__(self) -> None:
         self.missed = 0
+        self.skipped = 0
 
     def check(self, name: str, value: float, most: float) -> None:
         is_met = value <= most
         self.missed += not is_met
         print(f"    {'met   ' if is_met else 'MISSED'} {name}: {value:.4g} (at most {most:.4g})", flush=True)
+
+    def skip(self, name: str, published: float) -> None:
+        """Say that a bar was not tried, because the peer did not run."""
+        self.skipped += 1
+        print(f"    ------ {name}: not run (published figure {published:g} s)", flush=True)
 
 
 def compare_on_adult(arguments: argparse.Namespace, bars: Bars) -> None:
@@ -274,19 +281,25 @@ def compare_on_adult(arguments: argparse.Namespace, bars: Bars) -> None:
             gcp, dm = score(table, classes)
             print(f"{'ours':<12}{k:>4}{gcp:>9.3f}{dm:>12,}{1e3 * kernel:>12.2f}{'':>9}  whole call {1e3 * call:.1f} ms")
             bars.check("GCP", gcp, BEST_GCP[k])
-            if k == 10:
-                bars.check("DM", dm, BEST_DM)
+            if k in BEST_DM:
+                bars.check("DM", dm, BEST_DM[k])
             bars.check("whole call / kernel", call / kernel, 10)
-            seconds_of = {name: by_k[k] for name, by_k in PUBLISHED_SECONDS.items()}
+            run: dict[str, tuple[float, float, int]] = {}
             for name, python, code, place, ks in peers:
                 if k in ks:
                     seconds, classes = run_peer(python, code, file, k, place)
-                    gcp, dm = score(table, classes)
-                    ratio = f"{seconds / kernel:>9,.0f}"
-                    print(f"{name:<12}{k:>4}{gcp:>9.3f}{dm:>12,}{1e3 * seconds:>12,.0f}{ratio}", flush=True)
-                    seconds_of[name] = seconds
-            bars.check("1,000 kernels / anonypyx", 1000 * kernel / seconds_of["anonypyx"], 1)
-            bars.check("30 kernels / qiyuangong", 30 * kernel / seconds_of["qiyuangong"], 1)
+                    run[name] = (seconds, *score(table, classes))
+                    figures = f"{run[name][1]:>9.3f}{run[name][2]:>12,}{1e3 * seconds:>12,.0f}{seconds / kernel:>9,.0f}"
+                    print(f"{name:<12}{k:>4}{figures}", flush=True)
+            if run:
+                bars.check("GCP, best peer of this run", gcp, min(peer[1] for peer in run.values()))
+                bars.check("DM, best peer of this run", dm, min(peer[2] for peer in run.values()))
+            for name, times in (("anonypyx", 1000), ("qiyuangong", 30)):
+                bar = f"{times:,} kernels / {name}"
+                if name in run:
+                    bars.check(bar, times * kernel / run[name][0], 1)
+                else:
+                    bars.skip(bar, PUBLISHED_SECONDS[name][k])
 
 
 def compare_hierarchies(arguments: argparse.Namespace, bars: Bars) -> None:
@@ -309,7 +322,7 @@ def compare_hierarchies(arguments: argparse.Namespace, bars: Bars) -> None:
         bars.check("GCP / ARX", loss / arx, 1.01)
         bars.check("rows lost", n_lost, 0)
         bars.check("k / smallest class, from the outside", k / verify_anonymity(found.table, COLUMNS).k, 1)
-        bars.check("25 calls / ARX", 25 * min(seconds) / ARX_SECONDS[k], 1)
+        bars.skip("25 calls / ARX", ARX_SECONDS[k])
 
 
 def measure_scale(arguments: argparse.Namespace, bars: Bars) -> None:
@@ -346,7 +359,7 @@ def main() -> int:
     compare_hierarchies(arguments, bars)
     if not arguments.skip_scale:
         measure_scale(arguments, bars)
-    print(f"\n{bars.missed} bars missed")
+    print(f"\n{bars.missed} bars missed, {bars.skipped} not run")
     return int(bars.missed > 0)
 
 
