@@ -13,6 +13,7 @@ from dateutil import tz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacy_assets.kernels import mondrian
 from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.anonymize import LDiversity, anonymize, apply_cuts
 from privacy_assets.tables.anonymized_table import columns_telling_of, models_that_fail
@@ -195,6 +196,28 @@ def test_the_order_of_the_rows_and_a_duplicated_index_change_nothing(drawn, chos
     pd.testing.assert_frame_equal(again.table, found.table)
     assert again.stats == found.stats
     assert isinstance(found.table.index, pd.RangeIndex)
+
+
+@pytest.mark.parametrize("subject", [None, "person"])
+def test_two_threads_give_the_classes_of_one_under_every_model(monkeypatch, subject):
+    monkeypatch.setattr(mondrian, "FEWEST_ROWS_PER_TASK", 100)
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame(
+        {
+            "age": rng.normal(40, 15, 3000).round(1),
+            "town": [f"town {i}" for i in np.minimum(rng.zipf(1.5, 3000), 400)],
+            "disease": [f"d{i}" for i in rng.integers(0, 6, 3000)],
+            "salary": rng.integers(0, 50, 3000),
+            "person": np.arange(3000) // 2,
+        }
+    )
+    limits = {"l_diversity": {"disease": LDiversity(2.5, "entropy")}, "t_closeness": {"salary": 0.15}}
+    arguments = {"quasi_identifiers": ["age", "town"], "k": 5, "sensitive": ["disease", "salary"], "subject": subject}
+    one, two = (anonymize(table, **arguments, **limits, n_threads=n) for n in (1, 2))
+    assert one.stats["n_classes"] > 20
+    pd.testing.assert_frame_equal(one.members, two.members)
+    pd.testing.assert_frame_equal(one.table, two.table)
+    assert one == two
 
 
 @given(tables(), options())
