@@ -97,7 +97,8 @@ def anonymize(
     quasi_identifiers : sequence of str
         Columns that an outsider may know. Numbers, times and ordered categories (in the order of the categories,
         whatever they are) become intervals, all others sets; a missing value is a value of its own. Floats are exact,
-        as for `verify_anonymity`: 0.1 + 0.2 is not 0.3. Only hierarchies take for one what is so to 10 decimals.
+        as for `verify_anonymity`: 0.1 + 0.2 is not 0.3, and a float32 is the shortest decimal that gives it. Only
+        hierarchies take for one what is so to 10 decimals.
     k, subject
         Fewest rows of a class; with ``subject``, the column that says whose record a row is, fewest people. The subject
         is not released. k = 1 is allowed and gives no protection.

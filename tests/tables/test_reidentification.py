@@ -211,6 +211,14 @@ def test_floats_are_exact_and_those_with_fewer_digits_are_found_all_the_same():
         assert index.sizes(["dose"]).tolist() == expected
 
 
+def test_far_dates_in_another_unit_of_time_are_ends_like_others():
+    original = pd.DataFrame({"day": pd.Series(["1700-01-01", "2000-01-01", "2200-01-01"], dtype="M8[ns]")})
+    ends = [["0001-01-01", "1999-12-31", "2200-01-01"], ["9999-01-01", "2100-01-01", "2200-01-01"]]
+    released = pd.DataFrame({name: pd.Series(days, dtype="M8[s]") for name, days in zip("ab", ends, strict=True)})
+    index = CandidateIndex(ReleaseModel({"day": Interval("a", "b", True)}), original, released, [0, 1, 2])
+    assert index.sizes(["day"]).tolist() == [3, 1, 1]
+
+
 @pytest.mark.parametrize("kind", [int, float, str])
 def test_ordered_categories_that_are_numbers_are_read_as_such(kind):
     dtype = pd.CategoricalDtype([kind(1), kind(3), kind(2)], ordered=True)
