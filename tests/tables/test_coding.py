@@ -204,3 +204,10 @@ def test_equal_rows_are_one_group(rows):
         groups, n_groups = group_rows(columns, n_codes)
         assert n_groups == len(set(rows)) == len(set(zip(rows, groups.tolist(), strict=True)))
         assert groups.tolist() == [list(dict.fromkeys(rows)).index(row) for row in rows]
+
+
+def test_a_category_column_without_any_value_is_missing_whatever_its_categories_are():
+    for categories in ([], [1, 2], ["a"], [1.5]):
+        column = pd.Series(pd.Categorical([None, None], categories=categories, ordered=True))
+        read = read_column(column, "Column 'a'")
+        assert (read.kind, read.codes.tolist(), len(read.distinct)) == ("missing", [-1, -1], 0)

@@ -188,11 +188,13 @@ def anonymized_release(tmp_path):
     report = verify_anonymity(found.table.assign(person=people), known, ["illness"], subject="person")
     limit = Limit("smallest_class", 2)
     verdict = Verdict(limit.check_name, True, "error", "2", "", "smallest_class", report.k_people, 2, "at_least")
+    share = Limit("share_in_homogeneous_classes", 0.99)
+    certain = Verdict(share.check_name, True, "warn", "0", "", share.metric, report.share_in_homogeneous_classes, 0.99)
     record = replace(
         RECORD,
         stage="anonymized",
-        policy=Policy((limit,)),
-        verdicts=(RECORD.verdicts[0], verdict),
+        policy=Policy((limit, share)),
+        verdicts=(RECORD.verdicts[0], verdict, certain),
         settings={"anonymized": found.settings},
         figures={"anonymity": report.to_header(), "statistics": found.stats, "model": found.model.to_json()},
         columns=[
