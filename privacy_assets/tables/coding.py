@@ -154,9 +154,9 @@ def _read(column: pd.Series[Any], where: str) -> ColumnValues:
     if isinstance(column.dtype, pd.CategoricalDtype):
         levels = column.cat.remove_unused_categories().cat
         codes, values = levels.codes.to_numpy(), pd.Series(levels.categories)
-        kind = _kind_of(values, where) if len(values) else "missing"
-        if kind == "missing":
-            return ColumnValues(kind, np.full(len(column), -1, np.int8), np.zeros(0, object))
+        if len(values) == 0:
+            return ColumnValues("missing", codes, np.zeros(0, object))
+        kind = _kind_of(values, where)
         return _checked(kind, codes, values, where)
     kind = _kind_of(column, where)
     if kind == "missing":

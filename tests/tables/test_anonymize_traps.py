@@ -366,9 +366,15 @@ def test_one_row_and_equal_rows_and_missing_columns_work():
         "void": np.nan,
         "count": pd.array([None] * 8, "Int64"),
         "flag": pd.array([None] * 8, "boolean"),
+        "small": pd.array([None] * 8, "UInt8"),
+        "arrow": pd.array([None] * 8, "int64[pyarrow]"),
+        "grade": pd.Categorical([None] * 8, categories=[1, 3, 2], ordered=True),
+        "ward": pd.Categorical([None] * 8, categories=[1, 3, 2]),
     }
     nothing = anonymize(PATIENTS.assign(**columns), quasi_identifiers=[*columns, "age"], k=2)
     assert all(set(nothing.table[name]) == {"missing"} for name in columns)
+    secret = anonymize(PATIENTS.assign(**columns), quasi_identifiers=["age"], sensitive=list(columns), k=2)
+    assert all(secret.stats["sensitive"][name]["t"] == 0 for name in columns)
     assert all(nothing.stats["certainty_penalty"][name] == 0 for name in columns)
 
 
