@@ -28,7 +28,7 @@ LOW, HIGH, MISSING, VALUES = "_low", "_high", "_missing", "_values"
 # Nothing that separates, encloses or quotes, no space at the ends.
 _PLAIN_TEXT = re.compile(r"[^\s,\[\](){}\"\\*](?:[^,\[\](){}\"\\*\n\r\t]*[^\s,\[\](){}\"\\*])?")
 # Floats beyond it are divided before they are added up.
-FAR = 1e300
+FAR = 1e290
 _RESERVED = re.compile(rf"{MISSING_LABEL}|.* or {MISSING_LABEL}")
 
 

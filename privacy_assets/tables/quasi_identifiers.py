@@ -207,6 +207,10 @@ def _sorted_values(read: ColumnValues) -> tuple[NDArray[Any], NDArray[np.int64]]
     values = read.distinct
     if read.is_float:
         values = values + 0.0  # no -0.0: it is the same value as 0.0, and one of them must be its label
+        if np.isnan(values).any():
+            # A missing value that its storage does not call so: nobody has its place.
+            known = np.unique(values[~np.isnan(values)])
+            return known, np.minimum(np.searchsorted(known, values), max(len(known) - 1, 0)).astype(np.int64)
     elif read.kind == "aware datetime" and read.offsets is not None:
         values = values - read.offsets.astype("timedelta64[s]")
     ordered, code_of = np.unique(values, return_inverse=True)

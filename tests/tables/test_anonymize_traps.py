@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 from collections import Counter
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -52,6 +53,17 @@ def test_missing_values_have_a_label_of_their_own_and_are_neither_dropped_nor_re
         "[1, 9]": 3,
         "missing": 3,
     }
+
+
+def test_nan_is_missing_wherever_it_is_stored():
+    unmasked = pd.arrays.FloatingArray(np.array([1.5, np.nan, np.nan, 2.5]), np.zeros(4, np.bool_))
+    decimals = [Decimal("1.5"), Decimal("nan"), Decimal("nan"), Decimal("2.5")]
+    for column in (pd.Series(unmasked), pd.Series(decimals, dtype=object)):
+        table = pd.DataFrame({"dose": column})
+        for normalize in ("rank", "range"):
+            found = anonymize(table, quasi_identifiers=["dose"], k=2, normalize=normalize)
+            assert Counter(found.table["dose"]) == {"[1.5, 2.6)": 2, "missing": 2}
+            assert anonymize(table, quasi_identifiers=["dose"], k=1, normalize=normalize).stats["n_classes"] == 3
 
 
 def test_a_class_that_mixes_missing_and_other_values_counts_as_wholly_lost():
