@@ -152,6 +152,38 @@ class TestOtherReleases:
         reason = refusal(run_all(project, first, together, selection=with_both), "anonymized")
         assert "0 other releases were taken into account, and not the 1 asked for" in reason
 
+    def test_two_releases_of_the_quickstart_table_pass_alone_and_are_refused_together(self, project):
+        pytest.importorskip("statsmodels", reason="needs the extra `examples`")
+        from privacy_assets.examples.rand_hie import CONTRACT as RAND
+        from privacy_assets.examples.rand_hie import load_rand_hie
+
+        def half(*names):
+            columns = {name: RAND["columns"][name] for name in ("person_id", *names)}
+            number = {"record_number": {"type": "integer", "role": "other"}}
+
+            def source() -> pd.DataFrame:
+                table = load_rand_hie()[["person_id", *names]]
+                return table.assign(record_number=np.random.default_rng(3).permutation(len(table)))
+
+            return {"contract": {"columns": columns | number}, "source": source}
+
+        place, household = (
+            half("site", "coinsurance_percent", "age", "sex"),
+            half("income", "family_size", "doctor_visits"),
+        )
+        first, alone = released_as(project, "first", **place), released_as(project, "people", **household)
+        result = run_all(project, first, alone)
+        assert result.success, failure_of(result)
+        others = (OtherReleaseSettings("place", key="record_number", release="first"),)
+        settings = household | {"reidentification": ReidentificationSettings(max_known=1, other_releases=others)}
+        together = run_all(project, first, released_as(project, "people", **settings))
+        certain = "share_in_homogeneous_classes_is_at_most_its_limit"
+        assert blocked_by(together) - {certain} == {"max_reidentification_probability_is_at_most_its_limit"}
+        checks = {each.check_name: each for each in together.get_asset_check_evaluations()}
+        refused = checks["max_reidentification_probability_is_at_most_its_limit"]
+        assert refused.description == "max_reidentification_probability is 1; expected at most 0.2 (off by 0.8)"
+        assert len(released(project, "people")) == 1
+
     def test_a_neighbor_that_was_made_again_makes_the_assessment_stale(self, project):
         first = released_as(project, "first")
         loose = candidates_policy(Limit("share_of_singletons", 0.999), Limit("max_reidentification_probability", 0.5))
