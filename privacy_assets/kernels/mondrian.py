@@ -38,6 +38,16 @@ from privacy_assets.kernels.mondrian_cuts import (
     set_bins,
 )
 from privacy_assets.kernels.mondrian_guarded import Guard, decide_guarded, decide_on_single_codes, make_guard
+from privacy_assets.kernels.mondrian_kept import (
+    FEWEST_ROWS_KEPT,
+    NO_SLOT,
+    free_slot,
+    keep,
+    make_kept,
+    subtract,
+    take_over,
+    take_slot,
+)
 from privacy_assets.kernels.mondrian_models import Models, no_evidence
 from privacy_assets.kernels.mondrian_rows import PackedRows, count_rows, move_rows
 
@@ -51,13 +61,15 @@ TASKS_PER_THREAD = 16
 class Stack(NamedTuple):
     """Open nodes of a tree: the range of rows and the outermost codes of each.
 
-    ``low`` and ``high`` have shape (STACK_SIZE, n_dimensions), ``begin`` and ``stop`` (STACK_SIZE,); all int64.
+    ``low`` and ``high`` have shape (STACK_SIZE, n_dimensions), ``begin``, ``stop`` and ``slot``, where the histogram of
+    the node is kept, (STACK_SIZE,); all int64.
     """
 
     begin: NDArray[np.int64]
     stop: NDArray[np.int64]
     low: NDArray[np.int64]
     high: NDArray[np.int64]
+    slot: NDArray[np.int64]
 
 
 class Partition(NamedTuple):
@@ -109,6 +121,7 @@ def _grow(
     lists: Any,
     box: Any,
     evidence: Any,
+    kept: Any,
 ) -> tuple[int, int, int]:
     """Work on the open nodes of a stack until none is left or enough cuts were made.
 
@@ -130,11 +143,17 @@ def _grow(
         begin, stop = stack.begin[n_open], stack.stop[n_open]
         size = stop - begin
         cut[DIMENSION] = NO_CUT
-        if size >= 2 * models.k:
+        slot, own_slot = stack.slot[n_open], NO_SLOT
+        if size < 2 * models.k:
+            free_slot(kept, slot, dimensions.first_bin)
+        else:
             box.low[:] = stack.low[n_open]
             box.high[:] = stack.high[n_open]
             set_bins(size, dimensions, box)
-            count_rows(rows.codes, begin, stop, dimensions.first_bin, box, histogram)
+            if not take_over(kept, slot, box, dimensions.first_bin, histogram):
+                count_rows(rows.codes, begin, stop, dimensions.first_bin, box, histogram)
+            if size >= FEWEST_ROWS_KEPT:
+                own_slot = keep(kept, histogram, box, dimensions.first_bin)
             if is_plain:
                 decide(size, histogram, dimensions, box, lists, models, evidence, cut)
             else:
@@ -142,6 +161,7 @@ def _grow(
             if cut[DIMENSION] == NO_CUT and cut[IS_COARSE] == 1:
                 decide_on_single_codes(rows, begin, stop, dimensions, box, lists, models, guard, cut)
         if cut[DIMENSION] == NO_CUT:
+            free_slot(kept, own_slot, dimensions.first_bin)
             begins[n_classes] = begin
             n_classes += 1
             continue
@@ -166,12 +186,23 @@ def _grow(
             cuts[n_cuts, 3], cuts[n_cuts, 4] = j, cut[THRESHOLD] * (1 - dimensions.is_set[j])
         n_cuts += 1
         is_left_larger = middle - begin > stop - middle
+        smaller_slot = NO_SLOT
+        if own_slot != NO_SLOT:
+            smaller_slot = take_slot(kept, box)
+            if smaller_slot == NO_SLOT:
+                free_slot(kept, own_slot, dimensions.first_bin)
+                own_slot = NO_SLOT
+            else:
+                first, last = (middle, stop) if is_left_larger else (begin, middle)
+                count_rows(rows.codes, first, last, dimensions.first_bin, box, kept.histograms[smaller_slot])
+                subtract(kept, own_slot, smaller_slot, dimensions.first_bin)
         for side in range(2):
             is_left = (side == 0) == is_left_larger
             stack.begin[n_open] = begin if is_left else middle
             stack.stop[n_open] = middle if is_left else stop
             stack.low[n_open] = box.low
             stack.high[n_open] = box.high
+            stack.slot[n_open] = own_slot if side == 0 else smaller_slot
             if not dimensions.is_set[j]:
                 if is_left:
                     stack.high[n_open, j] = cut[THRESHOLD]
@@ -230,6 +261,7 @@ class _Grower:
             np.empty(STACK_SIZE, np.int64),
             np.empty((STACK_SIZE, n_dimensions), np.int64),
             np.empty((STACK_SIZE, n_dimensions), np.int64),
+            np.full(STACK_SIZE, NO_SLOT, np.int64),
         )
         stack.begin[0], stack.stop[0], stack.low[0], stack.high[0] = task
         most_classes = size // max(self.models.k, 1) + 1 if most_cuts > 1 else 1
@@ -239,8 +271,20 @@ class _Grower:
         lists = make_lists(self.dimensions)
         box = make_box(n_dimensions)
         n_open, n_classes, n_cuts = _grow(
-            self.rows, self.dimensions, self.models, guard, stack, 1, most_cuts, begins, cuts, lists, box, no_evidence()
-        )  # fmt: skip
+            self.rows,
+            self.dimensions,
+            self.models,
+            guard,
+            stack,
+            1,
+            most_cuts,
+            begins,
+            cuts,
+            lists,
+            box,
+            no_evidence(),
+            make_kept(int(self.dimensions.first_bin[-1]), n_dimensions),
+        )
         still_open = [
             _Task(int(stack.begin[i]), int(stack.stop[i]), stack.low[i].copy(), stack.high[i].copy())
             for i in range(n_open)

@@ -205,18 +205,24 @@ def _set_columns(generalization: Generalization, rows: NDArray[np.int64]) -> dic
     scale = generalization.scale
     example, which = generalization.distinct()
     texts: list[str | None] = [*texts_of(scale), None]
+    # Each value is written once, whatever the number of classes that hold it.
+    quoted = [MISSING_LABEL if text is None else quote(text) for text in texts]
+    dumped = [json.dumps(text, ensure_ascii=False) for text in texts]
     labels, lists = [], []
     for group in example.tolist():
-        values = [texts[code] for code in generalization.codes_of(group).tolist()]
-        labels.append(set_label(values))
-        lists.append(json.dumps(values, ensure_ascii=False))
+        codes = generalization.codes_of(group).tolist()
+        labels.append(_join_set([quoted[code] for code in codes]))
+        lists.append(f"[{', '.join([dumped[code] for code in codes])}]")
     group_of_row = which[rows]
     return {scale.name: repeated_text(labels, group_of_row), scale.name + VALUES: repeated_text(lists, group_of_row)}
 
 
 def set_label(values: list[str | None]) -> str:
     """Write a set as text; None is the missing value."""
-    parts = [MISSING_LABEL if value is None else quote(value) for value in values]
+    return _join_set([MISSING_LABEL if value is None else quote(value) for value in values])
+
+
+def _join_set(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
 
 

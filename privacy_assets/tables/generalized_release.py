@@ -82,7 +82,9 @@ def release(
         elif name not in hidden:
             columns[name] = _taken(table[name], classes.records)
     # An order by the originals, even a hashed one, would say something of them to whoever knows the key.
-    order = np.argsort(hash_rows(columns.values(), len(class_of_row), settings.seed), kind="stable")
+    # What stands beside a label says the same again, so the labels tell rows apart as well as all columns would.
+    hashed = (column for name, column in columns.items() if name in table.columns)
+    order = np.argsort(hash_rows(hashed, len(class_of_row), settings.seed), kind="stable")
     released = pd.DataFrame({name: _taken(column, order) for name, column in columns.items()}, copy=False)
     members = pd.DataFrame({"class": class_of_row[order], "row": classes.records[order].astype(np.int64)})
     frame, stats = describe_classes(classes, settings), measure(classes, dimensions, settings)

@@ -145,6 +145,27 @@ def test_threads_and_sizes_of_tasks_change_nothing(k, by_people):
     assert len(hashes) == 1
 
 
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([250, 700, 3000]),
+    st.lists(st.tuples(st.booleans(), st.sampled_from([1, 2, 7, 40, 200, 700, 5000])), min_size=1, max_size=5),
+    st.sampled_from([1, 2, 9, 60]),
+)
+def test_histograms_kept_from_a_class_for_its_sides_change_nothing(seed, n_rows, kinds, k):
+    random = np.random.default_rng(seed)
+    columns = [np.minimum(random.geometric(4 / n, n_rows) - 1 if n > 4 else random.integers(0, n, n_rows), n - 1)
+               for _, n in kinds]  # fmt: skip
+    n_values = [n for _, n in kinds]
+    dimensions = make_dimensions([even(n) if is_ordered else None for is_ordered, n in kinds], n_values)
+    kept = partition_rows(pack_rows(columns, n_values), dimensions, row_models(k))
+    # Each class is a task of its own here, and starts with nothing kept.
+    counted = partition_rows(pack_rows(columns, n_values), dimensions, row_models(k), task_rows=1)
+    assert kept.begins.tolist() == counted.begins.tolist()
+    assert kept.cuts.tolist() == counted.cuts.tolist()
+    assert kept.records.tolist() == counted.records.tolist()
+
+
 def added(histograms):
     """Codes that occur in any of several histograms of single codes, and how often in all of them."""
     codes = np.concatenate([own for own, _ in histograms])
