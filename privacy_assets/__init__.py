@@ -72,6 +72,7 @@ _PUBLIC_NAMES = {
     "link_by_distance": "tables.distance_linkage",
     "link_by_fellegi_sunter": "tables.fellegi_sunter",
     "match_candidates": "tables.matching",
+    "measure_column_changes": "tables.column_changes",
     "read_formal_context": "tables.formal_context",
     "released_scales": "tables.formal_context",
     "split_records": "tables.split",

@@ -73,6 +73,7 @@ PUBLIC_NAMES = [
     "link_by_distance",
     "link_by_fellegi_sunter",
     "match_candidates",
+    "measure_column_changes",
     "read_formal_context",
     "released_scales",
     "split_records",

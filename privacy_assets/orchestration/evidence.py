@@ -20,6 +20,7 @@ from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, number_
 from privacy_assets.tables.mpucc import MpuccAssessment
 from privacy_assets.tables.policy import ANONYMITY, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC
 from privacy_assets.tables.reidentification import ReidentificationAssessment
+from privacy_assets.tables.report_words import CONTROL, LEAKAGE
 from privacy_assets.tables.scale_digests import scale_digests
 from privacy_assets.tables.semantic_assessment import SemanticAssessment
 
@@ -51,6 +52,8 @@ class Gathered:
         Its columns, described without values.
     settings, figures : dict of JSON values
         What it was made and assessed with, and what was found; they decide nothing.
+    found : dict
+        Assessments and anonymizations by stage, and the source, as far as they are at hand; for the report.
     """
 
     evidence: Evidence
@@ -59,6 +62,7 @@ class Gathered:
     columns: list[dict[str, Any]] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     figures: dict[str, Any] = field(default_factory=dict)
+    found: dict[str, Any] = field(default_factory=dict)
 
 
 def gather_evidence(
@@ -152,6 +156,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
     stages = (*STAGES_ASSESSED, "synthetic", *(["source"] if release.source is not None else []))
     tables = storage.evidence(stages, {"synthetic": synthetic_content})
     table, content = synthetic, synthetic_content
+    found: dict[str, Any] = {}
     keeps_contract = table is not None and _is_admitted_as_it_is(release, table, content)
     released = contract.released_columns
     columns: list[dict[str, Any]] = [each for each in contract.describe() if each["column"] in released]
@@ -160,6 +165,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         generalized, tables[stage] = storage.anonymization(stage)
         table, content = (None, None) if generalized is None else (generalized.table, tables[stage].content)
         keeps_contract = False
+        found = {} if generalized is None else {stage: generalized}
         if generalized is not None and synthetic is not None:
             made_of = number_distinct_records(synthetic)
             keeps_contract = keeps_the_contract(generalized, contract, made_of, DISTINCT_RECORD)
@@ -180,7 +186,12 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
     if assessed is not None:
         settings[MPUCC] = dict(assessed.settings)
     figures = {} if assessment is None else {MPUCC: dict(assessment.scores)}
-    return Gathered(evidence, table, content or "", columns, settings, figures)
+    if assessment is not None:
+        found[MPUCC] = assessment
+        if assessment.control is not None:
+            leakage = LEAKAGE[assessment.control.leakage_detected]
+            figures[CONTROL] = {"leakage": leakage, **assessment.control.to_header()}
+    return Gathered(evidence, table, content or "", columns, settings, figures, found)
 
 
 def _gather_anonymized(storage: _Storage) -> Gathered:
@@ -194,6 +205,7 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
     assessments: dict[str, AssessmentEvidence] = {}
     figures = dict(gathered.figures)
     settings = dict(gathered.settings)
+    found = {stage: anonymization, "source": source}
     for name, kind in _ASSESSMENTS_OF_RECORDS.items():
         if not release.assesses(name):
             continue
@@ -201,6 +213,7 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
         if assessment is not None and evidence is not None:
             assessments[name] = evidence
             figures[name], settings[name] = dict(assessment.scores), dict(assessment.settings)
+            found[name] = assessment
     evidence_of_table = replace(
         gathered.evidence,
         tables=tables,
@@ -210,7 +223,12 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
         asked_for=_asked_for(release, anonymization),
     )
     return replace(
-        gathered, evidence=evidence_of_table, content=at_hand.content or "", settings=settings, figures=figures
+        gathered,
+        evidence=evidence_of_table,
+        content=at_hand.content or "",
+        settings=settings,
+        figures=figures,
+        found={name: value for name, value in found.items() if value is not None},
     )
 
 

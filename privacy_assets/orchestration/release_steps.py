@@ -9,6 +9,7 @@ from privacy_assets.orchestration.evidence import gather_evidence
 from privacy_assets.orchestration.guard import ReleaseRefused, guarded
 from privacy_assets.orchestration.metadata import NAMESPACE, table_metadata, verdict_metadata, verdict_table
 from privacy_assets.orchestration.monitoring import keep_profile
+from privacy_assets.orchestration.report_material import report_material
 from privacy_assets.orchestration.settings import ReleaseSettings
 from privacy_assets.orchestration.stages import GATE_CHECK, RESOURCES, asset_arguments, blocking_check, partition_key_of
 from privacy_assets.tables.gate import (
@@ -105,6 +106,7 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
                 metadata=shown,
                 allow_retries=False,
             )
+        report = report_material(release, side, gathered, private_tables, partition_key)
         record = ReleaseRecord(
             release=release.name,
             stage=side,
@@ -115,10 +117,10 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
             settings=_without_seeds(gathered.settings),
             figures=gathered.figures,
             columns=gathered.columns,
-            refusals_before=private_tables.refusals(release.key(stage), partition_key),
+            refusals_before=len(report.refusals),
         )
         directory = context.resources.release_store.directory(release.name, side, partition_key)
-        written = write_release(directory, table, content, record, release.formats)
+        written = write_release(directory, table, content, record, release.formats, report)
         if release.source is not None and release.monitoring.drift_limit is not None:
             keep_profile(
                 private_tables, release.name, partition_key, private_tables.load(release.key("source"), partition_key)

@@ -117,21 +117,21 @@ class PrivateTables(dg.UPathIOManager):
             # A line of its own, whatever a process that was cut off left behind.
             file.write("\n" + json.dumps(entry))
 
-    def refusals(self, key: dg.AssetKey, partition_key: str | None) -> int:
-        """Count the runs in which a release was refused; a damaged line counts as one."""
+    def refusal_history(self, key: dg.AssetKey, partition_key: str | None) -> list[tuple[str, list[str]]]:
+        """Return when a release was refused and by which conditions, run by run; a damaged line is one of its own."""
         path = self._refusals_path(key)
         if not path.exists():
-            return 0
-        runs = set()
-        n_unreadable = 0
-        for line in filter(None, path.read_text(errors="replace").splitlines()):
+            return []
+        by_run: dict[str, tuple[str, list[str]]] = {}
+        for number, line in enumerate(filter(None, path.read_text(errors="replace").splitlines())):
             try:
                 entry = json.loads(line)
                 if entry["partition"] == partition_key:
-                    runs.add(entry["run_id"])
+                    _, failed = by_run.setdefault(entry["run_id"], (str(entry["refused_at"]), []))
+                    failed += [name for name in map(str, entry["failed"]) if name not in failed]
             except (ValueError, KeyError, TypeError):
-                n_unreadable += 1
-        return len(runs) + n_unreadable
+                by_run[f"damaged line {number}"] = ("unknown", ["the record of this refusal is damaged"])
+        return list(by_run.values())
 
     def _refusals_path(self, key: dg.AssetKey) -> Path:
         return self.base_path / REFUSALS_DIRECTORY / ("__".join(key.path) + ".jsonl")

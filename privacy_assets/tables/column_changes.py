@@ -92,7 +92,8 @@ def measure_column_changes(
     -----
     Numbers, datetimes and durations are coarsened to 10 bands of about as many originals each, or to half as many bands
     as there are values, if that is less. Of text and booleans, the values of fewer than 5 % of the originals become one
-    value. Missing values stay missing. A change that would leave one value is not tried. Dropping a column also makes records equal, which then count once.
+    value. Missing values stay missing. A change that would leave one value is not tried. Dropping a column also makes
+    records equal, which then count once.
     """
     require(max_columns >= 1, "max_columns", max_columns, "an integer above 0")
     require(time_limit_seconds > 0, "time_limit_seconds", time_limit_seconds, "more than 0 seconds")

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pandas as pd
 
@@ -28,8 +28,12 @@ from privacy_assets.tables.gate import Verdict, is_admitted
 from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
 from privacy_assets.tables.release_model import ReleaseModel, columns_of
 
+if TYPE_CHECKING:
+    from privacy_assets.tables.report import ReportMaterial
+
 FORMATS = ("parquet", "csv")
 MANIFEST_FILE = "manifest.json"
+REPORT_FILE = "report.html"
 MANIFEST_VERSION = 1
 LATEST = "latest"
 # Characters that messages show of a name in a manifest.
@@ -97,7 +101,12 @@ class ReleaseVerification:
 
 
 def write_release(
-    directory: Path, table: pd.DataFrame, content: str, record: ReleaseRecord, formats: Sequence[str] = ("parquet",)
+    directory: Path,
+    table: pd.DataFrame,
+    content: str,
+    record: ReleaseRecord,
+    formats: Sequence[str] = ("parquet",),
+    report: "ReportMaterial | None" = None,
 ) -> Path:
     """Publish a table as a new directory below ``directory`` and point ``latest`` to it.
 
@@ -115,6 +124,8 @@ def write_release(
         What the manifest tells.
     formats : sequence of {"parquet", "csv"}
         Files to write; the Parquet file is always there, because the fingerprint is verified on it.
+    report : ReportMaterial, optional
+        What ``report.html`` shows beside the manifest; by default nothing.
 
     Returns
     -------
@@ -133,11 +144,16 @@ def write_release(
         )
     directory.mkdir(parents=True, exist_ok=True)
     with locked(directory):
-        return _write_locked(directory, table, content, record, formats)
+        return _write_locked(directory, table, content, record, formats, report)
 
 
 def _write_locked(
-    directory: Path, table: pd.DataFrame, content: str, record: ReleaseRecord, formats: Sequence[str]
+    directory: Path,
+    table: pd.DataFrame,
+    content: str,
+    record: ReleaseRecord,
+    formats: Sequence[str],
+    report: "ReportMaterial | None",
 ) -> Path:
     created_at = datetime.now(UTC)
     final = directory / f"{created_at:%Y%m%dT%H%M%S.%fZ}-{content[:12]}"
@@ -147,6 +163,7 @@ def _write_locked(
         for data_format in {"parquet", *formats}:
             _write_data(temporary, record.stage, data_format, table)
         manifest = _manifest(record, temporary, table, content, created_at)
+        manifest["files"][REPORT_FILE] = _write_report(temporary / REPORT_FILE, manifest, report)
         write_json(temporary / MANIFEST_FILE, manifest, RELEASED_FILE_MODE)
         found = verify_release(temporary)
         if not found.verified:
@@ -178,9 +195,10 @@ def _without_extras(table: pd.DataFrame) -> pd.DataFrame:
 def verify_release(directory: Path) -> ReleaseVerification:
     """Check a received release against its manifest, without Dagster.
 
-    The manifest must be complete, every file must have its recorded SHA-256 and size and none may be added, the
-    Parquet file must have the recorded fingerprint and columns, and the recorded verdicts must follow from the recorded
-    figures and limits. A manifest is not signed: whoever can write all of it can invent figures.
+    The manifest must be complete, every file must have its recorded SHA-256 and size and none may be added, the report
+    must be among them, the Parquet file must have the recorded fingerprint and columns, and the recorded verdicts must
+    follow from the recorded figures and limits. A manifest is not signed: whoever can write all of it can invent
+    figures.
 
     Parameters
     ----------
@@ -251,10 +269,20 @@ def _write_data(directory: Path, stage: str, data_format: str, table: pd.DataFra
     write_file(directory / f"{stage}.{data_format}", write, RELEASED_FILE_MODE)
 
 
+def _write_report(path: Path, manifest: Mapping[str, Any], material: "ReportMaterial | None") -> dict[str, Any]:
+    """Write the report, and return what the manifest says of it."""
+    # Jinja comes with it, which whoever verifies a release need not load.
+    from privacy_assets.tables.report import ReportMaterial, render_report
+
+    page = render_report(manifest, material or ReportMaterial()).encode()
+    write_file(path, lambda file: file.write(page), RELEASED_FILE_MODE)
+    return _described(path)
+
+
 def _manifest(
     record: ReleaseRecord, directory: Path, table: pd.DataFrame, content: str, created_at: datetime
 ) -> dict[str, Any]:
-    files = {path.name: {"sha256": _sha256(path), "bytes": path.stat().st_size} for path in sorted(directory.iterdir())}
+    files = {path.name: _described(path) for path in sorted(directory.iterdir())}
     return {
         "manifest_version": MANIFEST_VERSION,
         "release": record.release,
@@ -294,8 +322,8 @@ def _file_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:
 def _content_problems(directory: Path, manifest: Mapping[str, Any]) -> list[str]:
     stage = manifest["stage"]
     expected = {f"{stage}.{data_format}" for data_format in manifest["formats"]}
-    if set(manifest["files"]) != expected or f"{stage}.parquet" not in expected:
-        return ["the manifest does not list the files of its formats"]
+    if set(manifest["files"]) != {*expected, REPORT_FILE} or f"{stage}.parquet" not in expected:
+        return ["the manifest does not list the files of its formats and its report"]
     path = directory / f"{stage}.parquet"
     try:
         table = pd.read_parquet(path, engine="pyarrow")
@@ -432,6 +460,10 @@ def _link_to(final: Path) -> Path:
     link = final.parent / f"{TEMPORARY_MARK}{LATEST}-{final.name}"
     link.symlink_to(final.name)
     return link
+
+
+def _described(path: Path) -> dict[str, Any]:
+    return {"sha256": _sha256(path), "bytes": path.stat().st_size}
 
 
 def _sha256(path: Path) -> str:

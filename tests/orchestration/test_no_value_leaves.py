@@ -1,7 +1,7 @@
 """Sentinels in every kind of column, driven through success and every kind of failure; then looked for everywhere.
 
 Everywhere is the whole directory of the Dagster instance (event database, run storage, compute logs) and what the
-process printed. The private directory and the releases may hold cells; nothing else may.
+process printed, and of every release all but its data files. The private directory may hold cells; nothing else may.
 """
 
 import errno
@@ -213,6 +213,8 @@ def everything_that_was_said(project, capfd) -> bytes:
     said = [output.out.encode(), output.err.encode()]
     files = [path for path in project.home.rglob("*") if path.is_file()]
     assert {".db", ".err"} <= {path.suffix for path in files}
+    # What leaves beside the data: manifests and reports.
+    files += [path for path in project.everything_released() if path.suffix not in (".parquet", ".csv")]
     return b"\n".join([*said, *(path.read_bytes() for path in files)])
 
 
@@ -274,6 +276,33 @@ def anonymized(project, smallest=5, **settings):
 def test_anonymized_records_that_are_released_show_no_cell(project, capfd, settings):
     result = project.run(anonymized(project, **settings))
     assert result.success
+    assert_nothing_leaked(project, capfd, "smallest_class")
+
+
+def test_the_reports_of_both_sides_show_no_cell(project, capfd):
+    limits = (
+        Limit("privacy_risk_score", ADMITS, "at_most"),
+        Limit("smallest_class", 5),
+        Limit("max_reidentification_probability", 0.9999),
+        Limit("max_basic_semantic_risk", 0.9999),
+        Limit("information_loss", 0.000_001),
+    )
+    numbered = {**CONTRACT["columns"], "number": {"type": "integer", "role": "other"}}
+    definitions = project.definitions(
+        contract={"columns": numbered},
+        policy=Policy(limits),
+        source=lambda: sentinel_people().assign(number=range(INTEGER, INTEGER + 120)),
+        synthetic=ExternalSynthetic(lambda: sentinel_synthetic().assign(number=range(INTEGER + 90, INTEGER + 180))),
+        anonymized=AnonymizationSettings(k=5),
+    )
+    assert project.run(definitions).success
+    shown = {
+        "synthetic": ("identification rate if one column were dropped", "Identified synthetic records by combination"),
+        "anonymized": ("semantic risk if columns were forgotten", "Classes by", "Advice on limits that do not hold"),
+    }
+    for side, parts in shown.items():
+        page = (project.releases(side=side)[0] / "report.html").read_text()
+        assert [part for part in parts if part not in page] == []
     assert_nothing_leaked(project, capfd, "smallest_class")
 
 

@@ -43,7 +43,12 @@ def test_a_release_verifies_and_its_manifest_tells_why_it_was_admitted(tmp_path)
     written = write(tmp_path / "people")
     assert verify_release(written).verified
     assert verify_release(tmp_path / "people" / "latest").verified
-    assert sorted(path.name for path in written.iterdir()) == ["manifest.json", "synthetic.csv", "synthetic.parquet"]
+    assert sorted(path.name for path in written.iterdir()) == [
+        "manifest.json",
+        "report.html",
+        "synthetic.csv",
+        "synthetic.parquet",
+    ]
     manifest = json.loads((written / "manifest.json").read_text())
     assert manifest["fingerprint"] == fingerprint(TABLE)
     assert manifest["policy"]["limits"][0]["value"] == 0.1
@@ -122,6 +127,13 @@ def drop_csv(directory):
     edit_manifest(directory, files=files)
 
 
+def drop_report(directory):
+    (directory / "report.html").unlink()
+    files = json.loads((directory / "manifest.json").read_text())["files"]
+    del files["report.html"]
+    edit_manifest(directory, files=files)
+
+
 def link_outside(directory):
     (directory / "synthetic.parquet").rename(directory.parent / "elsewhere.parquet")
     (directory / "synthetic.parquet").symlink_to(directory.parent / "elsewhere.parquet")
@@ -154,6 +166,9 @@ def forget(key):
         (lambda directory: edit_manifest(directory, policy={}, verdicts=[]), "damaged or incomplete"),
         (forget_conditions, "no condition on the evidence"),
         (loosen, "damaged or incomplete"),
+        (lambda directory: append_byte(directory / "report.html"), "'report.html' was changed"),
+        (lambda directory: (directory / "report.html").unlink(), "'report.html' is missing"),
+        (drop_report, "does not list the files of its formats and its report"),
         (drop_csv, "does not list the files of its formats"),
         (link_outside, "'synthetic.parquet' is missing"),
         *(

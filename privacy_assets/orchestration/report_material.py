@@ -1,0 +1,105 @@
+"""What the report of a release shows beside its manifest: pictures, measured advice, the history of refusals."""
+
+import base64
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.orchestration.evidence import UNREADABLE, Gathered
+from privacy_assets.orchestration.pictures import (
+    as_markdown,
+    classes_as_rectangles,
+    identified_by_size,
+    information_loss_by_column,
+    records_by_class_size,
+)
+from privacy_assets.orchestration.reidentification_pictures import reidentification_curve
+from privacy_assets.orchestration.resources import PrivateTables
+from privacy_assets.orchestration.semantic_pictures import risk_distribution
+from privacy_assets.orchestration.settings import ReleaseSettings
+from privacy_assets.tables.anonymization import Anonymization
+from privacy_assets.tables.artifact import Artifact
+from privacy_assets.tables.class_rectangles import class_rectangles, columns_in_order
+from privacy_assets.tables.column_changes import measure_column_changes
+from privacy_assets.tables.mpucc import MpuccAssessment
+from privacy_assets.tables.policy import MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.tables.preprocess import PreprocessedTables
+from privacy_assets.tables.report import Picture, Refusal, ReportMaterial
+
+SECONDS_TO_MEASURE_CHANGES = 60.0
+RISK_DISTRIBUTION_TEXT = "Records by basic semantic risk, and the limit on it"
+
+
+def report_material(
+    release: ReleaseSettings, side: str, gathered: Gathered, private_tables: PrivateTables, partition_key: str | None
+) -> ReportMaterial:
+    """Collect what the report of an admitted table shows beside its manifest."""
+    changes, notes = None, []
+    assessment = gathered.found.get(MPUCC)
+    if assessment is not None:
+        changes = _column_changes(release, assessment, gathered, private_tables, partition_key)
+        if changes is None:
+            notes.append("What dropping columns would do was not measured: what was assessed is no longer in storage.")
+    semantic = gathered.found.get(SEMANTIC)
+    return ReportMaterial(
+        pictures=tuple(_from_markdown(markdown) for markdown in _pictures(release, gathered.found)),
+        refusals=_refusals(private_tables, release.key(f"{side}_release"), partition_key),
+        column_changes=changes,
+        attribute_advice=None if semantic is None else semantic.advice,
+        notes=notes,
+    )
+
+
+def _refusals(private_tables: PrivateTables, key: dg.AssetKey, partition_key: str | None) -> tuple[Refusal, ...]:
+    history = private_tables.refusal_history(key, partition_key)
+    return tuple(Refusal(refused_at, tuple(failed)) for refused_at, failed in history)
+
+
+def _column_changes(
+    release: ReleaseSettings,
+    assessment: MpuccAssessment,
+    gathered: Gathered,
+    private_tables: PrivateTables,
+    partition_key: str | None,
+) -> pd.DataFrame | None:
+    """Measure on the very tables that were assessed; None if they are not there any more."""
+    try:
+        artifact = private_tables.load(release.key("preprocessed"), partition_key)
+    except UNREADABLE:
+        return None
+    assessed = gathered.evidence.assessments[MPUCC].made_of.get("preprocessed")
+    if not isinstance(artifact, Artifact) or artifact.digest != assessed:
+        return None
+    tables = PreprocessedTables.from_artifact(artifact)
+    return measure_column_changes(tables, assessment, time_limit_seconds=SECONDS_TO_MEASURE_CHANGES)
+
+
+def _pictures(release: ReleaseSettings, found: dict[str, Any]) -> Iterator[str]:
+    if MPUCC in found:
+        yield identified_by_size(found[MPUCC].tree)
+    for stage, settings in ((release.synthetic_stage, release.generalize_synthetic), (release.anonymized_stage, None)):
+        if isinstance(found.get(stage), Anonymization):
+            yield from _pictures_of_classes(found[stage], found.get("source"), settings or release.anonymized)
+    if REIDENTIFICATION in found:
+        yield reidentification_curve(found[REIDENTIFICATION].curve)
+    if SEMANTIC in found:
+        yield as_markdown(risk_distribution(found[SEMANTIC]), RISK_DISTRIBUTION_TEXT)
+
+
+def _pictures_of_classes(anonymization: Anonymization, source: pd.DataFrame | None, settings: Any) -> Iterator[str]:
+    yield records_by_class_size(anonymization.classes)
+    yield information_loss_by_column(anonymization.stats["certainty_penalty"])
+    if source is not None:
+        columns = settings.pictured or columns_in_order(anonymization.model, source)[:2]
+        if len(columns) == 2:
+            yield classes_as_rectangles(class_rectangles(anonymization, source, *columns), *columns)
+
+
+def _from_markdown(markdown: str) -> Picture:
+    """Take the text and the PNG out of a picture as the UI shows it."""
+    found = re.fullmatch(r"!\[(.*)\]\(data:image/png;base64,(\S+)\)", markdown, re.DOTALL)
+    assert found is not None  # noqa: S101 - `as_markdown` writes no other
+    return Picture(found[1], base64.b64decode(found[2]))

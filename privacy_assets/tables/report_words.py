@@ -1,0 +1,225 @@
+"""What the figures of a release mean, in plain words, and what lowers a risk."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from privacy_assets.tables.policy import (
+    ANONYMITY,
+    MPUCC,
+    REIDENTIFICATION,
+    SEMANTIC,
+    rate_baseline,
+    rate_identification,
+)
+
+CONTROL = "control"
+STATISTICS = "statistics"
+LEAKAGE = {True: "yes", False: "no", None: "too few records to tell"}
+"""Whether leakage is detected, as the figures of the manifest say it."""
+
+
+class RiskLevel(NamedTuple):
+    """Strategies for a range of ``privacy_risk_score`` (PETsARD's documentation of mpUCCs, "Mitigation Strategies")."""
+
+    name: str
+    bounds: str
+    strategies: tuple[str, ...]
+
+
+RISK_LEVELS = (
+    RiskLevel(
+        "high",
+        "privacy_risk_score above 0.3",
+        (
+            "Add differential-privacy noise.",
+            "Generalize or suppress the columns with high risk.",
+            "Increase the k of k-anonymity.",
+            "Consider fully synthetic data.",
+        ),
+    ),
+    RiskLevel(
+        "medium",
+        "privacy_risk_score above 0.1, up to 0.3",
+        (
+            "Review and generalize the quasi-identifiers.",
+            "Suppress rare values.",
+            "Release under access controls.",
+            "Monitor how the data are used.",
+        ),
+    ),
+    RiskLevel(
+        "low",
+        "privacy_risk_score up to 0.1",
+        (
+            "Standard release procedures apply.",
+            "Document the measures taken.",
+            "Assess again regularly.",
+            "Suitable for most use cases.",
+        ),
+    ),
+)
+
+CAVEATS = {
+    "synthetic": (
+        "A score of 0 is not a proof of safety: the figures say how far this attack gets, with these columns, against "
+        "these originals.",
+        "Who gets the records today may attack them later, with more to compare them to.",
+    ),
+    "anonymized": (
+        "The figures hold against attackers who know the quasi-identifiers and nothing else of a person; the other "
+        "columns are released as they are.",
+        "Who gets the records today may attack them later, with more to compare them to.",
+    ),
+}
+
+
+def risk_level(privacy_risk_score: float | None) -> str | None:
+    """Return the name of the risk level of a score."""
+    if privacy_risk_score is None:
+        return None
+    return "high" if privacy_risk_score > 0.3 else "medium" if privacy_risk_score > 0.1 else "low"
+
+
+def plain_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say in plain words what the figures of a manifest mean.
+
+    Parameters
+    ----------
+    figures : mapping
+        ``figures`` of a manifest.
+
+    Returns
+    -------
+    tuple of str
+        Sentences about those figures that there are, with counts and shares only.
+    """
+    return tuple(
+        saying.say(figures[saying.assessment])
+        for saying in _SAYINGS
+        if set(saying.needs)
+        <= {name for name, value in figures.get(saying.assessment, {}).items() if value is not None}
+    )
+
+
+def percent(share: float) -> str:
+    """Write a share as percent, small ones with one more digit."""
+    return f"{share:.2%}" if 0 < share < 0.1 else f"{share:.1%}"
+
+
+class _Saying(NamedTuple):
+    """What to say of an assessment that has the figures it needs."""
+
+    assessment: str
+    needs: tuple[str, ...]
+    say: Callable[[Mapping[str, Any]], str]
+
+
+def _identified(scores: Mapping[str, Any]) -> str:
+    rate = scores["identification_rate"]
+    return (
+        f"{scores['total_identified']:,} of {scores['total_syn_records']:,} synthetic records ({percent(rate)}) can be "
+        f"pinned to one original: some combination of up to {scores['max_combo_size']} columns is found once among the "
+        f"synthetic and once among the original records. This share is rated {rate_identification(rate)}."
+    )
+
+
+def _score(scores: Mapping[str, Any]) -> str:
+    return (
+        f"The privacy risk score is {scores['privacy_risk_score']:.3g}, on a scale from 0 (as safe as random data of "
+        f"this structure) to 1: the records have {percent(scores['overall_protection'])} of the protection that random "
+        "data would have."
+    )
+
+
+def _baseline(scores: Mapping[str, Any]) -> str:
+    baseline = scores["baseline_protection"]
+    return f"The baseline protection is {baseline:.4g}: {rate_baseline(baseline)}."
+
+
+def _search(scores: Mapping[str, Any]) -> str:
+    if scores["search"] == "exact":
+        return "The search was exact: no such combination was overlooked."
+    return "The search was heuristic: it may have overlooked combinations, so the true risk may be higher."
+
+
+def _control(control: Mapping[str, Any]) -> str:
+    found = {
+        "yes": "The originals are found more often than people whom the synthesizer never saw, beyond chance: it "
+        "copies.",
+        "no": "The originals are not found more often than people whom the synthesizer never saw, beyond chance: what "
+        "is found may be coincidence.",
+        "too few records to tell": "There are too few control records to tell leakage from coincidence.",
+    }[control["leakage"]]
+    return (
+        f"{found} Among {control['n_matched_records']:,} records of each, "
+        f"{percent(control['matched_identification_rate'])} of the synthetic records are pinned to an original and "
+        f"{percent(control['control_identification_rate'])} to a person of the control."
+    )
+
+
+def _classes(report: Mapping[str, Any]) -> str:
+    size, unit = (report["k"], "records") if report.get("k_people") is None else (report["k_people"], "people")
+    return (
+        f"The records are in {report['n_classes']:,} classes. Within a class all read the same on everything that an "
+        f"outsider may know; the smallest holds {size:,} {unit}."
+    )
+
+
+def _homogeneous(report: Mapping[str, Any]) -> str:
+    return (
+        f"{percent(report['share_in_homogeneous_classes'])} of the records are in classes where some sensitive column "
+        "has one value only: who knows that somebody is in such a class knows that value, without telling the records "
+        "apart."
+    )
+
+
+def _loss(statistics: Mapping[str, Any]) -> str:
+    return (
+        f"Generalizing cost {percent(statistics['information_loss'])} of the precision of the quasi-identifiers on "
+        "average (0 % is as it was, 100 % tells nothing)."
+    )
+
+
+def _suppressed(statistics: Mapping[str, Any]) -> str:
+    share = statistics["suppressed_share"]
+    return f"{percent(share)} of the records were left out of the release." if share else "No record was left out."
+
+
+def _candidates(scores: Mapping[str, Any]) -> str:
+    return (
+        "Whoever knows the columns that the policy assumes is left with at least "
+        f"{scores['fewest_candidates']:,} people for every record, and picks the right one with a chance of at most "
+        f"{percent(scores['max_reidentification_probability'])} "
+        f"({percent(scores['mean_reidentification_probability'])} on average)."
+    )
+
+
+def _concepts(scores: Mapping[str, Any]) -> str:
+    return (
+        "Whoever knows all that the concepts of the table say of a record, and one thing that it lacks, singles it out "
+        f"with a chance of at most {percent(scores['max_basic_semantic_risk'])} "
+        f"({percent(scores['mean_basic_semantic_risk'])} on average)."
+    )
+
+
+_SAYINGS = (
+    _Saying(MPUCC, ("identification_rate", "total_identified", "total_syn_records", "max_combo_size"), _identified),
+    _Saying(MPUCC, ("privacy_risk_score", "overall_protection"), _score),
+    _Saying(MPUCC, ("baseline_protection",), _baseline),
+    _Saying(MPUCC, ("search",), _search),
+    _Saying(
+        CONTROL,
+        ("leakage", "n_matched_records", "matched_identification_rate", "control_identification_rate"),
+        _control,
+    ),
+    _Saying(ANONYMITY, ("k", "n_classes"), _classes),
+    _Saying(ANONYMITY, ("share_in_homogeneous_classes",), _homogeneous),
+    _Saying(STATISTICS, ("information_loss",), _loss),
+    _Saying(STATISTICS, ("suppressed_share",), _suppressed),
+    _Saying(
+        REIDENTIFICATION,
+        ("fewest_candidates", "max_reidentification_probability", "mean_reidentification_probability"),
+        _candidates,
+    ),
+    _Saying(SEMANTIC, ("max_basic_semantic_risk", "mean_basic_semantic_risk"), _concepts),
+)
