@@ -68,6 +68,7 @@ def build_release_definitions(
     monitoring: MonitoringSettings | None = None,
     partitions_def: dg.PartitionsDefinition[Any] | None = None,
     owners: Sequence[str] = (),
+    waivers: str | Path | None = None,
     private_path: str = DEFAULT_PRIVATE_PATH,
     release_path: str = DEFAULT_RELEASE_PATH,
 ) -> dg.Definitions:
@@ -107,6 +108,9 @@ def build_release_definitions(
         Partitions of every asset; each has its own evidence and its own releases.
     owners : sequence of str
         Owners of the assets, as Dagster writes them (``"team:privacy"`` or an email address).
+    waivers : str or Path, optional
+        A YAML file, or a directory of such files, with signed-off exceptions from limits (``docs/waivers.md``). They
+        are read whenever the gate is asked. By default there are none.
     private_path, release_path : str
         Local directories of the private tables and of the releases. Definitions that are merged must agree on them.
 
@@ -141,6 +145,7 @@ def build_release_definitions(
         monitoring=monitoring or NO_MONITORING,
         partitions_def=partitions_def,
         owners=tuple(owners),
+        waivers=None if waivers is None else Path(waivers).absolute(),
     )
     assets = [] if source is None else [source_asset(release)]
     checks = []

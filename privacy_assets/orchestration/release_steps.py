@@ -20,6 +20,7 @@ from privacy_assets.tables.gate import (
     limit_verdict,
     settings_verdict,
     verdicts,
+    waived_verdict,
 )
 from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES
 from privacy_assets.tables.release_files import ReleaseRecord, write_release
@@ -54,7 +55,11 @@ def limit_checks(release: ReleaseSettings, assessment: str) -> dg.AssetChecksDef
     def checks_of_limits(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         private_tables = context.resources.private_tables
         gathered = gather_evidence(release, side, context.instance, private_tables, partition_key_of(context))
-        decided = [limit_verdict(limit, gathered.evidence) for limit in limits.values()]
+        waivers = release.waivers_of(side)
+        decided = [
+            waived_verdict(limit, limit_verdict(limit, gathered.evidence), waivers, gathered.content)
+            for limit in limits.values()
+        ]
         if has_settings:
             decided.append(settings_verdict(assessment, release.policy, gathered.evidence))
         selected = {check.name for check in context.selected_asset_check_keys}
@@ -94,7 +99,8 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
         private_tables = context.resources.private_tables
         gathered = gather_evidence(release, side, context.instance, private_tables, partition_key)
         table, content = gathered.table, gathered.content
-        decided = verdicts(release.policy, gathered.evidence, content)
+        waivers = release.waivers_of(side)
+        decided = verdicts(release.policy, gathered.evidence, content, waivers)
         shown = {"verdicts": verdict_table(decided)}
         if table is None or not is_admitted(decided):
             reasons = "; ".join(verdict.reason for verdict in decided if verdict.blocks)
@@ -103,7 +109,7 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
             raise ReleaseRefused(
                 description=f"{release.name}/{stage} was refused: {reasons}. Nothing was written; an earlier release "
                 "stays as it is.",
-                metadata=shown,
+                metadata=shown | {f"{NAMESPACE}/fingerprint": content},
                 allow_retries=False,
             )
         report = report_material(release, side, gathered, private_tables, partition_key)
@@ -118,6 +124,7 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
             figures=gathered.figures,
             columns=gathered.columns,
             refusals_before=len(report.refusals),
+            waivers=[each for each in waivers.usable if each.file in {verdict.waived_by for verdict in decided}],
         )
         directory = context.resources.release_store.directory(release.name, side, partition_key)
         written = write_release(directory, table, content, record, release.formats, report)

@@ -126,9 +126,10 @@ class PrivateTables(dg.UPathIOManager):
         for number, line in enumerate(filter(None, path.read_text(errors="replace").splitlines())):
             try:
                 entry = json.loads(line)
+                names, moment = [str(name) for name in entry["failed"]], str(entry["refused_at"])
                 if entry["partition"] == partition_key:
-                    _, failed = by_run.setdefault(entry["run_id"], (str(entry["refused_at"]), []))
-                    failed += [name for name in map(str, entry["failed"]) if name not in failed]
+                    _, failed = by_run.setdefault(entry["run_id"], (moment, []))
+                    failed += [name for name in names if name not in failed]
             except (ValueError, KeyError, TypeError):
                 by_run[f"damaged line {number}"] = ("unknown", ["the record of this refusal is damaged"])
         return list(by_run.values())

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -26,6 +28,7 @@ from privacy_assets.tables.policy import REIDENTIFICATION, SEMANTIC, SIDES, Poli
 from privacy_assets.tables.preprocess import check_precisions
 from privacy_assets.tables.split import check_split_settings
 from privacy_assets.tables.synthesize import Synthesizer, check_setting, resolve_synthesizer
+from privacy_assets.tables.waivers import Waiver, Waivers, read_waivers
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,7 @@ class ReleaseSettings:
     monitoring: MonitoringSettings = NO_MONITORING
     partitions_def: dg.PartitionsDefinition[Any] | None = None
     owners: Sequence[str] = ()
+    waivers: Path | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(NAME_PATTERN, self.name):
@@ -275,6 +279,13 @@ class ReleaseSettings:
     def semantic_risk_settings(self) -> SemanticRiskSettings:
         """What was given, or the defaults."""
         return self.semantic_risk or SemanticRiskSettings()
+
+    def waivers_of(self, side: str) -> Waivers:
+        """Read the waivers as they lie there now, without those of the release's other side."""
+        files = () if self.waivers is None else read_waivers(self.waivers)
+        others = {other for other in self.sides if other != side}
+        own = tuple(each for each in files if not (isinstance(each, Waiver) and each.side in others))
+        return Waivers(self.name, datetime.now(UTC).date(), own)
 
     def arguments_of(self, settings: AnonymizationSettings, made_of: str) -> dict[str, Any]:
         """Return the arguments of `anonymize` for the table of a stage."""

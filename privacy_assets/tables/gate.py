@@ -7,10 +7,12 @@ hand or altered since is a failed verdict, and so is a figure that is missing or
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any
 
 from privacy_assets.tables.policy import ANONYMITY, MPUCC, SIDES, Limit, Policy, RequiredSettings, Severity
+from privacy_assets.tables.waivers import UnusableWaiver, Waiver, Waivers
 
 SPLIT_STAGES = ("original", "control")
 STAGES_ASSESSED = (*SPLIT_STAGES, "preprocessed")
@@ -18,6 +20,7 @@ STAGES_ASSESSED = (*SPLIT_STAGES, "preprocessed")
 MEASURED_AT_THE_GATE = (ANONYMITY,)
 """Assessments that need no asset: the gate measures them on the very table that it would release."""
 EXAMPLE_METRICS = {"synthetic": "privacy_risk_score", "anonymized": "smallest_class"}
+EVERY_WAIVER_IS_USED = "every_waiver_is_used"
 REMAKE_ADVICE = "Materialize the assessment again, then the release."
 
 
@@ -121,6 +124,8 @@ class Verdict:
         What to do when it failed, else empty.
     metric, value, limit, direction
         The figure and its bound, for verdicts on limits.
+    waived_by : str or None
+        File of the waiver under which a limit that does not hold passes.
     """
 
     name: str
@@ -132,6 +137,7 @@ class Verdict:
     value: float | None = None
     limit: float | None = None
     direction: str | None = None
+    waived_by: str | None = None
 
     @property
     def blocks(self) -> bool:
@@ -139,7 +145,9 @@ class Verdict:
         return not self.passed and self.severity == "error"
 
 
-def verdicts(policy: Policy, evidence: Evidence, fingerprint: str) -> tuple[Verdict, ...]:
+def verdicts(
+    policy: Policy, evidence: Evidence, fingerprint: str, waivers: Waivers | None = None
+) -> tuple[Verdict, ...]:
     """Decide every condition of a policy for one table.
 
     Parameters
@@ -150,12 +158,16 @@ def verdicts(policy: Policy, evidence: Evidence, fingerprint: str) -> tuple[Verd
         What is known of it.
     fingerprint : str
         Fingerprint of the content that would be released.
+    waivers : Waivers, optional
+        Signed-off exceptions from limits. None excuses from a condition on the evidence, or from a figure that is
+        missing.
 
     Returns
     -------
     tuple of Verdict
         Conditions on the evidence first, then one verdict per limit on this side in the policy's order; never empty.
-        The table may leave if and only if `is_admitted` holds for them.
+        Where there are waivers, the last says whether each was used. The table may leave if and only if `is_admitted`
+        holds for them.
     """
     limits = policy.limits_of(evidence.side)
     decided = [_a_limit_protects(policy, evidence.side)]
@@ -166,7 +178,11 @@ def verdicts(policy: Policy, evidence: Evidence, fingerprint: str) -> tuple[Verd
         decided.append(_split_was_made_at_once(evidence))
     for name in sorted({limit.assessment for limit in limits} - set(MEASURED_AT_THE_GATE)):
         decided.extend(_assessment_verdicts(name, policy, evidence, fingerprint))
-    decided.extend(limit_verdict(limit, evidence) for limit in limits)
+    waivers = waivers or Waivers("", date.min)
+    on_limits = {limit: waived_verdict(limit, limit_verdict(limit, evidence), waivers, fingerprint) for limit in limits}
+    decided.extend(on_limits.values())
+    if waivers.files:
+        decided.append(_every_waiver_is_used(on_limits, waivers, fingerprint))
     return tuple(decided)
 
 
@@ -194,6 +210,58 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
     return Verdict(
         limit.check_name, passed, severity, reason, advice, limit.metric, value, limit.value, limit.direction
     )
+
+
+def waived_verdict(limit: Limit, verdict: Verdict, waivers: Waivers, fingerprint: str) -> Verdict:
+    """Return the verdict on a limit as it stands with waivers: one that blocks passes, and is marked, if one holds.
+
+    A figure without a value cannot be waived: nobody knows what would be excused.
+    """
+    if not verdict.blocks:
+        return verdict
+    reasons = []
+    for waiver in waivers.usable:
+        if waiver.metric != limit.metric:
+            continue
+        problems = waiver.problems(waivers.release, fingerprint, limit, waivers.on)
+        if verdict.value is None:
+            problems = ("a figure without a value cannot be waived", *problems)
+        if not problems:
+            reason = f"{verdict.reason}; waived by {waiver.person} until {waiver.expires_on}: {waiver.reason}"
+            return replace(verdict, passed=True, reason=reason, waived_by=waiver.file)
+        reasons.append(f"{waiver.file}: {', '.join(problems)}")
+    if not reasons:
+        return verdict
+    return replace(verdict, reason=f"{verdict.reason}; not waived ({'; '.join(reasons)})")
+
+
+def _every_waiver_is_used(on_limits: Mapping[Limit, Verdict], waivers: Waivers, fingerprint: str) -> Verdict:
+    used = {verdict.waived_by for verdict in on_limits.values()}
+    unused = [
+        f"{each.file}: {_why_unused(each, on_limits, waivers, fingerprint)}"
+        for each in waivers.files
+        if each.file not in used
+    ]
+    reason = "; ".join(unused) or f"all {len(waivers.files)} waivers excuse from a limit"
+    advice = "Mend the waiver or take it away; one that is not used today could be tomorrow." if unused else ""
+    return Verdict(EVERY_WAIVER_IS_USED, not unused, "warn", reason, advice)
+
+
+def _why_unused(
+    each: Waiver | UnusableWaiver, on_limits: Mapping[Limit, Verdict], waivers: Waivers, fingerprint: str
+) -> str:
+    if isinstance(each, UnusableWaiver):
+        return each.problem
+    limit = next((limit for limit in on_limits if limit.metric == each.metric), None)
+    if limit is None:
+        return f"the policy has no limit on {each.metric} here"
+    problems = each.problems(waivers.release, fingerprint, limit, waivers.on)
+    verdict = on_limits[limit]
+    if not problems and verdict.passed:
+        return f"the limit on {each.metric} holds, or is waived already"
+    if not problems and verdict.value is None:
+        return f"{each.metric} has no value, which cannot be waived"
+    return ", ".join(problems) or f"the limit on {each.metric} only warns"
 
 
 def _by_how_much(limit: Limit, value: float, assessment: AssessmentEvidence | None) -> str:

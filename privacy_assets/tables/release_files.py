@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -24,9 +25,10 @@ from privacy_assets.tables.durable_files import (
 )
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
-from privacy_assets.tables.gate import Verdict, is_admitted
+from privacy_assets.tables.gate import EVERY_WAIVER_IS_USED, Verdict, is_admitted
 from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
 from privacy_assets.tables.release_model import ReleaseModel, columns_of
+from privacy_assets.tables.waivers import Waiver
 
 if TYPE_CHECKING:
     from privacy_assets.tables.report import ReportMaterial
@@ -43,6 +45,7 @@ RELEASED_DIRECTORY_MODE = 0o755
 MANIFEST_KEYS = {
     *("manifest_version", "release", "stage", "partition", "created_at", "run_id", "fingerprint", "n_records"),
     *("formats", "columns", "files", "policy", "verdicts", "settings", "figures", "refusals_before", "versions"),
+    "waivers",
 }
 RECORDED_VERSIONS = ("privacy-assets", "pandas", "numpy", "pyarrow")
 
@@ -71,6 +74,8 @@ class ReleaseRecord:
         Name, type and role of each column.
     refusals_before : int
         Runs in which this release was refused before.
+    waivers : sequence of Waiver
+        Signed-off exceptions under which verdicts passed.
     """
 
     release: str
@@ -83,6 +88,7 @@ class ReleaseRecord:
     figures: Mapping[str, Any]
     columns: Sequence[Mapping[str, Any]]
     refusals_before: int
+    waivers: Sequence[Waiver] = ()
 
 
 @dataclass(frozen=True)
@@ -300,6 +306,7 @@ def _manifest(
         "settings": dict(record.settings),
         "figures": dict(record.figures),
         "refusals_before": record.refusals_before,
+        "waivers": [waiver.to_json() for waiver in record.waivers],
         "versions": {"python": sys.version.split()[0], **{name: version(name) for name in RECORDED_VERSIONS}},
     }
 
@@ -431,16 +438,38 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
     if not policy.limits_of(manifest["stage"]):
         return [f"the policy has no limit on {manifest['stage']!r} records"]
     problems = [f"the condition {verdict.name!r} is recorded as failed" for verdict in decided if verdict.blocks]
-    if not any(verdict.metric is None for verdict in decided):
+    if not any(verdict.metric is None and verdict.name != EVERY_WAIVER_IS_USED for verdict in decided):
         problems.append("no condition on the evidence is recorded")
     by_metric = {verdict.metric: verdict for verdict in decided if verdict.metric is not None}
     for limit in policy.limits_of(manifest["stage"]):
         verdict = by_metric.get(limit.metric)
-        if verdict is None or verdict.passed != limit.holds_for(verdict.value) or verdict.severity != limit.severity:
+        if verdict is not None and verdict.waived_by is not None:
+            problems += _waived_problems(manifest, limit, verdict)
+        elif verdict is None or verdict.passed != limit.holds_for(verdict.value) or verdict.severity != limit.severity:
             problems.append(f"the limit on {limit.metric!r} is not decided as recorded")
         elif limit.severity == "error" and not verdict.passed:
             problems.append(f"the limit on {limit.metric!r} is not met")
+    limited = [limit.metric for limit in policy.limits_of(manifest["stage"])]
+    waived = [(verdict.waived_by, verdict.metric) for verdict in decided if verdict.waived_by is not None]
+    recorded_waivers = [(waiver["file"], waiver["metric"]) for waiver in manifest["waivers"]]
+    if Counter(waived) != Counter(recorded_waivers) or not all(metric in limited for _, metric in waived):
+        problems.append("the waivers are not those that the verdicts name")
     return problems
+
+
+def _waived_problems(manifest: Mapping[str, Any], limit: Limit, verdict: Verdict) -> list[str]:
+    """Ask the recorded waiver of a limit again, as of the day of the release."""
+    recorded = [waiver for waiver in manifest["waivers"] if waiver["file"] == verdict.waived_by]
+    if len(recorded) != 1:
+        return [f"the limit on {limit.metric!r} is waived without a waiver"]
+    if not verdict.passed or verdict.value is None or limit.holds_for(verdict.value) or not limit.blocks:
+        return [f"the limit on {limit.metric!r} is not decided as recorded"]
+    on = datetime.fromisoformat(manifest["created_at"]).astimezone(UTC).date()
+    try:
+        found = Waiver.from_json(recorded[0]).problems(manifest["release"], manifest["fingerprint"], limit, on)
+    except InvalidSettingError as error:
+        found = (str(error),)
+    return [f"the waiver of the limit on {limit.metric!r} does not hold: {', '.join(found)}"] if found else []
 
 
 def _remove_abandoned(directory: Path) -> None:

@@ -117,6 +117,8 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
         limits=limits,
         conditions=[verdict for verdict in decided if verdict.metric is None],
         warnings=[verdict for verdict in decided if not verdict.passed],
+        waived=[verdict for verdict in decided if verdict.waived_by is not None],
+        waivers=_waivers_table(manifest["waivers"]),
         words=plain_words(manifest["figures"]),
         caveats=CAVEATS[side],
         pictures=material.pictures,
@@ -139,6 +141,8 @@ def _outcome(verdict: Verdict) -> _Outcome:
     metric = METRICS[str(verdict.metric)]
     direction = str(verdict.direction).replace("_", " ")
     word, kind = ("holds", "good") if verdict.passed else ("does not hold: warning", "warning")
+    if verdict.waived_by is not None:
+        word, kind = "does not hold: waived", "waived"
     return _Outcome(
         metric=_in_words(str(verdict.metric)),
         meaning=_in_words(metric.meaning),
@@ -243,6 +247,12 @@ def _refusals_table(refusals: Sequence[Refusal]) -> _Table:
 def _files_table(files: Mapping[str, Any]) -> _Table:
     rows = [(name, f"{entry['bytes']:,}", entry["sha256"]) for name, entry in files.items()]
     return _Table("Data files", ("File", "Bytes", "SHA-256"), rows, frozenset({1}))
+
+
+def _waivers_table(waivers: Sequence[Mapping[str, Any]]) -> _Table:
+    shown = ("metric", "limit", "person", "reason", "signed_on", "expires_on", "file")
+    rows = [tuple(_text(waiver[name]) for name in shown) for waiver in waivers]
+    return _Table("Waivers under which these records were released", tuple(map(_in_words, shown)), rows)
 
 
 def _in_words(name: str) -> str:

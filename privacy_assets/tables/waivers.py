@@ -1,0 +1,261 @@
+"""Waivers: a named person takes responsibility for one limit that one content does not meet, until a day.
+
+A waiver is a YAML file::
+
+    release: patients
+    metric: privacy_risk_score
+    limit: 0.1
+    fingerprint: b668513f14eccadaa129ea0fd9acbc5b9da08986211182bca8779f376d6c6ac6
+    person: Ada Lovelace, data protection officer
+    reason: The recipient works in our enclave, contract 12/2026.
+    signed_on: 2026-07-01
+    expires_on: 2026-09-30
+
+Whoever can write the file can waive: its directory is to be protected as the policy is. See ``docs/waivers.md``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.policy import METRICS, SIDES, Limit
+
+MAX_DAYS = 366
+"""Longest time from signature to expiry."""
+LONGEST_FILE = 65_536
+LONGEST_TEXT = 2_000
+SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """A signed-off exception from one limit for one content.
+
+    Parameters
+    ----------
+    file : str
+        Name of its file.
+    release : str
+        Name of the release.
+    metric : str
+        Metric of the limit.
+    limit : float
+        Value of the limit as the policy has it, to the six digits that verdicts show.
+    fingerprint : str
+        Fingerprint of the content, as the metadata of its asset and of the refusal show it.
+    person, reason : str
+        Who signed, and why. Both are published with the release.
+    signed_on, expires_on : date
+        First and last day (UTC) on which it holds; at most 366 days apart.
+    """
+
+    file: str
+    release: str
+    metric: str
+    limit: float
+    fingerprint: str
+    person: str
+    reason: str
+    signed_on: date
+    expires_on: date
+
+    @classmethod
+    def from_mapping(cls, file: str, mapping: object) -> Waiver:
+        """Read the fields of a waiver.
+
+        Raises
+        ------
+        InvalidSettingError
+            Fields are missing, unknown or not what they must be; all are listed, without what they hold.
+        """
+        if not isinstance(mapping, Mapping):
+            raise InvalidSettingError(f"it is no mapping with the fields {', '.join(FIELDS)}")
+        problems = []
+        missing = [name for name in FIELDS if name not in mapping]
+        if missing:
+            problems.append(f"it lacks {', '.join(missing)}")
+        n_unknown = len(set(mapping) - set(FIELDS))
+        if n_unknown:
+            problems.append(f"{n_unknown} of its fields are unknown; there are {', '.join(FIELDS)}")
+        problems += [
+            f"its {name} is not {expected}"
+            for name, (is_right, expected) in _EXPECTED.items()
+            if name in mapping and not is_right(mapping[name])
+        ]
+        if not problems:
+            signed_on, expires_on = _as_date(mapping["signed_on"]), _as_date(mapping["expires_on"])
+            assert signed_on is not None and expires_on is not None  # noqa: S101 - checked above
+            days = (expires_on - signed_on).days
+            if not 0 <= days <= MAX_DAYS:
+                problems.append(f"it holds for {days} days from its signature; expected 0 to {MAX_DAYS}")
+        if problems:
+            raise InvalidSettingError("; ".join(problems))
+        dates = {"signed_on": signed_on, "expires_on": expires_on}
+        return cls(**{**{name: mapping[name] for name in FIELDS}, **dates, "file": file})
+
+    @classmethod
+    def from_json(cls, recorded: Mapping[str, Any]) -> Waiver:
+        """Read back what :meth:`to_json` wrote; raise InvalidSettingError for what it cannot have written."""
+        file = recorded.get("file")
+        if not isinstance(file, str):
+            raise InvalidSettingError("it does not say in which file it was")
+        return cls.from_mapping(file, {name: value for name, value in recorded.items() if name != "file"})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the waiver as JSON values."""
+        return asdict(self) | {"signed_on": self.signed_on.isoformat(), "expires_on": self.expires_on.isoformat()}
+
+    @property
+    def side(self) -> str:
+        """The side of a release whose limit it waives."""
+        return SIDES[METRICS[self.metric].assessment]
+
+    def problems(self, release: str, fingerprint: str, limit: Limit, on: date) -> tuple[str, ...]:
+        """Say why it does not waive a limit for a content on a day; nothing if it does.
+
+        Parameters
+        ----------
+        release : str
+            Name of the release.
+        fingerprint : str
+            Fingerprint of the content that would be released.
+        limit : Limit
+            The limit as the policy has it.
+        on : date
+            Day of the release (UTC).
+        """
+        conditions = {
+            "it is for another release": self.release == release,
+            "it is for another limit": self.metric == limit.metric,
+            f"it waives a limit of {self.limit:g}, and the policy has {limit.value:g}": (
+                self.metric != limit.metric or f"{self.limit:g}" == f"{limit.value:g}"
+            ),
+            "it is for another content than the one at hand": self.fingerprint == fingerprint,
+            f"it holds from {self.signed_on} on only": self.signed_on <= on,
+            f"it expired on {self.expires_on}": on <= self.expires_on,
+        }
+        return tuple(problem for problem, is_met in conditions.items() if not is_met)
+
+
+@dataclass(frozen=True)
+class UnusableWaiver:
+    """A file where waivers are that cannot be one, and why."""
+
+    file: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class Waivers:
+    """What the gate may know of waivers.
+
+    Parameters
+    ----------
+    release : str
+        Name of the release that is decided.
+    on : date
+        Day of the decision (UTC).
+    files : tuple of Waiver or UnusableWaiver
+        Everything that was found where waivers are.
+    """
+
+    release: str
+    on: date
+    files: tuple[Waiver | UnusableWaiver, ...] = ()
+
+    @property
+    def usable(self) -> tuple[Waiver, ...]:
+        """Those that can be read."""
+        return tuple(each for each in self.files if isinstance(each, Waiver))
+
+
+def read_waivers(path: Path) -> tuple[Waiver | UnusableWaiver, ...]:
+    """Read a waiver, or all of a directory; what cannot be read is said, never left out.
+
+    Parameters
+    ----------
+    path : Path
+        A YAML file, or a directory of such files. Hidden files (``.gitkeep``) are not looked at.
+    """
+    if path.is_dir():
+        found = sorted(each for each in path.iterdir() if not each.name.startswith("."))
+        return tuple(_read(each) for each in found)
+    return (_read(path),)
+
+
+def _read(path: Path) -> Waiver | UnusableWaiver:
+    if not path.is_file():
+        problem = "it is a directory, and waivers lie beside each other" if path.is_dir() else "it is not there"
+    elif path.suffix.lower() not in SUFFIXES:
+        problem = f"its name does not end in {' or '.join(SUFFIXES)}"
+    else:
+        try:
+            if path.stat().st_size > LONGEST_FILE:
+                raise InvalidSettingError(f"it is larger than {LONGEST_FILE:,} bytes")
+            return Waiver.from_mapping(path.name, yaml.load(path.read_bytes(), _StrictLoader))  # noqa: S506 - a SafeLoader
+        except InvalidSettingError as error:
+            problem = str(error)
+        except OSError:
+            problem = "it cannot be read"
+        except (yaml.YAMLError, ValueError, RecursionError):
+            # What the parser says would quote the file.
+            problem = "it is not valid YAML"
+    return UnusableWaiver(path.name, problem)
+
+
+class _StrictLoader(yaml.SafeLoader):  # type: ignore[misc]
+    """Refuse what is said twice: plain YAML would take the last."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """Build a mapping whose keys are all different."""
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        if len(mapping) < len(node.value):
+            raise InvalidSettingError("it has a field twice")
+        return mapping
+
+
+def _as_date(value: object) -> date | None:
+    """Return a date, also one that is written as text; None for anything else."""
+    if isinstance(value, datetime):
+        return None
+    if isinstance(value, date):
+        return value
+    try:
+        return date.fromisoformat(value) if isinstance(value, str) and re.fullmatch(r"[\d-]{10}", value) else None
+    except ValueError:
+        return None
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and len(value) <= LONGEST_TEXT
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+_TEXT = (_is_text, f"a text of 1 to {LONGEST_TEXT:,} characters")
+_DATE = (lambda value: _as_date(value) is not None, "a date such as 2026-09-30")
+_EXPECTED = {
+    "release": _TEXT,
+    "metric": (lambda value: isinstance(value, str) and value in METRICS, "a metric that a policy can limit"),
+    "limit": (_is_number, "a number"),
+    "fingerprint": (
+        lambda value: isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None,
+        "a fingerprint, 64 characters from 0 to 9 and a to f (in quotes)",
+    ),
+    "person": _TEXT,
+    "reason": _TEXT,
+    "signed_on": _DATE,
+    "expires_on": _DATE,
+}
+FIELDS = tuple(field.name for field in fields(Waiver) if field.name != "file")

@@ -1,0 +1,329 @@
+import json
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from privacy_assets.cli import main
+from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.fingerprint import fingerprint
+from privacy_assets.tables.gate import EVERY_WAIVER_IS_USED, is_admitted, verdicts
+from privacy_assets.tables.policy import Limit, Policy
+from privacy_assets.tables.release_files import verify_release, write_release
+from privacy_assets.tables.report import ReportMaterial
+from privacy_assets.tables.waivers import UnusableWaiver, Waiver, Waivers, read_waivers
+from tests.tables.test_gate import POLICY, anonymized_evidence, good_evidence, with_assessment, with_metrics
+from tests.tables.test_release_files import RECORD, TABLE
+
+CONTENT = "ab" * 32
+TODAY = date(2026, 7, 15)
+FIELDS = {
+    "release": "people",
+    "metric": "privacy_risk_score",
+    "limit": 0.1,
+    "fingerprint": CONTENT,
+    "person": "Ada Lovelace, data protection officer",
+    "reason": "The recipient works in our enclave.",
+    "signed_on": date(2026, 7, 1),
+    "expires_on": date(2026, 9, 30),
+}
+SCORE_CHECK = "privacy_risk_score_is_below_its_limit"
+
+
+def waiver(file="score.yaml", **changes):
+    return Waiver.from_mapping(file, FIELDS | changes)
+
+
+def written(directory, text="", name="score.yaml", **changes):
+    lines = text or "\n".join(f"{field}: {value}" for field, value in (FIELDS | changes).items())
+    (directory / name).write_text(lines)
+    return directory / name
+
+
+def of_content(evidence, content=CONTENT):
+    """Let evidence be about a content whose fingerprint a waiver can name."""
+    tables = dict(evidence.tables)
+    tables["synthetic"] = replace(tables["synthetic"], digest=content, recorded_digest=content)
+    made_of = {**evidence.assessments["mpucc_assessment"].made_of, "synthetic": content}
+    assessment = replace(evidence.assessments["mpucc_assessment"], made_of=made_of)
+    return replace(evidence, tables=tables, assessments={"mpucc_assessment": assessment})
+
+
+FAILS = of_content(with_metrics(privacy_risk_score=0.2))
+
+
+def decide(*files, evidence=FAILS, policy=POLICY, on=TODAY):
+    return verdicts(policy, evidence, CONTENT, Waivers("people", on, files))
+
+
+def named(decided, name):
+    return next(verdict for verdict in decided if verdict.name == name)
+
+
+def test_a_waiver_lets_the_content_out_that_it_names_and_the_verdict_is_marked():
+    assert not is_admitted(decide())
+    decided = decide(waiver())
+    assert is_admitted(decided)
+    verdict = named(decided, SCORE_CHECK)
+    assert (verdict.passed, verdict.severity, verdict.waived_by) == (True, "error", "score.yaml")
+    assert verdict.reason == (
+        "privacy_risk_score is 0.2; expected below 0.1 (off by 0.1); waived by Ada Lovelace, data protection officer "
+        "until 2026-09-30: The recipient works in our enclave."
+    )
+    assert named(decided, EVERY_WAIVER_IS_USED).passed
+    assert [each.waived_by for each in decided if each.name != SCORE_CHECK] == [None] * (len(decided) - 1)
+
+
+@pytest.mark.parametrize("on", [FIELDS["signed_on"], FIELDS["expires_on"]])
+def test_it_holds_on_its_first_and_on_its_last_day(on):
+    assert is_admitted(decide(waiver(), on=on))
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"fingerprint": "6" * 64}, "it is for another content than the one at hand"),
+        ({"release": "other_people"}, "it is for another release"),
+        ({"limit": 0.3}, "it waives a limit of 0.3, and the policy has 0.1"),
+        ({"signed_on": date(2026, 7, 16)}, "it holds from 2026-07-16 on only"),
+        ({"expires_on": date(2026, 7, 14)}, "it expired on 2026-07-14"),
+    ],
+)
+def test_a_waiver_that_does_not_match_refuses_and_says_why_twice(changes, why):
+    decided = decide(waiver(**changes))
+    assert not is_admitted(decided)
+    verdict = named(decided, SCORE_CHECK)
+    assert verdict.blocks
+    assert f"not waived (score.yaml: {why})" in verdict.reason
+    unused = named(decided, EVERY_WAIVER_IS_USED)
+    assert (unused.passed, unused.severity, unused.reason) == (False, "warn", f"score.yaml: {why}")
+
+
+def test_a_waiver_of_another_limit_waives_nothing_and_says_so():
+    decided = decide(waiver(metric="leakage_detected", limit=0), waiver("k.yaml", metric="smallest_class", limit=5))
+    assert not is_admitted(decided)
+    assert named(decided, EVERY_WAIVER_IS_USED).reason == (
+        "score.yaml: the limit on leakage_detected holds, or is waived already; "
+        "k.yaml: the policy has no limit on smallest_class here"
+    )
+
+
+@pytest.mark.parametrize(
+    ("evidence", "name"),
+    [
+        (with_metrics(privacy_risk_score=None), SCORE_CHECK),
+        (with_metrics(privacy_risk_score=float("nan")), SCORE_CHECK),
+        (good_evidence(assessments={}), "mpucc_assessment_exists"),
+        (with_assessment(run_id=None, metrics={"privacy_risk_score": 0.2}), "mpucc_assessment_was_made_by_a_run"),
+        (good_evidence(keeps_contract=False), "synthetic_keeps_the_contract"),
+    ],
+)
+def test_neither_conditions_on_the_evidence_nor_a_missing_figure_can_be_waived(evidence, name):
+    evidence = of_content(evidence) if evidence.assessments else evidence
+    every_metric = [
+        waiver(f"{metric}.yaml", metric=metric, limit=value)
+        for metric, value in (("privacy_risk_score", 0.1), ("leakage_detected", 0))
+    ]
+    decided = decide(*every_metric, evidence=evidence)
+    assert not is_admitted(decided)
+    assert named(decided, name).blocks
+
+
+def test_a_missing_figure_says_that_it_cannot_be_waived():
+    decided = decide(waiver(), evidence=of_content(with_metrics(privacy_risk_score=None)))
+    assert "score.yaml: a figure without a value cannot be waived" in named(decided, SCORE_CHECK).reason
+    assert "has no value, which cannot be waived" in named(decided, EVERY_WAIVER_IS_USED).reason
+
+
+def test_a_policy_that_protects_nobody_cannot_be_waived():
+    loose = Policy((Limit("privacy_risk_score", 0.1), Limit("smallest_class", 1.5)))
+    waives = waiver(metric="smallest_class", limit=1.5)
+    decided = verdicts(loose, anonymized_evidence(), "t", Waivers("people", TODAY, (waives,)))
+    assert named(decided, "the_policy_limits_the_anonymized_side").blocks
+
+
+def test_a_waiver_that_is_not_needed_is_shown():
+    assert is_admitted(decided := decide(waiver(), evidence=of_content(good_evidence())))
+    assert not named(decided, EVERY_WAIVER_IS_USED).passed
+    warns = decide(waiver(metric="verbatim_copies", limit=3), evidence=of_content(with_metrics(verbatim_copies=7.0)))
+    assert named(warns, EVERY_WAIVER_IS_USED).reason == "score.yaml: the limit on verbatim_copies only warns"
+    assert not named(warns, "verbatim_copies_is_at_most_its_limit").passed
+
+
+def test_of_two_waivers_the_one_that_holds_is_used_and_the_other_is_shown():
+    decided = decide(waiver("a.yaml", expires_on=date(2026, 7, 2)), waiver("b.yaml"), waiver("c.yaml"))
+    assert named(decided, SCORE_CHECK).waived_by == "b.yaml"
+    assert named(decided, EVERY_WAIVER_IS_USED).reason == (
+        "a.yaml: it expired on 2026-07-02; c.yaml: the limit on privacy_risk_score holds, or is waived already"
+    )
+
+
+def test_a_limit_is_named_as_verdicts_show_it():
+    third = Policy((Limit("privacy_risk_score", 1 / 3 - 0.2),))
+    assert is_admitted(decide(waiver(limit=0.133333), policy=third))
+    assert not is_admitted(decide(waiver(limit=0.1333), policy=third))
+
+
+def test_waivers_are_read_from_a_file_and_from_a_directory(tmp_path):
+    path = written(tmp_path)
+    written(tmp_path, name="second.yml", metric="leakage_detected", limit=0)
+    (tmp_path / ".gitkeep").touch()
+    assert read_waivers(path) == (waiver(),)
+    assert read_waivers(tmp_path) == (waiver(), waiver("second.yml", metric="leakage_detected", limit=0))
+    assert Waiver.from_json(json.loads(json.dumps(waiver().to_json()))) == waiver()
+
+
+SECRET = "SENTINEL-cell"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("a.yaml", f"{SECRET}: [", "it is not valid YAML"),
+        ("a.yaml", SECRET, "it is no mapping with the fields release, metric"),
+        ("a.yaml", "", "it is no mapping"),
+        ("a.yaml", f"!!python/object/apply:os.system ['{SECRET}']", "it is not valid YAML"),
+        ("a.yaml", "release: a\nrelease: b", "it has a field twice"),
+        ("a.yaml", "a" * 70_000, "it is larger than 65,536 bytes"),
+        ("a.yaml", "[" * 5_000, "it is not valid YAML"),
+        ("a.txt", "release: a", "its name does not end in .yaml or .yml"),
+        ("a.yaml", "\udcff", "it is not valid YAML"),
+    ],
+)
+def test_a_file_that_is_no_waiver_is_named_with_its_problem_and_not_quoted(tmp_path, name, text, problem):
+    (tmp_path / name).write_bytes(text.encode(errors="surrogateescape"))
+    (found,) = read_waivers(tmp_path)
+    assert isinstance(found, UnusableWaiver)
+    assert problem in found.problem
+    decided = decide(found)
+    assert not is_admitted(decided)
+    assert problem in named(decided, EVERY_WAIVER_IS_USED).reason
+    assert SECRET not in str(decided)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_each_field_is_needed_and_must_be_what_it_is_for(tmp_path, field):
+    (lacks,) = read_waivers(written(tmp_path, "\n".join(f"{n}: {v}" for n, v in FIELDS.items() if n != field)))
+    assert lacks.problem == f"it lacks {field}"
+    (wrong,) = read_waivers(written(tmp_path, **{field: f"[{SECRET}]"}))
+    assert wrong.problem.startswith(f"its {field} is not ")
+    assert SECRET not in wrong.problem
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"fingerprint": int("7" * 64)}, "its fingerprint is not a fingerprint, 64 characters"),
+        ({"fingerprint": CONTENT[:12]}, "its fingerprint is not"),
+        ({"person": "' '"}, "its person is not a text"),
+        ({"reason": "x" * 2_001}, "its reason is not a text of 1 to 2,000 characters"),
+        ({"limit": "true"}, "its limit is not a number"),
+        ({"limit": ".inf"}, "its limit is not a number"),
+        ({"expires_on": "2026-09-30 10:00:00"}, "its expires_on is not a date such as"),
+        ({"expires_on": "next week"}, "its expires_on is not a date"),
+        ({"expires_on": "2026-02-30"}, None),
+        ({"expires_on": date(2026, 6, 30)}, "it holds for -1 days from its signature; expected 0 to 366"),
+        ({"expires_on": date(2027, 7, 3)}, "it holds for 367 days from its signature; expected 0 to 366"),
+        ({"approved": "yes"}, "1 of its fields are unknown; there are release, metric"),
+    ],
+)
+def test_what_a_waiver_cannot_say_makes_it_unusable(tmp_path, changes, problem):
+    (found,) = read_waivers(written(tmp_path, **changes))
+    assert isinstance(found, UnusableWaiver)
+    assert (problem or "") in found.problem
+
+
+def test_a_waiver_of_a_year_is_the_longest():
+    assert waiver(expires_on=date(2027, 7, 2)).expires_on == date(2027, 7, 2)
+    with pytest.raises(InvalidSettingError, match="367 days"):
+        waiver(expires_on=date(2027, 7, 3))
+
+
+def test_a_path_where_nothing_is_and_a_directory_in_a_directory_are_said(tmp_path):
+    assert read_waivers(tmp_path / "absent.yaml") == (UnusableWaiver("absent.yaml", "it is not there"),)
+    (tmp_path / "more").mkdir()
+    assert "it is a directory" in read_waivers(tmp_path)[0].problem
+
+
+def released(directory, **changes):
+    """Release a table that does not meet its limit under a waiver of today."""
+    content = fingerprint(TABLE)
+    today = changes.pop("today")
+    own = waiver(fingerprint=content, signed_on=today, expires_on=today, **changes)
+    verdict = replace(RECORD.verdicts[1], value=0.2, waived_by="score.yaml", reason="waived by Ada Lovelace")
+    record = replace(RECORD, verdicts=(RECORD.verdicts[0], verdict), waivers=(own,))
+    return write_release(directory, TABLE, content, record, ("parquet",), ReportMaterial())
+
+
+@pytest.fixture
+def today():
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).date()
+
+
+def test_manifest_and_report_carry_the_waiver_and_the_release_verifies(tmp_path, today):
+    directory = released(tmp_path, today=today)
+    assert main(["verify", str(directory)]) == 0
+    (recorded,) = json.loads((directory / "manifest.json").read_text())["waivers"]
+    assert recorded["person"] == FIELDS["person"]
+    assert recorded["expires_on"] == today.isoformat()
+    page = (directory / "report.html").read_text()
+    assert "Released under 1 waiver" in page
+    assert "does not hold: waived" in page
+    assert FIELDS["person"] in page
+    assert FIELDS["reason"] in page
+
+
+def forge(directory, change):
+    path = directory / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+
+
+def in_waiver(**changes):
+    return lambda manifest: manifest["waivers"][0].update(changes)
+
+
+def in_verdict(**changes):
+    return lambda manifest: manifest["verdicts"][1].update(changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda manifest: manifest.update(waivers=[]), "is waived without a waiver"),
+        (lambda manifest: manifest.update(waivers=2 * manifest["waivers"]), "is waived without a waiver"),
+        (lambda manifest: manifest.pop("waivers"), "damaged or incomplete"),
+        (in_waiver(fingerprint="0" * 64), "it is for another content"),
+        (in_waiver(release="others"), "it is for another release"),
+        (in_waiver(metric="leakage_detected"), "it is for another limit"),
+        (in_waiver(limit=0.3), "it waives a limit of 0.3, and the policy has 0.1"),
+        (in_waiver(signed_on="2001-01-01", expires_on="2001-01-02"), "it expired on 2001-01-02"),
+        (in_waiver(expires_on="2999-01-01"), "days from its signature"),
+        (in_waiver(signed_on="2999-01-01", expires_on="2999-01-02"), "it holds from 2999-01-01 on only"),
+        (in_waiver(person=""), "its person is not a text"),
+        (in_waiver(reason=None), "its reason is not a text"),
+        (in_waiver(file=3), "is waived without a waiver"),
+        (in_verdict(waived_by="other.yaml"), "is waived without a waiver"),
+        (in_verdict(waived_by=None), "is not decided as recorded"),
+        (in_verdict(value=None), "is not decided as recorded"),
+        (in_verdict(value=0.01), "is not decided as recorded"),
+        (in_verdict(passed=False), "is recorded as failed"),
+        (lambda manifest: manifest["verdicts"][0].update(waived_by="score.yaml"), "the waivers are not those"),
+        (lambda manifest: manifest.update(created_at="2020-01-01T00:00:00+00:00"), "on only"),
+    ],
+)
+def test_a_forged_waiver_does_not_verify(tmp_path, today, change, problem):
+    directory = released(tmp_path, today=today)
+    forge(directory, change)
+    found = verify_release(directory)
+    assert not found.verified
+    assert problem in "; ".join(found.problems)
+
+
+def test_a_waiver_beside_verdicts_that_need_none_does_not_verify(tmp_path, today):
+    directory = write_release(tmp_path, TABLE, fingerprint(TABLE), RECORD)
+    forge(directory, lambda manifest: manifest.update(waivers=[waiver().to_json()]))
+    assert "the waivers are not those that the verdicts name" in verify_release(directory).problems
