@@ -57,7 +57,11 @@ def test_a_waiver_lets_out_the_content_that_it_names_and_no_other(project):
     (written,) = project.releases()
     manifest = json.loads((written / "manifest.json").read_text())
     assert [waiver["file"] for waiver in manifest["waivers"]] == ["score.yaml"]
-    assert "Released under 1 waiver" in (written / "report.html").read_text()
+    page = (written / "report.html").read_text()
+    assert "Released under 1 waiver" in page
+    # The runs that were refused before, with the conditions and without figures.
+    history = page[page.index("History of refusals") : page.index("Verify the files</h2>")]
+    assert history.count("privacy risk score is at most its limit") == manifest["refusals_before"] == 3
 
     project.write_synthetic(seed=77)
     other = project.run(definitions)

@@ -1,10 +1,13 @@
 import json
+import re
+import textwrap
 from dataclasses import replace
 from datetime import date
 
 import pytest
 
 from privacy_assets.cli import main
+from privacy_assets.tables import waivers
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.gate import EVERY_WAIVER_IS_USED, is_admitted, verdicts
@@ -12,6 +15,7 @@ from privacy_assets.tables.policy import Limit, Policy
 from privacy_assets.tables.release_files import verify_release, write_release
 from privacy_assets.tables.report import ReportMaterial
 from privacy_assets.tables.waivers import UnusableWaiver, Waiver, Waivers, read_waivers
+from tests.shared_data import REPOSITORY
 from tests.tables.test_gate import POLICY, anonymized_evidence, good_evidence, with_assessment, with_metrics
 from tests.tables.test_release_files import RECORD, TABLE
 
@@ -171,6 +175,16 @@ def test_waivers_are_read_from_a_file_and_from_a_directory(tmp_path):
     assert read_waivers(path) == (waiver(),)
     assert read_waivers(tmp_path) == (waiver(), waiver("second.yml", metric="leakage_detected", limit=0))
     assert Waiver.from_json(json.loads(json.dumps(waiver().to_json()))) == waiver()
+
+
+def test_the_example_of_the_documentation_can_be_read(tmp_path):
+    page = REPOSITORY / "docs" / "waivers.md"
+    # The tests of the wheel run without the documentation.
+    blocks = re.findall(r"```yaml\n(.*?)```", page.read_text(), flags=re.DOTALL) if page.exists() else []
+    blocks.append(textwrap.dedent(waivers.__doc__.split("::\n")[1].split("Whoever")[0]))
+    for block in blocks:
+        (read,) = read_waivers(written(tmp_path, block))
+        assert (read.metric, read.expires_on) == ("privacy_risk_score", date(2026, 9, 30))
 
 
 SECRET = "SENTINEL-cell"
