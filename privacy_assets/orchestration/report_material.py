@@ -10,6 +10,7 @@ import pandas as pd
 
 from privacy_assets.orchestration.evidence import UNREADABLE, Gathered
 from privacy_assets.orchestration.pictures import (
+    SMALLEST_GROUP_DRAWN,
     as_markdown,
     classes_as_rectangles,
     identified_by_size,
@@ -30,7 +31,7 @@ from privacy_assets.tables.preprocess import PreprocessedTables
 from privacy_assets.tables.report import Picture, Refusal, ReportMaterial
 
 SECONDS_TO_MEASURE_CHANGES = 60.0
-RISK_DISTRIBUTION_TEXT = "Records by basic semantic risk, and the limit on it"
+MOST_RISKS_SAID = 6
 
 
 def report_material(
@@ -86,7 +87,11 @@ def _pictures(release: ReleaseSettings, found: dict[str, Any]) -> Iterator[str]:
     if REIDENTIFICATION in found:
         yield reidentification_curve(found[REIDENTIFICATION].curve)
     if SEMANTIC in found:
-        yield as_markdown(risk_distribution(found[SEMANTIC]), RISK_DISTRIBUTION_TEXT)
+        by_risk = found[SEMANTIC].records["basic_semantic_risk"].value_counts().sort_index(ascending=False)
+        drawn = by_risk[by_risk >= SMALLEST_GROUP_DRAWN].head(MOST_RISKS_SAID)
+        numbers = ", ".join(f"{risk:.3g}: {count:,}" for risk, count in drawn.items()) or "none of 5 records or more"
+        text = f"Records by basic semantic risk, and the limit on it (the largest risks: {numbers})"
+        yield as_markdown(risk_distribution(found[SEMANTIC]), text)
 
 
 def _pictures_of_classes(anonymization: Anonymization, source: pd.DataFrame | None, settings: Any) -> Iterator[str]:

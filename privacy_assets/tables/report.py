@@ -124,11 +124,12 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
         pictures=material.pictures,
         notes=material.notes,
         figures=list(_figure_tables(manifest["figures"])),
+        sensitive=_sensitive_table(manifest["figures"]),
         risk_levels=RISK_LEVELS if side == "synthetic" else (),
         risk_level=risk_level(scores.get("privacy_risk_score")),
         advised=[outcome for outcome in limits if outcome.advice],
         measured=list(_measured_tables(manifest["figures"], material)),
-        settings=_settings_table(manifest["settings"]),
+        settings=list(_settings_tables(manifest["settings"])),
         policy=_policy_table(manifest["policy"]),
         columns=_columns_table(manifest["columns"]),
         refusals=_refusals_table(material.refusals),
@@ -155,20 +156,22 @@ def _outcome(verdict: Verdict) -> _Outcome:
 
 
 def _figure_tables(figures: Mapping[str, Any]) -> Iterator[_Table]:
-    """Yield the plain figures of each assessment in their own order, then those of each sensitive column."""
+    """Yield the plain figures of each assessment in their own order."""
     for assessment, own in figures.items():
         rows = [(_in_words(name), _text(value)) for name, value in own.items() if isinstance(value, int | float | str)]
         if rows:
             yield _Table(f"Figures: {_in_words(assessment)}", ("Figure", "Value"), rows, frozenset({1}))
+
+
+def _sensitive_table(figures: Mapping[str, Any]) -> _Table:
     by_column = figures.get(STATISTICS, {}).get("sensitive", {})
     names = list(dict.fromkeys(name for own in by_column.values() for name in own))
-    if by_column:
-        yield _Table(
-            "Sensitive columns: the worst class of each",
-            ("Column", *(_in_words(name) for name in names)),
-            [(column, *(_text(own.get(name)) for name in names)) for column, own in by_column.items()],
-            frozenset(range(1, len(names) + 1)),
-        )
+    return _Table(
+        "Sensitive columns: the worst class of each",
+        ("Column", *map(_in_words, names)),
+        [(column, *(_text(own.get(name)) for name in names)) for column, own in by_column.items()],
+        frozenset(range(1, len(names) + 1)),
+    )
 
 
 def _measured_tables(figures: Mapping[str, Any], material: ReportMaterial) -> Iterator[_Table]:
@@ -209,21 +212,17 @@ def _measured_tables(figures: Mapping[str, Any], material: ReportMaterial) -> It
         )
 
 
-def _settings_table(settings: Mapping[str, Any]) -> _Table:
-    rows = [(name.replace("_", " "), value) for name, value in _flat(settings, ())]
-    return _Table("Settings of the stages (seeds are not published)", ("Setting", "Value"), rows)
+def _settings_tables(settings: Mapping[str, Any]) -> Iterator[_Table]:
+    for stage, own in settings.items():
+        rows = [(_in_words(name), _setting(name, value)) for name, value in own.items()]
+        if rows:
+            yield _Table(f"Settings: {_in_words(stage)}", ("Setting", "Value"), rows)
 
 
-def _flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Write nested settings as lines; what is too long to read is in the manifest."""
-    if path and path[-1] in HIDDEN_SETTINGS:
-        yield ": ".join(path), "see manifest.json"
-    elif isinstance(value, Mapping) and value:
-        for name, own in value.items():
-            yield from _flat(own, (*path, str(name)))
-    else:
-        text = _text(value)
-        yield ": ".join(path), text if len(text) <= LONGEST_SETTING else "see manifest.json"
+def _setting(name: str, value: Any) -> str:
+    """Write a setting; what is long or for programs is in the manifest."""
+    text = _text(value)
+    return "see manifest.json" if name in HIDDEN_SETTINGS or len(text) > LONGEST_SETTING else text
 
 
 def _policy_table(policy: Mapping[str, Any]) -> _Table:
@@ -235,7 +234,7 @@ def _policy_table(policy: Mapping[str, Any]) -> _Table:
 
 def _columns_table(columns: Sequence[Mapping[str, Any]]) -> _Table:
     names = list(dict.fromkeys(name for column in columns for name in column if name != "column"))
-    rows = [(column["column"], *(_in_words(_text(column.get(name, ""))) for name in names)) for column in columns]
+    rows = [(column["column"], *(_text(column.get(name, "")) for name in names)) for column in columns]
     return _Table("Columns of the release and their roles", ("Column", *(_in_words(name) for name in names)), rows)
 
 
@@ -277,10 +276,14 @@ def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "; ".join(_text(each) for each in value) or "none"
     if isinstance(value, Mapping):
-        return ", ".join(f"{_in_words(str(name))} {_text(own)}" for name, own in value.items()) or "none"
+        return ", ".join(f"{name}: {_nested(own)}" for name, own in value.items()) or "none"
     if value is None or pd.isna(value):
         return "none"
     return _number(value) if isinstance(value, int | float) else str(value)
+
+
+def _nested(value: Any) -> str:
+    return f"({_text(value)})" if isinstance(value, Mapping) and value else _text(value)
 
 
 def _or_out_of_time(value: float, write: Any, otherwise: str = "not measured: time ran out") -> str:

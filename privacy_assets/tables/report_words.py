@@ -166,6 +166,8 @@ def _classes(report: Mapping[str, Any]) -> str:
 
 
 def _homogeneous(report: Mapping[str, Any]) -> str:
+    if not report["share_in_homogeneous_classes"]:
+        return "In every class each sensitive column has several values, so none is certain for anybody."
     return (
         f"{percent(report['share_in_homogeneous_classes'])} of the records are in classes where some sensitive column "
         "has one value only: who knows that somebody is in such a class knows that value, without telling the records "

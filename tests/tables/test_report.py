@@ -152,7 +152,7 @@ def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page
         "none nothing forgotten 1 none",
         "age quasi-identifier 0.25 40",
         "2026-01-02 03:04 UTC no leakage is detected; privacy risk score is below",
-        "split: train fraction 0.8",
+        "Settings: split Setting Value train fraction 0.8",
         "privacy_assets verify .",
         "A note on what was not measured.",
     ):
@@ -248,16 +248,21 @@ def test_a_clean_release_says_so_and_little_material_still_makes_a_page(tmp_path
         refusals_before=0,
     )
     text = text_of(page)
-    assert "Released The policy admitted these 2 records" in text
+    assert "Released The policy admitted these 2 records. 1 of 1 conditions" in text
     assert "No earlier run of this release was refused." in text
     assert "Low risk (this release)" in text
     assert "Pictures" not in text
 
 
 def test_settings_that_only_programs_read_are_left_to_the_manifest(tmp_path):
-    settings = {"assessment": {"model": {"age": {"kind": "SECRET"}}, "long": ["x" * 30] * 30, "empty": {}}}
+    own = {
+        "model": {"age": {"kind": "SECRET"}},
+        "long": ["x" * 30] * 30,
+        "empty": {},
+        "l_diversity": {"a_b": {"least": 2}},
+    }
+    settings = {"assessment": own}
     text = text_of(page_of(tmp_path, settings=settings)[0])
     assert "SECRET" not in text
-    assert "assessment: model see manifest.json" in text
-    assert "assessment: long see manifest.json" in text
-    assert "assessment: empty none" in text
+    shown = "model see manifest.json long see manifest.json empty none l diversity a_b: (least: 2)"
+    assert f"Settings: assessment Setting Value {shown}" in text
