@@ -213,19 +213,14 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
 
 
 def waived_verdict(limit: Limit, verdict: Verdict, waivers: Waivers, fingerprint: str) -> Verdict:
-    """Return the verdict on a limit as it stands with waivers: one that blocks passes, and is marked, if one holds.
-
-    A figure without a value cannot be waived: nobody knows what would be excused.
-    """
+    """Return the verdict on a limit as it stands with waivers: one that blocks passes, and is marked, if one holds."""
     if not verdict.blocks:
         return verdict
     reasons = []
     for waiver in waivers.usable:
         if waiver.metric != limit.metric:
             continue
-        problems = waiver.problems(waivers.release, fingerprint, limit, waivers.on)
-        if verdict.value is None:
-            problems = ("a figure without a value cannot be waived", *problems)
+        problems = waiver.problems(waivers.release, fingerprint, limit, verdict.value, waivers.on)
         if not problems:
             reason = f"{verdict.reason}; waived by {waiver.person} until {waiver.expires_on}: {waiver.reason}"
             return replace(verdict, passed=True, reason=reason, waived_by=waiver.file)
@@ -255,13 +250,10 @@ def _why_unused(
     limit = next((limit for limit in on_limits if limit.metric == each.metric), None)
     if limit is None:
         return f"the policy has no limit on {each.metric} here"
-    problems = each.problems(waivers.release, fingerprint, limit, waivers.on)
-    verdict = on_limits[limit]
-    if not problems and verdict.passed:
-        return f"the limit on {each.metric} holds, or is waived already"
-    if not problems and verdict.value is None:
-        return f"{each.metric} has no value, which cannot be waived"
-    return ", ".join(problems) or f"the limit on {each.metric} only warns"
+    if not limit.blocks:
+        return f"the limit on {each.metric} only warns"
+    problems = each.problems(waivers.release, fingerprint, limit, on_limits[limit].value, waivers.on)
+    return ", ".join(problems) or f"the limit on {each.metric} holds, or is waived already"
 
 
 def _by_how_much(limit: Limit, value: float, assessment: AssessmentEvidence | None) -> str:

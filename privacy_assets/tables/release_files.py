@@ -462,11 +462,12 @@ def _waived_problems(manifest: Mapping[str, Any], limit: Limit, verdict: Verdict
     recorded = [waiver for waiver in manifest["waivers"] if waiver["file"] == verdict.waived_by]
     if len(recorded) != 1:
         return [f"the limit on {limit.metric!r} is waived without a waiver"]
-    if not verdict.passed or verdict.value is None or limit.holds_for(verdict.value) or not limit.blocks:
+    if not verdict.passed or limit.holds_for(verdict.value) or verdict.severity != limit.severity or not limit.blocks:
         return [f"the limit on {limit.metric!r} is not decided as recorded"]
     on = datetime.fromisoformat(manifest["created_at"]).astimezone(UTC).date()
     try:
-        found = Waiver.from_json(recorded[0]).problems(manifest["release"], manifest["fingerprint"], limit, on)
+        waiver = Waiver.from_json(recorded[0])
+        found = waiver.problems(manifest["release"], manifest["fingerprint"], limit, verdict.value, on)
     except InvalidSettingError as error:
         found = (str(error),)
     return [f"the waiver of the limit on {limit.metric!r} does not hold: {', '.join(found)}"] if found else []

@@ -214,7 +214,8 @@ def _measured_tables(figures: Mapping[str, Any], material: ReportMaterial) -> It
 
 def _settings_tables(settings: Mapping[str, Any]) -> Iterator[_Table]:
     for stage, own in settings.items():
-        rows = [(_in_words(name), _setting(name, value)) for name, value in own.items()]
+        named = own if isinstance(own, Mapping) else {stage: own}
+        rows = [(_in_words(name), _setting(name, value)) for name, value in named.items()]
         if rows:
             yield _Table(f"Settings: {_in_words(stage)}", ("Setting", "Value"), rows)
 
@@ -249,7 +250,7 @@ def _files_table(files: Mapping[str, Any]) -> _Table:
 
 
 def _waivers_table(waivers: Sequence[Mapping[str, Any]]) -> _Table:
-    shown = ("metric", "limit", "person", "reason", "signed_on", "expires_on", "file")
+    shown = ("metric", "limit", "figure", "person", "reason", "signed_on", "expires_on", "file")
     rows = [tuple(_text(waiver[name]) for name in shown) for waiver in waivers]
     return _Table("Waivers under which these records were released", tuple(map(_in_words, shown)), rows)
 

@@ -5,6 +5,7 @@ A waiver is a YAML file::
     release: patients
     metric: privacy_risk_score
     limit: 0.1
+    figure: 0.171036
     fingerprint: b668513f14eccadaa129ea0fd9acbc5b9da08986211182bca8779f376d6c6ac6
     person: Ada Lovelace, data protection officer
     reason: The recipient works in our enclave, contract 12/2026.
@@ -50,6 +51,9 @@ class Waiver:
         Metric of the limit.
     limit : float
         Value of the limit as the policy has it, to the six digits that verdicts show.
+    figure : float
+        What was found and is accepted, to as many digits. The same records can turn out to be riskier once they are
+        assessed against others; that is not waived.
     fingerprint : str
         Fingerprint of the content, as the metadata of its asset and of the refusal show it.
     person, reason : str
@@ -62,6 +66,7 @@ class Waiver:
     release: str
     metric: str
     limit: float
+    figure: float
     fingerprint: str
     person: str
     reason: str
@@ -119,7 +124,7 @@ class Waiver:
         """The side of a release whose limit it waives."""
         return SIDES[METRICS[self.metric].assessment]
 
-    def problems(self, release: str, fingerprint: str, limit: Limit, on: date) -> tuple[str, ...]:
+    def problems(self, release: str, fingerprint: str, limit: Limit, value: float | None, on: date) -> tuple[str, ...]:
         """Say why it does not waive a limit for a content on a day; nothing if it does.
 
         Parameters
@@ -130,6 +135,8 @@ class Waiver:
             Fingerprint of the content that would be released.
         limit : Limit
             The limit as the policy has it.
+        value : float or None
+            The figure that was found; one that is missing cannot be waived, because nobody knows what would be excused.
         on : date
             Day of the release (UTC).
         """
@@ -140,10 +147,19 @@ class Waiver:
                 self.metric != limit.metric or f"{self.limit:g}" == f"{limit.value:g}"
             ),
             "it is for another content than the one at hand": self.fingerprint == fingerprint,
+            "a figure without a value cannot be waived": value is not None,
+            f"it accepts a figure of {self.figure:g}, and what was found is riskier": (
+                value is None or self.metric != limit.metric or self._accepts(value)
+            ),
             f"it holds from {self.signed_on} on only": self.signed_on <= on,
             f"it expired on {self.expires_on}": on <= self.expires_on,
         }
         return tuple(problem for problem, is_met in conditions.items() if not is_met)
+
+    def _accepts(self, value: float) -> bool:
+        larger_is_riskier = METRICS[self.metric].direction in ("below", "at_most")
+        is_safer = value <= self.figure if larger_is_riskier else value >= self.figure
+        return is_safer or f"{value:g}" == f"{self.figure:g}"
 
 
 @dataclass(frozen=True)
@@ -186,10 +202,13 @@ def read_waivers(path: Path) -> tuple[Waiver | UnusableWaiver, ...]:
     path : Path
         A YAML file, or a directory of such files. Hidden files (``.gitkeep``) are not looked at.
     """
-    if path.is_dir():
-        found = sorted(each for each in path.iterdir() if not each.name.startswith("."))
-        return tuple(_read(each) for each in found)
-    return (_read(path),)
+    try:
+        if path.is_dir():
+            found = sorted(each for each in path.iterdir() if not each.name.startswith("."))
+            return tuple(_read(each) for each in found)
+        return (_read(path),)
+    except OSError:
+        return (UnusableWaiver(path.name, "it cannot be read"),)
 
 
 def _read(path: Path) -> Waiver | UnusableWaiver:
@@ -249,6 +268,7 @@ _EXPECTED = {
     "release": _TEXT,
     "metric": (lambda value: isinstance(value, str) and value in METRICS, "a metric that a policy can limit"),
     "limit": (_is_number, "a number"),
+    "figure": (_is_number, "a number"),
     "fingerprint": (
         lambda value: isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None,
         "a fingerprint, 64 characters from 0 to 9 and a to f (in quotes)",

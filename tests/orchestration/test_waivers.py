@@ -19,12 +19,13 @@ def evaluation(result, check):
     return next(each for each in result.get_asset_check_evaluations() if each.check_name == check)
 
 
-def sign(directory, fingerprint, **changes):
+def sign(directory, fingerprint, figure, **changes):
     today = datetime.now(UTC).date()
     fields = {
         "release": NAME,
         "metric": "privacy_risk_score",
         "limit": REFUSES,
+        "figure": figure,
         "fingerprint": fingerprint,
         "person": "Ada Lovelace, data protection officer",
         "reason": "The recipient works in our enclave.",
@@ -38,17 +39,19 @@ def test_a_waiver_lets_out_the_content_that_it_names_and_no_other(project):
     directory = project.root / "waivers"
     directory.mkdir()
     definitions = project.definitions(REFUSES, waivers=str(directory))
-    assert blocked_by(project.run(definitions)) == {SCORE_CHECK}
+    stopped = project.run(definitions)
+    assert blocked_by(stopped) == {SCORE_CHECK}
     refused = project.run(definitions, "synthetic_release")
     assert "waive" not in refusal(refused)
     failure = next(event for event in refused.all_events if event.is_step_failure)
     fingerprint = failure.step_failure_data.user_failure_data.metadata["privacy_assets/fingerprint"].value
 
-    sign(directory, fingerprint, reason="")
+    score = evaluation(stopped, SCORE_CHECK).metadata["score"].value
+    sign(directory, fingerprint, score, reason="")
     assert "its reason is not a text" in str(verdicts_of(project.run(definitions, "synthetic_release")))
     assert project.everything_released() == []
 
-    sign(directory, fingerprint)
+    sign(directory, fingerprint, score)
     released = project.run(definitions)
     assert released.success
     shown = evaluation(released, SCORE_CHECK)
@@ -77,7 +80,7 @@ def verdicts_of(result):
 
 
 def test_each_side_is_shown_its_own_waivers_and_what_is_no_waiver(tmp_path):
-    sign(tmp_path, "0" * 64)
+    sign(tmp_path, "0" * 64, 0.2)
     (tmp_path / "notes.txt").touch()
     policy = Policy((Limit("privacy_risk_score", 0.1), Limit("smallest_class", 5)))
     release = ReleaseSettings(

@@ -261,8 +261,9 @@ def test_settings_that_only_programs_read_are_left_to_the_manifest(tmp_path):
         "empty": {},
         "l_diversity": {"a_b": {"least": 2}},
     }
-    settings = {"assessment": own}
+    settings = {"assessment": own, "split": None}
     text = text_of(page_of(tmp_path, settings=settings)[0])
     assert "SECRET" not in text
     shown = "model see manifest.json long see manifest.json empty none l diversity a_b: (least: 2)"
     assert f"Settings: assessment Setting Value {shown}" in text
+    assert "Settings: split Setting Value split none" in text

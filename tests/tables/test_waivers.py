@@ -10,7 +10,7 @@ from privacy_assets.cli import main
 from privacy_assets.tables import waivers
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.fingerprint import fingerprint
-from privacy_assets.tables.gate import EVERY_WAIVER_IS_USED, is_admitted, verdicts
+from privacy_assets.tables.gate import EVERY_WAIVER_IS_USED, is_admitted, limit_verdict, verdicts, waived_verdict
 from privacy_assets.tables.policy import Limit, Policy
 from privacy_assets.tables.release_files import verify_release, write_release
 from privacy_assets.tables.report import ReportMaterial
@@ -25,6 +25,7 @@ FIELDS = {
     "release": "people",
     "metric": "privacy_risk_score",
     "limit": 0.1,
+    "figure": 0.2,
     "fingerprint": CONTENT,
     "person": "Ada Lovelace, data protection officer",
     "reason": "The recipient works in our enclave.",
@@ -88,6 +89,7 @@ def test_it_holds_on_its_first_and_on_its_last_day(on):
     [
         ({"fingerprint": "6" * 64}, "it is for another content than the one at hand"),
         ({"release": "other_people"}, "it is for another release"),
+        ({"figure": 0.19}, "it accepts a figure of 0.19, and what was found is riskier"),
         ({"limit": 0.3}, "it waives a limit of 0.3, and the policy has 0.1"),
         ({"signed_on": date(2026, 7, 16)}, "it holds from 2026-07-16 on only"),
         ({"expires_on": date(2026, 7, 14)}, "it expired on 2026-07-14"),
@@ -136,7 +138,7 @@ def test_neither_conditions_on_the_evidence_nor_a_missing_figure_can_be_waived(e
 def test_a_missing_figure_says_that_it_cannot_be_waived():
     decided = decide(waiver(), evidence=of_content(with_metrics(privacy_risk_score=None)))
     assert "score.yaml: a figure without a value cannot be waived" in named(decided, SCORE_CHECK).reason
-    assert "has no value, which cannot be waived" in named(decided, EVERY_WAIVER_IS_USED).reason
+    assert "a figure without a value cannot be waived" in named(decided, EVERY_WAIVER_IS_USED).reason
 
 
 def test_a_policy_that_protects_nobody_cannot_be_waived():
@@ -160,6 +162,16 @@ def test_of_two_waivers_the_one_that_holds_is_used_and_the_other_is_shown():
     assert named(decided, EVERY_WAIVER_IS_USED).reason == (
         "a.yaml: it expired on 2026-07-02; c.yaml: the limit on privacy_risk_score holds, or is waived already"
     )
+
+
+@pytest.mark.parametrize(("figure", "is_accepted"), [(3, False), (2, True), (1, True)])
+def test_which_figure_is_riskier_depends_on_the_metric(figure, is_accepted):
+    policy = Policy((Limit("smallest_class", 5),))
+    evidence = anonymized_evidence(measured={"anonymity": {"smallest_class": 2.0}})
+    limit = policy.limits[0]
+    verdict = limit_verdict(limit, evidence)
+    waivers = Waivers("people", TODAY, (waiver(metric="smallest_class", limit=5, figure=figure),))
+    assert waived_verdict(limit, verdict, waivers, CONTENT).passed == is_accepted
 
 
 def test_a_limit_is_named_as_verdicts_show_it():
@@ -313,6 +325,8 @@ def in_verdict(**changes):
         (in_waiver(fingerprint="0" * 64), "it is for another content"),
         (in_waiver(release="others"), "it is for another release"),
         (in_waiver(metric="leakage_detected"), "it is for another limit"),
+        (in_waiver(figure=0.15), "it accepts a figure of 0.15, and what was found is riskier"),
+        (in_verdict(severity="warn"), "is not decided as recorded"),
         (in_waiver(limit=0.3), "it waives a limit of 0.3, and the policy has 0.1"),
         (in_waiver(signed_on="2001-01-01", expires_on="2001-01-02"), "it expired on 2001-01-02"),
         (in_waiver(expires_on="2999-01-01"), "days from its signature"),
@@ -322,7 +336,7 @@ def in_verdict(**changes):
         (in_waiver(file=3), "is waived without a waiver"),
         (in_verdict(waived_by="other.yaml"), "is waived without a waiver"),
         (in_verdict(waived_by=None), "is not decided as recorded"),
-        (in_verdict(value=None), "is not decided as recorded"),
+        (in_verdict(value=None), "a figure without a value cannot be waived"),
         (in_verdict(value=0.01), "is not decided as recorded"),
         (in_verdict(passed=False), "is recorded as failed"),
         (lambda manifest: manifest["verdicts"][0].update(waived_by="score.yaml"), "the waivers are not those"),
