@@ -1,0 +1,58 @@
+"""The report through Dagster: what is on the page that leaves with a release."""
+
+import shutil
+
+import pandas as pd
+import pytest
+
+from privacy_assets.tables.column_changes import measure_column_changes
+from privacy_assets.tables.mpucc import MpuccAssessment
+from privacy_assets.tables.preprocess import PreprocessedTables
+from privacy_assets.tables.report import percent
+from tests.orchestration.project import ASSESSMENT, key
+
+
+@pytest.fixture
+def released(project):
+    definitions = project.definitions(formats=("csv",))
+    assert project.run(definitions).success
+    return project, definitions
+
+
+def page_of(project):
+    return (project.releases()[-1] / "report.html").read_text()
+
+
+def stored(project, stage, kind):
+    from privacy_assets.orchestration.resources import PrivateTables
+
+    return kind.from_artifact(PrivateTables(str(project.private)).load(key(stage), None))
+
+
+def test_the_page_shows_what_was_measured_on_the_very_tables_that_were_assessed(released):
+    project, definitions = released
+    page = page_of(project)
+    tables = stored(project, "preprocessed", PreprocessedTables)
+    changes = measure_column_changes(tables, stored(project, ASSESSMENT, MpuccAssessment))
+    assert len(changes) >= 4
+    for change in changes.to_dict("records"):
+        cells = (change["column"], f"{change['change']}: {change['how']}", percent(change["identification_rate"]))
+        assert all(f">{cell}</t" in page for cell in cells)
+    assert "Identified synthetic records by combination size" in page
+    assert "synthetic.csv" in page
+
+    # A release of its own later: the tables that were assessed are gone, and so is what could be measured on them.
+    shutil.rmtree(project.stored("preprocessed"))
+    assert project.run(definitions, "synthetic_release").success
+    later = page_of(project)
+    assert "was not measured: what was assessed is no longer in storage" in later
+    assert "if one column were dropped" not in later
+
+
+def test_no_record_of_the_tables_is_on_the_page(released):
+    """Neither side's rows: their ids, or their values next to each other."""
+    project, _ = released
+    page = page_of(project)
+    people = pd.read_parquet(project.root / "data" / "people.parquet")
+    assert not [name for name in people["patient"] if name in page]
+    assert not [str(day) for day in people["joined"].dt.date.unique() if str(day) in page]
