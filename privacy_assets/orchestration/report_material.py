@@ -45,6 +45,10 @@ def report_material(
         if changes is None:
             notes.append("What dropping columns would do was not measured: what was assessed is no longer in storage.")
     semantic = gathered.found.get(SEMANTIC)
+    if release.anonymized_stage == "suppressed" and side == "anonymized":
+        notes.append(
+            "Records were withheld after the classes were made: what each column lost is not known of the rest."
+        )
     return ReportMaterial(
         pictures=tuple(_from_markdown(markdown) for markdown in _pictures(release, gathered.found)),
         refusals=_refusals(private_tables, release.key(f"{side}_release"), partition_key),
@@ -96,7 +100,9 @@ def _pictures(release: ReleaseSettings, found: dict[str, Any]) -> Iterator[str]:
 
 def _pictures_of_classes(anonymization: Anonymization, source: pd.DataFrame | None, settings: Any) -> Iterator[str]:
     yield records_by_class_size(anonymization.classes)
-    yield information_loss_by_column(anonymization.stats["certainty_penalty"])
+    # Of records that others were withheld from, what each column lost is not known.
+    if "certainty_penalty" in anonymization.stats:
+        yield information_loss_by_column(anonymization.stats["certainty_penalty"])
     if source is not None:
         columns = settings.pictured or columns_in_order(anonymization.model, source)[:2]
         if len(columns) == 2:

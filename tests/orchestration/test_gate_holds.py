@@ -540,5 +540,6 @@ def test_what_leaves_is_the_synthetic_table_and_nothing_of_the_person(project):
     assert list(table.columns) == ["age", "plan", "joined", "cost"]
     expected = pd.read_parquet(project.root / "data" / "synthetic.parquet")
     pd.testing.assert_frame_equal(table, expected, check_dtype=False)
-    assert sorted(path.name for path in written.iterdir()) == ["manifest.json", "synthetic.csv", "synthetic.parquet"]
+    names = ["manifest.json", "report.html", "synthetic.csv", "synthetic.parquet"]
+    assert sorted(path.name for path in written.iterdir()) == names
     assert Path(written.parent / "latest").resolve() == written
