@@ -292,6 +292,9 @@ class TestSemanticRisk:
         assert len(table) == 300 - withheld == manifest["figures"]["statistics"]["n_released"]
         assert manifest["figures"]["statistics"]["n_withheld"] == withheld
         assert manifest["figures"][SEMANTIC]["max_basic_semantic_risk"] <= 0.5
+        page = (project.releases(side="anonymized")[0] / "report.html").read_text()
+        assert "what each column lost is not known of the rest" in page
+        assert "Information loss by column" not in page
 
     def test_withheld_records_of_an_earlier_anonymization_are_stale(self, project):
         settings = {
