@@ -40,6 +40,7 @@ _PUBLIC_NAMES = {
     "OtherReleaseSettings": "orchestration.anonymized_settings",
     "Policy": "tables.policy",
     "PrivacyAssetsError": "tables.errors",
+    "PrivacyReleaseComponent": "orchestration.component",
     "PrivateParquetIOManager": "orchestration.resources",
     "RankWindow": "tables.release_model",
     "Refusal": "orchestration.monitoring_settings",

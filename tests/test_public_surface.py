@@ -41,6 +41,7 @@ PUBLIC_NAMES = [
     "OtherReleaseSettings",
     "Policy",
     "PrivacyAssetsError",
+    "PrivacyReleaseComponent",
     "PrivateParquetIOManager",
     "RankWindow",
     "Refusal",

@@ -124,7 +124,9 @@ def build_release_definitions(
     InvalidSettingError
         A setting is not one that exists or contradicts another.
     """
-    _require_separate(private_path, release_path)
+    # The same directory has one name, so that a release in YAML and one in Python share its resource.
+    private, released = (str(Path(path).absolute()) for path in (private_path, release_path))
+    _require_separate(private, released)
     admitted_by = Policy.for_use_case(policy) if isinstance(policy, str) else policy
     held_to = resolve_contract(contract)
     n_columns = len(held_to.released_columns)
@@ -162,7 +164,8 @@ def build_release_definitions(
     watch = release.monitoring
     if source is not None and watch.drift_limit is not None:
         checks.append(drift_check(name, release.key("source"), watch.drift_limit))
-    job = dg.define_asset_job(f"{name}_release", selection=dg.AssetSelection.groups(name))
+    # By key: whoever uses the definitions may put the assets into another group.
+    job = dg.define_asset_job(f"{name}_release", selection=dg.AssetSelection.assets(*assets))
     schedule = release_schedule(name, job, watch, partitions_def)
     sensors = [] if watch.on_refusal is None else [refusal_sensor(name, release.sides, watch.on_refusal)]
     return dg.Definitions(
@@ -171,7 +174,7 @@ def build_release_definitions(
         jobs=[job],
         schedules=[schedule] if schedule is not None else [],
         sensors=sensors,
-        resources=private_resources(private_path, _upstream_assets(release)) | release_resources(release_path),
+        resources=private_resources(private, _upstream_assets(release)) | release_resources(released),
     )
 
 

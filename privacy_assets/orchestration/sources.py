@@ -4,13 +4,13 @@ import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import dagster as dg
 import pandas as pd
 
+from privacy_assets.orchestration.sql_rows import read_rows
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 
 
@@ -73,14 +73,16 @@ class TableFile:
 
 @dataclass(frozen=True)
 class SqlQuery:
-    """Rows of a SQL query (needs the extra ``sql``).
+    """Rows of a SQL query (needs the extra ``sql``): DuckDB, PostgreSQL, or what else SQLAlchemy has a driver for.
 
     Parameters
     ----------
     query : str
-        A SELECT statement; ``:partition_key`` in it is bound to the partition that is materialized.
+        A SELECT statement; ``:partition_key`` in it is bound to the partition that is materialized. Databases return
+        rows in any order unless the query says ORDER BY, and with the order a seeded split or synthesis changes.
     url_variable : str
-        Environment variable that holds the SQLAlchemy URL, so that no password is written down.
+        Environment variable that holds the SQLAlchemy URL, so that no password is written down. A DuckDB file
+        (``duckdb:////path/of/the.duckdb``) is opened for reading.
     """
 
     query: str
@@ -94,18 +96,7 @@ class SqlQuery:
                 f"The environment variable {self.url_variable!r} is not set; expected an SQLAlchemy URL such as "
                 "postgresql+psycopg://user:password@host/database."
             )
-        if find_spec("sqlalchemy") is None:
-            raise InvalidSettingError("A SqlQuery needs SQLAlchemy: install privacy-assets[sql].")
-        import sqlalchemy
-
-        engine = sqlalchemy.create_engine(url, hide_parameters=True)
-        try:
-            with engine.connect() as connection:
-                statement = sqlalchemy.text(self.query)
-                parameters = {"partition_key": partition_key} if partition_key is not None else None
-                return pd.read_sql_query(statement, connection, params=parameters)
-        finally:
-            engine.dispose()
+        return read_rows(self.query, url, self.url_variable, partition_key)
 
 
 @dataclass(frozen=True)
