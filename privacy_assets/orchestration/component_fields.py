@@ -103,7 +103,7 @@ def _kinds(annotation: Any) -> Iterator[str]:
         yield from _kinds(arguments[0])
     elif origin in (Union, types.UnionType):
         for argument in arguments:
-            if argument is not type(None) and not (argument is int and float in arguments):
+            if argument not in (type(None), Any) and not (argument is int and float in arguments):
                 yield from _kinds(argument)
     elif origin is Literal:
         yield ", ".join(f"`{each}`" for each in arguments)

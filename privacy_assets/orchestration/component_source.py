@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import dagster as dg
-import pandera.pandas as pa
 from pydantic import Field, model_validator
 
 from privacy_assets.orchestration.sources import SqlQuery, TableFile, TableSource, UpstreamAsset
@@ -156,25 +155,24 @@ class ContractYaml(YamlSettings):
         return TableContract.from_mapping({"columns": {name: column.given() for name, column in self.columns.items()}})
 
 
-Schema: TypeAlias = TableContract | pa.DataFrameSchema | type[pa.DataFrameModel]
-
-
 def _resolve_contract(context: dg.ResolutionContext, value: Any) -> Any:
     return TableContract.from_path(value) if isinstance(value, str) else ContractYaml.resolve_from_model(context, value)
 
 
+# Any: a template may give a contract, a pandera schema or a mapping, of which `build_contract` makes the contract.
 ResolvedContract: TypeAlias = Annotated[
-    ContractYaml | Schema | str,
-    dg.Resolver(_resolve_contract, model_field_type=ContractYaml.model() | str),
+    ContractYaml | str | Any, dg.Resolver(_resolve_contract, model_field_type=ContractYaml.model() | str)
 ]
 
 
-def build_contract(contract: ContractYaml | Schema | str) -> TableContract:
+def build_contract(contract: Any) -> TableContract:
     """Return the contract that was given in one of its forms."""
     if isinstance(contract, ContractYaml):
         return contract.build()
     if isinstance(contract, str):
         return TableContract.from_path(contract)
+    if isinstance(contract, Mapping):
+        return TableContract.from_mapping(contract)
     return contract if isinstance(contract, TableContract) else TableContract(contract)
 
 
@@ -277,13 +275,20 @@ def _resolve_policy(context: dg.ResolutionContext, value: Any) -> Any:
 
 
 ResolvedPolicy: TypeAlias = Annotated[
-    PolicyYaml | Policy | UseCase,
-    dg.Resolver(_resolve_policy, model_field_type=PolicyYaml.model() | UseCase),
+    PolicyYaml | UseCase | Any, dg.Resolver(_resolve_policy, model_field_type=PolicyYaml.model() | UseCase)
 ]
 
 
-def build_policy(policy: PolicyYaml | Policy | UseCase) -> Policy:
+def build_policy(policy: Any) -> Policy:
     """Return the policy that was given in one of its forms."""
     if isinstance(policy, PolicyYaml):
         return policy.build()
-    return Policy.for_use_case(policy) if isinstance(policy, str) else policy
+    if isinstance(policy, str):
+        return Policy.for_use_case(policy)
+    if isinstance(policy, Mapping):
+        return PolicyYaml.from_mapping(policy).build()
+    if isinstance(policy, Policy):
+        return policy
+    raise InvalidSettingError(
+        f"The policy is a {type(policy).__name__}; expected the name of a use case, limits, or a Policy."
+    )

@@ -6,9 +6,9 @@ whether there is a template, and otherwise names the one thing that is expected.
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias
 
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, StrictBool, StrictFloat, StrictInt, ValidationError
@@ -53,16 +53,32 @@ class YamlSettings(dg.Model, dg.Resolvable):
         InvalidSettingError
             Everything that is wrong with the settings.
         """
-        problem = ""
-        try:
-            return super().resolve_from_model(context, model)
-        except ValidationError as error:
-            problem = " ".join(_sentence(each["loc"], each["msg"]) for each in error.errors())
-        raise InvalidSettingError(problem)
+        return _said_plainly(lambda: super(YamlSettings, cls).resolve_from_model(context, model))
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Any]) -> Self:
+        """Make the settings of plain values.
+
+        Raises
+        ------
+        InvalidSettingError
+            Everything that is wrong with them.
+        """
+        made: Self = _said_plainly(lambda: cls(**mapping))
+        return made
 
     def given(self) -> dict[str, Any]:
         """Return the settings that were written; those left out keep the defaults of what they are passed to."""
         return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+def _said_plainly(make: Callable[[], Any]) -> Any:
+    problem = ""
+    try:
+        return make()
+    except ValidationError as error:
+        problem = " ".join(_sentence(each["loc"], each["msg"]) for each in error.errors())
+    raise InvalidSettingError(problem)
 
 
 def _sentence(place: tuple[int | str, ...], message: str) -> str:
@@ -83,7 +99,8 @@ def _pointed(settings: type[YamlSettings], extra: Mapping[str, Any], schema: dic
         text = {"type": "string"}
         others = [variant for variant in _flat(variants) if variant != text]
         if _takes_text(field.annotation):
-            described |= _by_kind([*others, text])
+            nulls = [variant for variant in others if variant == {"type": "null"}]
+            described |= _by_kind([*(variant for variant in others if variant not in nulls), text, *nulls])
         else:
             described |= {"if": TEMPLATE, "else": _by_kind(others)}
 
