@@ -149,10 +149,19 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         """Build the definitions of the release."""
         problem = ""
         try:
+            self._check_name(context)
             return build_release_definitions(**self.arguments(context.path, context.project_root))
         except InvalidSettingError as error:
             problem = str(error)
         raise InvalidSettingError(f"{self._place or context.path}: {problem}")
+
+    def _check_name(self, context: dg.ComponentLoadContext) -> None:
+        """Refuse a second release of a file that would take the name of its folder as well."""
+        if self.name is None and context.component_path.instance_key not in (None, 0):
+            raise InvalidSettingError(
+                "The file holds several releases, and this one has no name; the name of the folder goes to the first. "
+                "Give each a name of its own."
+            )
 
     def arguments(self, folder: Path, root: Path) -> dict[str, Any]:
         """Return the arguments of `build_release_definitions`; relative paths start at `root`."""
