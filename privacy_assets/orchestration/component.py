@@ -109,7 +109,7 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
     )
     owners: list[str] = Field(
         default_factory=list,
-        description="Owners of the assets: team:<name>, or an email address.",
+        description="Owners of the assets: team:name, or an email address.",
         examples=[["team:privacy"]],
     )
     private_path: str = Field(

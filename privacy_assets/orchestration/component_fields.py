@@ -1,5 +1,7 @@
 """The fields of the component as its models describe them: what the scaffold and the reference page are made of."""
 
+import json
+import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +19,9 @@ WORDS: Mapping[Any, str] = {
     Any: "any value",
     type(None): "null",
 }
+
+NOT_TEXT = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+"""Words that YAML reads as something else."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +74,8 @@ def fields_of(model: type[YamlSettings]) -> Iterator[YamlField]:
 def in_yaml(value: Any) -> str:
     """Write a value in one line of YAML."""
     if isinstance(value, str):
-        plain = value.replace("_", "a").replace("/", "a").replace(".", "a").replace(" ", "a")
-        is_plain = plain.isalnum() and not value[0].isdigit() and value not in ("true", "false", "null", "yes", "no")
-        return value if is_plain else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        is_plain = re.fullmatch(r"[A-Za-z][\w./ ]*", value) and value.casefold() not in NOT_TEXT
+        return value if is_plain else json.dumps(value, ensure_ascii=False)
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{in_yaml(key)}: {in_yaml(each)}" for key, each in value.items()) + "}"
     if isinstance(value, Sequence):

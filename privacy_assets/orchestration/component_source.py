@@ -95,7 +95,7 @@ class ColumnYaml(YamlSettings):
     """One column of the contract."""
 
     type: str = Field(
-        description="integer, float, boolean, text, category, datetime, or datetime64[us, <time zone>].",
+        description="integer, float, boolean, text, category, datetime, or datetime64[us, Europe/Berlin].",
         examples=["integer"],
     )
     role: Role = Field(
