@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Annotated, Any, Self, TypeAlias
 
 import dagster as dg
+from dagster.components.resolved.base import resolve_fields
 from pydantic import BaseModel, ConfigDict, StrictBool, StrictFloat, StrictInt, ValidationError
 
 from privacy_assets.tables.errors import InvalidSettingError
@@ -53,7 +54,9 @@ class YamlSettings(dg.Model, dg.Resolvable):
         InvalidSettingError
             Everything that is wrong with the settings.
         """
-        return _said_plainly(lambda: super(YamlSettings, cls).resolve_from_model(context, model))
+        resolved = resolve_fields(model, cls, context)
+        kept = {name: _text_kept(getattr(model, name, None), value) for name, value in resolved.items()}
+        return _said_plainly(lambda: cls(**kept))
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> Self:
@@ -70,6 +73,17 @@ class YamlSettings(dg.Model, dg.Resolvable):
     def given(self) -> dict[str, Any]:
         """Return the settings that were written; those left out keep the defaults of what they are passed to."""
         return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+def _text_kept(written: Any, resolved: Any) -> Any:
+    """Return what templates gave, and all other text as it was written: Dagster makes a number of the text ``"1"``."""
+    if isinstance(written, str) and isinstance(resolved, int | float | str | list | tuple | dict | set | None):
+        return resolved if "{{" in written or "{%" in written else written
+    if isinstance(written, list | tuple) and isinstance(resolved, list | tuple):
+        return [_text_kept(*pair) for pair in zip(written, resolved, strict=True)]
+    if isinstance(written, dict) and isinstance(resolved, dict):
+        return {name: _text_kept(value, resolved[name]) for name, value in written.items()}
+    return resolved
 
 
 def _said_plainly(make: Callable[[], Any]) -> Any:

@@ -213,6 +213,17 @@ def test_templates_may_give_objects_of_python():
     assert arguments["mapping"]["anonymized"].k == 4
 
 
+def test_text_that_reads_like_a_number_stays_text():
+    columns = CONTRACT["columns"] | {"plan": {"type": "category", "role": "other", "categories": ["1", "{{ 'b' }}"]}}
+    attributes = BASE | {
+        "contract": {"columns": columns},
+        "partitions": {"type": "static", "partition_keys": ["2025", "2026"]},
+    }
+    component = PrivacyReleaseComponent.from_attributes_dict(attributes=attributes)
+    assert component.contract.columns["plan"].categories == ["1", "b"]
+    assert component.partitions.build().get_partition_keys() == ["2025", "2026"]
+
+
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
