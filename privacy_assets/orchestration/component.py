@@ -7,6 +7,7 @@ import dagster as dg
 from pydantic import BaseModel, Field, PrivateAttr
 
 from privacy_assets.orchestration.component_anonymized import AnonymizedYaml, ReidentificationYaml, SemanticRiskYaml
+from privacy_assets.orchestration.component_monitoring import MonitoringYaml
 from privacy_assets.orchestration.component_scaffolder import PrivacyReleaseScaffolder
 from privacy_assets.orchestration.component_source import (
     EXAMPLE_COLUMNS,
@@ -102,6 +103,16 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         description="Files of a release; the Parquet file is always there.",
         examples=[["parquet", "csv"]],
     )
+    waivers: str | None = Field(
+        None,
+        description="YAML file of signed-off exceptions, or a directory of them; relative to the root of the project.",
+        examples=["waivers"],
+    )
+    monitoring: MonitoringYaml | None = Field(
+        None,
+        description="What watches the release between its runs; by default nothing.",
+        examples=[{"drift_limit": 0.2}],
+    )
     partitions: PartitionsYaml | None = Field(
         None,
         description="Partitions of every asset; each has its own evidence and its own releases.",
@@ -177,8 +188,9 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         for name in ("source", "split", "synthetic", "reidentification"):
             settings = getattr(self, name)
             arguments[name] = None if settings is None else settings.build(root)
-        for name in ("generalize_synthetic", "assessment", "anonymized", "semantic_risk"):
+        for name in ("generalize_synthetic", "assessment", "anonymized", "semantic_risk", "monitoring"):
             settings = getattr(self, name)
             arguments[name] = None if settings is None else settings.build()
+        arguments["waivers"] = None if self.waivers is None else str(root / self.waivers)
         arguments["partitions_def"] = None if self.partitions is None else self.partitions.build()
         return arguments

@@ -109,7 +109,11 @@ class AnonymizedYaml(YamlSettings):
         "arx_csv.",
         examples=[{"age": {"intervals": [5, 10, 20]}}],
     )
-    seed: Whole = Field(0, description="Key of the order of released records; keep it secret if relaxed.", examples=[1])
+    seed: Whole | None = Field(
+        None,
+        description="Key of the order of released records; by default 0, and drawn in private if relaxed.",
+        examples=[1],
+    )
     pictured: list[str] | None = Field(
         None, description="Two columns with numbers or datetimes whose classes are drawn.", examples=[["age", "income"]]
     )
@@ -146,7 +150,7 @@ class AnonymizedYaml(YamlSettings):
             max_suppression=self.max_suppression,
             output=self.output,
             bounds=self.bounds,
-            seed=self.seed,
+            seed=self.seed or 0,
         ).check()
 
     def build(self) -> AnonymizationSettings:
@@ -262,7 +266,7 @@ class SemanticRiskYaml(YamlSettings):
         examples=[[0.1, 0.3]],
     )
     semantic_risk: Flag = Field(
-        True, description="Whether to search the semantic risk beside the basic one.", examples=[False]
+        False, description="Whether to search the semantic risk beside the basic one.", examples=[True]
     )
     advice: Flag = Field(True, description="Whether to tell what forgetting each column would do.", examples=[False])
     withhold: Flag = Field(

@@ -147,6 +147,12 @@ CASES = {
         {"formats": ["xlsx"]},
         "'xlsx' is not one of ['parquet', 'csv']",
     ),
+    "PrivacyReleaseComponent.waivers": ({"waivers": "waivers"}, {"waivers": 5}, "5 is not of type 'string', 'null'"),
+    "PrivacyReleaseComponent.monitoring": (
+        {"monitoring": {"drift_limit": 0.2}},
+        {"monitoring": "daily"},
+        "'daily' is not of type 'object', 'null'",
+    ),
     "PrivacyReleaseComponent.partitions": (
         {"partitions": DAILY},
         {"partitions": "daily"},
@@ -495,6 +501,14 @@ CASES = {
         other(release="b", hierarchies={"age": {"intervals": [5]}}),
         other(release="b", hierarchies={"age": {"intervals": [0]}}),
         "intervals",
+    ),
+    **by_name("MonitoringYaml", "monitoring")(
+        cron_schedule=("0 6 * * 1", 5, "5 is not of type 'string', 'null'"),
+        timezone=("Europe/Berlin", 5, "5 is not of type 'string'"),
+        freshness_days=(30, 0, "freshness_days is 0; expected a number of days from 1, or None"),
+        drift_limit=(0.2, 1.5, "drift_limit is 1.5; expected a distance between 0 and 1, or None"),
+        automate=(True, "no", f"'no' {NO_FLAG}"),
+        on_refusal=("json:dumps", "json:no_such_function", "could not be imported"),
     ),
     **by_name("SemanticRiskYaml", "semantic_risk", then=ANONYMIZED)(
         scales=({"age": "ordinal"}, {"age": "round"}, "The scale is 'round'. Expected one of"),
