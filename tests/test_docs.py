@@ -1,0 +1,187 @@
+"""The documentation builds without a warning, fetches nothing, and its code and commands are ones that work."""
+
+import ast
+import dataclasses
+import io
+import re
+import shlex
+import subprocess
+import sys
+import tokenize
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from privacy_assets.cli import main
+from privacy_assets.orchestration.monitoring_settings import MonitoringSettings
+from privacy_assets.tables.contract import ROLES, TableContract
+from privacy_assets.tables.contract_mapping import COLUMN_KEYS
+from privacy_assets.tables.policy import METRICS, USE_CASES
+from privacy_assets.tables.release_files import MANIFEST_KEYS
+from tests.running_example import PEOPLE
+from tests.shared_data import REPOSITORY
+
+DOCS = REPOSITORY / "docs"
+PAGES = {path.name: path.read_text() for path in sorted(DOCS.glob("*.md"))}
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+BLOCKS = {name: FENCE.findall(page) for name, page in PAGES.items()}
+LANGUAGES = {"python", "yaml", "sh", "text"}
+EXTRA_OF_PAGE = {"how-to-dbt.md": "duckdb"}
+CLICK_COMMANDS = {
+    "dagster": ("dagster._cli", "create_dagster_cli"),
+    "dg": ("dagster_dg_cli.cli", "create_dg_cli"),
+}
+
+
+def blocks(language):
+    """Return a test for each page that has blocks of a language, with all of them."""
+    found = {name: [code for kind, code in all_ if kind == language] for name, all_ in BLOCKS.items()}
+    return [pytest.param(name, codes, id=name) for name, codes in found.items() if codes]
+
+
+def test_every_block_says_what_it_is():
+    assert {kind for all_ in BLOCKS.values() for kind, _ in all_} <= LANGUAGES
+    # A fence that the pattern does not see would not be run.
+    assert sum(page.count("```") for page in PAGES.values()) == 2 * sum(len(all_) for all_ in BLOCKS.values())
+
+
+@pytest.mark.parametrize(("name", "codes"), blocks("python"))
+def test_the_code_of_a_page_runs_and_gives_what_its_comments_say(name, codes, monkeypatch, tmp_path):
+    if name in EXTRA_OF_PAGE:
+        pytest.importorskip(EXTRA_OF_PAGE[name], reason="needs the extra `sql`")
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": name, **what_the_reader_has(name)}
+    for place, code in enumerate(codes, start=1):
+        run_block(code, f"{name}, block {place}", names)
+
+
+def what_the_reader_has(name):
+    """Return the tables that the text of a page describes instead of making them."""
+    if name == "semantic-risk.md":
+        return {"patients": PEOPLE}
+    if name == "reidentification.md":
+        random = np.random.default_rng(0)
+        table = pd.DataFrame(
+            {
+                "record": range(60),
+                "age": random.integers(20, 60, 60),
+                "sex": random.choice(["female", "male"], 60),
+                "zip": random.choice(["81667", "81669", "80331"], 60),
+            }
+        )
+        decades = table["age"] // 10 * 10
+        labels = decades.astype(str) + "-" + (decades + 9).astype(str)
+        table.assign(age=labels, zip=table["zip"].str[:3] + "**").to_csv("arx.csv", index=False)
+        return {"table": table}
+    return {}
+
+
+def run_block(code, place, names):
+    """Run a block; where a comment beside an expression is a literal, the expression must have that value."""
+    comments = {
+        token.start[0]: token.string.removeprefix("# ").split(": ")[0] if "{" not in token.string else token.string[2:]
+        for token in tokenize.generate_tokens(io.StringIO(code).readline)
+        if token.type == tokenize.COMMENT
+    }
+    lines = code.splitlines()
+    for statement in ast.parse(code, place).body:
+        if not isinstance(statement, ast.Expr):
+            exec(compile(ast.Module([statement], []), place, "exec"), names)
+            continue
+        value = eval(compile(ast.Expression(statement.value), place, "eval"), names)
+        last = statement.end_lineno
+        below = last + 1 if last < len(lines) and lines[last].startswith("# ") else last
+        with suppress(SyntaxError, ValueError):
+            expected = ast.literal_eval(comments.get(last) or comments.get(below) or "nothing said")
+            assert value == expected, f"{place}, line {last}"
+
+
+def test_a_comment_that_is_wrong_fails():
+    names = {}
+    run_block("a = 2\na + 1  # 3: as it should\na  # of the page\n[a]\n# [2]\n", "example", names)
+    for wrong in ("a  # 3", "[a]\n# [3]\n", "{'a': a}  # {'a': 3}"):
+        with pytest.raises(AssertionError, match="example, line 1"):
+            run_block(wrong, "example", names)
+
+
+@pytest.mark.parametrize(("name", "codes"), blocks("yaml"))
+def test_yaml_is_what_it_is_said_to_be(name, codes):
+    for code in codes:
+        read = yaml.safe_load(code)
+        assert isinstance(read, dict | list)
+        if "columns" in read:
+            assert TableContract.from_mapping(read).released_columns
+
+
+def commands():
+    """Return every command of the pages."""
+    joined = [(name, code.replace("\\\n", " ")) for name, all_ in BLOCKS.items() for kind, code in all_ if kind == "sh"]
+    lines = [(name, line.strip()) for name, code in joined for line in code.splitlines()]
+    return [(name, line) for name, line in lines if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize(("name", "line"), commands())
+def test_a_command_is_one_that_exists(name, line, capsys):
+    program, *arguments = shlex.split(line.replace(".venv/bin/", ""))
+    options = [argument for argument in arguments if argument.startswith("--")]
+    if program == "privacy_assets":
+        with pytest.raises(SystemExit) as left:
+            main([*arguments, "--help"])
+        assert left.value.code == 0
+        told = capsys.readouterr().out
+    elif program in CLICK_COMMANDS:
+        module, make = CLICK_COMMANDS[program]
+        if find_spec(module.split(".")[0]) is None:
+            pytest.skip(f"needs {module.split('.')[0]}, which the extra `dev` installs")
+        found = CliRunner().invoke(getattr(import_module(module), make)(), [*arguments, "--help"])
+        assert found.exit_code == 0, found.output
+        told = found.output
+    elif program == "pip":
+        extras = re.findall(r"^(\w+) = \[", (REPOSITORY / "pyproject.toml").read_text(), flags=re.MULTILINE)
+        used = [extra for group in re.findall(r"\[([\w,]+)\]", line) for extra in group.split(",")]
+        assert used
+        assert set(used) <= set(extras)
+        return
+    else:
+        assert (program, arguments[:2]) == ("python3", ["-m", "venv"])
+        return
+    assert all(option.split("=")[0] in told for option in options)
+
+
+TEST_NAME = re.compile(r"^def (test_\w+)", flags=re.MULTILINE)
+
+
+def test_the_page_on_the_gate_names_every_test_of_the_gate():
+    tests = set(TEST_NAME.findall((REPOSITORY / "tests" / "orchestration" / "test_gate_holds.py").read_text()))
+    assert set(re.findall(r"`(test_\w+)`", PAGES["gate.md"])) == tests
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("how-to-limits.md", {*METRICS, *USE_CASES}),
+        ("how-to-monitoring.md", {field.name for field in dataclasses.fields(MonitoringSettings)}),
+        ("release.md", MANIFEST_KEYS),
+        ("source.md", {*COLUMN_KEYS, *ROLES}),
+    ],
+)
+def test_a_page_lists_all_that_there_is(page, names):
+    assert names - set(re.findall(r"`(\w+)`", PAGES[page])) == set()
+
+
+def test_the_site_builds_strictly_and_fetches_nothing(tmp_path):
+    if find_spec("mkdocs") is None or find_spec("material") is None:
+        pytest.skip("needs the extra `docs`")
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    built = subprocess.run(build, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    pages = {path.name: path.read_text() for path in (tmp_path / "site").glob("*.html")}
+    assert {name.replace(".md", ".html") for name in PAGES} <= set(pages)
+    fetched = r"<(?:script|img|iframe)[^>]*\bsrc=.?(?:https?:)?//|<link[^>]*\bhref=.?(?:https?:)?//|@import"
+    assert [name for name, page in pages.items() if re.search(fetched, page)] == []
