@@ -9,7 +9,7 @@ import pytest
 from privacy_assets.tables.release_files import verify_release
 from tests.orchestration.project import NAME, Project
 
-N_POINTS = 10
+N_POINTS = 6
 
 
 def run_in_a_process(root, seed, killed_at):
@@ -35,7 +35,7 @@ def points(n_touched):
     assert n_touched > 3 * N_POINTS
     chosen = random.Random(20)
     release = range(n_touched - 25, n_touched + 1)
-    return [*chosen.sample(range(1, n_touched - 25), 4), *chosen.sample(release, N_POINTS - 4)]
+    return [*chosen.sample(range(1, n_touched - 25), 2), *chosen.sample(release, N_POINTS - 2)]
 
 
 @pytest.mark.parametrize("point", range(N_POINTS))
