@@ -234,6 +234,8 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
             hierarchies=_hierarchies_of(release),
             progress=progress_logger(context, _sets_assessed),
         )
+        settings_used = {**assessment.settings, **release.reidentification_is_asked_of}
+        assessment = replace(assessment, settings=settings_used)
         made_of = {"source": fingerprint(inputs["source"]), stage: fingerprint(anonymization.table)}
         for name in keys_of_others:
             held = inputs[name]

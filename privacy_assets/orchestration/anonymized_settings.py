@@ -1,5 +1,6 @@
 """What the anonymized side of a release is configured with."""
 
+import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from privacy_assets.tables.anonymize_settings import (
     spread,
 )
 from privacy_assets.tables.anonymized_table import Roles, roles_of
+from privacy_assets.tables.artifact import canonical_json
 from privacy_assets.tables.conceptual_scales import read_scale
 from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidSettingError
@@ -215,6 +217,19 @@ class OtherReleaseSettings:
         """What the gate calls it."""
         return f"other_{self.name}"
 
+    @property
+    def digest(self) -> str:
+        """Tell whether it is the same one: its place, how it was masked, and what an attacker knows of it."""
+        place = [self.release, self.directory, _described_source(self.table)]
+        names = None if self.quasi_identifiers is None else list(self.quasi_identifiers)
+        parts = [
+            place,
+            None if self.model is None else self.model.to_json(),
+            names,
+            describe_hierarchies(self.hierarchies),
+        ]
+        return hashlib.sha256(canonical_json([self.name, self.key, *parts]).encode()).hexdigest()
+
     def asset_keys(self, release_name: str) -> dict[str, dg.AssetKey]:
         """Return the keys of the assets that hold it, and what it was made of, by what the gate calls them."""
         if self.release is None:
@@ -223,6 +238,18 @@ class OtherReleaseSettings:
             self.stage: dg.AssetKey([self.release, "anonymized"]),
             f"{self.stage}_source": dg.AssetKey([self.release, "source"]),
         }
+
+
+def _described_source(source: TableSource | None) -> str:
+    """Describe a source by what every process that loads the definitions says of it."""
+    if callable(source):
+        return f"{getattr(source, '__module__', '')}:{getattr(source, '__qualname__', type(source).__name__)}"
+    return repr(source)
+
+
+def describe_hierarchies(hierarchies: Mapping[str, Hierarchy] | None) -> dict[str, Any]:
+    """Describe hierarchies by their rules, or by a digest of their values."""
+    return {name: hierarchy.described() for name, hierarchy in sorted((hierarchies or {}).items())}
 
 
 @dataclass(frozen=True)
@@ -261,7 +288,7 @@ class SemanticRiskSettings:
     semantic_risk : bool
         Whether to search the semantic risk beside the basic one; where rows include very many others that is refused.
     advice : bool
-        Whether to tell what forgetting each column would do; takes about as long as an assessment for each.
+        Whether to tell what forgetting each column would do; where there are many labels it may take very long.
     withhold : bool
         Whether to leave out of the release the records that no acceptable subset can hold: the asset ``suppressed``.
     risk_limit : float, optional
@@ -273,7 +300,7 @@ class SemanticRiskSettings:
     scales: Mapping[str, Any] | None = None
     three_way: tuple[float, float] | None = None
     semantic_risk: bool = False
-    advice: bool = True
+    advice: bool = False
     withhold: bool = False
     risk_limit: float | None = None
     of_source: bool = False

@@ -268,7 +268,7 @@ class SemanticRiskYaml(YamlSettings):
     semantic_risk: Flag = Field(
         False, description="Whether to search the semantic risk beside the basic one.", examples=[True]
     )
-    advice: Flag = Field(True, description="Whether to tell what forgetting each column would do.", examples=[False])
+    advice: Flag = Field(False, description="Whether to tell what forgetting each column would do.", examples=[True])
     withhold: Flag = Field(
         False, description="Whether to leave out the records that no acceptable subset can hold.", examples=[True]
     )

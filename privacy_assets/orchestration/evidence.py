@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import dagster as dg
 import pandas as pd
 
+from privacy_assets.orchestration.anonymized_settings import OtherReleaseSettings
 from privacy_assets.orchestration.recorded import Recorded
 from privacy_assets.orchestration.resources import PrivateTables
 from privacy_assets.orchestration.settings import ReleaseSettings, Synthesis
@@ -20,6 +22,7 @@ from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, number_
 from privacy_assets.tables.mpucc import MpuccAssessment
 from privacy_assets.tables.policy import ANONYMITY, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC
 from privacy_assets.tables.reidentification import ReidentificationAssessment
+from privacy_assets.tables.release_files import published_fingerprint
 from privacy_assets.tables.report_words import CONTROL, LEAKAGE
 from privacy_assets.tables.scale_digests import scale_digests
 from privacy_assets.tables.semantic_assessment import SemanticAssessment
@@ -140,13 +143,25 @@ class _Storage:
         except UNREADABLE:
             return None, None
 
+    def is_current(self, other: OtherReleaseSettings, key: dg.AssetKey) -> bool:
+        """Tell whether what is stored of a published release is what its directory holds today."""
+        if other.directory is None:
+            return True
+        try:
+            artifact = self.private_tables.load(key, self.partition_key)
+            published = published_fingerprint(Path(other.directory))
+            return isinstance(artifact, Artifact) and fingerprint(artifact.frames["table"]) == published
+        except UNREADABLE:
+            return False
+
     def other_releases(self) -> dict[str, TableEvidence]:
         """Return what Dagster recorded of the other releases that an attacker may hold."""
         tables = {}
         for other in self.release.reidentification_settings.other_releases:
             for stage, key in other.asset_keys(self.release.name).items():
                 recorded = Recorded(self.instance, key, self.partition_key)
-                tables[stage] = TableEvidence(recorded.version, recorded.version, recorded.run_id, recorded.made_of)
+                digest = recorded.version if self.is_current(other, key) else None
+                tables[stage] = TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of)
         return tables
 
 
@@ -271,7 +286,12 @@ def _asked_for(release: ReleaseSettings, anonymization: Anonymization | None) ->
     known = [list(columns) for columns in release.policy.known] or [list(roles.quasi_identifiers)]
     others = [[other.name, other.key] for other in release.reidentification_settings.other_releases]
     asked: dict[str, dict[str, Any]] = {
-        REIDENTIFICATION: {"known": known, "subject": release.contract.person, "other_releases": others}
+        REIDENTIFICATION: {
+            "known": known,
+            "subject": release.contract.person,
+            "other_releases": others,
+            **release.reidentification_is_asked_of,
+        }
     }
     if anonymization is not None and release.assesses(SEMANTIC):
         scales = release.semantic_risk_settings.scales_for(anonymization, release.contract)

@@ -14,7 +14,7 @@ from privacy_assets.tables.artifact_files import read_artifact, write_artifact
 from privacy_assets.tables.drift import measure_drift, profile_table
 
 DRIFT_CHECK = "source_has_not_drifted"
-MOST_EVALUATIONS = 50
+MOST_EVALUATIONS = 500
 PROFILES_DIRECTORY = "profiles"
 
 
@@ -54,18 +54,21 @@ def refusal_sensor(name: str, sides: tuple[str, ...], on_refusal: AlertHook) -> 
 
     @dg.sensor(name=f"{name}_refusals", minimum_interval_seconds=60)
     def tell_of_refusals(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        told: dict[str, int] = json.loads(context.cursor) if context.cursor else {}
+        told: dict[str, list[str]] = json.loads(context.cursor) if context.cursor else {}
         n_told = 0
         for side in sides:
             check = dg.AssetCheckKey(dg.AssetKey([name, f"{side}_release"]), GATE_CHECK)
             history = context.instance.event_log_storage.get_asset_check_execution_history(
                 check, limit=MOST_EVALUATIONS
             )
+            before = told.get(side, [])
+            told[side] = [record.run_id for record in history if record.run_id in before]
             for record in sorted(history, key=lambda record: record.id):
                 evaluation = record.evaluation
-                if record.id <= told.get(side, 0) or not isinstance(evaluation, dg.AssetCheckEvaluation):
-                    continue  # Told of already, or only planned.
-                told[side] = record.id
+                # A row that is only planned keeps its place until its run has ended: runs may overtake each other.
+                if record.run_id in told[side] or not isinstance(evaluation, dg.AssetCheckEvaluation):
+                    continue
+                told[side].append(record.run_id)
                 if not evaluation.passed and context.instance.has_run(record.run_id):
                     on_refusal(context, Refusal(name, side, record.run_id, evaluation.description or ""))
                     n_told += 1

@@ -99,6 +99,14 @@ def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAss
             )
     else:
         limits = [limit for limit in policy.limits_of("anonymized") if limit.metric in MEASURED_OF_A_TABLE]
+    side = "synthetic" if original is not None else "anonymized"
+    blocking = [limit for limit in policy.limits if limit.side == side and limit.blocks]
+    dropped = [limit.metric for limit in blocking if limit not in limits and not _follows(limit, limits)]
+    if dropped and any(limit.blocks for limit in limits):
+        raise InvalidSettingError(
+            f"The policy limits {dropped}, which cannot be told from a table alone. Release it through "
+            "build_release_definitions, or leave these limits out."
+        )
     if not any(limit.blocks for limit in limits):
         kind = "synthetic" if original is not None else "anonymized"
         raise InvalidSettingError(
@@ -106,6 +114,14 @@ def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAss
             f"one, for example on {'privacy_risk_score' if original is not None else 'smallest_class'!r}."
         )
     return limits
+
+
+def _follows(limit: Limit, limits: Sequence[Limit]) -> bool:
+    """Tell whether a limit on re-identification follows from one on the smallest class: nobody has fewer candidates."""
+    smallest = next((each for each in limits if each.metric == "smallest_class" and each.blocks), None)
+    if limit.metric != "max_reidentification_probability" or smallest is None:
+        return False
+    return limit.holds_for(1 / (smallest.value + (smallest.direction == "above")))
 
 
 def _checks(asset: UpstreamAsset, limits: Sequence[Limit], others: Mapping[str, UpstreamAsset], decide: Any) -> Any:

@@ -14,6 +14,7 @@ from privacy_assets.orchestration.anonymized_settings import (
     AnonymizationSettings,
     ReidentificationSettings,
     SemanticRiskSettings,
+    describe_hierarchies,
 )
 from privacy_assets.orchestration.monitoring_settings import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.sources import TableSource
@@ -239,6 +240,7 @@ class ReleaseSettings:
                 f"The policy assumes that an attacker knows {unknown}, which the release {self.name!r} does not have. "
                 f"Its columns are {list(self.contract.released_columns)}."
             )
+        self._check_reidentification()
         for other in self.reidentification_settings.other_releases:
             if other.key not in self.contract.released_columns or other.release == self.name:
                 raise InvalidSettingError(
@@ -247,6 +249,25 @@ class ReleaseSettings:
                 )
         if self.assesses(SEMANTIC):
             self.semantic_risk_settings.check(self.contract, self.policy)
+
+    def _check_reidentification(self) -> None:
+        limits = [limit for limit in self.policy.limits_of("anonymized") if limit.blocks]
+        if self.reidentification_settings.other_releases and not any(
+            limit.assessment == REIDENTIFICATION for limit in limits
+        ):
+            raise InvalidSettingError(
+                f"The release {self.name!r} names other releases, but its policy has no blocking limit on "
+                "re-identification that they would count for. Add one, for example on "
+                "'max_reidentification_probability'."
+            )
+        quasi_identifiers = set(roles_of(self.contract, None).quasi_identifiers)
+        covers = not self.policy.known or any(quasi_identifiers <= set(columns) for columns in self.policy.known)
+        if not covers and all(limit.assessment == REIDENTIFICATION for limit in limits if limit.protects):
+            raise InvalidSettingError(
+                f"The policy of {self.name!r} protects by re-identification alone, and assumes that an attacker never "
+                "knows all quasi-identifiers, so whoever does could tell people apart. Add a limit on smallest_class, "
+                "or all quasi-identifiers to `known`."
+            )
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -286,6 +307,16 @@ class ReleaseSettings:
         others = {other for other in self.sides if other != side}
         own = tuple(each for each in files if not (isinstance(each, Waiver) and each.side in others))
         return Waivers(self.name, datetime.now(UTC).date(), own)
+
+    @property
+    def reidentification_is_asked_of(self) -> dict[str, Any]:
+        """What an assessment of re-identification must have been made with, as JSON values."""
+        assert self.anonymized is not None  # noqa: S101 - asked for by those who build the anonymized side alone
+        return {
+            "known_to_the_policy": [list(columns) for columns in self.policy.known],
+            "own_hierarchies": describe_hierarchies(self.arguments_of(self.anonymized, "source").get("hierarchies")),
+            "others_digests": [other.digest for other in self.reidentification_settings.other_releases],
+        }
 
     def arguments_of(self, settings: AnonymizationSettings, made_of: str) -> dict[str, Any]:
         """Return the arguments of `anonymize` for the table of a stage."""

@@ -324,6 +324,7 @@ def _stands_on_what_is_recorded(name: str, assessment: AssessmentEvidence, evide
         or not evidence.tables[stage].made_by_run
         or assessment.made_of.get(stage) is None
         or assessment.made_of[stage] != evidence.tables[stage].recorded_digest
+        or evidence.tables[stage].digest != evidence.tables[stage].recorded_digest
     ]
     reason = (
         f"it stands on tables other than those recorded for {others}"

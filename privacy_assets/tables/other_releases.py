@@ -13,7 +13,7 @@ from privacy_assets.tables.candidate_index import CandidateIndex, combine
 from privacy_assets.tables.errors import ConflictError, InvalidSettingError, MaskError
 from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.record_keys import match_keys
-from privacy_assets.tables.release_model import Exact, ReleaseModel, Suppressed
+from privacy_assets.tables.release_model import ReleaseModel, Suppressed
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class OtherRelease:
         Words for messages.
     quasi_identifiers : sequence of str, optional
         Its columns that an attacker may know. Default: those that it was anonymized by, or, of a plain table, those
-        that are neither exact nor suppressed.
+        that are not suppressed.
     hierarchies : mapping of str to Hierarchy, optional
         Those that the model names.
     """
@@ -65,7 +65,7 @@ class OtherRelease:
         if isinstance(self.table, Anonymization):
             return list(self.table.settings["quasi_identifiers"])
         masks = self.used_model().masks.items()
-        return [name for name, mask in masks if not isinstance(mask, Exact | Suppressed)]
+        return [name for name, mask in masks if not isinstance(mask, Suppressed) and name != self.key]
 
     def described(self) -> dict[str, Any]:
         """Return name, key and model as JSON values."""

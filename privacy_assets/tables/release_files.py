@@ -234,6 +234,11 @@ def verify_release(directory: Path) -> ReleaseVerification:
     return ReleaseVerification(directory, expected, n_records, tuple(problems))
 
 
+def published_fingerprint(directory: Path) -> str:
+    """Return the fingerprint that the manifest of a release records."""
+    return str(json.loads((directory / MANIFEST_FILE).read_bytes())["fingerprint"])
+
+
 def read_anonymized_release(directory: Path) -> tuple[pd.DataFrame, ReleaseModel, list[str]]:
     """Read an anonymized release that was published: its table, how it was masked, and by which quasi-identifiers.
 

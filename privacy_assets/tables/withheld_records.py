@@ -76,7 +76,7 @@ def _describe(anonymization: Anonymization, classes: pd.DataFrame, n_rows: int) 
     n_released = int(rows.sum())
     n_left_out = n_rows - n_released
     return {
-        "protection": before["protection"],
+        "protection": f"k = {int(people.min())} {before['unit']}, after records were withheld",
         "k": int(people.min()),
         "unit": before["unit"],
         "n_rows": n_rows,

@@ -86,6 +86,22 @@ class TestReidentification:
         project.run(definitions, CANDIDATES)
         assert_released(project, run_release(project, definitions))
 
+    def test_an_attacker_who_knows_little_does_not_protect(self, project):
+        little = Policy((Limit("max_reidentification_probability", 0.5),), known=(("plan",),))
+        with pytest.raises(InvalidSettingError, match="assumes that an attacker never knows all quasi-identifiers"):
+            definitions_of(project, policy=little, anonymized=AnonymizationSettings(k=1))
+
+    def test_an_assessment_with_other_hierarchies_is_refused(self, project):
+        def by(prefixes):
+            hierarchies = {"age": {"intervals": [5, 20]}, "plan": prefixes, "joined": {"dates": ["month", "year"]}}
+            settings = AnonymizationSettings(method="lattice", hierarchies=hierarchies)
+            return definitions_of(project, policy=candidates_policy(), anonymized=settings)
+
+        project.run(by({"prefixes": [1]}), "source", "anonymized")
+        project.run(by({"prefixes": [2, 1]}), CANDIDATES)
+        reason = refusal(run_release(project, by({"prefixes": [1]})), "anonymized")
+        assert "own_hierarchies is not what" in reason or f"no readable {CANDIDATES}" in reason
+
     def test_hierarchies_are_known_to_the_assessment(self, project):
         hierarchies = {"age": {"intervals": [5, 20]}, "plan": {"prefixes": [1]}, "joined": {"dates": ["month", "year"]}}
         settings = AnonymizationSettings(method="lattice", hierarchies=hierarchies)
@@ -198,6 +214,64 @@ class TestOtherReleases:
         assert "stands on tables other than those recorded for ['other_first']" in refusal(
             run_all(project, first, second, selection=alone), "anonymized"
         )
+
+    def test_another_place_or_mask_of_the_same_name_is_another_release(self, project):
+        assert run_all(project, released_as(project, "first")).success
+        directory = str(project.root / "releases" / "first" / "anonymized" / "latest")
+
+        def nothing() -> pd.DataFrame:
+            return numbered()[["number"]].assign(age="*")
+
+        harmless = OtherReleaseSettings("other", "number", table=nothing, model=ReleaseModel.from_labels(["age"]))
+        settings = {"reidentification": ReidentificationSettings(other_releases=(harmless,))}
+        loose = self.second(project, **settings)
+        run_all(project, loose, selection=dg.AssetSelection.all() - dg.AssetSelection.assets(key("anonymized_release")))
+        telling = OtherReleaseSettings("other", "number", directory=directory)
+        today = self.second(project, reidentification=ReidentificationSettings(other_releases=(telling,)))
+        alone = dg.AssetSelection.assets(key("anonymized_release"))
+        assert "others_digests is not what" in refusal(run_all(project, today, selection=alone), "anonymized")
+
+    def test_a_directory_that_moved_on_makes_the_assessment_stale(self, project):
+        coarse = released_as(project, "first", anonymized=AnonymizationSettings(k=140))
+        assert run_all(project, coarse).success
+        directory = str(project.root / "releases" / "first" / "anonymized" / "latest")
+        published = (OtherReleaseSettings("published", key="number", directory=directory),)
+        second = self.second(project, reidentification=ReidentificationSettings(other_releases=published))
+        assert run_all(project, second).success
+        assert run_all(project, released_as(project, "first")).success
+        alone = dg.AssetSelection.assets(key("anonymized_release"))
+        reason = refusal(run_all(project, second, selection=alone), "anonymized")
+        assert "stands on tables other than those recorded for ['other_published']" in reason
+
+    def test_the_default_knowledge_is_not_covered_by_less_when_there_are_other_releases(self, project):
+        def with_columns(*names):
+            contract = {"columns": {name: NUMBERED["columns"][name] for name in ("patient", "number", *names)}}
+            return {"contract": contract, "source": lambda: numbered()[["patient", "number", *names]]}
+
+        first = released_as(project, "first", **with_columns("joined", "plan"))
+        settings = with_columns("age", "cost") | {
+            "reidentification": ReidentificationSettings(other_releases=self.others)
+        }
+        less = released_as(project, "people", **settings | {"policy": candidates_policy(known=(("age",),))})
+        run_all(
+            project,
+            first,
+            less,
+            selection=dg.AssetSelection.all() - dg.AssetSelection.assets(key("anonymized_release")),
+        )
+        today = released_as(project, "people", **settings)
+        alone = dg.AssetSelection.assets(key("anonymized_release"))
+        assert "known_to_the_policy is not what" in refusal(
+            run_all(project, first, today, selection=alone), "anonymized"
+        )
+
+    def test_other_releases_need_a_limit_that_they_count_for(self, project):
+        with pytest.raises(InvalidSettingError, match="no blocking limit on re-identification that they would count"):
+            self.second(
+                project,
+                policy=Policy((Limit("smallest_class", 5),)),
+                reidentification=ReidentificationSettings(other_releases=self.others),
+            )
 
     def test_columns_that_only_the_neighbor_has_are_joined_by_the_key(self, project):
         # k = 5 on the age in one release, and on the day in the other; both together find people.
@@ -328,7 +402,7 @@ class TestSemanticRisk:
             "contract": contract,
             "policy": semantic_policy(0.5),
             "anonymized": AnonymizationSettings(k=30),
-            "semantic_risk": SemanticRiskSettings(of_source=True),
+            "semantic_risk": SemanticRiskSettings(of_source=True, advice=True),
         }
         result = project.run(definitions_of(project, **settings))
         assert_released(project, result)

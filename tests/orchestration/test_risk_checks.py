@@ -130,6 +130,10 @@ def test_a_table_that_breaks_the_contract_fails_with_counts(project):
         ({"policy": Policy((Limit("privacy_risk_score", 0.1),))}, "no limit of severity 'error' .* anonymized"),
         ({"original": upstream("seen"), "policy": Policy((Limit("smallest_class", 5),))}, "synthetic records alone"),
         ({"policy": Policy((Limit("suppressed_share", 0.1),))}, "anonymized records alone"),
+        (
+            {"policy": Policy((Limit("smallest_class", 3), Limit("max_reidentification_probability", 0.05)))},
+            "cannot be told from a table alone",
+        ),
     ],
 )
 def test_what_cannot_be_checked_is_refused_when_the_checks_are_built(settings, message):
