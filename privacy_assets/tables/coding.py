@@ -8,6 +8,7 @@ equal values of all tables the same code.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -158,11 +159,27 @@ def _read(column: pd.Series[Any], where: str) -> ColumnValues:
             return ColumnValues("missing", codes, np.zeros(0, object))
         kind = _kind_of(values, where)
         return _checked(kind, codes, values, where)
+    if _holds_objects(column):
+        return _read_objects(column, where)
     kind = _kind_of(column, where)
     if kind == "missing":
-        return ColumnValues(kind, np.full(len(column), -1, np.int8), np.zeros(0, object))
-    codes, distinct = pd.factorize(column.to_numpy() if _holds_objects(column) else column)
+        return _all_missing(column)
+    codes, distinct = pd.factorize(column)
     return _checked(kind, codes, pd.Series(distinct), where)
+
+
+def _read_objects(column: pd.Series[Any], where: str) -> ColumnValues:
+    """Read a column of objects; text, the most frequent, is told by its distinct values, as nothing else equals it."""
+    distinct = np.zeros(0, object)
+    with suppress(TypeError):  # lists and the like: their kind is refused by name
+        codes, distinct = pd.factorize(column.to_numpy())
+    is_text = pd.api.types.infer_dtype(distinct, skipna=False) == "string"
+    kind = "text" if is_text else _kind_of(column, where)
+    return _all_missing(column) if kind == "missing" else _checked(kind, codes, pd.Series(distinct), where)
+
+
+def _all_missing(column: pd.Series[Any]) -> ColumnValues:
+    return ColumnValues("missing", np.full(len(column), -1, np.int8), np.zeros(0, object))
 
 
 def _without_arrow(column: pd.Series[Any]) -> pd.Series[Any]:

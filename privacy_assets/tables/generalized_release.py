@@ -62,31 +62,39 @@ def release(
 ) -> Anonymization:
     """Put the released table together, its rows in an order that depends on what is released alone."""
     class_of_row = np.repeat(np.arange(len(classes.sizes)), classes.sizes)
+    by_class = np.arange(len(classes.sizes))
     generalized: dict[str, dict[str, pd.Series[Any]]] = {}
     cells = tree.cells() if tree is not None and settings.bounds == "cell" and settings.output == "labels" else None
     for j, (dimension, generalization) in enumerate(zip(dimensions, classes.generalizations, strict=True)):
         name = dimension.scale.name
         if given is not None:
-            generalized[name] = {name: repeated_text(given.labels[name], class_of_row)}
+            generalized[name] = {name: repeated_text(given.labels[name], by_class)}
         elif settings.output == "centroid":
             codes = dimension.codes[classes.records]
-            generalized[name] = {name: centroid_column(generalization, codes, classes.edges, class_of_row)}
+            generalized[name] = {name: centroid_column(generalization, codes, classes.edges, by_class)}
         else:
             own_cells = None if cells is None else (cells[0][:, j], cells[1][:, j])
-            generalized[name] = generalized_columns(generalization, class_of_row, own_cells)
+            generalized[name] = generalized_columns(generalization, by_class, own_cells)
     hidden = {*settings.direct_identifiers, settings.subject}
+    others = {
+        name: _taken(table[name], classes.records)
+        for name in table.columns
+        if name not in generalized and name not in hidden
+    }
+    # An order by the originals, even a hashed one, would say something of them to whoever knows the key.
+    # What stands beside a label says the same again, so the labels tell rows apart as well as all columns would.
+    labels = hash_rows((own[name] for name, own in generalized.items()), len(by_class), settings.seed)
+    hashes = hash_rows((pd.Series(labels[class_of_row]), *others.values()), len(class_of_row), settings.seed)
+    order = np.argsort(hashes, kind="stable")
+    class_of_released = class_of_row[order]
     columns: dict[str, pd.Series[Any]] = {}
     for name in table.columns:
         if name in generalized:
-            columns.update(generalized[name])
-        elif name not in hidden:
-            columns[name] = _taken(table[name], classes.records)
-    # An order by the originals, even a hashed one, would say something of them to whoever knows the key.
-    # What stands beside a label says the same again, so the labels tell rows apart as well as all columns would.
-    hashed = (column for name, column in columns.items() if name in table.columns)
-    order = np.argsort(hash_rows(hashed, len(class_of_row), settings.seed), kind="stable")
-    released = pd.DataFrame({name: _taken(column, order) for name, column in columns.items()}, copy=False)
-    members = pd.DataFrame({"class": class_of_row[order], "row": classes.records[order].astype(np.int64)})
+            columns.update({label: _taken(own, class_of_released) for label, own in generalized[name].items()})
+        elif name in others:
+            columns[name] = _taken(others[name], order)
+    released = pd.DataFrame(columns, copy=False)
+    members = pd.DataFrame({"class": class_of_released, "row": classes.records[order].astype(np.int64)})
     frame, stats = describe_classes(classes, settings), measure(classes, dimensions, settings)
     model = _release_model(table, [d.scale for d in dimensions], settings)
     if given is not None:
@@ -109,7 +117,9 @@ def _use_given(given: GivenClasses, dimensions: list[Dimension], frame: pd.DataF
     stats["certainty_penalty"] = penalty
     stats["information_loss"] = float(np.mean(list(penalty.values())))
     stats["non_uniform_entropy"] = {
-        dimension.scale.name: entropy_of_labels(given.covered[dimension.scale.name], dimension.codes, sizes)
+        dimension.scale.name: entropy_of_labels(
+            given.covered[dimension.scale.name], np.bincount(dimension.codes), sizes
+        )
         for dimension in dimensions
     }
 

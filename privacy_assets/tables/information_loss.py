@@ -54,30 +54,30 @@ def non_uniform_entropy(
 ) -> float:
     """Non-uniform entropy of one column, from 0 to 1; ``codes`` are those of the whole table."""
     scale = generalization.scale
-    counts = np.bincount(codes, minlength=scale.n_values).astype(np.float64)
+    counts = np.bincount(codes, minlength=scale.n_values)
     if scale.is_ordered:
-        before = np.concatenate([[0.0], np.cumsum(counts[: scale.n_known])])
+        before = np.concatenate([[0], np.cumsum(counts[: scale.n_known])])
         known = before[np.maximum(generalization.high + 1, 0)] - before[np.minimum(generalization.low, scale.n_known)]
-        missing = counts[scale.n_known] if scale.has_missing else 0.0
-        covered = np.where(generalization.has_known, known, 0.0) + np.where(generalization.has_missing, missing, 0.0)
+        missing = counts[scale.n_known] if scale.has_missing else 0
+        covered = np.where(generalization.has_known, known, 0) + np.where(generalization.has_missing, missing, 0)
     else:
         covered = np.add.reduceat(counts[generalization.values], generalization.first[:-1]) if len(sizes) else sizes
-    return entropy_of_labels(covered, codes, sizes)
+    return entropy_of_labels(covered, counts, sizes)
 
 
-def entropy_of_labels(
-    covered: NDArray[np.floating[Any] | np.integer[Any]], codes: NDArray[np.integer[Any]], sizes: NDArray[np.int64]
-) -> float:
-    """Non-uniform entropy of one column, from the rows of the table whose values the label of each class covers."""
-    n_rows = len(codes)
-    counts = np.bincount(codes)
+def entropy_of_labels(covered: NDArray[np.int64], counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
+    """Non-uniform entropy of one column.
+
+    ``counts`` are the rows of the table by value, ``covered`` those whose values the label of each class covers.
+    """
+    n_rows = int(counts.sum())
     present = counts[counts > 0]
     most = n_rows * np.log2(n_rows) - float(present @ np.log2(present))
     if most <= 0:
         return 0.0
     # Rows by how many rows their label covers, less those by how many have their value: sums of whole numbers, so that
     # labels that tell the value lose exactly nothing.
-    counted, place = np.unique(np.concatenate([covered.astype(np.int64), present, [n_rows]]), return_inverse=True)
+    counted, place = np.unique(np.concatenate([covered, present, [n_rows]]), return_inverse=True)
     weights = np.bincount(place, np.concatenate([sizes, -present, [n_rows - sizes.sum()]]))
     return float(min(max(weights @ np.log2(counted) / most, 0.0), 1.0))
 
