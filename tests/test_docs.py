@@ -24,6 +24,7 @@ from privacy_assets.tables.contract import ROLES, TableContract
 from privacy_assets.tables.contract_mapping import COLUMN_KEYS
 from privacy_assets.tables.policy import METRICS, USE_CASES
 from privacy_assets.tables.release_files import MANIFEST_KEYS
+from privacy_assets.tables.waivers import Waiver
 from tests.running_example import PEOPLE
 from tests.shared_data import REPOSITORY
 
@@ -114,8 +115,13 @@ def test_a_comment_that_is_wrong_fails():
 def test_yaml_is_what_it_is_said_to_be(name, codes):
     for code in codes:
         read = yaml.safe_load(code)
-        assert isinstance(read, dict | list)
-        if "columns" in read:
+        if "type" in read:
+            # The release of a page that has one is run by the test of that page.
+            assert read["type"] == "privacy_assets.PrivacyReleaseComponent"
+            assert (REPOSITORY / "tests" / f"test_{name.replace('-', '_').replace('.md', '.py')}").exists()
+        elif "expires_on" in read:
+            assert Waiver.from_mapping(name, read).metric in METRICS
+        else:
             assert TableContract.from_mapping(read).released_columns
 
 
