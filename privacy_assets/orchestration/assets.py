@@ -16,9 +16,7 @@ import pandas as pd
 from privacy_assets.orchestration.evidence import metrics_of
 from privacy_assets.orchestration.guard import guarded
 from privacy_assets.orchestration.metadata import NAMESPACE, score_metadata
-from privacy_assets.orchestration.pictures import (
-    identified_by_size,
-)
+from privacy_assets.orchestration.pictures import columns_that_drive_the_risk, identified_by_size
 from privacy_assets.orchestration.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.settings import ExternalSynthetic, GivenSplit, ReleaseSettings
 from privacy_assets.orchestration.sources import TableSource, read_source, upstream_inputs
@@ -32,6 +30,7 @@ from privacy_assets.orchestration.stages import (
     stored_table,
 )
 from privacy_assets.tables.anonymization import Anonymization
+from privacy_assets.tables.column_changes import driving_columns
 from privacy_assets.tables.contract import MAX_FAILURES_SHOWN
 from privacy_assets.tables.errors import ContractError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
@@ -39,6 +38,7 @@ from privacy_assets.tables.generalized_synthetic import preprocess_generalized
 from privacy_assets.tables.mpucc import MpuccAssessment, SearchProgress, assess_preprocessed
 from privacy_assets.tables.policy import MPUCC
 from privacy_assets.tables.preprocess import PreprocessedTables, preprocess
+from privacy_assets.tables.report_words import risk_level
 from privacy_assets.tables.split import people_on_both_sides, split_records
 from privacy_assets.tables.synthesize import synthesize
 
@@ -266,9 +266,19 @@ def _released_columns(release: ReleaseSettings, table: pd.DataFrame) -> pd.DataF
 
 def _assessment_metadata(assessment: MpuccAssessment) -> dict[str, Any]:
     figures = {name: value for name, value in metrics_of(assessment).items() if value is not None}
-    return score_metadata(dict(assessment.scores) | figures) | {
-        f"{NAMESPACE}/identified_by_combination_size": dg.MetadataValue.md(identified_by_size(assessment.tree))
+    level = risk_level(assessment.scores.get("privacy_risk_score"))
+    advice = {} if level is None else {"risk_level": level.name, "advice": " ".join(level.strategies)}
+    pictures = {
+        "identified_by_combination_size": identified_by_size(assessment),
+        "columns_that_drive_the_risk": columns_that_drive_the_risk(
+            driving_columns(assessment), len(assessment.details)
+        ),
     }
+    return (
+        score_metadata(dict(assessment.scores) | figures)
+        | {f"{NAMESPACE}/{name}": text for name, text in advice.items()}
+        | {f"{NAMESPACE}/{name}": dg.MetadataValue.md(picture) for name, picture in pictures.items()}
+    )
 
 
 def _combinations_checked(progress: SearchProgress) -> str:

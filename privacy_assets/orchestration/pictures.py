@@ -2,7 +2,7 @@
 
 import base64
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,37 +12,89 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from PIL import Image
 
+from privacy_assets.tables.mpucc import MpuccAssessment
+
 SMALLEST_GROUP_DRAWN = 5
 MOST_COLUMNS_DRAWN = 30
 MOST_RECTANGLES = 1_000
 COLORS = 32
 BLUE = "#3b6ea8"
+GRAY = "#9aa5b1"
 
 
-def identified_by_size(tree: pd.DataFrame) -> str:
-    """Draw the identified records by combination size.
+def identified_by_size(assessment: MpuccAssessment) -> str:
+    """Draw the identified records by combination size; beside them, where there is a control, those that it gives away.
 
     Parameters
     ----------
-    tree : DataFrame
-        ``MpuccAssessment.tree``.
+    assessment : MpuccAssessment
+        With a control, both are counted against as many real records: means over the samples.
 
     Returns
     -------
     str
         Markdown with the picture as PNG and the same numbers as its text.
     """
-    by_size = tree.groupby("combo_size")["mpuccs_collision_cnt"].sum()
-    drawn = by_size[by_size >= SMALLEST_GROUP_DRAWN]
+    if assessment.control is None:
+        by_size = assessment.tree.groupby("combo_size")["mpuccs_collision_cnt"].sum()
+        counted = by_size.reindex(range(1, by_size.index.max() + 1), fill_value=0)
+        against = {"an original": tuple(map(float, counted))}
+    else:
+        control = assessment.control
+        n_matched = f"one of {control.n_matched_records:,}"
+        against = {
+            f"{n_matched} originals": control.matched_identified_by_size,
+            f"{n_matched} control records": control.control_identified_by_size,
+        }
+    sizes = range(1, max(map(len, against.values())) + 1)
     figure = Figure(figsize=(6, 3), layout="constrained")
     axes = figure.subplots()
-    bars = axes.bar([str(size) for size in drawn.index], drawn.to_numpy(), color=BLUE)
-    axes.bar_label(bars, labels=[f"{count:,}" for count in drawn], fontsize=8)
-    axes.set_xlabel("columns needed to single out an original")
+    width, told = 0.8 / len(against), []
+    for place, (whom, counts) in enumerate(against.items()):
+        drawn = {size: round(n) for size, n in enumerate(counts, start=1) if n >= SMALLEST_GROUP_DRAWN}
+        at = [size + (place - (len(against) - 1) / 2) * width for size in drawn]
+        bars = axes.bar(at, list(drawn.values()), width, color=(BLUE, GRAY)[place], label=whom)
+        axes.bar_label(bars, labels=[f"{count:,}" for count in drawn.values()], fontsize=8)
+        numbers = ", ".join(f"{size}: {count:,}" for size, count in drawn.items()) or "none of 5 records or more"
+        told.append(f"{whom} ({numbers})")
+    axes.set_xticks(list(sizes))
+    axes.set_xlim(0.5, max(len(sizes), 1) + 0.5)
+    axes.set_xlabel("columns needed to single out a real record")
     axes.set_ylabel("synthetic records")
     axes.spines[["top", "right"]].set_visible(False)
-    numbers = ", ".join(f"{size}: {count:,}" for size, count in drawn.items()) or "none of 5 records or more"
-    return as_markdown(figure, f"Identified synthetic records by combination size ({numbers})")
+    if len(against) > 1:
+        axes.legend(title="that single out", fontsize=8, title_fontsize=8, frameon=False)
+    text = f"Identified synthetic records by combination size; that single out {', '.join(told)}"
+    return as_markdown(figure, text)
+
+
+def columns_that_drive_the_risk(columns: Sequence[tuple[str, float]], n_identified: int) -> str:
+    """Draw how many of the identified records have each column in the combination that singles them out.
+
+    Parameters
+    ----------
+    columns : sequence of (str, float)
+        What `driving_columns` returns; the first 30 of those in 5 records or more are drawn.
+    n_identified : int
+        Identified records.
+
+    Returns
+    -------
+    str
+        Markdown with the picture as PNG and the same numbers as its text.
+    """
+    drawn = [(name, share) for name, share in columns if round(share * n_identified) >= SMALLEST_GROUP_DRAWN]
+    drawn = drawn[:MOST_COLUMNS_DRAWN]
+    figure = Figure(figsize=(6, 0.9 + 0.28 * len(drawn)), layout="constrained")
+    axes = figure.subplots()
+    bars = axes.barh([name for name, _ in drawn], [100 * share for _, share in drawn], color=BLUE)
+    axes.bar_label(bars, fmt="%.1f %%", fontsize=8, padding=2)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 110)
+    axes.set_xlabel("identified records that this column helps to single out, percent")
+    axes.spines[["top", "right"]].set_visible(False)
+    numbers = ", ".join(f"{name}: {share:.1%}" for name, share in drawn) or "none in 5 records or more"
+    return as_markdown(figure, f"Columns that drive the risk, by share of the identified records ({numbers})")
 
 
 def records_by_class_size(classes: pd.DataFrame) -> str:

@@ -13,6 +13,7 @@ from privacy_assets.orchestration.pictures import (
     SMALLEST_GROUP_DRAWN,
     as_markdown,
     classes_as_rectangles,
+    columns_that_drive_the_risk,
     identified_by_size,
     information_loss_by_column,
     records_by_class_size,
@@ -24,7 +25,7 @@ from privacy_assets.orchestration.settings import ReleaseSettings
 from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.artifact import Artifact
 from privacy_assets.tables.class_rectangles import class_rectangles, columns_in_order
-from privacy_assets.tables.column_changes import measure_column_changes
+from privacy_assets.tables.column_changes import driving_columns, measure_column_changes
 from privacy_assets.tables.mpucc import MpuccAssessment
 from privacy_assets.tables.policy import MPUCC, REIDENTIFICATION, SEMANTIC
 from privacy_assets.tables.preprocess import PreprocessedTables
@@ -84,7 +85,8 @@ def _column_changes(
 
 def _pictures(release: ReleaseSettings, found: dict[str, Any]) -> Iterator[str]:
     if MPUCC in found:
-        yield identified_by_size(found[MPUCC].tree)
+        yield identified_by_size(found[MPUCC])
+        yield columns_that_drive_the_risk(driving_columns(found[MPUCC]), len(found[MPUCC].details))
     for stage, settings in ((release.synthetic_stage, release.generalize_synthetic), (release.anonymized_stage, None)):
         if isinstance(found.get(stage), Anonymization):
             yield from _pictures_of_classes(found[stage], found.get("source"), settings or release.anonymized)

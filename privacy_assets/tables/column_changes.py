@@ -105,7 +105,7 @@ def measure_column_changes(
     deadline = time.monotonic() + time_limit_seconds
     settings = _settings_of(assessment)
     rows = []
-    for column, share in _driving_columns(assessment, max_columns):
+    for column, share in driving_columns(assessment)[:max_columns]:
         for change in _changes(tables, column):
             left = _scores_after(tables, column, change, settings, n_threads, deadline)
             rate = left.get("identification_rate")
@@ -129,13 +129,16 @@ def _settings_of(assessment: MpuccAssessment) -> MpuccSettings:
     return MpuccSettings(**{**named, "renyi_alpha": inf if named["renyi_alpha"] == "inf" else named["renyi_alpha"]})
 
 
-def _driving_columns(assessment: MpuccAssessment, max_columns: int) -> list[tuple[str, float]]:
-    """Return the columns in the combinations of the most identified records, with the share of these."""
+def driving_columns(assessment: MpuccAssessment) -> list[tuple[str, float]]:
+    """Return the columns that drive the risk, first the one in the combinations of the most identified records.
+
+    Each comes with the share of the identified records, above 0, whose combination holds it.
+    """
     counts = Counter(name for combo in assessment.details["field_combo"] for name in combo)
     n_identified = len(assessment.details)
     # Ties stay in the order of the table.
     by_count = sorted(assessment.settings["columns"], key=lambda name: -counts[name])
-    return [(name, counts[name] / n_identified) for name in by_count[:max_columns] if counts[name]]
+    return [(name, counts[name] / n_identified) for name in by_count if counts[name]]
 
 
 def _changes(tables: PreprocessedTables, column: str) -> Iterator[_Change]:

@@ -19,10 +19,12 @@ from privacy_assets.tables.preprocess import CodedTable, PreprocessedTables
 class Matches(NamedTuple):
     """Outcome of one search, one entry per distinct synthetic row.
 
-    ``partner`` (int64) is the distinct row of the other table that the row singles out, -1 if none.
+    ``partner`` (int64) is the distinct row of the other table that the row singles out, -1 if none; ``combo_size``
+    (int64) how many columns that takes, 0 if none.
     """
 
     partner: NDArray[np.int64]
+    combo_size: NDArray[np.int64]
 
 
 # With fewer records on the matched basis, finding no leakage is not evidence that there is none.
@@ -43,6 +45,9 @@ class ControlComparison:
     ----------
     control_identification_rate, matched_identification_rate : float
         Share of synthetic records identified against the control, and against as many originals.
+    control_identified_by_size, matched_identified_by_size : tuple of float
+        Synthetic records identified against the control, and against as many originals, by the size of the combination
+        that does it, from 1 column on; means over the samples.
     excess_identification_rate : float
         ``matched_identification_rate - control_identification_rate``.
     excess_identification_interval : Interval
@@ -68,6 +73,8 @@ class ControlComparison:
 
     control_identification_rate: float
     matched_identification_rate: float
+    control_identified_by_size: tuple[float, ...]
+    matched_identified_by_size: tuple[float, ...]
     excess_identification_rate: float
     excess_identification_interval: Interval
     verbatim_rate: float
@@ -100,7 +107,12 @@ class ControlComparison:
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> ControlComparison:
         """Read back what :meth:`to_header` wrote."""
-        fields: dict[str, Any] = {n: Interval(*v) if isinstance(v, (list, tuple)) else v for n, v in header.items()}
+        fields = dict(header)
+        for name in header:
+            if name.endswith("_interval"):
+                fields[name] = Interval(*header[name])
+            elif name.endswith("_by_size"):
+                fields[name] = tuple(header[name])
         return cls(**fields)
 
 
@@ -108,12 +120,13 @@ class _Draws(NamedTuple):
     """Searches against one or more draws of one table.
 
     ``identified`` holds the share of draws in which each synthetic row is identified, ``rates`` the identification rate
-    of each draw; ``n_pairs`` and ``n_verbatim`` are means over the draws; ``variance`` is what drawing other records
-    would add to the variance of the rate over synthetic records.
+    of each draw; ``by_size`` (identified rows by combination size), ``n_pairs`` and ``n_verbatim`` are means over the
+    draws; ``variance`` is what drawing other records would add to the variance of the rate over synthetic records.
     """
 
     identified: NDArray[np.float64]
     rates: NDArray[np.float64]
+    by_size: tuple[float, ...]
     n_pairs: float
     n_verbatim: float
     variance: float
@@ -180,6 +193,8 @@ def compare_with_control(
     return ControlComparison(
         control_identification_rate=float(against.rates.mean()),
         matched_identification_rate=float(matched.rates.mean()),
+        control_identified_by_size=against.by_size,
+        matched_identified_by_size=matched.by_size,
         excess_identification_rate=excess,
         excess_identification_interval=Interval(max(excess - reach, -1.0), min(excess + reach, 1.0)),
         verbatim_rate=verbatim,
@@ -211,12 +226,14 @@ def _draw_and_search(
     n_draws = 1 if is_whole else n_samples
     n_records = tables.synthetic.n_assessed
     identified = np.zeros(tables.synthetic.n_distinct)
+    by_size = np.zeros(len(tables.columns) + 1)
     rates, pairs, verbatim, variances = [], [], [], []
     for draw in range(n_draws):
         drawn = table if is_whole else _sample(table, n_matched, rng, tables.deduplicate)
         stage = f"against {name}" if is_whole else f"{name} sample {draw + 1} of {n_draws}"
-        partner = search(drawn, stage).partner
+        partner, combo_size = search(drawn, stage)
         rows = np.flatnonzero(partner >= 0)
+        by_size += np.bincount(combo_size[rows], minlength=len(by_size)) / n_draws
         identified[rows] += 1 / n_draws
         rates.append(len(rows) / n_records)
         pairs.append(len(rows))
@@ -230,7 +247,8 @@ def _draw_and_search(
         over_records = max(over_records, float(np.var(rates, ddof=1)) / (1 - n_matched / table.n_records))
     n_pairs = float(np.mean(pairs))
     variance = max(over_records - n_pairs / n_records**2, 0.0)
-    return _Draws(identified, np.array(rates), n_pairs, float(np.mean(verbatim)), variance)
+    sizes = tuple(np.trim_zeros(by_size[1:], "b").tolist())
+    return _Draws(identified, np.array(rates), sizes, n_pairs, float(np.mean(verbatim)), variance)
 
 
 def _variance_of_sum(per_record: NDArray[np.int64], n_records: int) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from privacy_assets.tables.artifact import Artifact
-from privacy_assets.tables.control import ControlComparison, Matches, compare_with_control
+from privacy_assets.tables.control import ControlComparison, compare_with_control
 from privacy_assets.tables.mpucc_results import (
     SearchProgress,
     SyntheticSearch,
@@ -255,7 +255,7 @@ def _assess(
     if tables.control is not None:
         control = compare_with_control(
             tables,
-            lambda table, stage: Matches(search.against(table, stage, with_profile=False).partner_of_row),
+            lambda table, stage: search.matches(table, stage),
             n_samples=settings.n_matched_samples,
             seed=settings.seed,
             confidence_level=settings.confidence_level,

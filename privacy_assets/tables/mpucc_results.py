@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.mpucc import SearchResult, find_mpuccs
-from privacy_assets.tables.control import count_agreements
+from privacy_assets.tables.control import Matches, count_agreements
 from privacy_assets.tables.intervals import wilson_interval
 from privacy_assets.tables.mpucc_settings import MpuccSettings, count_combinations
 from privacy_assets.tables.preprocess import CodedTable, PreprocessedTables
@@ -67,6 +67,12 @@ class SyntheticSearch:
             n_threads=self.n_threads,
             on_level=on_level,
         )
+
+    def matches(self, other: CodedTable, stage: str) -> Matches:
+        """Return which row of another table each synthetic row singles out, and by how many columns."""
+        found = self.against(other, stage, with_profile=False)
+        combo_size = np.where(found.combo_of_row >= 0, found.sizes[found.combo_of_row], 0)
+        return Matches(found.partner_of_row, combo_size)
 
 
 def _count_distinct(table: CodedTable, n_codes: tuple[int, ...]) -> NDArray[np.int64]:

@@ -73,11 +73,12 @@ CAVEATS = {
 }
 
 
-def risk_level(privacy_risk_score: float | None) -> str | None:
-    """Return the name of the risk level of a score."""
+def risk_level(privacy_risk_score: float | None) -> RiskLevel | None:
+    """Return the risk level of a score."""
     if privacy_risk_score is None:
         return None
-    return "high" if privacy_risk_score > 0.3 else "medium" if privacy_risk_score > 0.1 else "low"
+    high, medium, low = RISK_LEVELS
+    return high if privacy_risk_score > 0.3 else medium if privacy_risk_score > 0.1 else low
 
 
 def plain_words(figures: Mapping[str, Any]) -> tuple[str, ...]:

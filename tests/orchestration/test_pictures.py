@@ -9,9 +9,14 @@ import pandas as pd
 from privacy_assets.orchestration.pictures import (
     SMALLEST_GROUP_DRAWN,
     classes_as_rectangles,
+    columns_that_drive_the_risk,
+    identified_by_size,
     information_loss_by_column,
     records_by_class_size,
 )
+from privacy_assets.tables.column_changes import driving_columns
+from privacy_assets.tables.mpucc import assess_mpuccs
+from tests.orchestration.project import people, synthetic_people
 
 LARGEST_PICTURE_BYTES = 40_000
 
@@ -28,6 +33,38 @@ def test_class_sizes_are_told_in_people_where_there_are_people():
     assert png.startswith(b"\x89PNG")
     text, _ = picture(records_by_class_size(classes.drop(columns="people").iloc[:1]))
     assert text == "Records by class size (1 classes; smallest 10 rows, median 10, largest 10)"
+
+
+def test_identified_records_are_told_by_size_beside_those_of_the_control():
+    original, synthetic, control = people(300, 1).drop(columns="patient"), synthetic_people(200, 2), people(100, 3)
+    control = control.drop(columns="patient")
+    alone = assess_mpuccs(original, synthetic)
+    by_size = alone.details["combo_size"].value_counts()
+    text, png = picture(identified_by_size(alone))
+    told = ", ".join(f"{size}: {count}" for size, count in sorted(by_size.items()) if count >= SMALLEST_GROUP_DRAWN)
+    assert text == (f"Identified synthetic records by combination size; that single out an original ({told})")
+    assert len(png) < LARGEST_PICTURE_BYTES
+    both = assess_mpuccs(original, synthetic, control=control, n_matched_samples=2)
+    text, png = picture(identified_by_size(both))
+    assert "that single out one of 100 originals (" in text
+    assert "one of 100 control records (" in text
+    first = both.control.control_identified_by_size
+    assert all(f"{size}: {round(n)}" in text for size, n in enumerate(first, start=1) if n >= SMALLEST_GROUP_DRAWN)
+    assert len(png) < LARGEST_PICTURE_BYTES
+    nobody = assess_mpuccs(original.assign(cost=0.0).iloc[:2], synthetic.assign(cost=1.0).iloc[:2])
+    assert "(none of 5 records or more)" in picture(identified_by_size(nobody))[0]
+
+
+def test_columns_that_drive_the_risk_are_told_by_share_of_the_identified():
+    assessment = assess_mpuccs(people(300, 1).drop(columns="patient"), synthetic_people(200, 2))
+    combos = assessment.details["field_combo"]
+    shares = {name: float(combos.map(lambda combo, name=name: name in combo).mean()) for name in ("age", "cost")}
+    text, png = picture(columns_that_drive_the_risk(driving_columns(assessment), len(combos)))
+    assert text.startswith("Columns that drive the risk, by share of the identified records (")
+    assert all(f"{name}: {share:.1%}" in text for name, share in shares.items())
+    assert len(png) < LARGEST_PICTURE_BYTES
+    assert picture(columns_that_drive_the_risk([("age", 0.4), ("cost", 1.0)], 10))[0].endswith("(cost: 100.0%)")
+    assert "(none in 5 records or more)" in picture(columns_that_drive_the_risk([], 0))[0]
 
 
 def test_losses_are_told_by_column_from_the_largest():

@@ -138,6 +138,29 @@ def test_rates_stand_on_the_size_of_the_smaller_table():
     assert low <= found.control.excess_identification_rate <= high
 
 
+@pytest.mark.parametrize("deduplicate", [True, False])
+def test_records_by_combination_size_are_those_of_a_search_of_each_table(deduplicate):
+    original, synthetic, control = draw(7, 300, 300)
+    settings = {"n_matched_samples": 2, "deduplicate": deduplicate}
+    found = assess_mpuccs(original, synthetic, control=control, **settings).control
+    for counts, table, rate in [
+        (found.matched_identified_by_size, original, found.matched_identification_rate),
+        (found.control_identified_by_size, control, found.control_identification_rate),
+    ]:
+        alone = assess_mpuccs(table, synthetic, deduplicate=deduplicate)
+        by_size = alone.details["combo_size"].value_counts()
+        assert counts == tuple(by_size.get(size, 0) for size in range(1, by_size.index.max() + 1))
+        assert sum(counts) == round(rate * alone.scores["total_syn_records"])
+
+
+def test_records_by_combination_size_are_means_over_samples():
+    original, synthetic, control = draw(8, 600, 200)
+    found = assess_mpuccs(original, synthetic, control=control, n_matched_samples=3).control
+    n_records = len(synthetic.drop_duplicates())
+    assert isclose(sum(found.matched_identified_by_size), found.matched_identification_rate * n_records)
+    assert isclose(sum(found.control_identified_by_size), found.control_identification_rate * n_records)
+
+
 def test_the_original_as_its_own_control_shows_no_excess():
     original, synthetic, _ = draw(3, n_original=300)
     found = assess_mpuccs(original, synthetic, original).control
