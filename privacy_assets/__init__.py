@@ -79,7 +79,7 @@ _PUBLIC_NAMES = {
     "split_records": "tables.split",
     "synthesize": "tables.synthesize",
     "verify_anonymity": "tables.verify_anonymity",
-    "verify_release": "tables.release_files",
+    "verify_release": "tables.release_verification",
 }
 
 __all__ = sorted(_PUBLIC_NAMES)

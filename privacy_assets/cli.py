@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_verify(directory: Path) -> int:
     """Verify a release and print what was found."""
-    from privacy_assets.tables.release_files import verify_release
+    from privacy_assets.tables.release_verification import verify_release
 
     found = verify_release(directory)
     if found.verified:

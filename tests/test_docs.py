@@ -23,7 +23,7 @@ from privacy_assets.orchestration.monitoring_settings import MonitoringSettings
 from privacy_assets.tables.contract import ROLES, TableContract
 from privacy_assets.tables.contract_mapping import COLUMN_KEYS
 from privacy_assets.tables.policy import METRICS, USE_CASES
-from privacy_assets.tables.release_files import MANIFEST_KEYS
+from privacy_assets.tables.release_verification import MANIFEST_KEYS
 from privacy_assets.tables.waivers import Waiver
 from tests.running_example import PEOPLE
 from tests.shared_data import REPOSITORY

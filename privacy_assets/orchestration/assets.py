@@ -38,7 +38,7 @@ from privacy_assets.tables.generalized_synthetic import preprocess_generalized
 from privacy_assets.tables.mpucc import MpuccAssessment, SearchProgress, assess_preprocessed
 from privacy_assets.tables.policy import MPUCC
 from privacy_assets.tables.preprocess import PreprocessedTables, preprocess
-from privacy_assets.tables.report_words import risk_level
+from privacy_assets.tables.ratings import risk_level
 from privacy_assets.tables.split import people_on_both_sides, split_records
 from privacy_assets.tables.synthesize import synthesize
 
@@ -266,8 +266,9 @@ def _released_columns(release: ReleaseSettings, table: pd.DataFrame) -> pd.DataF
 
 def _assessment_metadata(assessment: MpuccAssessment) -> dict[str, Any]:
     figures = {name: value for name, value in metrics_of(assessment).items() if value is not None}
-    level = risk_level(assessment.scores.get("privacy_risk_score"))
-    advice = {} if level is None else {"risk_level": level.name, "advice": " ".join(level.strategies)}
+    score = assessment.scores.get("privacy_risk_score")
+    level = risk_level(score)
+    advice = {} if score is None else {"risk_level": level.name, "advice": " ".join(level.strategies)}
     pictures = {
         "identified_by_combination_size": identified_by_size(assessment),
         "columns_that_drive_the_risk": columns_that_drive_the_risk(

@@ -7,7 +7,7 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.tables.gate import Verdict
-from privacy_assets.tables.policy import rate_baseline, rate_identification
+from privacy_assets.tables.ratings import rate_baseline, rate_identification
 
 NAMESPACE = "privacy_assets"
 SHOWN_DECIMALS = 6

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.ratings import mitigation
 
 Direction = Literal["below", "at_most", "above", "at_least"]
 Severity = Literal["error", "warn"]
@@ -179,14 +180,6 @@ SMALLEST_CLASSES: Mapping[str, int] = {
 }
 """People of the smallest class by use case; 1 / k is the largest chance to pick the right one among k."""
 
-HIGH_RISK_ADVICE = (
-    "Add differential-privacy noise, generalize or suppress the columns that single out most records, or release fully "
-    "synthetic data of fewer columns."
-)
-MEDIUM_RISK_ADVICE = (
-    "Review and generalize the quasi-identifiers, suppress rare values, release to fewer people under access controls."
-)
-LOW_RISK_ADVICE = "Standard release procedures apply; document the measures taken and assess again every 3 months."
 LEAKAGE_ADVICE = (
     "The synthetic records resemble the originals more than they resemble people the synthesizer never saw: it copies. "
     "Use a smoother synthesizer or larger leaves, remove verbatim copies at their cause, then assess again."
@@ -320,7 +313,7 @@ class Limit:
         own = METRICS[self.metric].advice
         if own is not None:
             return own
-        return mitigation(value) if self.metric == "privacy_risk_score" else MEDIUM_RISK_ADVICE
+        return mitigation(value if self.metric == "privacy_risk_score" else 0.0)
 
 
 @dataclass(frozen=True)
@@ -475,29 +468,3 @@ def _check_known(known: object) -> None:
         raise InvalidSettingError(
             "`known` of the policy must be a list of lists of columns, none of them empty, such as [['age', 'sex']]."
         )
-
-
-def mitigation(privacy_risk_score: float | None) -> str:
-    """Return the mitigation strategies for a risk level: high above 0.3, medium above 0.1, low up to 0.1."""
-    if privacy_risk_score is None or math.isnan(privacy_risk_score) or privacy_risk_score > 0.3:
-        return HIGH_RISK_ADVICE
-    return MEDIUM_RISK_ADVICE if privacy_risk_score > 0.1 else LOW_RISK_ADVICE
-
-
-def rate_identification(identification_rate: float) -> str:
-    """Rate a share of identified records: excellent < 1 %, good to 5 %, acceptable to 10 %, poor above."""
-    for bound, rating in ((0.01, "excellent"), (0.05, "good")):
-        if identification_rate < bound:
-            return rating
-    return "acceptable" if identification_rate <= 0.10 else "poor"
-
-
-def rate_baseline(baseline_protection: float) -> str:
-    """Say what a baseline protection means for the structure of the table."""
-    if baseline_protection < 0.80:
-        return "high-risk structure: needs significant protection measures"
-    if baseline_protection < 0.90:
-        return "weak structure: consider adding noise or generalizing columns"
-    if baseline_protection <= 0.95:
-        return "fair structure"
-    return "good structure: the columns have many combinations of values"

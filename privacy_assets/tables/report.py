@@ -13,7 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from privacy_assets.tables.gate import Verdict
 from privacy_assets.tables.policy import METRICS, MPUCC
-from privacy_assets.tables.report_words import CAVEATS, RISK_LEVELS, STATISTICS, percent, plain_words, risk_level
+from privacy_assets.tables.ratings import RISK_LEVELS, risk_level
+from privacy_assets.tables.report_words import CAVEATS, STATISTICS, percent, plain_words
 
 TEMPLATE = "report.html"
 LONGEST_SETTING = 400
@@ -110,7 +111,7 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
     decided = [Verdict(**verdict) for verdict in manifest["verdicts"]]
     limits = [_outcome(verdict) for verdict in decided if verdict.metric is not None]
     side = manifest["stage"]
-    scores = manifest["figures"].get(MPUCC, {})
+    score = manifest["figures"].get(MPUCC, {}).get("privacy_risk_score")
     return _ENVIRONMENT.get_template(TEMPLATE).render(
         manifest=manifest,
         created_at=_moment(manifest["created_at"]),
@@ -126,7 +127,7 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
         figures=list(_figure_tables(manifest["figures"])),
         sensitive=_sensitive_table(manifest["figures"]),
         risk_levels=RISK_LEVELS if side == "synthetic" else (),
-        risk_level=risk_level(scores.get("privacy_risk_score")),
+        risk_level=None if score is None else risk_level(score),
         advised=[outcome for outcome in limits if outcome.advice],
         measured=list(_measured_tables(manifest["figures"], material)),
         settings=list(_settings_tables(manifest["settings"])),

@@ -8,56 +8,13 @@ from privacy_assets.tables.policy import (
     MPUCC,
     REIDENTIFICATION,
     SEMANTIC,
-    rate_baseline,
-    rate_identification,
 )
+from privacy_assets.tables.ratings import rate_baseline, rate_identification
 
 CONTROL = "control"
 STATISTICS = "statistics"
 LEAKAGE = {True: "yes", False: "no", None: "too few records to tell"}
 """Whether leakage is detected, as the figures of the manifest say it."""
-
-
-class RiskLevel(NamedTuple):
-    """Strategies for a range of ``privacy_risk_score`` (PETsARD's documentation of mpUCCs, "Mitigation Strategies")."""
-
-    name: str
-    bounds: str
-    strategies: tuple[str, ...]
-
-
-RISK_LEVELS = (
-    RiskLevel(
-        "high",
-        "privacy_risk_score above 0.3",
-        (
-            "Add differential-privacy noise.",
-            "Generalize or suppress the columns with high risk.",
-            "Increase the k of k-anonymity.",
-            "Consider fully synthetic data.",
-        ),
-    ),
-    RiskLevel(
-        "medium",
-        "privacy_risk_score above 0.1, up to 0.3",
-        (
-            "Review and generalize the quasi-identifiers.",
-            "Suppress rare values.",
-            "Release under access controls.",
-            "Monitor how the data are used.",
-        ),
-    ),
-    RiskLevel(
-        "low",
-        "privacy_risk_score up to 0.1",
-        (
-            "Standard release procedures apply.",
-            "Document the measures taken.",
-            "Assess again regularly.",
-            "Suitable for most use cases.",
-        ),
-    ),
-)
 
 CAVEATS = {
     "synthetic": (
@@ -71,14 +28,6 @@ CAVEATS = {
         "Who gets the records today may attack them later, with more to compare them to.",
     ),
 }
-
-
-def risk_level(privacy_risk_score: float | None) -> RiskLevel | None:
-    """Return the risk level of a score."""
-    if privacy_risk_score is None:
-        return None
-    high, medium, low = RISK_LEVELS
-    return high if privacy_risk_score > 0.3 else medium if privacy_risk_score > 0.1 else low
 
 
 def plain_words(figures: Mapping[str, Any]) -> tuple[str, ...]:

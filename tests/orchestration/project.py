@@ -14,7 +14,7 @@ from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSynthetic
 from privacy_assets.orchestration.sources import TableFile
 from privacy_assets.tables.policy import MPUCC, Limit, Policy, RequiredSettings
-from privacy_assets.tables.release_files import verify_release
+from privacy_assets.tables.release_verification import verify_release
 
 PROJECT_VARIABLE = "PRIVACY_ASSETS_TEST_PROJECT"
 NAME = "people"

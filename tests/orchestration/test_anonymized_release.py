@@ -17,7 +17,7 @@ from privacy_assets.tables.artifact import Artifact
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
-from privacy_assets.tables.release_files import verify_release
+from privacy_assets.tables.release_verification import verify_release
 from tests.orchestration.project import CONTRACT, NAME, Project, blocked_by, failure_of, key, people, refusal
 
 RELEASE = "anonymized_release"

@@ -10,7 +10,7 @@ from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSynthetic, GivenSplit, Split, Synthesis
 from privacy_assets.orchestration.sources import SqlQuery, TableFile, UpstreamAsset
 from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.release_files import verify_release
+from privacy_assets.tables.release_verification import verify_release
 from tests.orchestration.project import ADMITS, CONTRACT, Project, failure_of, people, synthetic_people
 
 

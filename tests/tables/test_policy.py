@@ -4,16 +4,11 @@ import pytest
 
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.policy import (
-    HIGH_RISK_ADVICE,
-    LOW_RISK_ADVICE,
-    MEDIUM_RISK_ADVICE,
     Limit,
     Policy,
     RequiredSettings,
-    mitigation,
-    rate_baseline,
-    rate_identification,
 )
+from privacy_assets.tables.ratings import mitigation
 
 
 @pytest.mark.parametrize(
@@ -146,18 +141,8 @@ def test_required_columns_are_a_whole_number_from_one(columns):
         RequiredSettings(max_baseline_cols=columns)
 
 
-def test_advice_follows_the_published_risk_levels():
-    assert mitigation(0.31) == mitigation(None) == mitigation(math.nan) == HIGH_RISK_ADVICE
-    assert mitigation(0.3) == mitigation(0.11) == MEDIUM_RISK_ADVICE
-    assert mitigation(0.1) == LOW_RISK_ADVICE
+def test_advice_of_a_limit_is_its_own_or_that_of_the_risk_level():
+    limit = Limit("privacy_risk_score", 0.05)
+    assert limit.advice_for(0.31) == limit.advice_for(None) == mitigation(0.31)
+    assert limit.advice_for(0.06) == limit.advice_for(0.3) == mitigation(0.3)
     assert Limit("privacy_risk_score", 0.1, advice="Ask us.").advice_for(0.2) == "Ask us."
-
-
-def test_ratings_follow_the_published_bounds():
-    rates = (0.0, 0.009, 0.01, 0.049, 0.05, 0.10, 0.11)
-    ratings = ("excellent", "excellent", "good", "good", "acceptable", "acceptable", "poor")
-    assert tuple(rate_identification(rate) for rate in rates) == ratings
-    assert rate_baseline(0.79).startswith("high-risk")
-    assert rate_baseline(0.89).startswith("weak")
-    assert rate_baseline(0.95).startswith("fair")
-    assert rate_baseline(0.96).startswith("good")

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import shutil
 from dataclasses import replace
@@ -12,7 +13,8 @@ from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.gate import Verdict
 from privacy_assets.tables.policy import Limit, Policy
-from privacy_assets.tables.release_files import ReleaseRecord, require_formats, verify_release, write_release
+from privacy_assets.tables.release_files import ReleaseRecord, require_formats, write_release
+from privacy_assets.tables.release_verification import verify_release
 from privacy_assets.tables.verify_anonymity import verify_anonymity
 
 TABLE = pd.DataFrame({"age": [31, 42], "plan": ["free", None]})
@@ -101,7 +103,7 @@ def swap_table(directory):
     TABLE.assign(age=[9, 9]).to_parquet(directory / "synthetic.parquet", index=False)
     data = (directory / "synthetic.parquet").read_bytes()
     files = json.loads((directory / "manifest.json").read_text())["files"]
-    files["synthetic.parquet"] = {"sha256": release_files.hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    files["synthetic.parquet"] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     edit_manifest(directory, files=files)
 
 

@@ -12,7 +12,8 @@ from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.gate import EVERY_WAIVER_IS_USED, is_admitted, limit_verdict, verdicts, waived_verdict
 from privacy_assets.tables.policy import Limit, Policy
-from privacy_assets.tables.release_files import verify_release, write_release
+from privacy_assets.tables.release_files import write_release
+from privacy_assets.tables.release_verification import verify_release
 from privacy_assets.tables.report import ReportMaterial
 from privacy_assets.tables.waivers import UnusableWaiver, Waiver, Waivers, read_waivers
 from tests.shared_data import REPOSITORY

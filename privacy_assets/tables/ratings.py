@@ -1,0 +1,81 @@
+"""What figures of an mpUCC assessment count as, and what to do: the guidelines of PETsARD's documentation of mpUCCs."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import NamedTuple
+
+
+class RiskLevel(NamedTuple):
+    """Strategies for a range of ``privacy_risk_score`` (PETsARD's documentation of mpUCCs, "Mitigation Strategies")."""
+
+    name: str
+    bounds: str
+    strategies: tuple[str, ...]
+
+
+RISK_LEVELS = (
+    RiskLevel(
+        "high",
+        "privacy_risk_score above 0.3",
+        (
+            "Add differential-privacy noise.",
+            "Generalize or suppress the columns with high risk.",
+            "Increase the k of k-anonymity.",
+            "Consider fully synthetic data.",
+        ),
+    ),
+    RiskLevel(
+        "medium",
+        "privacy_risk_score above 0.1, up to 0.3",
+        (
+            "Review and generalize the quasi-identifiers.",
+            "Suppress rare values.",
+            "Release under access controls.",
+            "Monitor how the data are used.",
+        ),
+    ),
+    RiskLevel(
+        "low",
+        "privacy_risk_score up to 0.1",
+        (
+            "Standard release procedures apply.",
+            "Document the measures taken.",
+            "Assess again regularly.",
+            "Suitable for most use cases.",
+        ),
+    ),
+)
+
+
+def risk_level(privacy_risk_score: float | None) -> RiskLevel:
+    """Return the risk level of a score; without a score (None, NaN) the risk is high."""
+    high, medium, low = RISK_LEVELS
+    if privacy_risk_score is None or isnan(privacy_risk_score) or privacy_risk_score > 0.3:
+        return high
+    return medium if privacy_risk_score > 0.1 else low
+
+
+def mitigation(privacy_risk_score: float | None) -> str:
+    """Return in one text what to do where a score is too high: a low one asks for the same as a medium one."""
+    high, medium, _ = RISK_LEVELS
+    return " ".join((high if risk_level(privacy_risk_score) == high else medium).strategies)
+
+
+def rate_identification(identification_rate: float) -> str:
+    """Rate a share of identified records: excellent < 1 %, good to 5 %, acceptable to 10 %, poor above."""
+    for bound, rating in ((0.01, "excellent"), (0.05, "good")):
+        if identification_rate < bound:
+            return rating
+    return "acceptable" if identification_rate <= 0.10 else "poor"
+
+
+def rate_baseline(baseline_protection: float) -> str:
+    """Say what a baseline protection means for the structure of the table."""
+    if baseline_protection < 0.80:
+        return "high-risk structure: needs significant protection measures"
+    if baseline_protection < 0.90:
+        return "weak structure: consider adding noise or generalizing columns"
+    if baseline_protection <= 0.95:
+        return "fair structure"
+    return "good structure: the columns have many combinations of values"
