@@ -150,24 +150,29 @@ def build_release_definitions(
         waivers=None if waivers is None else Path(waivers).absolute(),
     )
     assets = [] if source is None else [source_asset(release)]
-    checks = []
+    limits: dict[str, list[dg.AssetChecksDefinition]] = {}
     if "synthetic" in release.sides:
         assets += [split_assets(release), synthetic_asset(release)]
         assets += [] if generalize_synthetic is None else [generalized_synthetic_asset(release)]
         assets += [preprocessed_asset(release), mpucc_assessment_asset(release)]
-        checks.append(limit_checks(release, MPUCC))
+        limits["synthetic"] = [limit_checks(release, MPUCC)]
     if "anonymized" in release.sides:
         assets += _anonymized_side(release)
-        checks.append(limit_checks(release, ANONYMITY))
-        checks += [limit_checks(release, each) for each in (REIDENTIFICATION, SEMANTIC) if release.assesses(each)]
-    assets += [release_asset(release, side) for side in release.sides]
+        assessed = (each for each in (REIDENTIFICATION, SEMANTIC) if release.assesses(each))
+        limits["anonymized"] = [limit_checks(release, each) for each in (ANONYMITY, *assessed)]
+    releases = {side: release_asset(release, side) for side in release.sides}
+    assets += releases.values()
     watch = release.monitoring
+    checks = [each for own in limits.values() for each in own]
     if source is not None and watch.drift_limit is not None:
         checks.append(drift_check(name, release.key("source"), watch.drift_limit))
     # By key: whoever uses the definitions may put the assets into another group.
     job = dg.define_asset_job(f"{name}_release", selection=dg.AssetSelection.assets(*assets))
     schedule = release_schedule(name, job, watch, partitions_def)
-    sensors = [] if watch.on_refusal is None else [refusal_sensor(name, release.sides, watch.on_refusal)]
+    sensors = []
+    if watch.on_refusal is not None:
+        holding = {side: _blocking([*limits[side], own]) for side, own in releases.items()}
+        sensors.append(refusal_sensor(name, holding, watch.on_refusal))
     return dg.Definitions(
         assets=assets,
         asset_checks=checks,
@@ -176,6 +181,10 @@ def build_release_definitions(
         sensors=sensors,
         resources=private_resources(private, _upstream_assets(release)) | release_resources(released),
     )
+
+
+def _blocking(definitions: Sequence[dg.AssetsDefinition]) -> list[dg.AssetCheckKey]:
+    return [spec.key for each in definitions for spec in each.check_specs if spec.blocking]
 
 
 def _anonymized_side(release: ReleaseSettings) -> list[dg.AssetsDefinition]:

@@ -1,6 +1,7 @@
 """What watches a release between its runs: a schedule, the drift of the source, alerts on refusals."""
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -9,7 +10,7 @@ import pandas as pd
 from privacy_assets.orchestration.guard import guarded
 from privacy_assets.orchestration.monitoring_settings import AlertHook, MonitoringSettings, Refusal
 from privacy_assets.orchestration.resources import PrivateTables
-from privacy_assets.orchestration.stages import GATE_CHECK, RESOURCES, partition_key_of
+from privacy_assets.orchestration.stages import RESOURCES, partition_key_of
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
 from privacy_assets.tables.drift import measure_drift, profile_table
 
@@ -49,33 +50,49 @@ def release_schedule(
     return schedule_partitions
 
 
-def refusal_sensor(name: str, sides: tuple[str, ...], on_refusal: AlertHook) -> dg.SensorDefinition:
-    """Build the sensor that tells of each refused release once."""
+def refusal_sensor(
+    name: str, checks: Mapping[str, Sequence[dg.AssetCheckKey]], on_refusal: AlertHook
+) -> dg.SensorDefinition:
+    """Build the sensor that tells once of each run in which the policy refused a side.
+
+    ``checks`` are the blocking ones that hold the policy over each side: those of its limits, which stop a run before
+    the release begins, and that of the gate.
+    """
 
     @dg.sensor(name=f"{name}_refusals", minimum_interval_seconds=60)
     def tell_of_refusals(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         told: dict[str, list[str]] = json.loads(context.cursor) if context.cursor else {}
         n_told = 0
-        for side in sides:
-            check = dg.AssetCheckKey(dg.AssetKey([name, f"{side}_release"]), GATE_CHECK)
-            history = context.instance.event_log_storage.get_asset_check_execution_history(
-                check, limit=MOST_EVALUATIONS
-            )
-            before = told.get(side, [])
-            told[side] = [record.run_id for record in history if record.run_id in before]
-            for record in sorted(history, key=lambda record: record.id):
-                evaluation = record.evaluation
-                # A row that is only planned keeps its place until its run has ended: runs may overtake each other.
-                if record.run_id in told[side] or not isinstance(evaluation, dg.AssetCheckEvaluation):
-                    continue
-                told[side].append(record.run_id)
-                if not evaluation.passed and context.instance.has_run(record.run_id):
-                    on_refusal(context, Refusal(name, side, record.run_id, evaluation.description or ""))
-                    n_told += 1
+        for side, keys in checks.items():
+            reasons = _reasons_by_run(context.instance, keys)
+            # What has left the history cannot come again.
+            before = [run_id for run_id in told.get(side, []) if run_id in reasons]
+            new = [run_id for run_id in reasons if run_id not in before and context.instance.has_run(run_id)]
+            for run_id in new:
+                on_refusal(context, Refusal(name, side, run_id, "; ".join(reasons[run_id])))
+            told[side] = before + new
+            n_told += len(new)
         context.update_cursor(json.dumps(told))
         return dg.SkipReason(f"{n_told} refusals were told of.")
 
     return tell_of_refusals
+
+
+def _reasons_by_run(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> dict[str, list[str]]:
+    """Return what failed in each run, the run with the oldest failure first."""
+    found = [
+        (record.id, record.run_id, record.evaluation)
+        for key in keys
+        for record in instance.event_log_storage.get_asset_check_execution_history(key, limit=MOST_EVALUATIONS)
+    ]
+    reasons: dict[str, list[str]] = {}
+    for _, run_id, evaluation in sorted(found, key=lambda each: each[0]):
+        # A check that is only planned has no evaluation yet.
+        if not isinstance(evaluation, dg.AssetCheckEvaluation) or evaluation.passed:
+            continue
+        if evaluation.severity == dg.AssetCheckSeverity.ERROR:
+            reasons.setdefault(run_id, []).append(evaluation.description or evaluation.check_name)
+    return reasons
 
 
 def drift_check(name: str, source: dg.AssetKey, limit: float) -> dg.AssetChecksDefinition:

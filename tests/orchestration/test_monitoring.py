@@ -5,7 +5,9 @@ from datetime import UTC, datetime
 import dagster as dg
 import pandas as pd
 import pytest
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
 
+from privacy_assets.orchestration.monitoring import refusal_sensor
 from privacy_assets.orchestration.monitoring_settings import MonitoringSettings, Refusal
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.policy import Limit, Policy
@@ -81,7 +83,7 @@ def test_a_source_that_moved_since_the_last_release_warns_and_is_still_assessed(
     assert checks_of(project.run(definitions))["source_has_not_drifted"].passed
 
 
-def test_each_refusal_is_told_of_once(project):
+def test_each_refused_run_is_told_of_once_whatever_refused_it(project):
     told: list[Refusal] = []
     settings = MonitoringSettings(
         None, freshness_days=None, drift_limit=None, on_refusal=lambda _, each: told.append(each)
@@ -89,6 +91,7 @@ def test_each_refusal_is_told_of_once(project):
     definitions = definitions_of(project, smallest=6, k=3, monitoring=settings)
     project.run(definitions)
     project.run(definitions, "anonymized_release")
+    project.run(definitions_of(project, smallest=3, k=3, monitoring=settings), "anonymized_release")
     sensor = definitions.resolve_sensor_def(f"{NAME}_refusals")
     with project.instance() as instance:
         cursor = None
@@ -96,8 +99,36 @@ def test_each_refusal_is_told_of_once(project):
             context = dg.build_sensor_context(instance, cursor=cursor)
             sensor.evaluate_tick(context)
             cursor = context.cursor
-    assert [(each.release, each.side) for each in told] == [(NAME, "anonymized")]
-    assert "smallest_class is 3; expected at least 6" in told[0].reason
+        runs = [run.run_id for run in reversed(instance.get_runs())]
+    # The first run ended at the check of the limit, the second at the gate; that of the third was fine.
+    assert [(each.release, each.side, each.run_id) for each in told] == [(NAME, "anonymized", run) for run in runs[:2]]
+    assert all("smallest_class is 3; expected at least 6" in each.reason for each in told)
+
+
+def report(instance, run_id, kind, data):
+    instance.report_dagster_event(dg.DagsterEvent(kind.value, "release", event_specific_data=data), run_id)
+
+
+def test_runs_that_overtake_each_other_are_all_told_of():
+    check = dg.AssetCheckKey(dg.AssetKey([NAME, "anonymized_release"]), "release_gate")
+    told: list[str] = []
+    sensor = refusal_sensor(NAME, {"anonymized": [check]}, lambda _, refusal: told.append(refusal.run_id))
+    with dg.DagsterInstance.ephemeral() as instance:
+        about = {"asset_key": check.asset_key, "check_name": check.name}
+        for run_id in ("first", "second"):
+            instance.add_run(dg.DagsterRun(job_name="release", run_id=run_id))
+            planned = AssetCheckEvaluationPlanned(**about)
+            report(instance, run_id, dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED, planned)
+        cursor = None
+        for run_id in ("second", "first"):
+            failed = dg.AssetCheckEvaluation(
+                asset_key=check.asset_key, check_name=check.name, passed=False, metadata={}
+            )
+            report(instance, run_id, dg.DagsterEventType.ASSET_CHECK_EVALUATION, failed)
+            context = dg.build_sensor_context(instance, cursor=cursor)
+            sensor.evaluate_tick(context)
+            cursor = context.cursor
+    assert told == ["second", "first"]
 
 
 @pytest.mark.parametrize(
