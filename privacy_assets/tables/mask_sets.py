@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from math import isfinite
+from decimal import Decimal
+from math import floor, isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -313,11 +314,17 @@ def _bounded_noise(original: Original, column: pd.Series[Any], mask: BoundedNois
             f"{original.where} is described by noise, but holds {scale.kind} values. Expected numbers."
         )
     read, values = _read(original, column)
-    numbers = values.astype(np.float64)
-    rounded = round_floats(scale.known.astype(np.float64), MAX_DECIMALS)
-    known = Scale(scale.name, scale.kind, True, rounded, scale.has_missing)
-    low = np.append(_places(known, round_floats(numbers - mask.width, MAX_DECIMALS), "left"), 1)
-    high = np.append(_places(known, round_floats(numbers + mask.width, MAX_DECIMALS), "right") - 1, 0)
+    if {scale.known.dtype.kind, values.dtype.kind} <= {"i", "O"}:
+        # Integers stay integers, as floats would join those beyond 2**53; a part of 1 adds none to the width.
+        known, numbers, width = scale, values.astype(object), floor(mask.width)
+        lowest, highest = numbers - width, numbers + width
+    else:
+        rounded = round_floats(scale.known.astype(np.float64), MAX_DECIMALS)
+        known = Scale(scale.name, scale.kind, True, rounded, scale.has_missing)
+        numbers = values.astype(np.float64)
+        lowest, highest = (round_floats(end, MAX_DECIMALS) for end in (numbers - mask.width, numbers + mask.width))
+    low = np.append(_places(known, lowest, "left"), 1)
+    high = np.append(_places(known, highest, "right") - 1, 0)
     is_missing = np.arange(len(low)) == len(values)
     return original.ranges(low, high, is_missing, _rows(read))
 
@@ -445,11 +452,10 @@ class _LabelReader:
         """Read text as a value of the kind that the scale has; None if it is none."""
         kind, known = self.scale.kind, self.scale.known
         try:
-            if kind == "number" and known.dtype.kind == "O":
-                return np.array([int(text)], object)
+            if kind == "number" and known.dtype.kind == "f":
+                return np.array([float(text)]) if isfinite(float(text)) else None
             if kind == "number":
-                number = int(text) if re.fullmatch(r"[+-]?\d{1,18}", text) else float(text)
-                return np.array([number]) if isfinite(number) else None
+                return _exact_number(Decimal(text))
             if kind == "duration":
                 return _one(pd.Timedelta(text))
             if kind == "datetime":
@@ -461,6 +467,14 @@ class _LabelReader:
         except Exception:  # noqa: BLE001 - whatever pandas raises of text that is no time
             return None
         return None
+
+
+def _exact_number(number: Decimal) -> NDArray[Any] | None:
+    """Return a number as it compares with integers exactly; floats would join those beyond 2**53."""
+    if not number.is_finite():
+        return None
+    is_integer_64 = -(2**63) <= number < 2**63 and number == int(number)
+    return np.array([int(number)], np.int64) if is_integer_64 else np.array([number], object)
 
 
 def _one(moment: pd.Timestamp | pd.Timedelta) -> NDArray[Any] | None:
