@@ -55,14 +55,20 @@ def is_compatible(truth: NDArray[np.float64], claimed: NDArray[np.float64], *, t
     return _least_slack(groups) <= SLACK
 
 
+def normalized(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide numbers of at least 0, not all 0, by their sum, which may be larger than any float."""
+    shares = values / values.max()
+    return np.asarray(shares / shares.sum())
+
+
 def _normalized(probability: NDArray[np.float64], words: str) -> NDArray[np.float64]:
     values = np.asarray(probability, np.float64)
-    if values.ndim != 1 or not np.isfinite(values).all() or bool((values < 0).any()) or not values.sum() > 0:
+    if values.ndim != 1 or not np.isfinite(values).all() or bool((values < 0).any()) or not values.any():
         raise InvalidSettingError(
             f"The {words} probability has the shape {values.shape}, or values that are negative, not finite, or all 0. "
             "Expected one number of at least 0 per record."
         )
-    return np.asarray(values / values.sum())
+    return normalized(values)
 
 
 class _Groups(NamedTuple):

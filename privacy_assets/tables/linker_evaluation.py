@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
 from privacy_assets.tables.candidate_index import CandidateIndex
-from privacy_assets.tables.compatibility import TOLERANCE, is_compatible
+from privacy_assets.tables.compatibility import TOLERANCE, is_compatible, normalized
 from privacy_assets.tables.errors import InvalidSettingError
 
 
@@ -78,8 +78,7 @@ def evaluate_linker(
     for i in range(index.n_released):
         candidates = index.members(i, columns)
         originals = rows.indices[rows.indptr[i] : rows.indptr[i + 1]]
-        claim = rows.data[rows.indptr[i] : rows.indptr[i + 1]]
-        claim = claim / claim.sum()
+        claim = normalized(rows.data[rows.indptr[i] : rows.indptr[i + 1]])
         # Records that look alike get equal claims from most methods.
         key = (candidates.tobytes(), originals.tobytes(), claim.tobytes())
         if key not in found:

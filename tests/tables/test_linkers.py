@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
 from privacy_assets.tables.candidate_index import CandidateIndex
+from privacy_assets.tables.compatibility import is_compatible
 from privacy_assets.tables.distance_linkage import link_by_distance
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fellegi_sunter import link_by_fellegi_sunter
@@ -94,6 +95,20 @@ def test_links_are_claims_of_one_original():
     assert (found.records["overclaims"] == ~alone).all()
 
 
+@pytest.mark.parametrize("scale", [1e308, 1e-300, 5e-324])
+def test_claims_count_by_their_proportion_however_large_or_small(scale):
+    """The sum of finite claims was infinite, and every claim 0."""
+    original, released, truth = people()
+    index = CandidateIndex(MODEL, original, released, truth)
+    claims = candidate_claims(index, ["sex"])
+    found, plain = evaluate_linker(index, claims * scale), evaluate_linker(index, claims)
+    assert found.scores == plain.scores
+    assert found.records.equals(plain.records)
+    assert found.scores["mean_largest_claim"] == pytest.approx((1 / index.sizes(["sex"])).mean())
+    assert is_compatible(np.array([1.0, 1.0, 0.0]), np.array([1e308, 1e308, 1e308]))
+    assert not is_compatible(np.array([1e308, 1e308, 0.0]), np.array([5e-324, 1e308, 1e308]))
+
+
 @pytest.mark.parametrize(
     ("claims", "match"),
     [
@@ -107,6 +122,8 @@ def test_links_are_claims_of_one_original():
         (np.arange(11), "There are 11 links, 0 of them to no original. Expected 12"),
         (np.arange(12) + 3, "3 of them to no original"),
         (csr_array((12, 12)), "12 rows in which all are 0"),
+        (np.where(np.eye(12) > 0, np.inf, 1.0), "12 values that are not finite"),
+        (coo_array((np.full(24, 1e308), (np.tile(range(12), 2), [0] * 24)), (12, 12)), "12 values that are not finite"),
     ],
 )
 def test_claims_that_are_none_are_refused(claims, match):
