@@ -22,6 +22,7 @@ from privacy_assets.orchestration.pictures import (
     information_loss_by_column,
     records_by_class_size,
 )
+from privacy_assets.orchestration.published import published_besides
 from privacy_assets.orchestration.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.reidentification_pictures import reidentification_curve
 from privacy_assets.orchestration.semantic_pictures import concept_neighborhood, risk_distribution
@@ -222,24 +223,32 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
     def reidentification_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         anonymization = Anonymization.from_artifact(inputs[stage])
         original = inputs["source"]
+        held = [_other_release(other, inputs[other.stage]) for other in others]
+        made_of = {"source": fingerprint(inputs["source"]), stage: fingerprint(anonymization.table)}
+        store, partition_key = context.resources.release_store, partition_key_of(context)
         for other in others:
-            if other.release is not None:
-                original = join_original(original, inputs[f"{other.stage}_source"], other.key, other.name)
+            if other.release is None:
+                continue
+            original = join_original(original, inputs[f"{other.stage}_source"], other.key, other.name)
+            current = Anonymization.from_artifact(inputs[other.stage])
+            published = published_besides(other, current, store, context.instance, partition_key)
+            if published is not None:
+                held.append(published.release)
+                made_of[other.published_stage] = published.fingerprint
         assessment = assess_reidentification(
             original,
             anonymization,
             known=release.policy.known or None,
             max_known=settings.max_known,
-            other_releases=[_other_release(other, inputs[other.stage]) for other in others],
+            other_releases=held,
             hierarchies=_hierarchies_of(release),
             progress=progress_logger(context, _sets_assessed),
         )
         settings_used = {**assessment.settings, **release.reidentification_is_asked_of}
         assessment = replace(assessment, settings=settings_used)
-        made_of = {"source": fingerprint(inputs["source"]), stage: fingerprint(anonymization.table)}
         for name in keys_of_others:
-            held = inputs[name]
-            made_of[name] = held.digest if isinstance(held, Artifact) else fingerprint(held)
+            given = inputs[name]
+            made_of[name] = given.digest if isinstance(given, Artifact) else fingerprint(given)
         artifact = replace(assessment.to_artifact(), made_of=made_of)
         yield dg.MaterializeResult(
             value=artifact,

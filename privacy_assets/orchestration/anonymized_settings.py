@@ -180,7 +180,7 @@ class OtherReleaseSettings:
     key : str
         Column of both released tables that says which records belong together, such as a pseudonym.
     release : str, optional
-        Name of another release of this project: its ``anonymized`` asset.
+        Name of another release of this project: its ``anonymized`` asset, and the table that it published last.
     directory : str, optional
         Directory of an anonymized release that was published; its manifest says how the columns were masked.
     table, model : source and ReleaseModel, optional
@@ -216,6 +216,11 @@ class OtherReleaseSettings:
     def stage(self) -> str:
         """What the gate calls it."""
         return f"other_{self.name}"
+
+    @property
+    def published_stage(self) -> str:
+        """What the gate calls the table that it published last."""
+        return f"{self.stage}_published"
 
     @property
     def digest(self) -> str:
@@ -270,8 +275,15 @@ class ReidentificationSettings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "other_releases", tuple(self.other_releases))
         names = [other.name for other in self.other_releases]
-        if len(set(names)) < len(names):
-            raise InvalidSettingError(f"The other releases are named {names}; expected a name of its own for each.")
+        # What belongs to another release of the project has names that are made of its own.
+        derived = [
+            f"{other.name}_{kind}" for other in self.other_releases if other.release for kind in ("source", "published")
+        ]
+        if len({*names, *derived}) < len(names) + len(derived):
+            raise InvalidSettingError(
+                f"The other releases are named {names}; expected a name of its own for each, and none that is another "
+                "with '_source' or '_published' behind it."
+            )
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.orchestration.anonymized_settings import OtherReleaseSettings
+from privacy_assets.orchestration.published import published_besides
 from privacy_assets.orchestration.recorded import Recorded
-from privacy_assets.orchestration.resources import PrivateTables
+from privacy_assets.orchestration.resources import PrivateTables, ReleaseStore
 from privacy_assets.orchestration.settings import ReleaseSettings, Synthesis
 from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.anonymized_table import describe_columns, keeps_the_contract, measure_anonymity, roles_of
@@ -73,11 +74,12 @@ def gather_evidence(
     side: str,
     instance: dg.DagsterInstance,
     private_tables: PrivateTables,
+    release_store: ReleaseStore,
     partition_key: str | None,
 ) -> Gathered:
     """Gather the evidence about the table that a side of a release would let out."""
     gather = {"synthetic": _gather_synthetic, "anonymized": _gather_anonymized}[side]
-    return gather(_Storage(release, instance, private_tables, partition_key))
+    return gather(_Storage(release, instance, private_tables, release_store, partition_key))
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ class _Storage:
     release: ReleaseSettings
     instance: dg.DagsterInstance
     private_tables: PrivateTables
+    release_store: ReleaseStore
     partition_key: str | None
 
     def recorded(self, stage: str) -> Recorded:
@@ -154,6 +157,21 @@ class _Storage:
         except UNREADABLE:
             return False
 
+    def published(self, other: OtherReleaseSettings) -> dict[str, TableEvidence]:
+        """Return the table that another release of this project published last, if its asset does not tell as much."""
+        if other.release is None:
+            return {}
+        try:
+            artifact = self.private_tables.load(other.asset_keys(self.release.name)[other.stage], self.partition_key)
+            assert isinstance(artifact, Artifact)  # noqa: S101 - a plain table would not be readable either
+            current = Anonymization.from_artifact(artifact)
+            found = published_besides(other, current, self.release_store, self.instance, self.partition_key)
+        except (InvalidTableError, *UNREADABLE, AssertionError):
+            return {other.published_stage: TableEvidence(None, None, None)}
+        if found is None:
+            return {}
+        return {other.published_stage: TableEvidence(found.fingerprint, found.fingerprint, found.run_id)}
+
     def other_releases(self) -> dict[str, TableEvidence]:
         """Return what Dagster recorded of the other releases that an attacker may hold."""
         tables = {}
@@ -162,6 +180,7 @@ class _Storage:
                 recorded = Recorded(self.instance, key, self.partition_key)
                 digest = recorded.version if self.is_current(other, key) else None
                 tables[stage] = TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of)
+            tables |= self.published(other)
         return tables
 
 
@@ -236,6 +255,7 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
         lineage=lineage,
         stands_on={REIDENTIFICATION: ("source", *others), SEMANTIC: ()},
         asked_for=_asked_for(release, anonymization),
+        must_succeed=(REIDENTIFICATION,) if release.assesses(REIDENTIFICATION) else (),
     )
     return replace(
         gathered,

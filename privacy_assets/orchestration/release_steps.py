@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from privacy_assets.orchestration.evidence import gather_evidence
+from privacy_assets.orchestration.evidence import Gathered, gather_evidence
 from privacy_assets.orchestration.guard import ReleaseRefused, guarded
 from privacy_assets.orchestration.metadata import NAMESPACE, table_metadata, verdict_metadata, verdict_table
 from privacy_assets.orchestration.monitoring import keep_profile
@@ -53,8 +53,7 @@ def limit_checks(release: ReleaseSettings, assessment: str) -> dg.AssetChecksDef
     )
     @guarded
     def checks_of_limits(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        private_tables = context.resources.private_tables
-        gathered = gather_evidence(release, side, context.instance, private_tables, partition_key_of(context))
+        gathered = _gather(context, release, side)
         waivers = release.waivers_of(side)
         decided = [
             waived_verdict(limit, limit_verdict(limit, gathered.evidence), waivers, gathered.content)
@@ -97,7 +96,7 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
     def release_stage(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         partition_key = partition_key_of(context)
         private_tables = context.resources.private_tables
-        gathered = gather_evidence(release, side, context.instance, private_tables, partition_key)
+        gathered = _gather(context, release, side)
         table, content = gathered.table, gathered.content
         waivers = release.waivers_of(side)
         decided = verdicts(release.policy, gathered.evidence, content, waivers)
@@ -150,6 +149,13 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
         )
 
     return release_stage
+
+
+def _gather(context: Any, release: ReleaseSettings, side: str) -> Gathered:
+    resources = context.resources
+    return gather_evidence(
+        release, side, context.instance, resources.private_tables, resources.release_store, partition_key_of(context)
+    )
 
 
 def _without_seeds(settings: Any) -> Any:

@@ -234,12 +234,7 @@ class ReleaseSettings:
                 f"The policy limits {of_sensitive}, but the contract of {self.name!r} has no sensitive column. Give "
                 "the columns that must not become known the role 'sensitive'."
             )
-        unknown = sorted({name for known in self.policy.known for name in known} - {*self.contract.released_columns})
-        if unknown:
-            raise InvalidSettingError(
-                f"The policy assumes that an attacker knows {unknown}, which the release {self.name!r} does not have. "
-                f"Its columns are {list(self.contract.released_columns)}."
-            )
+        self._check_known()
         self._check_reidentification()
         for other in self.reidentification_settings.other_releases:
             if other.key not in self.contract.released_columns or other.release == self.name:
@@ -249,6 +244,18 @@ class ReleaseSettings:
                 )
         if self.assesses(SEMANTIC):
             self.semantic_risk_settings.check(self.contract, self.policy)
+
+    def _check_known(self) -> None:
+        """Refuse columns that no release has; those of another release of the project show when it is assessed."""
+        if any(other.release is not None for other in self.reidentification_settings.other_releases):
+            return
+        unknown = sorted({name for known in self.policy.known for name in known} - {*self.contract.released_columns})
+        if unknown:
+            raise InvalidSettingError(
+                f"The policy assumes that an attacker knows {unknown}, which the release {self.name!r} does not have. "
+                f"Its columns are {list(self.contract.released_columns)}; others are known only of another release of "
+                "the project that other_releases names."
+            )
 
     def _check_reidentification(self) -> None:
         limits = [limit for limit in self.policy.limits_of("anonymized") if limit.blocks]

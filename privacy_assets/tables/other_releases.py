@@ -10,7 +10,8 @@ import pandas as pd
 
 from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.candidate_index import CandidateIndex, combine
-from privacy_assets.tables.errors import ConflictError, InvalidSettingError, MaskError
+from privacy_assets.tables.errors import ConflictError, InvalidSettingError, InvalidTableError, MaskError
+from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.record_keys import match_keys
 from privacy_assets.tables.release_model import ReleaseModel, Suppressed
@@ -102,6 +103,27 @@ class OtherRelease:
         raise ConflictError(
             f"Release {self.name!r} contradicts the release that is assessed, or is described wrongly. {problem}"
         )
+
+
+def is_part_of(published: OtherRelease, anonymization: Anonymization) -> bool:
+    """Tell whether an anonymization holds all that a published table says: its records, cell by cell, and masks.
+
+    Records that the table lacks, such as those that were withheld from it, do not count.
+    """
+    table, whole = published.table, anonymization.table
+    assert isinstance(table, pd.DataFrame)  # noqa: S101 - what was published has a model beside it
+    described_alike = (
+        published.used_model() == anonymization.model
+        and list(table.columns) == list(whole.columns)
+        and set(published.known_columns()) <= set(anonymization.settings["quasi_identifiers"])
+    )
+    if not described_alike:
+        return False
+    try:
+        rows = match_keys(published.key, table, "published table", whole, "anonymized table")
+    except InvalidTableError:
+        return False
+    return fingerprint(whole.take(rows)) == fingerprint(table)
 
 
 def join_original(original: pd.DataFrame, other: pd.DataFrame, key: str, name: str) -> pd.DataFrame:

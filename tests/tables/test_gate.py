@@ -283,6 +283,23 @@ def assessed_evidence(settings=ASSESSED, **changes) -> Evidence:
 
 def test_an_assessment_of_at_least_what_is_asked_for_is_admitted():
     assert is_admitted(verdicts(CANDIDATES, assessed_evidence(), "t"))
+    published = {"name": "last_year (last published)", "key": "number", "model": {}}
+    more = {**ASSESSED, "other_releases": [*ASSESSED["other_releases"], published]}
+    assert is_admitted(verdicts(CANDIDATES, assessed_evidence(more), "t"))
+
+
+def test_an_assessment_that_must_succeed_is_held_to_all_but_a_limit():
+    without_limit = Policy((Limit("smallest_class", 5),))
+    name = "reidentification_assessment"
+    assert is_admitted(verdicts(without_limit, replace(assessed_evidence(), assessments={}), "t"))
+    needed = replace(assessed_evidence(metrics={}), must_succeed=(name,))
+    assert is_admitted(verdicts(without_limit, needed, "t"))
+    for evidence, refused_by in [
+        (replace(needed, assessments={}), f"{name}_exists"),
+        (replace(assessed_evidence(made_of={}), must_succeed=(name,)), f"{name}_is_of_this_table"),
+        (replace(assessed_evidence({"known": []}), must_succeed=(name,)), f"{name}_settings_meet_the_policy"),
+    ]:
+        assert refused_by in [verdict.name for verdict in verdicts(without_limit, evidence, "t") if verdict.blocks]
 
 
 @pytest.mark.parametrize(
