@@ -7,6 +7,7 @@ give: Definition 22 lacks the minus sign, Example 23 prints a wrong P_Bel'(x1), 
 
 import json
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 import pandas as pd
@@ -91,6 +92,12 @@ def test_beliefs_are_compatible_if_they_contain_the_candidates():
     assert combined.is_compatible_with(fractions(dempster["P"])) is dempster["compatible"]
 
 
+def combine_columns(index, columns):
+    """Candidates by each column alone, intersected."""
+    members = [[index.members(i, [name]) for name in columns] for i in range(index.n_released)]
+    return [reduce(np.intersect1d, own) for own in members]
+
+
 def test_the_five_by_five_design_singles_everybody_out():
     """k is 5 on the age band and 5 on the zip, and 1 on both."""
     known = golden("b3_candidates")
@@ -99,7 +106,10 @@ def test_the_five_by_five_design_singles_everybody_out():
     index = CandidateIndex(
         ReleaseModel.from_labels(["age", "zip"]), original, released, truth, keys=["rel"], n_threads=1
     )
+    together = combine_columns(index, ["age", "zip"])
     for i, record in enumerate(known["records"]):
+        assert (released["rel"].iloc[i], truth[i] + 1) == (record["released"], record["true_id"])
+        assert (together[i] + 1).tolist() == record["intersection"]
         for name, candidates in record["candidates"].items():
             columns = name.split("+")
             assert (index.members(i, columns) + 1).tolist() == candidates
