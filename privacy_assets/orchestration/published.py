@@ -1,6 +1,7 @@
 """What another release of this project has published: an attacker holds it, whatever its assets are today."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,11 +11,12 @@ from privacy_assets.orchestration.anonymized_settings import OtherReleaseSetting
 from privacy_assets.orchestration.recorded import Recorded
 from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.errors import InvalidTableError
+from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.other_releases import OtherRelease, is_part_of
 from privacy_assets.tables.release_files import MANIFEST_FILE, read_anonymized_release
 
 SIDE = "anonymized"
-RELEASE_DIRECTORIES = "2*"
+RELEASE_DIRECTORY = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{12}")
 
 
 class Published(NamedTuple):
@@ -46,14 +48,13 @@ def published_besides(
     ------
     InvalidTableError
         What was published last is not in its directory any more, or does not verify.
-    OSError, ValueError, KeyError
-        Its manifest cannot be read.
     """
     assert other.release is not None  # noqa: S101 - those that lie elsewhere have no asset that could move on
     directory = release_store.directory(other.release, SIDE, partition_key)
-    recorded = Recorded(instance, dg.AssetKey([other.release, f"{SIDE}_release"]), partition_key).version
-    written = sorted(path for path in directory.glob(RELEASE_DIRECTORIES) if path.is_dir())
-    if recorded is not None and not any(_manifest(path)["fingerprint"] == recorded for path in reversed(written)):
+    recorded = Recorded(instance, dg.AssetKey([other.release, f"{SIDE}_release"]), partition_key)
+    written = _manifests(directory)
+    contents = [manifest["fingerprint"] for _, manifest in written]
+    if recorded.version_is_content and recorded.version not in contents:
         raise InvalidTableError(
             f"The release {other.release!r} published a table that is not in {str(directory)!r} any more. Whoever has "
             "it may combine it with this release, so it must be assessed. Expected it there; put it back, or name "
@@ -61,8 +62,10 @@ def published_besides(
         )
     if not written:
         return None
-    content, run_id = (str(_manifest(written[-1])[name]) for name in ("fingerprint", "run_id"))
-    table, model, quasi_identifiers = read_anonymized_release(written[-1])
+    last, manifest = written[-1]
+    if contents[-1] == fingerprint(current.table) and manifest["figures"]["model"] == current.model.to_json():
+        return None
+    table, model, quasi_identifiers = read_anonymized_release(last)
     release = OtherRelease(
         table,
         other.key,
@@ -71,9 +74,19 @@ def published_besides(
         quasi_identifiers if other.quasi_identifiers is None else other.quasi_identifiers,
         other.hierarchies,
     )
-    return None if is_part_of(release, current) else Published(content, run_id, release)
+    return None if is_part_of(release, current) else Published(contents[-1], str(manifest["run_id"]), release)
 
 
-def _manifest(directory: Path) -> dict[str, Any]:
-    manifest: dict[str, Any] = json.loads((directory / MANIFEST_FILE).read_bytes())
-    return manifest
+def _manifests(directory: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """Return what was published, the last one behind; what else lies there is none of it."""
+    paths = sorted(path for path in directory.glob("*") if RELEASE_DIRECTORY.fullmatch(path.name) and path.is_dir())
+    try:
+        found = [(path, json.loads((path / MANIFEST_FILE).read_bytes())) for path in paths]
+        if all(isinstance(manifest["fingerprint"], str) and manifest["figures"]["model"] for _, manifest in found):
+            return found
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise InvalidTableError(
+        f"What was published in {str(directory)!r} cannot be read: a {MANIFEST_FILE} is missing or damaged. Expected "
+        "every release as it was written; put it back, or move what is none away. Nothing was assessed."
+    )

@@ -470,11 +470,15 @@ class _LabelReader:
 
 
 def _exact_number(number: Decimal) -> NDArray[Any] | None:
-    """Return a number as it compares with integers exactly; floats would join those beyond 2**53."""
+    """Return a number that compares with integers as this one does; floats would join those beyond 2**53."""
     if not number.is_finite():
         return None
-    is_integer_64 = -(2**63) <= number < 2**63 and number == int(number)
-    return np.array([int(number)], np.int64) if is_integer_64 else np.array([number], object)
+    if -(2**63) <= number < 2**63 and number == int(number):
+        return np.array([int(number)], np.int64)
+    if -(2**52) < number < 2**52:
+        # Between two integers all numbers compare alike, and the middle is a float.
+        return np.array([floor(number) + 0.5])
+    return np.array([number], object)
 
 
 def _one(moment: pd.Timestamp | pd.Timedelta) -> NDArray[Any] | None:

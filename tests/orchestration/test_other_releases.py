@@ -1,6 +1,7 @@
 """Other releases of the same people through the gate: what an attacker who holds both can tell."""
 
 import copy
+from types import SimpleNamespace
 
 import dagster as dg
 import numpy as np
@@ -14,8 +15,10 @@ from privacy_assets.orchestration.anonymized_settings import (
     SemanticRiskSettings,
 )
 from privacy_assets.orchestration.factory import build_release_definitions
+from privacy_assets.orchestration.published import published_besides
+from privacy_assets.tables.anonymize import anonymize
 from privacy_assets.tables.artifact_files import read_artifact
-from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.policy import Limit, Policy
 from privacy_assets.tables.release_model import ReleaseModel
 from tests.orchestration.project import CONTRACT, blocked_by, failure_of, key, people, refusal
@@ -359,3 +362,20 @@ class TestOtherReleases:
         ]
         with pytest.raises(InvalidSettingError, match="a name of its own for each"):
             ReidentificationSettings(other_releases=both)
+
+    def test_what_lies_beside_published_tables_is_none_and_a_damaged_one_is_an_error(self, tmp_path):
+        table = pd.DataFrame({"number": range(4), "age": [1, 1, 2, 2]})
+        current = anonymize(table, quasi_identifiers=["age"], k=2)
+        store = SimpleNamespace(directory=lambda *_: tmp_path)
+        with dg.DagsterInstance.ephemeral() as instance:
+            arguments = (self.others[0], current, store, instance, None)
+            assert published_besides(*arguments) is None
+            (tmp_path / "2099-notes").mkdir()
+            assert published_besides(*arguments) is None
+            written = tmp_path / "20260101T000000.000000Z-0123456789ab"
+            written.mkdir()
+            for manifest in (None, "{", "{}", "[]"):
+                if manifest is not None:
+                    (written / "manifest.json").write_text(manifest)
+                with pytest.raises(InvalidTableError, match="a manifest.json is missing or damaged"):
+                    published_besides(*arguments)
