@@ -3,7 +3,8 @@
 A set is a pseudo-intent if it is not closed but holds the closure of every smaller pseudo-intent in it; the basis has
 one implication for each. Sets that are closed under the implications found so far are visited in lectic order [1]_, as
 a depth-first search whose branches are taken from the last attribute to the first; so the records of a set are found
-among those of the set above, and sets of too few records are left out with all that lies below them.
+among those of the set above, and sets of too few records are left out with all that lies below them. A set holds what
+its last attribute alone implies, unless both have the same records; so a branch that lacks some of it is not taken.
 
 References
 ----------
@@ -18,8 +19,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from privacy_assets.kernels.bit_sets import includes, place_of_lowest
-from privacy_assets.kernels.concepts import full_set
+from privacy_assets.kernels.bit_sets import BITS, includes, place_of_lowest
+from privacy_assets.kernels.concepts import close_sets, full_set
 from privacy_assets.kernels.formal_context import PackedContext
 
 
@@ -39,7 +40,9 @@ class Implications(NamedTuple):
     supports: NDArray[np.int64]
 
 
-def find_stem_basis(context: PackedContext, min_support: int = 0, max_sets: int = 1 << 20) -> Implications | None:
+def find_stem_basis(
+    context: PackedContext, min_support: int = 0, max_sets: int = 1 << 20, max_words: int = 1 << 40
+) -> Implications | None:
     """Find the implications of the stem basis whose premise enough records have.
 
     Parameters
@@ -50,15 +53,32 @@ def find_stem_basis(context: PackedContext, min_support: int = 0, max_sets: int 
         Fewest records with the premise. From the implications found follow all of at least this support.
     max_sets : int
         Most closed sets and pseudo-intents to visit.
+    max_words : int
+        Most words of 8 bytes of rows and implications to read.
 
     Returns
     -------
     implications : Implications or None
-        In lectic order; None if there are more sets.
+        In lectic order; None at a bound.
+
+    Notes
+    -----
+    Time: the words read, about 10**9 of them in a second. Their number does not depend on the machine.
     """
     everything = full_set(context.n_attributes, context.rows.shape[1])
-    found = _find(context.rows, context.weights, np.diff(context.first), everything, min_support, max_sets)
+    alone = close_sets(context.rows, context.first, context.holders, _singles(context.n_attributes), everything)
+    found = _find(
+        context.rows, context.weights, np.diff(context.first), everything, alone, min_support, max_sets, max_words
+    )
     return Implications(*found[:3]) if found[3] else None
+
+
+def _singles(n_attributes: int) -> NDArray[np.uint64]:
+    """Return the sets of one attribute."""
+    sets = np.zeros((n_attributes, max(-(-n_attributes // BITS), 1)), np.uint64)
+    each = np.arange(n_attributes)
+    sets[each, each // BITS] = np.uint64(1) << (each % BITS).astype(np.uint64)
+    return sets
 
 
 @njit(nogil=True, cache=True)
@@ -67,10 +87,15 @@ def _find(
     weights: NDArray[np.int64],
     n_holders: NDArray[np.int64],
     everything: NDArray[np.uint64],
+    alone: NDArray[np.uint64],
     min_support: int,
     max_sets: int,
+    max_words: int,
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64], bool]:
-    """Visit the sets; return premises, conclusions, supports, and whether all sets were visited."""
+    """Visit the sets; return premises, conclusions, supports, and whether all sets were visited.
+
+    ``alone`` holds the closure of each attribute.
+    """
     n_rows, n_words = rows.shape
     n_attributes = len(n_holders)
     premises, conclusions = np.empty((256, n_words), np.uint64), np.empty((256, n_words), np.uint64)
@@ -87,6 +112,14 @@ def _find(
     to_do[0] = (1, -1)
     n_to_do = 1
     n_with = np.zeros(n_attributes, np.int64)
+    n_alone = np.zeros(n_attributes, np.int64)
+    for g in range(n_rows):
+        for j in range(n_words):
+            rest = rows[g, j]
+            while rest:
+                n_alone[64 * j + place_of_lowest(rest)] += weights[g]
+                rest &= rest - np.uint64(1)
+    n_read = 0
     while n_to_do > 0:
         n_to_do -= 1
         depth, generator = to_do[n_to_do]
@@ -103,18 +136,26 @@ def _find(
                 for j in range(n_words):
                     closure[j] &= rows[g, j]
         starts[depth + 1] = stop
+        n_read += n_words * (starts[depth] - starts[depth - 1])
+        if n_read > max_words:
+            return premises[:0], conclusions[:0], supports[:0], False
         if support < min_support:
             continue
         own = on_path[depth - 1].copy()
         if generator >= 0:
             own[generator >> 6] |= np.uint64(1) << np.uint64(generator & 63)
         if not _is_equal(own, closure):
-            if support == 0 and _applies(own, premises, heads[0], following):
+            is_empty = False
+            if support == 0:
+                is_empty, n_tried = _applies(own, premises, heads[0], following)
+                n_read += n_words * n_tried
+            if not is_empty:
+                n_read += n_words * _close(own, premises, conclusions, heads[1], following)
+                if support == 0:
+                    is_empty, n_tried = _applies(own, premises, heads[0], following)
+                    n_read += n_words * n_tried
+            if is_empty:
                 own[:] = everything
-            else:
-                _close(own, premises, conclusions, heads[1], following)
-                if support == 0 and _applies(own, premises, heads[0], following):
-                    own[:] = everything
         if generator >= 0 and _adds_before(on_path[depth - 1], own, generator):
             continue
         if n_sets == max_sets:
@@ -145,7 +186,8 @@ def _find(
             to_do = np.concatenate((to_do, np.empty_like(to_do)))
         for a in range(generator + 1, n_attributes):
             is_in = (own[a >> 6] >> np.uint64(a & 63)) & np.uint64(1)
-            if not is_in and n_with[a] >= min_support:
+            is_cut = n_with[a] < n_alone[a] and _adds_before(own, alone[a], a)
+            if not is_in and n_with[a] >= min_support and not is_cut:
                 to_do[n_to_do, 0], to_do[n_to_do, 1] = depth + 1, a
                 n_to_do += 1
             n_with[a] = 0
@@ -193,35 +235,42 @@ def _close(
     conclusions: NDArray[np.uint64],
     heads: NDArray[np.int64],
     following: NDArray[np.int64],
-) -> None:
-    """Add to a set what follows from the implications whose premise is smaller than it, until nothing does."""
+) -> int:
+    """Add to a set what follows from the implications whose premise is smaller than it; return how many were tried."""
+    n_tried = 0
     is_changed = True
     while is_changed:
-        is_changed = _apply(own, premises, conclusions, heads[-1], following)
+        is_changed, n_own = _apply(own, premises, conclusions, heads[-1], following)
+        n_tried += n_own
         before = own.copy()
         for j in range(len(own)):
             rest = before[j]
             while rest:
                 a = 64 * j + place_of_lowest(rest)
                 rest &= rest - np.uint64(1)
-                is_changed |= _apply(own, premises, conclusions, heads[a], following)
+                has_grown, n_own = _apply(own, premises, conclusions, heads[a], following)
+                is_changed |= has_grown
+                n_tried += 1 + n_own
+    return n_tried
 
 
 @njit(nogil=True, cache=True)
 def _applies(
     own: NDArray[np.uint64], premises: NDArray[np.uint64], heads: NDArray[np.int64], following: NDArray[np.int64]
-) -> bool:
-    """Whether the premise of some implication is smaller than a set."""
+) -> tuple[bool, int]:
+    """Whether the premise of some implication is smaller than a set; return also how many were tried."""
+    n_tried = 0
     for j in range(len(own)):
         rest = own[j]
         while rest:
             head = heads[64 * j + place_of_lowest(rest)]
             rest &= rest - np.uint64(1)
             while head >= 0:
+                n_tried += 1
                 if includes(own, premises[head]) and not _is_equal(own, premises[head]):
-                    return True
+                    return True, n_tried
                 head = following[head]
-    return False
+    return False, n_tried
 
 
 @njit(nogil=True, cache=True)
@@ -231,13 +280,14 @@ def _apply(
     conclusions: NDArray[np.uint64],
     head: int,
     following: NDArray[np.int64],
-) -> bool:
-    """Apply a list of implications once; tell whether the set has grown."""
-    is_changed = False
+) -> tuple[bool, int]:
+    """Apply a list of implications once; tell whether the set has grown, and how many there were."""
+    is_changed, n_tried = False, 0
     while head >= 0:
+        n_tried += 1
         is_smaller = includes(own, premises[head]) and not _is_equal(own, premises[head])
         if is_smaller and not includes(own, conclusions[head]):
             own |= conclusions[head]
             is_changed = True
         head = following[head]
-    return is_changed
+    return is_changed, n_tried

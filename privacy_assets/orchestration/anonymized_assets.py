@@ -311,6 +311,7 @@ def _assess_semantic_risk(
         three_way=settings.three_way,
         semantic_risk=settings.semantic_risk,
         advice=settings.advice,
+        min_support=settings.min_support,
         progress=progress_logger(context, _semantic_stage),
     )
     return replace(assessment, settings={**assessment.settings, "scale_digests": scale_digests(scales)})
@@ -390,4 +391,5 @@ def _sets_assessed(progress: CandidateProgress) -> str:
 
 
 def _semantic_stage(progress: SemanticProgress) -> str:
-    return f"{progress.stage}: {progress.n_records:,} records"
+    columns = f" without {', '.join(progress.columns)}" if progress.columns else ""
+    return f"{progress.stage}: {progress.n_records:,} records{columns}"

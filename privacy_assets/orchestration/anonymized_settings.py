@@ -34,7 +34,7 @@ from privacy_assets.tables.lattice import read_hierarchies
 from privacy_assets.tables.policy import Policy
 from privacy_assets.tables.reidentification import DEFAULT_MAX_KNOWN
 from privacy_assets.tables.release_model import ReleaseModel
-from privacy_assets.tables.semantic_settings import SemanticSettings, smallest_acceptable
+from privacy_assets.tables.semantic_settings import DEFAULT_MIN_SUPPORT, SemanticSettings, smallest_acceptable
 
 SMALLEST_SECRET = 2**32
 NAME_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -300,7 +300,9 @@ class SemanticRiskSettings:
     semantic_risk : bool
         Whether to search the semantic risk beside the basic one; where rows include very many others that is refused.
     advice : bool
-        Whether to tell what forgetting each column would do; where there are many labels it may take very long.
+        Whether to tell what forgetting each column, and the columns of risk chains, would do.
+    min_support : int
+        Fewest records of the implications that the advice counts.
     withhold : bool
         Whether to leave out of the release the records that no acceptable subset can hold: the asset ``suppressed``.
     risk_limit : float, optional
@@ -312,7 +314,8 @@ class SemanticRiskSettings:
     scales: Mapping[str, Any] | None = None
     three_way: tuple[float, float] | None = None
     semantic_risk: bool = False
-    advice: bool = False
+    advice: bool = True
+    min_support: int = DEFAULT_MIN_SUPPORT
     withhold: bool = False
     risk_limit: float | None = None
     of_source: bool = False
@@ -330,7 +333,7 @@ class SemanticRiskSettings:
         InvalidSettingError
             Unknown scales or columns, risks out of range, or nothing to withhold by.
         """
-        SemanticSettings(self.limit(policy), self.three_way, self.semantic_risk, self.advice).check()
+        SemanticSettings(self.limit(policy), self.three_way, self.semantic_risk, self.advice, self.min_support).check()
         for column, scale in self.declared_scales(contract).items():
             if column not in contract.released_columns:
                 raise InvalidSettingError(

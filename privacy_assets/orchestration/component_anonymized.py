@@ -32,7 +32,7 @@ from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.reidentification import DEFAULT_MAX_KNOWN
 from privacy_assets.tables.release_model import ReleaseModel
-from privacy_assets.tables.semantic_settings import SemanticSettings
+from privacy_assets.tables.semantic_settings import DEFAULT_MIN_SUPPORT, SemanticSettings
 
 
 class LDiversityYaml(YamlSettings):
@@ -268,7 +268,10 @@ class SemanticRiskYaml(YamlSettings):
     semantic_risk: Flag = Field(
         False, description="Whether to search the semantic risk beside the basic one.", examples=[True]
     )
-    advice: Flag = Field(False, description="Whether to tell what forgetting each column would do.", examples=[True])
+    advice: Flag = Field(True, description="Whether to tell what forgetting each column would do.", examples=[False])
+    min_support: Whole = Field(
+        DEFAULT_MIN_SUPPORT, description="Fewest records of the implications that the advice counts.", examples=[20]
+    )
     withhold: Flag = Field(
         False, description="Whether to leave out the records that no acceptable subset can hold.", examples=[True]
     )
@@ -281,7 +284,8 @@ class SemanticRiskYaml(YamlSettings):
 
     @model_validator(mode="after")
     def _check(self) -> "SemanticRiskYaml":
-        SemanticSettings(self.risk_limit, self.build().three_way, self.semantic_risk, self.advice).check()
+        three_way = self.build().three_way
+        SemanticSettings(self.risk_limit, three_way, self.semantic_risk, self.advice, self.min_support).check()
         for scale in (self.scales or {}).values():
             read_scale(scale)
         return self

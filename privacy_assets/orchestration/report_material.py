@@ -46,6 +46,8 @@ def report_material(
         if changes is None:
             notes.append("What dropping columns would do was not measured: what was assessed is no longer in storage.")
     semantic = gathered.found.get(SEMANTIC)
+    if semantic is not None:
+        notes.extend(semantic.notes)
     if release.anonymized_stage == "suppressed" and side == "anonymized":
         notes.append(
             "Records were withheld after the classes were made: what each column lost is not known of the rest."

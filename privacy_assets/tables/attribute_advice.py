@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privacy_assets.kernels.concepts import close_sets, full_set
 from privacy_assets.kernels.semantic_risk import find_greatest_subset
 from privacy_assets.kernels.stem_basis import Implications, find_stem_basis
+from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.formal_context import FormalContext
 from privacy_assets.tables.result_columns import tuple_column
 from privacy_assets.tables.risk_chains import columns_of_chains
@@ -20,6 +21,9 @@ from privacy_assets.tables.semantic_settings import SemanticSettings, smallest_a
 
 # Sets of columns that risk chains give, most frequent first; more would not be read.
 MOST_CHAIN_SETS = 20
+# Words of 8 bytes to read for one stem basis: about two seconds.
+WORDS_FOR_IMPLICATIONS = 2**30
+MOST_COLUMNS_NAMED = 3
 ADVICE_COLUMNS = [
     "columns",
     "reason",
@@ -48,7 +52,13 @@ class Advice(NamedTuple):
     notes: tuple[str, ...]
 
 
-def advise(context: FormalContext, chains: pd.DataFrame, settings: SemanticSettings, n_threads: int) -> Advice:
+def advise(
+    context: FormalContext,
+    chains: pd.DataFrame,
+    settings: SemanticSettings,
+    n_threads: int,
+    on_columns: Callable[[tuple[str, ...]], None] = lambda _: None,
+) -> Advice:
     """Tell, for each column and the columns of each risk chain, what forgetting them would do.
 
     Parameters
@@ -61,6 +71,8 @@ def advise(context: FormalContext, chains: pd.DataFrame, settings: SemanticSetti
         ``risk_limit``, ``min_support``, ``max_concepts`` and ``max_comparisons`` are used.
     n_threads : int
         Threads.
+    on_columns : callable, optional
+        Called before each set of columns; what it raises ends the work.
 
     Returns
     -------
@@ -71,31 +83,47 @@ def advise(context: FormalContext, chains: pd.DataFrame, settings: SemanticSetti
         subset (missing without a ``risk_limit``); ``implications_left``, the size of the stem basis without the
         columns; ``implications_lost``, rules of the stem basis that no longer follow; and ``is_non_disposable``:
         whether no implication would be left, though there are some now. Implications are those of at least
-        ``min_support`` records; missing where there are too many closed sets, which a note says.
+        ``min_support`` records. What would take too much is missing, and a note says so: all on implications where
+        the stem basis with nothing forgotten is too large, and the risk left where too many rows would be compared.
     """
-    basis = _basis(context, settings)
+    basis = None
     rows = []
-    n_unknown = 0
     for columns, reason, n_chains in _candidates(context, chains):
+        on_columns(columns)
         names = [attribute.name for attribute in context.attributes if attribute.column in columns]
         left = context.without(names) if names else context
         row: dict[str, Any] = {"columns": columns, "reason": reason, "chains": n_chains}
         row |= _risk_left(left, settings, n_threads)
-        found = None if basis is None else _basis(left, settings)
-        n_unknown += found is None
-        row["implications_left"] = None if found is None else len(found.supports)
-        row["implications_lost"] = None if basis is None else _count_lost(context, basis, names)
+        found = _basis(left, settings) if basis is not None or not columns else None
+        if not columns:
+            basis = found
+        if basis is not None:
+            row["implications_lost"] = _count_lost(context, basis, names)
+        if found is not None:
+            row["implications_left"] = len(found.supports)
         if basis is not None and found is not None:
             row["is_non_disposable"] = len(found.supports) == 0 < len(basis.supports)
         rows.append(row)
-    notes: tuple[str, ...] = ()
+    return Advice(_as_table(rows), tuple(_notes(context, rows, settings)))
+
+
+def _notes(context: FormalContext, rows: list[dict[str, Any]], settings: SemanticSettings) -> Iterator[str]:
+    n_unknown = sum("implications_left" not in row for row in rows)
     if n_unknown:
-        notes = (
-            f"The implications left after forgetting are not told for {n_unknown} sets of columns: there are more than "
-            f"{settings.max_concepts} closed sets and pseudo-intents of at least {settings.min_support} records. Raise "
-            "min_support, or use coarser scales.",
+        counts = pd.Series([attribute.column for attribute in context.attributes]).value_counts()
+        most = ", ".join(f"{name!r} ({n})" for name, n in counts.head(MOST_COLUMNS_NAMED).items())
+        yield (
+            f"The implications left after forgetting are not told for {n_unknown} of {len(rows)} sets of columns: "
+            f"there are more than {settings.max_concepts} closed sets and pseudo-intents of at least "
+            f"{settings.min_support} records, or finding them reads more than {WORDS_FOR_IMPLICATIONS:.1g} words. "
+            f"Raise min_support, or use coarser scales or fewer columns; most attributes are of {most}."
         )
-    return Advice(_as_table(rows), notes)
+    n_unmeasured = sum("max_basic_semantic_risk" not in row for row in rows)
+    if n_unmeasured:
+        yield (
+            f"The risk left after forgetting is not told for {n_unmeasured} of {len(rows)} sets of columns: more than "
+            f"max_comparisons = {settings.max_comparisons:.2g} pairs of rows would be compared."
+        )
 
 
 def _candidates(context: FormalContext, chains: pd.DataFrame) -> Iterator[tuple[tuple[str, ...], str, int]]:
@@ -110,7 +138,11 @@ def _candidates(context: FormalContext, chains: pd.DataFrame) -> Iterator[tuple[
 
 
 def _risk_left(left: FormalContext, settings: SemanticSettings, n_threads: int) -> dict[str, Any]:
-    measures = measure_context(left, settings.max_comparisons, n_threads)
+    try:
+        measures = measure_context(left, settings.max_comparisons, n_threads)
+    except InvalidSettingError:
+        # Without a column more rows may have to be compared than with it; advice must not end the assessment.
+        return {}
     n_kept = None
     if settings.risk_limit is not None:
         found = find_greatest_subset(left.packed, measures, smallest_acceptable(settings.risk_limit), n_threads)
@@ -124,7 +156,7 @@ def _risk_left(left: FormalContext, settings: SemanticSettings, n_threads: int) 
 
 
 def _basis(context: FormalContext, settings: SemanticSettings) -> Implications | None:
-    return find_stem_basis(context.packed, settings.min_support, settings.max_concepts)
+    return find_stem_basis(context.packed, settings.min_support, settings.max_concepts, WORDS_FOR_IMPLICATIONS)
 
 
 def _count_lost(context: FormalContext, basis: Implications, names: list[str]) -> int:
@@ -143,8 +175,9 @@ def _count_lost(context: FormalContext, basis: Implications, names: list[str]) -
 def _as_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=ADVICE_COLUMNS)
     table["columns"] = tuple_column([row["columns"] for row in rows])
-    dtypes = dict.fromkeys(("records_kept", "implications_left", "implications_lost"), "Int64")
-    return table.astype({**dtypes, "is_non_disposable": "boolean", "reason": str, "chains": "int64"})
+    counts = dict.fromkeys(("records_kept", "implications_left", "implications_lost"), "Int64")
+    risks = dict.fromkeys(("max_basic_semantic_risk", "mean_basic_semantic_risk"), "float64")
+    return table.astype({**counts, **risks, "is_non_disposable": "boolean", "reason": str, "chains": "int64"})
 
 
 def no_advice() -> Advice:

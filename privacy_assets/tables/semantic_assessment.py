@@ -15,10 +15,11 @@ _TUPLES = (("advice", "columns"), ("chains", "attributes"), ("neighborhood", "at
 
 
 class SemanticProgress(NamedTuple):
-    """Where an assessment stands; records are those that are left while they are suppressed."""
+    """Where an assessment stands; records are those left while they are suppressed, columns those to be forgotten."""
 
     stage: str
     n_records: int
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

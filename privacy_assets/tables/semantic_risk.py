@@ -74,7 +74,7 @@ def assess_semantic_risk(
         Whether to search the semantic risk as well, which may take long where rows include many others.
     advice : bool
         Whether to tell what forgetting each column, and the columns of risk chains, would do; takes about as long as
-        an assessment for each.
+        an assessment without the semantic risk for each, and up to about two seconds for its implications.
     min_support : int
         Fewest records of the implications that the advice counts.
     max_chains : int
@@ -86,7 +86,8 @@ def assess_semantic_risk(
     n_threads : int, optional
         Threads; the result does not depend on it. Default: all cores that this process may use.
     progress : callable, optional
-        Called before each stage and after each round of suppression; what it raises ends the assessment.
+        Called before each stage, after each round of suppression and before each set of columns to forget; what it
+        raises ends the assessment.
 
     Raises
     ------
@@ -138,8 +139,13 @@ def _assess(
     chains = _list_chains(context, measures, settings)
     given = no_advice()
     if settings.advice:
-        tell(SemanticProgress("forgetting columns", context.n_records))
-        given = advise(context, chains.chains, settings, n_threads)
+        given = advise(
+            context,
+            chains.chains,
+            settings,
+            n_threads,
+            lambda columns: tell(SemanticProgress("forgetting columns", context.n_records, columns)),
+        )
     scores = _score(context, measures, records, suppression, settings)
     if settings.risk_limit is not None:
         scores |= {"risk_chain_starts": chains.n_starts, "risk_chains_are_complete": chains.is_complete}

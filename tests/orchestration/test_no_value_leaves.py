@@ -294,7 +294,7 @@ def test_the_reports_of_both_sides_show_no_cell(project, capfd):
         source=lambda: sentinel_people().assign(number=range(INTEGER, INTEGER + 120)),
         synthetic=ExternalSynthetic(lambda: sentinel_synthetic().assign(number=range(INTEGER + 90, INTEGER + 180))),
         anonymized=AnonymizationSettings(k=5),
-        semantic_risk=SemanticRiskSettings(advice=True),
+        semantic_risk=SemanticRiskSettings(),
     )
     assert project.run(definitions).success
     shown = {

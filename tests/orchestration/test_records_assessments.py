@@ -189,7 +189,7 @@ class TestSemanticRisk:
             "contract": contract,
             "policy": semantic_policy(0.5),
             "anonymized": AnonymizationSettings(k=30),
-            "semantic_risk": SemanticRiskSettings(of_source=True, advice=True),
+            "semantic_risk": SemanticRiskSettings(of_source=True),
         }
         result = project.run(definitions_of(project, **settings))
         assert_released(project, result)

@@ -515,6 +515,7 @@ CASES = {
         three_way=([0.1, 0.3], [0.3, 0.1], "three_way is (0.3, 0.1). Expected alpha < beta"),
         semantic_risk=(False, "no", f"'no' {NO_FLAG}"),
         advice=(False, "no", f"'no' {NO_FLAG}"),
+        min_support=(20, -1, "min_support is -1"),
         withhold=({}, {}, ""),
         risk_limit=(0.3, 2, "risk_limit is 2"),
         of_source=(True, "no", f"'no' {NO_FLAG}"),

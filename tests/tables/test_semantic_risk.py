@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privacy_assets.tables import attribute_advice
 from privacy_assets.tables.anonymize import anonymize
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
 from privacy_assets.tables.concept_lattice import read_concepts
@@ -205,7 +206,27 @@ def test_advice_that_would_take_too_much_is_missing_and_a_note_says_so():
     assert found.advice[["implications_left", "implications_lost", "is_non_disposable"]].isna().all(axis=None)
     assert found.advice["max_basic_semantic_risk"].notna().all()
     assert "more than 5 closed sets and pseudo-intents of at least 0 records" in found.notes[-1]
+    assert (
+        "Raise min_support, or use coarser scales or fewer columns; most attributes are of 'S:M' (1)" in found.notes[-1]
+    )
     assert len(assess_semantic_risk(CONTEXT, "binary", advice=False).advice) == 0
+
+
+def test_advice_on_implications_ends_when_it_has_read_too_much(monkeypatch):
+    monkeypatch.setattr(attribute_advice, "WORDS_FOR_IMPLICATIONS", 100)
+    found = assess_semantic_risk(CONTEXT, "binary", min_support=0)
+    assert found.advice[["implications_left", "implications_lost", "is_non_disposable"]].isna().all(axis=None)
+    assert found.advice["mean_basic_semantic_risk"].notna().all()
+    assert "not told for 8 of 8 sets of columns" in found.notes[-1]
+
+
+def test_advice_that_would_compare_too_many_rows_does_not_end_the_assessment():
+    table = pd.DataFrame({"name": list("abcdef"), "age": range(6)})
+    found = assess_semantic_risk(table, {"name": "nominal", "age": "ordinal"}, max_comparisons=1, min_support=1)
+    risks = found.advice.set_index("columns")["max_basic_semantic_risk"]
+    assert risks.notna().tolist() == [True, False, True]
+    assert found.advice["implications_left"].notna().all()
+    assert "The risk left after forgetting is not told for 1 of 3 sets of columns" in found.notes[-1]
 
 
 def test_chains_at_risk_are_listed_with_a_limit():
@@ -258,7 +279,7 @@ def test_neither_the_order_of_rows_nor_threads_change_a_figure():
 def test_progress_is_told_and_may_end_the_work():
     stages = []
     assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.35, progress=stages.append)
-    assert [stage for stage, _ in stages] == [
+    assert [stage for stage, _, columns in stages if not columns] == [
         "reading the table",
         "comparing rows",
         "searching paths",
@@ -266,6 +287,7 @@ def test_progress_is_told_and_may_end_the_work():
         "suppressing",
         "forgetting columns",
     ]
+    assert [columns for _, _, columns in stages if columns] == [("sex",), ("year",), ("sex", "year")]
 
     def stop(progress):
         raise KeyboardInterrupt
