@@ -50,7 +50,7 @@ from privacy_assets.tables.release_model import ReleaseModel
 from privacy_assets.tables.scale_digests import scale_digests
 from privacy_assets.tables.semantic_assessment import SemanticAssessment, SemanticProgress
 from privacy_assets.tables.semantic_risk import assess_semantic_risk
-from privacy_assets.tables.withheld_records import withhold_records
+from privacy_assets.tables.withheld_records import withhold_records_at_risk
 
 CLASSES_CHECK = "every_class_has_at_least_k_records"
 CLASSES_DESCRIPTION = "Measured on the generalized table, every class has the k, l and t that were asked for."
@@ -138,25 +138,39 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
     @dg.asset(
         **asset_arguments(release, "suppressed"),
-        description=f"Anonymized records whose basic semantic risk is at most {risk_limit:g} among each other; the "
-        "greatest such subset.",
+        description=f"The most anonymized records whose basic semantic risk is at most {risk_limit:g} among each "
+        "other, in classes that keep what was asked of them.",
         ins={"source": dg.AssetIn(release.key("source")), "anonymized": dg.AssetIn(release.key("anonymized"))},
     )
     @guarded
     def suppressed_stage(context, source, anonymized):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         anonymization = Anonymization.from_artifact(anonymized)
-        assessment = assess_semantic_risk(
-            anonymization.table,
-            settings.scales_for(anonymization, release.contract),
-            model=anonymization.model,
-            risk_limit=risk_limit,
-            semantic_risk=False,
-            advice=False,
-            progress=progress_logger(context, _semantic_stage),
-        )
-        kept = withhold_records(anonymization, assessment.records["is_kept"].to_numpy(dtype=bool), source)
+        scales = settings.scales_for(anonymization, release.contract)
+        progress = progress_logger(context, _semantic_stage)
+
+        def is_acceptable(table):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+            return (
+                assess_semantic_risk(
+                    table,
+                    scales,
+                    model=anonymization.model,
+                    risk_limit=risk_limit,
+                    semantic_risk=False,
+                    advice=False,
+                    progress=progress,
+                )
+                .records["is_kept"]
+                .to_numpy(dtype=bool)
+            )
+
+        kept = withhold_records_at_risk(anonymization, source, release.contract, is_acceptable)
         artifact = replace(kept.to_artifact(), made_of={"anonymized": anonymized.digest})
-        withheld = {name: value for name, value in assessment.scores.items() if "kept" in name or "withheld" in name}
+        n_before, n_kept = len(anonymization.table), len(kept.table)
+        withheld = {
+            "records_kept": n_kept,
+            "records_withheld": n_before - n_kept,
+            "share_withheld": 1 - n_kept / n_before,
+        }
         yield dg.MaterializeResult(
             value=artifact,
             metadata=table_metadata(

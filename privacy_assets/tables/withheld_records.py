@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,66 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.tables.anonymization import Anonymization
+from privacy_assets.tables.anonymized_table import measure_anonymity, models_that_fail
+from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidTableError
+
+
+def withhold_records_at_risk(
+    anonymization: Anonymization,
+    made_of: pd.DataFrame,
+    contract: TableContract,
+    is_acceptable: Callable[[pd.DataFrame], NDArray[np.bool_]],
+) -> Anonymization:
+    """Leave out records at risk, and with them classes that then have fewer than k; hold all models again.
+
+    Parameters
+    ----------
+    anonymization, made_of
+        As for :func:`withhold_records`.
+    contract : TableContract
+        Roles of the columns.
+    is_acceptable : callable
+        Tells of the rows of a table which ones may stay among each other. Asked again after classes were left out,
+        until nothing changes.
+
+    Returns
+    -------
+    Anonymization
+
+    Raises
+    ------
+    InvalidTableError
+        No record is left, or what is left does not have the l-diversity or t-closeness that was asked for.
+    """
+    settings = anonymization.settings
+    class_of_row = anonymization.members["class"]
+    whose = None
+    if settings["subject"] is not None:
+        whose = made_of[settings["subject"]].take(anonymization.members["row"].to_numpy()).reset_index(drop=True)
+    kept = np.ones(len(class_of_row), np.bool_)
+    is_changed = True
+    while is_changed and kept.any():
+        kept[kept] = is_acceptable(anonymization.table[kept])
+        # As `_count` counts people: rows that do not say whose they are make none.
+        counts = (
+            class_of_row[kept].groupby(class_of_row).size()
+            if whose is None
+            else whose[kept].groupby(class_of_row).nunique()
+        )
+        is_small = kept & ~class_of_row.isin(counts.index[counts >= settings["k"]]).to_numpy()
+        is_changed = bool(is_small.any())
+        kept &= ~is_small
+    held = withhold_records(anonymization, kept, made_of)
+    report, _ = measure_anonymity(held, contract, made_of, settings["subject"])
+    failed = models_that_fail(held, report)
+    if failed:
+        raise InvalidTableError(
+            f"{int((~kept).sum())} of {len(kept)} records were to be withheld, but in the classes that are left "
+            f"{'; '.join(failed)}. Nothing was stored. Give scales to quasi-identifiers only, so that whole classes "
+            "are withheld, or ask for less: of the risk, or of the classes."
+        )
+    return held
 
 
 def withhold_records(anonymization: Anonymization, kept: NDArray[np.bool_], made_of: pd.DataFrame) -> Anonymization:

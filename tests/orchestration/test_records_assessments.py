@@ -157,6 +157,22 @@ class TestSemanticRisk:
         assert "what each column lost is not known of the rest" in page
         assert "Information loss by column" not in page
 
+    def test_what_is_left_keeps_what_was_asked_of_the_classes(self, project):
+        settings = {
+            "policy": Policy((Limit("smallest_class", 3), Limit("max_basic_semantic_risk", 0.5))),
+            "semantic_risk": SemanticRiskSettings(scales={"cost": {"ordinal": [10, 20]}}, withhold=True),
+        }
+        # The rest of the class of a record at risk has fewer than ten, and goes with it.
+        result = project.run(definitions_of(project, anonymized=AnonymizationSettings(k=10), **settings))
+        assert_released(project, result)
+        table, manifest = released_table(project)
+        assert manifest["figures"]["statistics"]["k"] == 10
+        assert manifest["figures"]["statistics"]["n_withheld"] == 300 - len(table) == 52
+        asked = AnonymizationSettings(k=10, t_closeness=0.15)
+        failed = failure_of(project.run(definitions_of(project, anonymized=asked, **settings)))
+        assert "of 300 records were to be withheld, but in the classes that are left the distance is" in failed
+        assert "expected at most 0.15, in column 'cost'. Nothing was stored." in failed
+
     def test_withheld_records_of_an_earlier_anonymization_are_stale(self, project):
         settings = {
             "policy": Policy((Limit("smallest_class", 3), Limit("max_basic_semantic_risk", 0.5))),
