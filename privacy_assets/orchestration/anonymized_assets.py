@@ -145,7 +145,7 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     @guarded
     def suppressed_stage(context, source, anonymized):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         anonymization = Anonymization.from_artifact(anonymized)
-        scales = settings.scales_for(anonymization, release.contract)
+        scales = release.semantic_scales_of(anonymization)
         progress = progress_logger(context, _semantic_stage)
 
         def is_acceptable(table):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
@@ -286,7 +286,7 @@ def semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     @guarded
     def semantic_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         anonymization = Anonymization.from_artifact(inputs[stage])
-        scales = release.semantic_risk_settings.scales_for(anonymization, release.contract)
+        scales = release.semantic_scales_of(anonymization)
         assessment = _assess_semantic_risk(context, release, anonymization.table, scales, anonymization.model)
         made_of = {stage: fingerprint(anonymization.table)}
         yield _semantic_result(assessment, made_of)

@@ -294,7 +294,7 @@ class SemanticRiskSettings:
     ----------
     scales : mapping of scale by column, optional
         Added to those that the contract declares. By default generalized quasi-identifiers have the attribute of every
-        label that contains theirs.
+        label that contains theirs, and nodes of a hierarchy those of all nodes above them.
     three_way : pair of float, optional
         Records up to the first risk are labelled "keep", from the second on "discard".
     semantic_risk : bool
@@ -351,8 +351,10 @@ class SemanticRiskSettings:
         """Return the scales of the contract and those given here."""
         return contract.metadata("scale") | dict(self.scales or {})
 
-    def scales_for(self, anonymization: Anonymization, contract: TableContract) -> dict[str, Any]:
+    def scales_for(
+        self, anonymization: Anonymization, contract: TableContract, hierarchies: Mapping[str, Hierarchy] | None = None
+    ) -> dict[str, Any]:
         """Return the scale of each column: as declared, and for quasi-identifiers what fits their labels."""
         quasi_identifiers = anonymization.settings["quasi_identifiers"]
-        by_label = released_scales(anonymization.table, quasi_identifiers, anonymization.model)
+        by_label = released_scales(anonymization.table, quasi_identifiers, anonymization.model, hierarchies)
         return by_label | self.declared_scales(contract)

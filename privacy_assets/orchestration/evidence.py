@@ -314,7 +314,7 @@ def _asked_for(release: ReleaseSettings, anonymization: Anonymization | None) ->
         }
     }
     if anonymization is not None and release.assesses(SEMANTIC):
-        scales = release.semantic_risk_settings.scales_for(anonymization, release.contract)
+        scales = release.semantic_scales_of(anonymization)
         asked[SEMANTIC] = {"scale_digests": scale_digests(scales)}
     return asked
 

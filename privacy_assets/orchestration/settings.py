@@ -18,6 +18,7 @@ from privacy_assets.orchestration.anonymized_settings import (
 )
 from privacy_assets.orchestration.monitoring_settings import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.sources import TableSource
+from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.anonymized_table import roles_of
 from privacy_assets.tables.artifact import canonical_json
 from privacy_assets.tables.contract import TableContract
@@ -307,6 +308,12 @@ class ReleaseSettings:
     def semantic_risk_settings(self) -> SemanticRiskSettings:
         """What was given, or the defaults."""
         return self.semantic_risk or SemanticRiskSettings()
+
+    def semantic_scales_of(self, anonymization: Anonymization) -> dict[str, Any]:
+        """Return the scales of the anonymized table, by the hierarchies that it is released by, if it is."""
+        assert self.anonymized is not None  # noqa: S101 - asked for by those who build the anonymized side alone
+        hierarchies = self.arguments_of(self.anonymized, "source").get("hierarchies")
+        return self.semantic_risk_settings.scales_for(anonymization, self.contract, hierarchies)
 
     def waivers_of(self, side: str) -> Waivers:
         """Read the waivers as they lie there now, without those of the release's other side."""

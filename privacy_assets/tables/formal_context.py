@@ -20,10 +20,11 @@ from privacy_assets.kernels.formal_context import (
     unpack_rows,
 )
 from privacy_assets.tables.coding import group_rows
-from privacy_assets.tables.conceptual_scales import ConceptualScale, Generalized, Nominal, read_scale
+from privacy_assets.tables.conceptual_scales import Ancestors, ConceptualScale, Generalized, Nominal, read_scale
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import require_unique_text_names
-from privacy_assets.tables.release_model import Interval, Mask, ReleaseModel, ValueSet
+from privacy_assets.tables.hierarchy import Hierarchy
+from privacy_assets.tables.release_model import HierarchyMapping, Interval, Mask, ReleaseModel, ValueSet
 from privacy_assets.tables.scaled_column import MAX_ATTRIBUTES, ScaledColumn, scale_column
 
 Scales = Mapping[str, Any] | Literal["binary"]
@@ -282,9 +283,12 @@ def _join(columns: Mapping[str, ScaledColumn], scales: Mapping[str, str]) -> For
 
 
 def released_scales(
-    table: pd.DataFrame, quasi_identifiers: Sequence[str], model: ReleaseModel
+    table: pd.DataFrame,
+    quasi_identifiers: Sequence[str],
+    model: ReleaseModel,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
 ) -> dict[str, ConceptualScale]:
-    """Return the scales that fit a released table: generalized for intervals and sets, else nominal.
+    """Return the scales that fit a released table: generalized for intervals and sets, nodes and what is above them.
 
     Parameters
     ----------
@@ -294,14 +298,19 @@ def released_scales(
         Original columns that an outsider may know.
     model : ReleaseModel
         The model of the table.
+    hierarchies : mapping of str to Hierarchy, optional
+        Hierarchies that the table was released by, as the model names them.
 
     Notes
     -----
-    Intervals of ordered categories are released as text, which has lost its order: nominal.
+    All others are nominal, among them nodes whose hierarchy is not given, and intervals of ordered categories: these
+    are released as text, which has lost its order. An ordinal scale that lists all categories says it again.
     """
     scales: dict[str, ConceptualScale] = {}
     for name in quasi_identifiers:
         mask = model.masks.get(name)
         has_order = isinstance(mask, Interval) and not isinstance(table[mask.low].dtype, pd.CategoricalDtype)
         scales[name] = Generalized() if has_order or isinstance(mask, ValueSet) else Nominal()
+        if isinstance(mask, HierarchyMapping) and mask.hierarchy in (hierarchies or {}):
+            scales[name] = Ancestors((hierarchies or {})[mask.hierarchy])
     return scales

@@ -28,9 +28,10 @@ from privacy_assets.tables.conceptual_scales import (
 )
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.hierarchy import Hierarchy, ListedHierarchy
-from privacy_assets.tables.leveled_column import ROOT_LABEL, Leaves
+from privacy_assets.tables.leveled_column import MISSING_LABEL, ROOT_LABEL, Leaves
 from privacy_assets.tables.ordered_cells import Cells, OrderedColumn, window_limits
-from privacy_assets.tables.release_model import Interval, Mask, ValueSet
+from privacy_assets.tables.release_model import HierarchyMapping, Interval, Label, Mask, ValueSet
+from privacy_assets.tables.released_nodes import nodes_of_labels
 
 MAX_ATTRIBUTES = 4096
 
@@ -71,7 +72,7 @@ def scale_column(table: pd.DataFrame, name: str, scale: ConceptualScale, mask: M
             )
         return _generalized(table, name, mask)
     if isinstance(scale, Nominal):
-        return _nominal(table[name], name)
+        return _nominal(_without_missing(table[name], mask), name)
     if isinstance(scale, Binary):
         return _binary(table[name], name)
     if isinstance(scale, Ancestors):
@@ -81,7 +82,14 @@ def scale_column(table: pd.DataFrame, name: str, scale: ConceptualScale, mask: M
             f"Column {name!r} holds sets of values, which have no order. Expected a nominal, generalized or hierarchy "
             f"scale instead of {scale.kind}."
         )
-    return _windowed(_cells(table, name, mask), name, scale)
+    return _windowed(_cells(table, name, mask, scale), name, scale)
+
+
+def _without_missing(column: pd.Series[Any], mask: Mask | None) -> pd.Series[Any]:
+    """Make the label of the missing value a missing cell again; only where cells are labels, else it is a value."""
+    if not isinstance(mask, Interval | ValueSet | HierarchyMapping | Label):
+        return column
+    return column.astype(object).mask((column == MISSING_LABEL).to_numpy(dtype=bool, na_value=False), None)
 
 
 def require_few(name: str, n_attributes: int) -> None:
@@ -135,8 +143,11 @@ def _binary(column: pd.Series[Any], name: str) -> ScaledColumn:
     return _distinct_patterns(patterns, codes, [name])
 
 
-def _cells(table: pd.DataFrame, name: str, mask: Mask | None) -> Cells:
-    """Read the ends of the cells of an ordered column; a row that may be missing has none."""
+def _cells(table: pd.DataFrame, name: str, mask: Mask | None, scale: Ordinal | Windows) -> Cells:
+    """Read the ends of the cells of an ordered column; a row that may be missing has none.
+
+    Ends that are categories are released as text, which has no order: an ordinal scale tells it.
+    """
     if not isinstance(mask, Interval):
         column = OrderedColumn.read(table[name], f"Column {name!r}")
         return Cells(column, column, True)
@@ -145,8 +156,30 @@ def _cells(table: pd.DataFrame, name: str, mask: Mask | None) -> Cells:
         cells = table[end]
         if mask.missing is not None:
             cells = cells.mask(table[mask.missing].astype(bool))
+        if read_column(cells, f"Column {end!r}").kind in ("text", "category"):
+            cells = _in_order(cells, name, end, scale)
         ends[end] = OrderedColumn.read(cells, f"Column {end!r}")
     return Cells(ends[mask.low], ends[mask.high], mask.includes_high)
+
+
+def _in_order(cells: pd.Series[Any], name: str, end: str, scale: Ordinal | Windows) -> pd.Series[Any]:
+    """Give text the order of the thresholds of an ordinal scale, which must be all that occur."""
+    if isinstance(cells.dtype, pd.CategoricalDtype) and cells.dtype.ordered:
+        return cells
+    expected = (
+        f"Column {name!r} is released as intervals of categories, whose order the table does not tell. Expected an "
+        "ordinal scale that lists all its categories, the smallest first: {'ordinal': [...]}."
+    )
+    if not isinstance(scale, Ordinal) or scale.thresholds is None:
+        raise InvalidSettingError(expected)
+    order = [str(threshold) for threshold in scale.thresholds]
+    if len(set(order)) < len(order):
+        raise InvalidSettingError(f"{expected} It lists some twice.")
+    texts = cells.astype(object).map(str, na_action="ignore")
+    n_unknown = int((~texts.dropna().isin(order)).sum())
+    if n_unknown:
+        raise InvalidSettingError(f"{expected} {n_unknown} cells of {end!r} are in none of the {len(order)} listed.")
+    return pd.Series(pd.Categorical(texts, categories=order, ordered=True), index=cells.index)
 
 
 def _windowed(cells: Cells, name: str, scale: Ordinal | Windows) -> ScaledColumn:
@@ -254,8 +287,19 @@ def _ancestors(table: pd.DataFrame, name: str, hierarchy: Hierarchy, mask: Mask 
         return _ancestors_of_intervals(table, name, hierarchy, mask)
     if isinstance(mask, ValueSet):
         return _ancestors_of_sets(table[mask.column], name, hierarchy)
-    nodes, codes = _nodes_of(table[name], name, hierarchy)
+    cells = _without_missing(table[name], mask)
+    if isinstance(mask, HierarchyMapping) and not isinstance(hierarchy, ListedHierarchy):
+        return _ancestors_of_labels(cells, name, hierarchy)
+    nodes, codes = _nodes_of(cells, name, hierarchy)
     return _noded(nodes, codes, name)
+
+
+def _ancestors_of_labels(cells: pd.Series[Any], name: str, hierarchy: Hierarchy) -> ScaledColumn:
+    codes, labels = pd.factorize(cells.map(str, na_action="ignore"))
+    says_something = np.array([label != ROOT_LABEL for label in labels], np.bool_)
+    known = iter(nodes_of_labels(labels[says_something].tolist(), hierarchy, name))
+    nodes = [next(known) if says else frozenset[str]() for says in says_something.tolist()]
+    return _noded([*nodes, frozenset()], np.where(codes < 0, len(nodes), codes).astype(np.int64), name)
 
 
 def _nodes_of(

@@ -116,8 +116,11 @@ class TestReidentification:
     def test_hierarchies_are_known_to_the_assessment(self, project):
         hierarchies = {"age": {"intervals": [5, 20]}, "plan": {"prefixes": [1]}, "joined": {"dates": ["month", "year"]}}
         settings = AnonymizationSettings(method="lattice", hierarchies=hierarchies)
-        result = project.run(definitions_of(project, policy=candidates_policy(), anonymized=settings))
+        policy = candidates_policy(PROBABILITY, Limit("max_basic_semantic_risk", 0.2))
+        result = project.run(definitions_of(project, policy=policy, anonymized=settings))
         assert_released(project, result)
+        scales = released_table(project)[1]["settings"][SEMANTIC]["scales"]
+        assert scales == dict.fromkeys(("age", "plan", "joined"), "hierarchy")
 
 
 RISK = "max_basic_semantic_risk_is_at_most_its_limit"

@@ -13,7 +13,7 @@ from privacy_assets.tables.conceptual_scales import Ancestors, Generalized, Nomi
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.formal_context import read_formal_context, released_scales
 from privacy_assets.tables.hierarchy import Hierarchy
-from privacy_assets.tables.release_model import Exact, HierarchyMapping, Interval, ReleaseModel, ValueSet
+from privacy_assets.tables.release_model import Exact, HierarchyMapping, Interval, Label, ReleaseModel, ValueSet
 from tests.tables.people import every_kind
 
 PLACES = Hierarchy.from_mapping(
@@ -348,7 +348,10 @@ def test_scales_of_intervals_and_sets_that_cannot_be_read_are_refused():
     for name, scale, message in [
         ("town", "ordinal", "holds sets of values, which have no order"),
         ("age", Ancestors(PLACES), "does not tell which of them lie in an interval"),
-        ("grade", "ordinal", "text values, which have no order"),
+        ("grade", "ordinal", "lists all its categories, the smallest first"),
+        ("grade", {"interval": [["low", "middle"]]}, "lists all its categories, the smallest first"),
+        ("grade", {"ordinal": ["low", "middle", "low"]}, "It lists some twice"),
+        ("grade", {"ordinal": ["low", "top"]}, r"[0-9]+ cells of 'grade_low' are in none of the 2 listed"),
     ]:
         with pytest.raises((InvalidSettingError, InvalidTableError), match=message):
             read_formal_context(found.table, {name: scale}, found.model)
@@ -370,6 +373,147 @@ def test_nodes_of_a_lattice_release_carry_their_ancestors():
         {"place under East", "place under Europe"},
         {"place under Far", "place under Asia"},
     ]
+
+
+def by_labels(cells, hierarchy):
+    model = ReleaseModel({"x": HierarchyMapping("x", "x")})
+    table = pd.DataFrame({"x": pd.Series(cells, dtype=object), "y": True})
+    found = attributes_of(table, {"x": {"hierarchy": hierarchy}, "y": "binary"}, model)
+    return [{label.removeprefix("x under ") for label in own - {"y"}} for own in found]
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "expected"),
+    [
+        (
+            {"intervals": [5, 10, 20]},
+            {
+                "23": {"23", "[20, 24]", "[20, 29]", "[20, 39]"},
+                "[20, 24]": {"[20, 24]", "[20, 29]", "[20, 39]"},
+                "[20, 29]": {"[20, 29]", "[20, 39]"},
+                "[30, 39]": {"[30, 39]", "[20, 39]"},
+                "[-20, -1]": {"[-20, -1]"},
+                "*": set(),
+                "missing": set(),
+                None: set(),
+            },
+        ),
+        (
+            {"intervals": {"widths": [0.1, 0.2, 0.8], "origin": 0.1}},
+            {
+                "0.35": {"0.35", "[0.3, 0.4)", "[0.3, 0.5)", "[0.1, 0.9)"},
+                "[0.3, 0.4)": {"[0.3, 0.4)", "[0.3, 0.5)", "[0.1, 0.9)"},
+                "[0.3, 0.5)": {"[0.3, 0.5)", "[0.1, 0.9)"},
+                "[0.1, 0.9)": {"[0.1, 0.9)"},
+            },
+        ),
+        (
+            {"dates": ["day", "month", "year", "decade"]},
+            {
+                "2020-02-03 10:00:00": {"2020-02-03 10:00:00", "2020-02-03", "2020-02", "2020", "2020s"},
+                "2020-02-03": {"2020-02-03", "2020-02", "2020", "2020s"},
+                "2020-02": {"2020-02", "2020", "2020s"},
+                "2021": {"2021", "2020s"},
+                "2021-07-01T23 Europe/Berlin": {
+                    "2021-07-01T23 Europe/Berlin",
+                    "2021-07-01",
+                    "2021-07",
+                    "2021",
+                    "2020s",
+                },
+                "2021-07-02 UTC": {"2021-07-02 UTC", "2021-07-02", "2021-07", "2021", "2020s"},
+                "1990s": {"1990s"},
+            },
+        ),
+        (
+            {"dates": ["year"]},
+            {"2020-02-03": {"2020-02-03", "2020"}, "2020": {"2020"}, "2021-01-01": {"2021-01-01", "2021"}},
+        ),
+        (
+            {"prefixes": [4, 2]},
+            {
+                "81667": {"81667", "8166*", "81*"},
+                "8166*": {"8166*", "81*"},
+                "8170*": {"8170*", "81*"},
+                "90*": {"90*"},
+                "9": {"9"},
+            },
+        ),
+    ],
+)
+def test_nodes_of_a_rule_carry_those_above_them(hierarchy, expected):
+    cells = list(expected)
+    assert dict(zip(cells, by_labels(cells, hierarchy), strict=True)) == expected
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "cells"),
+    [
+        ({"intervals": [5, 10]}, ["23", "young", "[20, 25]", "[1.0, inf)", "nan"]),
+        ({"dates": ["month", "year"]}, ["2020", "2020s", "soon", "2020-13", "Monday"]),
+        ({"prefixes": [4, 2]}, ["81*", "816*", "*xy*", "\u00e9*", "a*"]),
+    ],
+)
+def test_labels_of_another_hierarchy_are_refused_with_their_number(hierarchy, cells):
+    with pytest.raises(InvalidTableError, match="Column 'x' has 4 different labels that are no node") as caught:
+        by_labels(cells, hierarchy)
+    assert not any(cell in str(caught.value) for cell in cells)
+
+
+LATTICE = {
+    "age_or_none": Hierarchy.intervals([5, 10, 20, 40, 80]),
+    "height": Hierarchy.intervals([0.5, 5, 20]),
+    "town": Hierarchy.from_mapping({"North": ["Bonn", "Delft"], "South": ["Arles", "Como"]}),
+    "day_or_none": Hierarchy.dates(["month", "year", "decade"]),
+    "moment": Hierarchy.dates(["year", "decade"]),
+    "zip": Hierarchy.prefixes([4, 3, 2]),
+}
+
+
+@pytest.mark.parametrize("names", [["age_or_none", "town"], ["height"], ["day_or_none", "zip"], ["moment"]])
+def test_a_node_of_a_lattice_release_has_what_all_values_of_its_class_have(names):
+    table = every_kind(60)
+    table["zip"] = (81000 + table["age"] * 7).astype(str)
+    table = table[names]
+    hierarchies = {name: LATTICE[name] for name in names}
+    found = anonymize(
+        table, quasi_identifiers=names, k=3, method="lattice", hierarchies=hierarchies, max_suppression=0.3
+    )
+    scales = released_scales(found.table, names, found.model, hierarchies)
+    assert {scale.kind for scale in scales.values()} == {"hierarchy"}
+    before = attributes_of(table.assign(y=True), {**scales, "y": "binary"})
+    after = attributes_of(found.table.assign(y=True), {**scales, "y": "binary"}, found.model)
+    n_more = 0
+    for own, originals in zip(after, originals_of_each_row(table, found), strict=True):
+        assert own <= set.intersection(*(before[row] for row in originals.index))
+        n_more += len(own) > 1 + len(names)
+    assert n_more > 0
+    for name in names:
+        assert (found.table[name] != "missing").all() or f"{name} under missing" not in set.union(*after)
+
+
+def test_the_label_of_a_missing_value_is_no_attribute_where_cells_are_labels():
+    released = pd.DataFrame({"x": ["missing", "a", "*"], "x_values": ["[null]", '["a"]', '["a", "b"]'], "y": True})
+    scales = {"x": "nominal", "y": "binary"}
+    for mask in (ValueSet("x_values"), HierarchyMapping("x", "x"), Label("x")):
+        assert attributes_of(released, scales, ReleaseModel({"x": mask})) == [says(), says("x = a"), says()]
+    # In a table that nobody generalized it is a value like others.
+    assert attributes_of(released, scales)[0] == says("x = missing")
+
+
+def test_ordered_categories_that_were_released_have_the_order_that_their_scale_lists():
+    table = every_kind(60)[["grade", "town"]]
+    grades = table["grade"].mask(np.arange(60) % 11 == 0)
+    found = anonymize(table.assign(grade=grades), quasi_identifiers=["grade", "town"], k=4)
+    order = ["low", "middle", "high"]
+    after = attributes_of(found.table.assign(y=True), {"grade": {"ordinal": order}, "y": "binary"}, found.model)
+    released = found.table
+    n_missing = 0
+    for own, low, may_be_missing in zip(after, released["grade_low"], released["grade_missing"], strict=True):
+        n_up_to = 0 if may_be_missing else 1 + order.index(low)
+        assert own == says(*(f"grade >= {value}" for value in order[:n_up_to]))
+        n_missing += may_be_missing
+    assert 0 < n_missing < len(released)
 
 
 def test_a_scale_object_is_taken_as_it_is():
