@@ -15,12 +15,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.tables.artifact import Artifact
-from privacy_assets.tables.coding import read_column
+from privacy_assets.tables.coding import ORDERED_KINDS, read_column
 from privacy_assets.tables.errors import InvalidTableError
 
 MAX_CELLS = 100
 PROFILE_KIND = "TableProfile"
-ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
 
 
 class Drift(NamedTuple):
@@ -81,7 +80,8 @@ def measure_drift(profile: Artifact, table: pd.DataFrame) -> Drift:
     Drift
         The distance of an ordered column is the largest difference between the two distribution functions at the cells'
         ends (Kolmogorov-Smirnov), of any other column half the sum of the differences between the shares (total
-        variation); missing values are part of both. A column of another kind than before is at distance 1.
+        variation); missing values are part of both. A column of another kind than before (a number for a
+        moment, a moment without a time zone for one with it, text for true and false) is at distance 1.
 
     Raises
     ------
@@ -106,14 +106,14 @@ def measure_drift(profile: Artifact, table: pd.DataFrame) -> Drift:
 
 
 def _kind(column: pd.Series[Any], name: str) -> str:
-    kind = read_column(column, f"Column {name!r}").kind
-    return "ordered" if kind in ORDERED_KINDS else "missing" if kind == "missing" else "unordered"
+    """Return the kind of the values; a moment is no number, and true is no text."""
+    return read_column(column, f"Column {name!r}").kind
 
 
 def _cells_of(column: pd.Series[Any], name: str) -> pd.DataFrame:
     """Return upper end or value of each cell as text or number, its share, the share of missing values in the last."""
     missing = float(column.isna().mean()) if len(column) else 0.0
-    if _kind(column, name) == "ordered":
+    if _kind(column, name) in ORDERED_KINDS:
         numbers = _as_numbers(column, name)
         ends = np.unique(np.quantile(numbers, np.linspace(0, 1, MAX_CELLS), method="higher"))
         below = np.searchsorted(np.sort(numbers), ends, side="right") / len(column)
@@ -129,7 +129,7 @@ def _distance(cells: pd.DataFrame, kind: str, column: pd.Series[Any], name: str)
         return 1.0
     shares = cells["share"].to_numpy()
     missing = float(column.isna().mean())
-    if kind == "ordered":
+    if kind in ORDERED_KINDS:
         numbers = np.sort(_as_numbers(column, name))
         below = np.searchsorted(numbers, cells["end"].to_numpy()[:-1], side="right") / len(column)
         return float(max(np.abs(below - shares[:-1]).max(initial=0.0), abs(missing - shares[-1])))

@@ -53,6 +53,34 @@ def test_a_column_that_loses_all_values_or_changes_its_kind_has_moved_as_far_as_
     assert measure_drift(profile_table(before), now).distances == {"a": 1.0, "b": 1.0}
 
 
+def test_values_of_another_kind_have_moved_even_where_they_are_stored_alike():
+    # A datetime is stored as the number of its microseconds; the column of integers holds the same numbers.
+    moments = pd.Series(pd.date_range("2020-01-01", periods=50, unit="us"))
+    spans = pd.Series(pd.to_timedelta(np.arange(50), unit="us"))
+    flags = pd.Series([True, False] * 25)
+    kinds = [
+        moments,
+        moments.astype("int64"),
+        moments.dt.tz_localize("UTC"),
+        spans,
+        spans.astype("int64"),
+        flags,
+        flags.astype(str),
+        flags.astype("int64"),
+    ]
+    families = ["moment", "number", "aware", "span", "number", "flag", "text", "number"]
+    for before, of_before in zip(kinds, families, strict=True):
+        profile = profile_table(pd.DataFrame({"a": before}))
+        for now, of_now in zip(kinds, families, strict=True):
+            distance = measure_drift(profile, pd.DataFrame({"a": now})).distances["a"]
+            if of_before != of_now or before is now:
+                assert distance == pytest.approx(float(of_before != of_now), abs=1e-12)
+    # How a kind is stored is no kind.
+    table = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    again = table.astype({"a": "float32", "b": "category"})
+    assert measure_drift(profile_table(table), again).distances == {"a": 0.0, "b": 0.0}
+
+
 def test_dates_move_like_numbers():
     before = pd.DataFrame({"a": pd.date_range("2020-01-01", periods=100, unit="us")})
     later = pd.DataFrame({"a": pd.date_range("2020-02-20", periods=100, unit="ns")})
