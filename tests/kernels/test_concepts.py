@@ -96,6 +96,30 @@ def test_closures_are_those_of_the_definition(drawn):
     assert sets_in(context, found) == [reference.closure(rows, one, universe) for one in own]
 
 
+@given(contexts())
+@settings(max_examples=60, deadline=None)
+def test_small_concepts_covers_and_bases_are_those_of_another_library(drawn):
+    oracle = pytest.importorskip("concepts")
+    rows, universe = drawn
+    table = as_table(rows, universe)
+    other = oracle.Context([f"g{g}" for g in range(len(rows))], list(table.columns), table.to_numpy().tolist())
+    context = as_context(rows, universe)
+    found, covers = listed(context)
+    assert found == {numbers(one.intent): len(one.extent) for one in other.lattice}
+    assert covers == {
+        (numbers(one.intent), numbers(low.intent)) for one in other.lattice for low in one.lower_neighbors
+    }
+    closures = {}
+    for own in reference.subsets(universe):
+        records = other.extension(names(own))
+        closures[own] = (numbers(other.intension(records)), len(records))
+    pseudo = []
+    for own, (closed, _) in closures.items():
+        if closed != own and all(closures[p][0] <= own for p in pseudo if p < own):
+            pseudo.append(own)
+    assert set(basis_of(context)) == {(own, closures[own][0] - own, closures[own][1]) for own in pseudo}
+
+
 @pytest.mark.parametrize(("n_records", "n_attributes", "share"), [(60, 12, 0.4), (80, 70, 0.05), (40, 10, 0.8)])
 def test_concepts_and_covers_are_those_of_another_library(n_records, n_attributes, share):
     oracle = pytest.importorskip("concepts")

@@ -5,7 +5,9 @@ A context is a list of frozensets, the attributes of each record, and the set of
 
 from fractions import Fraction
 from functools import cache
-from itertools import chain, combinations
+from itertools import chain, combinations, product
+
+import numpy as np
 
 
 def subsets(items):
@@ -86,12 +88,18 @@ def differences(rows, universe):
 
 
 def greatest_acceptable_subset(rows, universe, k):
-    """The union of all sets of records in which every d is at least k; itself one of them."""
-    acceptable = [
-        kept
-        for kept in subsets(range(len(rows)))
-        if all(d >= k for d in differences([rows[g] for g in sorted(kept)], universe))
-    ]
+    """The union of all sets of records in which every d is at least k; itself one of them.
+
+    All sets at once: row i of a matrix says who is in set i, and a product counts, in every set, those who have what a
+    record has but lack one attribute more.
+    """
+    kept = np.array(list(product([False, True], repeat=len(rows))))
+    is_acceptable = np.ones(len(kept), bool)
+    for g, row in enumerate(rows):
+        for m in [*(universe - row)] or [None]:
+            counts = kept @ np.array([row <= other and m not in other for other in rows], int)
+            is_acceptable &= ~kept[:, g] | (counts >= k)
+    acceptable = [frozenset(np.flatnonzero(one).tolist()) for one in kept[is_acceptable]]
     return frozenset().union(*acceptable), acceptable
 
 
