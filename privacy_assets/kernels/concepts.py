@@ -41,7 +41,9 @@ class Concepts(NamedTuple):
     lower: NDArray[np.int64]
 
 
-def list_concepts(context: PackedContext, min_support: int = 0, max_concepts: int = 1 << 20) -> Concepts | None:
+def list_concepts(
+    context: PackedContext, min_support: int = 0, max_concepts: int = 1 << 20, max_words: int = 1 << 40
+) -> Concepts | None:
     """List all concepts with at least so many records, and their covers.
 
     Parameters
@@ -52,11 +54,13 @@ def list_concepts(context: PackedContext, min_support: int = 0, max_concepts: in
         Fewest records; 0 includes the concept without any, if there is one.
     max_concepts : int
         Most concepts to list.
+    max_words : int
+        Most words of 8 bytes of rows and closures to read.
 
     Returns
     -------
     concepts : Concepts or None
-        None if there are more.
+        None at a bound.
 
     Notes
     -----
@@ -64,7 +68,7 @@ def list_concepts(context: PackedContext, min_support: int = 0, max_concepts: in
     """
     n_attributes = context.n_attributes
     intents, supports, upper, lower_intents, is_complete = _enumerate(
-        context.rows, context.weights, n_attributes, max(min_support, 1), max_concepts
+        context.rows, context.weights, n_attributes, max(min_support, 1), max_concepts, max_words
     )
     if not is_complete:
         return None
@@ -89,13 +93,18 @@ def full_set(n_attributes: int, n_words: int) -> NDArray[np.uint64]:
 
 @njit(nogil=True, cache=True)
 def _enumerate(
-    rows: NDArray[np.uint64], weights: NDArray[np.int64], n_attributes: int, min_support: int, max_concepts: int
+    rows: NDArray[np.uint64],
+    weights: NDArray[np.int64],
+    n_attributes: int,
+    min_support: int,
+    max_concepts: int,
+    max_words: int,
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64], bool]:
     """List intents, supports, and covers as the number of the upper concept and the intent of the lower one."""
     n_rows, n_words = rows.shape
     intents, supports = np.empty((256, n_words), np.uint64), np.empty(256, np.int64)
     upper, lower = np.empty(256, np.int64), np.empty((256, n_words), np.uint64)
-    n_concepts, n_covers = 0, 0
+    n_concepts, n_covers, n_read = 0, 0, 0
     # Records of the concepts on the path down to the current one; each has some of those of the one above.
     members, starts = np.empty(2 * n_rows, np.int64), np.zeros(n_attributes + 3, np.int64)
     members[:n_rows] = np.arange(n_rows)
@@ -117,6 +126,7 @@ def _enumerate(
                 members[stop] = g
                 stop += 1
         starts[depth + 1] = stop
+        n_read += n_words * (starts[depth] - starts[depth - 1])
         own = rows[members[begin]].copy()
         support = np.int64(0)
         for i in range(begin, stop):
@@ -125,13 +135,14 @@ def _enumerate(
                 own[j] &= rows[members[i], j]
         if support < min_support:
             continue
-        if n_concepts == max_concepts:
+        if n_concepts == max_concepts or n_read > max_words:
             return intents[:0], supports[:0], upper[:0], lower[:0], False
         if n_concepts == len(supports):
             intents = np.concatenate((intents, np.empty_like(intents)))
             supports = np.concatenate((supports, np.empty_like(supports)))
         intents[n_concepts], supports[n_concepts] = own, support
-        n_touched = _close_all(rows, weights, members[begin:stop], own, n_with, closures, touched)
+        n_touched, n_crosses = _close_all(rows, weights, members[begin:stop], own, n_with, closures, touched)
+        n_read += n_words * n_crosses
         for t in range(n_touched):
             a = touched[t]
             if n_with[a] < min_support:
@@ -166,13 +177,13 @@ def _close_all(
     n_with: NDArray[np.int64],
     closures: NDArray[np.uint64],
     touched: NDArray[np.int64],
-) -> int:
+) -> tuple[int, int]:
     """Close a concept with each attribute that it lacks and some of its rows have.
 
     Writes the records with such an attribute to ``n_with``, which is 0 before, what all their rows share to
-    ``closures``, and the attributes, whose number is returned, to ``touched``.
+    ``closures``, and the attributes to ``touched``. Returns their number, and how often rows have one of them.
     """
-    n_touched = 0
+    n_touched, n_crosses = 0, 0
     n_words = rows.shape[1]
     for g in members:
         for j in range(n_words):
@@ -180,6 +191,7 @@ def _close_all(
             while rest:
                 a = 64 * j + place_of_lowest(rest)
                 rest &= rest - np.uint64(1)
+                n_crosses += 1
                 if n_with[a] == 0:
                     touched[n_touched] = a
                     n_touched += 1
@@ -188,7 +200,7 @@ def _close_all(
                     for word in range(n_words):
                         closures[a, word] &= rows[g, word]
                 n_with[a] += weights[g]
-    return n_touched
+    return n_touched, n_crosses
 
 
 @njit(nogil=True, cache=True)
@@ -221,7 +233,7 @@ def _below(
             n_members += 1
     n_with, touched = np.zeros(n_attributes, np.int64), np.empty(n_attributes, np.int64)
     closures = np.empty((n_attributes, rows.shape[1]), np.uint64)
-    n_touched = _close_all(rows, weights, members[:n_members], own, n_with, closures, touched)
+    n_touched, _ = _close_all(rows, weights, members[:n_members], own, n_with, closures, touched)
     kept, n_kept = np.empty(n_touched, np.int64), 0
     for a in np.sort(touched[:n_touched]):
         first, largest = _added_by(closures[a], own, n_with)

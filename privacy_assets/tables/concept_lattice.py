@@ -25,6 +25,8 @@ from privacy_assets.tables.result_columns import tuple_column
 from privacy_assets.tables.semantic_settings import MAX_CONCEPTS
 
 MOST_NEIGHBORS = 20
+# Words of 8 bytes that listing concepts, or finding a stem basis, may read: some minutes.
+WORDS_READ = 2**38
 
 
 class ConceptLattice(NamedTuple):
@@ -85,7 +87,7 @@ def find_concepts(context: FormalContext, min_support: int, max_concepts: int) -
     """List concepts in bits, or refuse."""
     require(is_integer(min_support, 0), "min_support", min_support, "an integer of at least 0")
     require(is_integer(max_concepts, 1), "max_concepts", max_concepts, "an integer above 0")
-    found = list_concepts(context.packed, min_support, max_concepts)
+    found = list_concepts(context.packed, min_support, max_concepts, WORDS_READ)
     if found is None:
         raise too_many(context, "concepts", min_support, max_concepts)
     return found
@@ -95,8 +97,8 @@ def too_many(context: FormalContext, things: str, min_support: int, most: int) -
     """Say that a context has more concepts or closed sets than allowed, and what to reduce."""
     return InvalidSettingError(
         f"The context of {context.n_rows} distinct rows and {len(context.attributes)} attributes has more than {most} "
-        f"{things} of at least {min_support} records. Expected at most max_concepts = {most}. Raise min_support, use "
-        "coarser scales or fewer columns, or raise max_concepts."
+        f"{things} of at least {min_support} records, or finding them reads more than {WORDS_READ:.1g} words. Expected "
+        f"at most max_concepts = {most}. Raise min_support, use coarser scales or fewer columns, or raise max_concepts."
     )
 
 

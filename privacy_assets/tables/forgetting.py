@@ -17,7 +17,8 @@ from privacy_assets.tables.mpucc_settings import is_integer, require
 from privacy_assets.tables.result_columns import tuple_column
 from privacy_assets.tables.semantic_settings import MAX_CONCEPTS
 
-MAX_IMPLICATIONS = 100_000
+# The time to find the canonical form grows with the square: for these about half a minute.
+MAX_IMPLICATIONS = 10_000
 
 # A set of attributes is an integer here, attribute a its bit a; a unit implication has one attribute as conclusion.
 Unit = tuple[int, int]
@@ -42,7 +43,7 @@ def forget_in_basis(
     attributes : sequence of str
         Names to forget.
     max_implications : int
-        Refuse to make more implications on the way.
+        Refuse more implications of one conclusion each, given or made on the way.
 
     Returns
     -------
@@ -53,7 +54,7 @@ def forget_in_basis(
     Raises
     ------
     InvalidSettingError
-        Resolution makes more implications than allowed.
+        There are more implications than allowed.
     """
     place = _places(basis)
     wanted = sum(1 << place[name] for name in set(attributes) if name in place)
@@ -61,9 +62,10 @@ def forget_in_basis(
     return _as_frame(canonical_basis([(premise, head) for premise, head in sorted(units)]), place)
 
 
-def canonical_form(basis: pd.DataFrame) -> pd.DataFrame:
-    """Return the stem basis of what follows from implications; columns as of :func:`forget_in_basis`."""
+def canonical_form(basis: pd.DataFrame, *, max_implications: int = MAX_IMPLICATIONS) -> pd.DataFrame:
+    """Return the stem basis of what follows from implications; arguments and columns as of :func:`forget_in_basis`."""
     place = _places(basis)
+    _require_few(len(basis), max_implications)
     rules = zip(basis["premise"], basis["conclusion"], strict=True)
     return _as_frame(canonical_basis([(_bits(p, place), _bits(c, place)) for p, c in rules]), place)
 
@@ -89,22 +91,27 @@ def resolve(
     units : set of pair of int
         From them follows all that followed before and names none of the attributes.
     """
-    require(is_integer(max_implications, 1), "max_implications", max_implications, "an integer above 0")
+    _require_few(len(units), max_implications)
     for attribute in _elements(wanted):
         makers = [premise for premise, head in units if head == attribute]
         users = [(premise & ~attribute, head) for premise, head in units if premise & attribute]
         units = {(premise, head) for premise, head in units if head != attribute and not premise & attribute}
         for maker in makers:
             units |= {(maker | premise, head) for premise, head in users if not (maker | premise) & head}
-            if len(units) > max_implications:
-                raise InvalidSettingError(
-                    f"Forgetting makes more than {max_implications} implications on the way. Expected at most "
-                    "max_implications. Forget fewer attributes, raise max_implications, or forget with the context at "
-                    "hand."
-                )
+            _require_few(len(units), max_implications)
         if is_reduced:
             units = _without_larger(units)
     return units
+
+
+def _require_few(n_implications: int, max_implications: int) -> None:
+    require(is_integer(max_implications, 1), "max_implications", max_implications, "an integer above 0")
+    if n_implications > max_implications:
+        raise InvalidSettingError(
+            f"There are more than {max_implications} implications, given or made on the way. Expected at most "
+            "max_implications. Give those of more support, forget fewer attributes, raise max_implications, or forget "
+            "with the context at hand."
+        )
 
 
 def _without_larger(units: set[Unit]) -> set[Unit]:

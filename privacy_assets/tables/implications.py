@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from privacy_assets.kernels.stem_basis import Implications, find_stem_basis
-from privacy_assets.tables.concept_lattice import find_concepts, names_of, too_many
+from privacy_assets.tables.concept_lattice import WORDS_READ, find_concepts, names_of, too_many
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.formal_context import FormalContext
 from privacy_assets.tables.mpucc_settings import is_integer, require
@@ -53,7 +53,7 @@ def find_implications(context: FormalContext, min_support: int, max_concepts: in
     """Find the stem basis in bits, or refuse."""
     require(is_integer(min_support, 0), "min_support", min_support, "an integer of at least 0")
     require(is_integer(max_concepts, 1), "max_concepts", max_concepts, "an integer above 0")
-    found = find_stem_basis(context.packed, min_support, max_concepts)
+    found = find_stem_basis(context.packed, min_support, max_concepts, WORDS_READ)
     if found is None:
         raise too_many(context, "closed sets and pseudo-intents", min_support, max_concepts)
     return found

@@ -141,6 +141,7 @@ def test_more_concepts_than_allowed_are_not_listed():
     assert len(list_concepts(packed, max_concepts=n_concepts).intents) == n_concepts
     assert list_concepts(packed, max_concepts=n_concepts - 1) is None
     assert list_concepts(packed, max_concepts=3) is None
+    assert list_concepts(packed, max_words=100) is None
     assert find_stem_basis(packed, max_sets=3) is None
     assert find_stem_basis(packed, max_words=100) is None
     assert len(find_stem_basis(packed, min_support=16).supports) == 0

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacy_assets.tables import formal_context
 from privacy_assets.tables.anonymize import anonymize
 from privacy_assets.tables.conceptual_scales import Ancestors, Generalized, Nominal, Ordinal, Windows, read_scale
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
@@ -320,6 +321,19 @@ def test_ten_thousand_attributes_are_refused_with_the_columns_that_make_them():
     message = "10000 attributes. Expected at most 4096. Most are of {'c0': 2500"
     with pytest.raises(InvalidSettingError, match=message):
         read_formal_context(table, dict.fromkeys(table.columns, "nominal"))
+
+
+def test_rows_beyond_the_memory_allowed_are_refused_before_they_are_made(monkeypatch):
+    monkeypatch.setattr(formal_context, "MAX_WORDS", 90)
+    table = pd.DataFrame({"x": np.arange(100)})
+    with pytest.raises(InvalidSettingError, match="100 distinct rows of 100 attributes, which take .* coarser scales"):
+        read_formal_context(table, {"x": "nominal"})
+
+
+def test_ten_thousand_binary_columns_are_refused():
+    table = pd.DataFrame(np.zeros((3, 10_000), bool), columns=[f"c{n}" for n in range(10_000)])
+    with pytest.raises(InvalidSettingError, match="10000 attributes. Expected at most 4096"):
+        read_formal_context(table, "binary")
 
 
 @pytest.mark.parametrize(

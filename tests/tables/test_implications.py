@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacy_assets.tables import concept_lattice, implications
 from privacy_assets.tables.concept_lattice import close_attributes, describe_neighborhood, read_concepts, records_with
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.forgetting import canonical_form, forget_attributes, forget_in_basis, resolve
@@ -290,8 +291,21 @@ def test_a_lattice_that_is_too_large_says_what_to_reduce():
             InvalidSettingError, match="11 distinct rows and 7 attributes has more than 5 .* Raise min_support"
         ):
             call()
-    with pytest.raises(InvalidSettingError, match="more than 1 implications on the way"):
-        forget_in_basis(stem_basis(KSTAR), FORGOTTEN, max_implications=1)
+    basis = stem_basis(KSTAR)
+    for forgotten in (FORGOTTEN, []):
+        with pytest.raises(InvalidSettingError, match="more than 1 implications, given or made on the way"):
+            forget_in_basis(basis, forgotten, max_implications=1)
+    with pytest.raises(InvalidSettingError, match="more than 9 implications"):
+        canonical_form(basis, max_implications=9)
+    assert len(canonical_form(basis, max_implications=10)) == 10
+
+
+def test_a_lattice_that_takes_too_long_says_what_to_reduce(monkeypatch):
+    for module in (concept_lattice, implications):
+        monkeypatch.setattr(module, "WORDS_READ", 100)
+    for call in (read_concepts, stem_basis, lambda context: luxenburger_basis(context, min_confidence=0.5)):
+        with pytest.raises(InvalidSettingError, match="reads more than 1e[+]02 words.* Raise min_support, use coarser"):
+            call(KSTAR)
 
 
 @pytest.mark.parametrize(
