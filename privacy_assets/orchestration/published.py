@@ -13,7 +13,8 @@ from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.errors import InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.other_releases import OtherRelease, is_part_of
-from privacy_assets.tables.release_files import MANIFEST_FILE, read_anonymized_release
+from privacy_assets.tables.release_files import read_anonymized_release
+from privacy_assets.tables.release_verification import MANIFEST_FILE
 
 SIDE = "anonymized"
 RELEASE_DIRECTORY = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{12}")
