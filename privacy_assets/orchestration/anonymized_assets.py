@@ -299,7 +299,7 @@ def source_semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefin
 
     @dg.asset(
         **asset_arguments(release, f"source_{SEMANTIC}", kinds={"python"}),
-        description="The same of the source: what the anonymization changes. No limit is on it.",
+        description="The semantic assessment of the source, to see what the anonymization changes. No limit is on it.",
         ins={"source": dg.AssetIn(release.key("source"))},
     )
     @guarded

@@ -87,7 +87,7 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
             ),
             "control": dg.AssetOut(
                 **output_arguments(release, "control"),
-                description="Records of people whom it never sees.",
+                description="Records of people whom the synthesizer never sees.",
             ),
         },
         ins=upstream_inputs(**given) if given else {"source": dg.AssetIn(release.key("source"))},

@@ -19,7 +19,7 @@ from typing import Any, TextIO, TypeVar
 import dagster as dg
 from dagster._core.errors import DagsterExecutionInterruptedError
 
-from privacy_assets.tables.durable_files import PRIVATE_FILE_MODE, make_private_directory, write_file
+from privacy_assets.tables.durable_files import PRIVATE_FILE_MODE, make_private_directory, make_private_root, write_file
 from privacy_assets.tables.errors import PrivacyAssetsError
 
 FAILURES_DIRECTORY = "failures"
@@ -177,6 +177,7 @@ class _PrivateOutput:
     def _open(self) -> int:
         assert self.path is not None  # noqa: S101 - set in __init__
         try:
+            make_private_root(self.path.parent.parent)  # Here first, whatever an asset writes there afterwards.
             make_private_directory(self.path.parent)
             return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE_FILE_MODE)
         except OSError:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 PRIVATE_DIRECTORY_MODE = 0o700
 PRIVATE_FILE_MODE = 0o600
 TEMPORARY_MARK = ".partial-"
+GITIGNORE = ".gitignore"
 
 
 def make_private_directory(path: Path) -> None:
@@ -20,6 +21,14 @@ def make_private_directory(path: Path) -> None:
     missing = [parent for parent in (path, *path.parents) if not parent.exists()]
     for parent in reversed(missing):
         parent.mkdir(mode=PRIVATE_DIRECTORY_MODE, exist_ok=True)
+
+
+def make_private_root(path: Path) -> None:
+    """Make a directory readable by its owner alone, and keep git from taking up what is in it."""
+    make_private_directory(path)
+    if not (path / GITIGNORE).exists():
+        with contextlib.suppress(FileExistsError):
+            write_file(path / GITIGNORE, lambda file: file.write(b"*\n"))
 
 
 def write_file(path: Path, write: Callable[[BinaryIO], Any], mode: int = PRIVATE_FILE_MODE) -> None:

@@ -334,7 +334,7 @@ def _stands_on_what_is_recorded(name: str, assessment: AssessmentEvidence, evide
     reason = (
         f"it stands on tables other than those recorded for {others}"
         if others
-        else f"it stands on the recorded {', '.join(stages)}"
+        else f"it stands on the recorded {', '.join(stages) or 'table alone'}"
     )
     return _verdict(f"{name}_stands_on_the_recorded_tables", not others, reason, REMAKE_ADVICE)
 

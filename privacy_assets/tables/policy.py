@@ -52,7 +52,7 @@ CANDIDATES_ADVICE = (
 )
 SEMANTIC_ADVICE = (
     "Leave out or coarsen the columns that the advice table of the assessment names, or withhold the records at risk "
-    "(suppress_semantic_risk)."
+    "(semantic_risk: withhold)."
 )
 METRICS: Mapping[str, Metric] = {
     "privacy_risk_score": Metric(MPUCC, "below", 0, 1, "1 - overall_protection"),

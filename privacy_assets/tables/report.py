@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from privacy_assets.tables.gate import Verdict
 from privacy_assets.tables.policy import METRICS, MPUCC
 from privacy_assets.tables.ratings import RISK_LEVELS, risk_level
-from privacy_assets.tables.report_words import CAVEATS, STATISTICS, percent, plain_words
+from privacy_assets.tables.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, percent, plain_words
 
 TEMPLATE = "report.html"
 LONGEST_SETTING = 400
@@ -159,7 +159,11 @@ def _outcome(verdict: Verdict) -> _Outcome:
 def _figure_tables(figures: Mapping[str, Any]) -> Iterator[_Table]:
     """Yield the plain figures of each assessment in their own order."""
     for assessment, own in figures.items():
-        rows = [(_in_words(name), _text(value)) for name, value in own.items() if isinstance(value, int | float | str)]
+        rows = [
+            (FIGURES_IN_WORDS.get(name, _in_words(name)), _text(value))
+            for name, value in own.items()
+            if isinstance(value, int | float | str)
+        ]
         if rows:
             yield _Table(f"Figures: {_in_words(assessment)}", ("Figure", "Value"), rows, frozenset({1}))
 

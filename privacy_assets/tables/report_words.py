@@ -29,6 +29,14 @@ CAVEATS = {
     ),
 }
 
+FIGURES_IN_WORDS = {
+    "records_kept": "records that withholding would keep",
+    "records_withheld": "records that withholding would leave out",
+    "share_withheld": "share that withholding would leave out",
+    "rounds_of_suppression": "rounds that withholding would take",
+}
+"""Figures whose names would say of a release what was only measured."""
+
 
 def plain_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
     """Say in plain words what the figures of a manifest mean.

@@ -595,3 +595,5 @@ def test_the_private_traceback_keeps_what_was_withheld(project):
     assert any(TEXT in path.read_text() for path in kept)
     for path in [project.private, *project.private.rglob("*")]:
         assert path.stat().st_mode & 0o077 == 0
+    # A project of `create-dagster` has the directory in its repository, and a .gitignore that does not know it.
+    assert (project.private / ".gitignore").read_text() == "*\n"
