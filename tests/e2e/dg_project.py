@@ -48,6 +48,7 @@ attributes:
 """
 SECONDS_TO_START = 180
 SECONDS_FOR_A_RUN = 300
+SECONDS_TO_STOP = 30
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,7 @@ def running(project: DgProject):
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=listen_to_interrupts,
         )
     site = Site(project, f"http://127.0.0.1:{port}")
     try:
@@ -186,13 +188,18 @@ def running(project: DgProject):
         assert server.poll() is None, project.log.read_text()
         yield site
     finally:
+        # To `dg` alone, which stops what it started: its children must not be gone before it says so.
+        server.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(SECONDS_TO_STOP)
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(server.pid, signal.SIGTERM)
-        try:
-            server.wait(60)
-        except subprocess.TimeoutExpired:
             os.killpg(server.pid, signal.SIGKILL)
-            server.wait()
+        server.wait()
+
+
+def listen_to_interrupts() -> None:
+    """Undo what a shell does to commands in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def answers(site: Site) -> bool:
