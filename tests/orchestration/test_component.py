@@ -1,5 +1,6 @@
 """The component in a project: scaffolded, loaded, post-processed, run, and its mistakes pointed at."""
 
+import json
 import re
 import subprocess
 import sys
@@ -272,6 +273,39 @@ def test_post_processing_changes_what_people_look_at_and_not_what_is_run():
         assert list((sandbox.project_root / "published" / "people" / "synthetic").glob("2*/manifest.json"))
         private = sandbox.project_root / ".dagster" / "private" / "people"
         assert "source.artifact" in [path.name for path in private.iterdir()]
+
+
+def test_a_release_by_partition_is_run_as_yaml_says_it(monkeypatch, tmp_path):
+    duckdb = pytest.importorskip("duckdb", reason="comes with the extra `sql`")
+    pytest.importorskip("sqlalchemy", reason="comes with the extra `sql`")
+    warehouse = tmp_path / "warehouse.duckdb"
+    with duckdb.connect(str(warehouse)) as database:
+        for year, n_people in (("2025", 60), ("2026", 8)):
+            database.register("made", people(n_people, int(year)).assign(year=year))
+            database.execute("CREATE TABLE IF NOT EXISTS people AS FROM made LIMIT 0")
+            database.execute("INSERT INTO people FROM made")
+    monkeypatch.setenv("WAREHOUSE_URL", f"duckdb:///{warehouse}")
+    monkeypatch.setenv("FEWEST", "11")
+    query = "SELECT * EXCLUDE (year) FROM people WHERE year = :partition_key ORDER BY patient"
+    described = release(
+        source={"query": query, "url_variable": "WAREHOUSE_URL"},
+        policy={"limits": [{"metric": "smallest_class", "value": 11}]},
+        anonymized={"k": "{{ env.FEWEST }}"},
+        partitions={"type": "static", "partition_keys": ["2025", "2026"]},
+        private_path=str(tmp_path / "private"),
+        release_path=str(tmp_path / "releases"),
+    )
+    with project(people=described) as sandbox, sandbox.build_all_defs() as definitions:
+        job = definitions.resolve_job_def("people_release")
+        with dg.DagsterInstance.ephemeral() as instance:
+            succeeded = {
+                year: job.execute_in_process(partition_key=year, instance=instance, raise_on_error=False).success
+                for year in ("2025", "2026")
+            }
+    assert succeeded == {"2025": True, "2026": False}
+    released = list((tmp_path / "releases").glob("people/anonymized/*/2*/manifest.json"))
+    assert [path.parts[-3] for path in released] == ["2025"]
+    assert json.loads(released[0].read_text())["n_records"] == 60
 
 
 def test_what_only_the_whole_release_can_tell_is_said_with_file_and_line():
