@@ -23,8 +23,9 @@ contract, a policy, a function or a synthesizer as objects of Python. `post_proc
 descriptions and automation of the assets. Several releases of a project need different names, and the same
 `private_path` and `release_path`.
 
-Set `DAGSTER_HOME` to a directory that stays, as for every Dagster project. The release step asks the history there which
-run made its evidence; without it each `dg launch` has a history of its own, and a release in a later run is refused.
+Set `DAGSTER_HOME` to a directory that stays, as for every Dagster project. The release step asks the history there
+which run made its evidence; without it each `dg launch` has a history of its own, and a release in a later run is
+refused.
 
 This page is written from the models: `python -m privacy_assets.orchestration.component_reference`.
 """

@@ -68,12 +68,12 @@ def score_metadata(scores: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
-    """Show verdicts as a table, failed ones first: the condition, whether it holds, what was found, what to do."""
+    """Show verdicts as a table, failed ones first: the condition, whether it holds, what was found, what it decides."""
     columns = [
         dg.TableColumn("condition", "string"),
         dg.TableColumn("passed", "bool"),
-        dg.TableColumn("severity", "string"),
         dg.TableColumn("found", "string"),
+        dg.TableColumn("if_it_fails", "string"),
         dg.TableColumn("advice", "string"),
     ]
     records = [
@@ -81,8 +81,9 @@ def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
             {
                 "condition": verdict.name.replace("_", " "),
                 "passed": verdict.passed,
-                "severity": verdict.severity,
                 "found": verdict.reason,
+                # Not the word `error`, which beside a condition that holds reads as if something had gone wrong.
+                "if_it_fails": "refuses" if verdict.severity == "error" else "warns",
                 "advice": verdict.advice,
             }
         )

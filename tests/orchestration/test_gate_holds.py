@@ -101,9 +101,13 @@ def test_a_failure_of_severity_warn_does_not_open_the_gate(project):
         )
     assert_refused(project, release_alone(project, project.definitions(REFUSES)), "privacy_risk_score is")
     warned = project.definitions(REFUSES, severity="warn")
-    assert_released(project, project.run(warned))
+    result = project.run(warned)
+    assert_released(project, result)
     manifest = json.loads((project.releases()[0] / "manifest.json").read_text())
     assert [verdict["severity"] for verdict in manifest["verdicts"] if not verdict["passed"]] == ["warn"]
+    shown = result.asset_materializations_for_node(f"{NAME}__{RELEASE}")[0].metadata["verdicts"]
+    failed, *others = [record.data["if_it_fails"] for record in shown.records]
+    assert (failed, set(others)) == ("warns", {"refuses"})
 
 
 def test_an_assessment_of_earlier_synthetic_records_is_stale(project):
