@@ -1,5 +1,7 @@
 """The report of a release in a browser: for everyone, on paper, without network and without scripts."""
 
+from contextlib import contextmanager
+
 import pytest
 
 pytest.importorskip("playwright", reason="needs the extra `e2e`")
@@ -11,14 +13,16 @@ from tests.e2e.browser import chromium, needs_chromium
 from tests.orchestration.project import Project
 
 pytestmark = needs_chromium
-NARROW, PAPER = 360, 794
-"""Widths in CSS pixels: a telephone, and A4 at 96 to the inch."""
+DESK, NARROW, PAPER = 1280, 360, 794
+"""Widths in CSS pixels: a desk, a telephone, and A4 at 96 to the inch."""
 
 
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    """Return the addresses of both reports of a release that was refused, and then released."""
-    project = Project(tmp_path_factory.mktemp("project"))
+SCROLLED = "[...document.querySelectorAll('.scroll')].filter(each => each.scrollWidth > each.clientWidth + 1)"
+
+
+def release_after_a_refusal(root):
+    """Return the addresses of both reports of a release that was refused twice, and then released."""
+    project = Project(root)
     project.write_tables()
     for admits in (False, True):
         limits = (
@@ -33,71 +37,68 @@ def pages(tmp_path_factory):
             anonymized=AnonymizationSettings(k=5, seed=1),
             formats=("csv",),
         )
-        result = project.run(definitions)
-        assert result.success == admits
+        assert project.run(definitions).success == admits
         if not admits:
             assert not project.run(definitions, "synthetic_release", "anonymized_release").success
             assert not project.everything_released()
     return {side: (project.releases(side=side)[-1] / "report.html").as_uri() for side in ("synthetic", "anonymized")}
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as started:
-        yield started
+def test_both_reports_read_well_for_everyone_on_paper_without_network_and_without_scripts(tmp_path):
+    """One test, so that the release is made once, whatever pytest's workers take from each other."""
+    pages = release_after_a_refusal(tmp_path)
+    with chromium() as browser:
+        for side, address in pages.items():
+            for width in (DESK, NARROW):
+                assert violations(browser, address, width) == []
+            without_scripts(browser, address, side)
+            assert cut_off(browser, address, NARROW, "screen") == []
+            assert cut_off(browser, address, PAPER, "print") == []
 
 
-@pytest.fixture
-def opened(browser):
-    """Open pages in contexts of their own, and close those."""
-    contexts = []
-
-    def open_page(address, width=1280, **options):
-        contexts.append(browser.new_context(viewport={"width": width, "height": 900}, **options))
-        page = contexts[-1].new_page()
-        page.requested = []
-        page.on("request", lambda request: page.requested.append(request.url))
-        page.goto(address)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
+@contextmanager
+def opened(browser, address, width, **options):
+    """Open a page in a context of its own."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+    page = context.new_page()
+    page.requested = []
+    page.on("request", lambda request: page.requested.append(request.url))
+    page.goto(address)
+    yield page
+    context.close()
 
 
-@pytest.mark.parametrize("width", [1280, NARROW])
-@pytest.mark.parametrize("side", ["synthetic", "anonymized"])
-def test_axe_finds_no_serious_violation(pages, opened, side, width):
+def violations(browser, address, width):
+    """Return what axe-core finds serious or critical."""
     from axe_playwright_python.sync_playwright import Axe
 
     # What the page forbids scripts of its own, it would forbid axe as well.
-    found = Axe().run(opened(pages[side], width, bypass_csp=True)).response
+    with opened(browser, address, width, bypass_csp=True) as page:
+        found = Axe().run(page).response
     assert len(found["passes"]) > 20
     shown = [(each["id"], each["impact"], [node["target"] for node in each["nodes"]]) for each in found["violations"]]
-    assert [each for each in shown if each[1] in ("serious", "critical")] == []
+    return [each for each in shown if each[1] in ("serious", "critical")]
 
 
-@pytest.mark.parametrize("side", ["synthetic", "anonymized"])
-def test_a_page_asks_for_nothing_and_reads_without_scripts(pages, opened, side):
-    page = opened(pages[side], java_script_enabled=False)
-    assert [address for address in page.requested if not address.startswith("data:")] == [pages[side]]
-    assert page.locator("h1").inner_text() == f"people: {side} release"
-    assert page.get_by_text("Released", exact=False).first.is_visible()
-    assert page.locator("#refusals tbody tr").count() == 2
-    assert page.locator("img").count() >= 1
-    assert page.locator("script").count() == 0
+def without_scripts(browser, address, side):
+    """Read a page with scripts turned off; it asks for nothing but itself."""
+    with opened(browser, address, DESK, java_script_enabled=False) as page:
+        assert [each for each in page.requested if not each.startswith("data:")] == [address]
+        assert page.locator("h1").inner_text() == f"people: {side} release"
+        assert page.get_by_text("Released, with 1 warning").is_visible()
+        assert page.locator("#refusals tbody tr").count() == 2
+        assert page.locator("img").count() >= 1
+        assert page.locator("script").count() == 0
 
 
-@pytest.mark.parametrize("side", ["synthetic", "anonymized"])
-def test_nothing_is_cut_off_on_a_telephone_and_on_paper(pages, opened, side):
-    for width, media in ((NARROW, "screen"), (PAPER, "print")):
-        page = opened(pages[side], width)
+def cut_off(browser, address, width, media):
+    """Return what cannot be seen: the page if it is too wide, pictures, and on paper, where nobody scrolls, tables."""
+    with opened(browser, address, width) as page:
         page.emulate_media(media=media)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert all(page.evaluate("[...document.images].map(image => image.naturalWidth > 0)"))
+        cut = ["page"] if page.evaluate("document.documentElement.scrollWidth") > width else []
+        cut += page.evaluate("[...document.images].filter(each => !each.naturalWidth).map(each => each.alt)")
         if media == "print":
+            cut += page.evaluate(f"{SCROLLED}.map(each => each.getAttribute('aria-label'))")
             assert not page.locator("nav").is_visible()
-            # On paper nobody can scroll: every table shows all of itself.
-            cut = "[...document.querySelectorAll('.scroll')].filter(each => each.scrollWidth > each.clientWidth + 1)"
-            assert page.evaluate(f"{cut}.map(each => each.getAttribute('aria-label'))") == []
             assert page.pdf(format="A4").startswith(b"%PDF")
+        return cut
