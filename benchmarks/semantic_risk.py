@@ -7,7 +7,10 @@ the frame to the risk of every record; caspailleur 0.2.2 from its own bit arrays
 the order between them, because that takes it longer still (``--with-order`` times it too). It is under the GPL, so
 the script installs it into an environment of its own (``--cache``), never into ours. The million rows are drawn at
 random: nominal columns only, the same with a tenth of the cells missing, and ordinal ages and incomes. All of ours runs
-on one core, the best of three runs; memory is what the process grew by at most. The exit code is 1 if a bar is missed.
+on one core, the best of three runs; memory is what the process grew by at most. The bars in seconds are on
+those of the processor, which others on the machine disturb less; the ratio to caspailleur is of seconds of the clock.
+With ``--advice`` adult without missing cells is anonymized (k = 5, eight quasi-identifiers), and the attribute advice
+on the labels that are released is timed. The exit code is 1 if a bar is missed.
 """
 
 import argparse
@@ -30,7 +33,7 @@ CASPAILLEUR = ["caspailleur==0.2.2", "pandas<3", "scikit-learn<1.6"]
 COLUMNS = ["workclass", "education", "marital_status", "occupation", "relationship", "race", "sex", "age"]
 SIZES = [20, 16, 7, 15, 6, 5, 2, 20]
 K = 5
-SPEED_BAR, RISK_SECONDS_BAR, SUPPRESSION_SECONDS_BAR = 50.0, 5.0, 20.0
+SPEED_BAR, RISK_SECONDS_BAR, SUPPRESSION_SECONDS_BAR, ADVICE_SECONDS_BAR = 50.0, 5.0, 20.0, 10.0
 
 RUN_CASPAILLEUR = """
 import json, sys, time
@@ -79,12 +82,17 @@ def ordinal_table(n_rows: int) -> pd.DataFrame:
 
 def best_of(task, repeats=3):
     """Seconds of the fastest run, and what it returned."""
+    return timed(task, repeats)[::2]
+
+
+def timed(task, repeats=3):
+    """Seconds of the fastest run by the clock and of the processor, and what it returned."""
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start, cpu_start = time.perf_counter(), time.process_time()
         result = task()
-        times.append(time.perf_counter() - start)
-    return min(times), result
+        times.append((time.perf_counter() - start, time.process_time() - cpu_start))
+    return *map(min, zip(*times, strict=True)), result
 
 
 def measure(table, scales, repeats=3) -> dict:
@@ -95,15 +103,23 @@ def measure(table, scales, repeats=3) -> dict:
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     reading, context = best_of(lambda: read_formal_context(table, scales), repeats)
-    risks, measures = best_of(lambda: measure_context(context), repeats)
-    suppression, found = best_of(lambda: find_greatest_subset(context.packed, measures, K), repeats)
+    risks, cpu_risks, measures = timed(lambda: measure_context(context), repeats)
+    suppression, cpu_suppression, found = timed(lambda: find_greatest_subset(context.packed, measures, K), repeats)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     print(
         f"  {context.n_records} records, {context.n_rows} distinct rows, {len(context.attributes)} attributes: reading "
-        f"{reading:.2f} s, r_BS {risks:.3f} s, suppression to 1/{K} {suppression:.3f} s ({len(found.rounds) - 1} "
-        f"rounds, {found.rounds[-1].n_records} kept), {grown:.0f} MiB more"
+        f"{reading:.2f} s, r_BS {risks:.3f} s (processor {cpu_risks:.3f}), suppression to 1/{K} {suppression:.3f} s "
+        f"(processor {cpu_suppression:.3f}; {len(found.rounds) - 1} rounds, {found.rounds[-1].n_records} kept), "
+        f"{grown:.0f} MiB more"
     )
-    return {"context": context, "measures": measures, "reading": reading, "risks": risks, "suppression": suppression}
+    return {
+        "context": context,
+        "measures": measures,
+        "reading": reading,
+        "risks": risks,
+        "cpu_risks": cpu_risks,
+        "cpu_suppression": cpu_suppression,
+    }
 
 
 def measure_on_demand(ours: dict) -> None:
@@ -120,6 +136,31 @@ def measure_on_demand(ours: dict) -> None:
     for min_support in (5, 1):
         seconds, basis = best_of(lambda s=min_support: find_stem_basis(context, s), 1)
         print(f"  stem basis of support {min_support} or more: {len(basis.supports)} implications in {seconds:.2f} s")
+
+
+def measure_advice(data: Path) -> bool:
+    """The assessment of a released table with and without advice on its columns."""
+    from privacy_assets import anonymize, assess_semantic_risk
+    from privacy_assets.tables.formal_context import released_scales
+
+    names = [*(name for name in COLUMNS if name != "relationship"), "native_country"]
+    table = pd.read_csv(data / "adult.csv", skipinitialspace=True, na_values="?").dropna()[names]
+    found = anonymize(table, quasi_identifiers=names, k=K)
+    scales = released_scales(found.table, names, found.model)
+    seconds = {}
+    for advice in (False, True):
+        _, seconds[advice], result = timed(
+            lambda advice=advice: assess_semantic_risk(
+                found.table, scales, model=found.model, risk_limit=0.1, semantic_risk=False, advice=advice, n_threads=1
+            ),
+            2,
+        )
+    print(
+        f"  {len(found.table)} records, {result.scores['distinct_rows']} distinct rows, {result.scores['attributes']} "
+        f"attributes: without advice {seconds[False]:.1f} s of the processor, with advice on {len(result.advice)} sets "
+        f"of columns {seconds[True]:.1f} s"
+    )
+    return seconds[True] < ADVICE_SECONDS_BAR
 
 
 def measure_caspailleur(table, cache: Path, with_order: bool) -> tuple[int, list[float]]:
@@ -145,6 +186,7 @@ def main() -> int:
     parser.add_argument("--skip-caspailleur", action="store_true")
     parser.add_argument("--with-order", action="store_true")
     parser.add_argument("--skip-scale", action="store_true")
+    parser.add_argument("--advice", action="store_true")
     parser.add_argument(
         "--cache", type=Path, default=Path(tempfile.gettempdir()) / "privacy_assets_benchmarks/caspailleur"
     )
@@ -166,6 +208,9 @@ def main() -> int:
         if options.with_order:
             print(f"  caspailleur with the order between concepts: {seconds[1]:.1f} s")
         is_met &= ratio >= SPEED_BAR
+    if options.advice:
+        print("adult, anonymized:")
+        is_met &= measure_advice(options.data)
     if not options.skip_scale:
         for name, drawn, scales in (
             ("nominal", random_table(options.rows, 0), nominal),
@@ -183,8 +228,10 @@ def main() -> int:
         ):
             print(f"{name}:")
             found = measure(drawn, scales, 1)
-            is_met &= found["risks"] < RISK_SECONDS_BAR and found["suppression"] < SUPPRESSION_SECONDS_BAR
-    bars = f"{SPEED_BAR:.0f} times caspailleur; {RISK_SECONDS_BAR:.0f} s and {SUPPRESSION_SECONDS_BAR:.0f} s"
+            is_met &= found["cpu_risks"] < RISK_SECONDS_BAR and found["cpu_suppression"] < SUPPRESSION_SECONDS_BAR
+    bars = (
+        f"{SPEED_BAR:.0f} times caspailleur; {RISK_SECONDS_BAR:.0f} s and {SUPPRESSION_SECONDS_BAR:.0f} s; advice 10 s"
+    )
     print("bars met" if is_met else f"BAR MISSED: {bars}")
     return 0 if is_met else 1
 
