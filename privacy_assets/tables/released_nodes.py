@@ -23,8 +23,9 @@ _DECADE, _YEAR, _MONTH = re.compile(r"(\d{3}0)s"), re.compile(r"\d{4}"), re.comp
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}(?::\d{2}(?::\d{2}(?:\.\d+)?)?)?))?(?: .*|[+-]\d.*)?")
 _SECONDS_OF_DAY = 24 * 60 * 60
-# Into however many parts an interval is divided, this lies not in the first one.
-_LATE = 0.875
+# Into however many parts an interval is divided, this lies not in the first one; and it is no whole number, which the
+# intervals of numbers with decimals would be taken for those of whole ones by.
+_LATE = 0.87654321
 
 Pair = tuple[Any, Any]
 

@@ -89,7 +89,8 @@ def _without_missing(column: pd.Series[Any], mask: Mask | None) -> pd.Series[Any
     """Make the label of the missing value a missing cell again; only where cells are labels, else it is a value."""
     if not isinstance(mask, Interval | ValueSet | HierarchyMapping | Label):
         return column
-    return column.astype(object).mask((column == MISSING_LABEL).to_numpy(dtype=bool, na_value=False), None)
+    is_missing = column.isin([MISSING_LABEL]).to_numpy(dtype=bool)
+    return column.astype(object).mask(is_missing, None) if is_missing.any() else column
 
 
 def require_few(name: str, n_attributes: int) -> None:

@@ -422,6 +422,14 @@ def by_labels(cells, hierarchy):
             },
         ),
         (
+            {"intervals": [8, 80]},
+            {
+                "[16.0, 24.0)": {"[16.0, 24.0)", "[0.0, 80.0)"},
+                "[24.0, 32.0)": {"[24.0, 32.0)", "[0.0, 80.0)"},
+                "[0.0, 80.0)": {"[0.0, 80.0)"},
+            },
+        ),
+        (
             {"dates": ["day", "month", "year", "decade"]},
             {
                 "2020-02-03 10:00:00": {"2020-02-03 10:00:00", "2020-02-03", "2020-02", "2020", "2020s"},
@@ -511,6 +519,10 @@ def test_the_label_of_a_missing_value_is_no_attribute_where_cells_are_labels():
     scales = {"x": "nominal", "y": "binary"}
     for mask in (ValueSet("x_values"), HierarchyMapping("x", "x"), Label("x")):
         assert attributes_of(released, scales, ReleaseModel({"x": mask})) == [says(), says("x = a"), says()]
+    for kind in ("age", "height", "day", "moment", "adult_or_none", "site"):
+        table = every_kind(20)[[kind]]
+        model = ReleaseModel({kind: Label(kind)})
+        assert attributes_of(table, {kind: "nominal"}, model) == attributes_of(table, {kind: "nominal"})
     # In a table that nobody generalized it is a value like others.
     assert attributes_of(released, scales)[0] == says("x = missing")
 
