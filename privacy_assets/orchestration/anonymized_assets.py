@@ -25,7 +25,7 @@ from privacy_assets.orchestration.pictures import (
 from privacy_assets.orchestration.published import published_besides
 from privacy_assets.orchestration.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.reidentification_pictures import reidentification_curve
-from privacy_assets.orchestration.semantic_pictures import concept_neighborhood, risk_distribution
+from privacy_assets.orchestration.semantic_pictures import concept_neighborhood, describe_risks, risk_distribution
 from privacy_assets.orchestration.settings import ReleaseSettings
 from privacy_assets.orchestration.sources import read_source, upstream_inputs
 from privacy_assets.orchestration.stages import asset_arguments, blocking_check, partition_key_of, progress_logger
@@ -337,9 +337,7 @@ def _semantic_result(assessment: SemanticAssessment, made_of: dict[str, str]) ->
     if len(assessment.advice):
         shown[f"{NAMESPACE}/what_forgetting_columns_would_do"] = advice_table(assessment.advice)
     pictures = {
-        "risk_distribution": as_markdown(
-            risk_distribution(assessment), "Records by basic semantic risk, and the limit on it"
-        ),
+        "risk_distribution": as_markdown(risk_distribution(assessment), describe_risks(assessment)),
         "riskiest_concept": as_markdown(
             concept_neighborhood(assessment), "The riskiest concept of a record with its neighbors: attributes, counts"
         ),

@@ -10,7 +10,6 @@ import pandas as pd
 
 from privacy_assets.orchestration.evidence import UNREADABLE, Gathered
 from privacy_assets.orchestration.pictures import (
-    SMALLEST_GROUP_DRAWN,
     as_markdown,
     classes_as_rectangles,
     columns_that_drive_the_risk,
@@ -20,7 +19,7 @@ from privacy_assets.orchestration.pictures import (
 )
 from privacy_assets.orchestration.reidentification_pictures import reidentification_curve
 from privacy_assets.orchestration.resources import PrivateTables
-from privacy_assets.orchestration.semantic_pictures import risk_distribution
+from privacy_assets.orchestration.semantic_pictures import describe_risks, risk_distribution
 from privacy_assets.orchestration.settings import ReleaseSettings
 from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.artifact import Artifact
@@ -32,7 +31,6 @@ from privacy_assets.tables.preprocess import PreprocessedTables
 from privacy_assets.tables.report import Picture, Refusal, ReportMaterial
 
 SECONDS_TO_MEASURE_CHANGES = 60.0
-MOST_RISKS_SAID = 6
 
 
 def report_material(
@@ -95,11 +93,7 @@ def _pictures(release: ReleaseSettings, found: dict[str, Any]) -> Iterator[str]:
     if REIDENTIFICATION in found:
         yield reidentification_curve(found[REIDENTIFICATION].curve)
     if SEMANTIC in found:
-        by_risk = found[SEMANTIC].records["basic_semantic_risk"].value_counts().sort_index(ascending=False)
-        drawn = by_risk[by_risk >= SMALLEST_GROUP_DRAWN].head(MOST_RISKS_SAID)
-        numbers = ", ".join(f"{risk:.3g}: {count:,}" for risk, count in drawn.items()) or "none of 5 records or more"
-        text = f"Records by basic semantic risk, and the limit on it (the largest risks: {numbers})"
-        yield as_markdown(risk_distribution(found[SEMANTIC]), text)
+        yield as_markdown(risk_distribution(found[SEMANTIC]), describe_risks(found[SEMANTIC]))
 
 
 def _pictures_of_classes(anonymization: Anonymization, source: pd.DataFrame | None, settings: Any) -> Iterator[str]:

@@ -13,6 +13,7 @@ WORDS = {"keep": "keep: up to alpha", "boundary": "boundary", "discard": "discar
 MOST_BARS = 12
 MOST_NEIGHBORS_DRAWN = 5
 MOST_NAMES = 4
+MOST_RISKS_SAID = 6
 
 
 def risk_distribution(assessment: SemanticAssessment) -> Figure:
@@ -52,6 +53,16 @@ def risk_distribution(assessment: SemanticAssessment) -> Figure:
     return figure
 
 
+def describe_risks(assessment: SemanticAssessment) -> str:
+    """Say what `risk_distribution` shows, with the largest risks of 5 records or more."""
+    by_risk = assessment.records["basic_semantic_risk"].value_counts().sort_index(ascending=False)
+    told = by_risk[by_risk >= SMALLEST_GROUP_DRAWN].head(MOST_RISKS_SAID)
+    numbers = ", ".join(f"{risk:.3g}: {count:,}" for risk, count in told.items()) or "none of 5 records or more"
+    limit = assessment.settings["risk_limit"]
+    among = "" if limit is None else f", and the limit of {limit:g} on it"
+    return f"Records by basic semantic risk{among} (the largest risks: {numbers})"
+
+
 def _explain(axes: Axes, assessment: SemanticAssessment, *, is_colored: bool) -> None:
     """Add the legend of the regions and the line of the limit."""
     if is_colored:
@@ -86,9 +97,12 @@ def concept_neighborhood(assessment: SemanticAssessment) -> Figure:
     axes = figure.subplots()
     axes.set_axis_off()
     axes.set_xlim(-0.5, 0.5)
-    axes.set_ylim(-1.6, 1.6)
+    nodes = {place: _nodes(neighborhood, place) for place in ("above", "below")}
+    # Where there is no neighbor there is nothing to draw.
+    axes.set_ylim(-1.6 if nodes["below"] else -0.3, 1.6 if nodes["above"] else 0.3)
+    figure.set_figheight(1 + 1.5 * sum(map(bool, nodes.values())))
     for place, height, sign in (("above", 1.0, "without "), ("below", -1.0, "with ")):
-        every = _nodes(neighborhood, place)
+        every = nodes[place]
         drawn = every[:MOST_NEIGHBORS_DRAWN]
         for i, (names, n_records) in enumerate(drawn):
             x = (i + 0.5) / len(drawn) - 0.5

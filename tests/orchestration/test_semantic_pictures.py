@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from privacy_assets.orchestration.semantic_pictures import concept_neighborhood, risk_distribution
+from privacy_assets.orchestration.semantic_pictures import concept_neighborhood, describe_risks, risk_distribution
 from privacy_assets.tables.semantic_risk import assess_semantic_risk
 from tests.running_example import CONTEXT, PEOPLE, WINDOWS
 
@@ -47,6 +47,14 @@ def test_a_distribution_without_regions_or_limit_is_plain():
     assert heights(figure) == {11: 6, 9: 6, 3: 9}
     assert figure.axes[0].get_legend() is None
     assert not figure.axes[0].lines
+
+
+def test_the_text_tells_the_largest_risks_and_the_limit_where_there_is_one():
+    told = "(the largest risks: 1: 6, 0.333: 6, 0.111: 9)"
+    plain = assess_semantic_risk(CONTEXT, "binary")
+    assert describe_risks(plain) == f"Records by basic semantic risk {told}"
+    limited = assess_semantic_risk(CONTEXT, "binary", risk_limit=0.35)
+    assert describe_risks(limited) == f"Records by basic semantic risk, and the limit of 0.35 on it {told}"
 
 
 def test_all_small_risks_are_one_bar():
