@@ -358,6 +358,7 @@ def test_what_separates_ties_is_drawn_in_private(project):
         definitions_of(project, anonymized=AnonymizationSettings(relaxed=True, seed=7))
 
 
+@pytest.mark.pictures
 def test_what_is_shown_of_64_columns_fits_into_an_event(project):
     random = np.random.default_rng(0)
     names = [f"a_rather_long_name_of_a_column_{number:02}" for number in range(64)]

@@ -38,6 +38,8 @@ from privacy_assets.tables.policy import Limit, Policy
 from privacy_assets.tables.release_model import ReleaseModel
 from tests.orchestration.project import ADMITS, ASSESSMENT, NAME, PROJECT_VARIABLE, Project, refusal
 
+pytestmark = pytest.mark.pictures
+
 TEXT = "Zaphodine-Quxington"
 IDENTIFIER = "sentinel-7731-patient"
 INTEGER = 91827364555

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from privacy_assets.orchestration.pictures import (
     SMALLEST_GROUP_DRAWN,
@@ -17,6 +18,8 @@ from privacy_assets.orchestration.pictures import (
 from privacy_assets.tables.column_changes import driving_columns
 from privacy_assets.tables.mpucc import assess_mpuccs
 from tests.orchestration.project import people, synthetic_people
+
+pytestmark = pytest.mark.pictures
 
 LARGEST_PICTURE_BYTES = 40_000
 

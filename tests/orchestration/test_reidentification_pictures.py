@@ -3,10 +3,13 @@ import re
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from privacy_assets.orchestration.reidentification_pictures import draw_reidentification_curve, reidentification_curve
 from privacy_assets.tables.reidentification import assess_reidentification
 from privacy_assets.tables.release_model import ReleaseModel
+
+pytestmark = pytest.mark.pictures
 
 
 def assessed(n_columns, max_known):

@@ -11,6 +11,8 @@ from privacy_assets.tables.preprocess import PreprocessedTables
 from privacy_assets.tables.report import percent
 from tests.orchestration.project import ASSESSMENT, key
 
+pytestmark = pytest.mark.pictures
+
 
 @pytest.fixture
 def released(project):

@@ -8,6 +8,8 @@ from privacy_assets.orchestration.semantic_pictures import concept_neighborhood,
 from privacy_assets.tables.semantic_risk import assess_semantic_risk
 from tests.running_example import CONTEXT, PEOPLE, WINDOWS
 
+pytestmark = pytest.mark.pictures
+
 SCALES = {"sex": "nominal", "year": {"interval": WINDOWS}}
 
 
