@@ -38,8 +38,8 @@ class SourceYaml(YamlSettings):
     )
     url_variable: str | None = Field(
         None,
-        description="Environment variable with the SQLAlchemy URL for the query, such as duckdb:////data/my.duckdb or "
-        "postgresql://user:password@host/database.",
+        description="Name (and not a template that reads it) of the environment variable with the SQLAlchemy URL for "
+        "the query, such as duckdb:////data/my.duckdb or postgresql://user:password@host/database.",
         examples=["WAREHOUSE_URL"],
     )
     asset: str | None = Field(

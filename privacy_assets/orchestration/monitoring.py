@@ -11,8 +11,9 @@ from privacy_assets.orchestration.guard import guarded
 from privacy_assets.orchestration.monitoring_settings import AlertHook, MonitoringSettings, Refusal
 from privacy_assets.orchestration.resources import PrivateTables
 from privacy_assets.orchestration.stages import RESOURCES, partition_key_of
+from privacy_assets.tables.artifact import Artifact
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
-from privacy_assets.tables.drift import measure_drift, profile_table
+from privacy_assets.tables.drift import measure_drift
 
 DRIFT_CHECK = "source_has_not_drifted"
 MOST_EVALUATIONS = 500
@@ -111,9 +112,9 @@ def drift_check(name: str, source: dg.AssetKey, limit: float) -> dg.AssetChecksD
     return source_has_not_drifted
 
 
-def keep_profile(private_tables: PrivateTables, name: str, partition_key: str | None, source: pd.DataFrame) -> None:
+def keep_profile(private_tables: PrivateTables, name: str, partition_key: str | None, profile: Artifact) -> None:
     """Keep in private what the source of a release was like."""
-    write_artifact(private_tables.private_path(PROFILES_DIRECTORY, name, partition_key), profile_table(source))
+    write_artifact(private_tables.private_path(PROFILES_DIRECTORY, name, partition_key), profile)
 
 
 def _drift_of(

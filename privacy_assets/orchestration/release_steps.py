@@ -12,6 +12,7 @@ from privacy_assets.orchestration.monitoring import keep_profile
 from privacy_assets.orchestration.report_material import report_material
 from privacy_assets.orchestration.settings import ReleaseSettings
 from privacy_assets.orchestration.stages import GATE_CHECK, RESOURCES, asset_arguments, blocking_check, partition_key_of
+from privacy_assets.tables.drift import profile_table
 from privacy_assets.tables.gate import (
     MEASURED_AT_THE_GATE,
     STAGES_ASSESSED,
@@ -126,11 +127,18 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
             waivers=[each for each in waivers.usable if each.file in {verdict.waived_by for verdict in decided}],
         )
         directory = context.resources.release_store.directory(release.name, side, partition_key)
+        watches_drift = release.source is not None and release.monitoring.drift_limit is not None
+        profile = profile_table(private_tables.load(release.key("source"), partition_key)) if watches_drift else None
         written = write_release(directory, table, content, record, release.formats, report)
-        if release.source is not None and release.monitoring.drift_limit is not None:
-            keep_profile(
-                private_tables, release.name, partition_key, private_tables.load(release.key("source"), partition_key)
-            )
+        if profile is not None:
+            try:
+                keep_profile(private_tables, release.name, partition_key, profile)
+            except OSError as error:
+                # What was released is out: a run that failed now would say that it is not.
+                context.log.warning(
+                    f"What the source is like was not kept ({type(error).__name__}), so that drift is measured from an "
+                    "earlier release."
+                )
         yield dg.MaterializeResult(
             metadata=shown
             | table_metadata(

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
 
 
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 READERS: dict[str, Callable[[Path], pd.DataFrame]] = {"csv": _read_csv, "parquet": pd.read_parquet}
 PARTITION_FIELD = "{partition_key}"
 
@@ -81,12 +83,25 @@ class SqlQuery:
         A SELECT statement; ``:partition_key`` in it is bound to the partition that is materialized. Databases return
         rows in any order unless the query says ORDER BY, and with the order a seeded split or synthesis changes.
     url_variable : str
-        Environment variable that holds the SQLAlchemy URL, so that no password is written down. A DuckDB file
-        (``duckdb:////path/of/the.duckdb``) is opened for reading.
+        Name of the environment variable that holds the SQLAlchemy URL, so that no password is written down. A DuckDB
+        file (``duckdb:////path/of/the.duckdb``) is opened for reading.
+
+    Raises
+    ------
+    InvalidSettingError
+        ``url_variable`` is no name, such as the URL itself. It is not shown: a URL can hold a password.
     """
 
     query: str
     url_variable: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.url_variable, str) or not VARIABLE_NAME.fullmatch(self.url_variable):
+            raise InvalidSettingError(
+                "url_variable is not the name of an environment variable (it is not shown, as it may hold a password). "
+                "Expected a name of letters, digits and underscores, such as WAREHOUSE_URL; put the URL into that "
+                "variable, and write neither the URL nor a template that reads it here."
+            )
 
     def read(self, partition_key: str | None) -> pd.DataFrame:
         """Run the query."""

@@ -33,7 +33,8 @@ Number: TypeAlias = Annotated[int | float, dg.Resolver(_resolve, model_field_typ
 class YamlSettings(dg.Model, dg.Resolvable):
     """Base of the settings of `PrivacyReleaseComponent`; unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    # What was written may hold a password.
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
 
     @classmethod
     def model(cls) -> type[BaseModel]:

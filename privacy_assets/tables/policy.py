@@ -160,6 +160,10 @@ METRICS: Mapping[str, Metric] = {
 }
 
 SENSITIVE_METRICS = frozenset({"l_diversity", "t_closeness", "share_in_homogeneous_classes"})
+PROTECTING_METRICS = frozenset(
+    {"privacy_risk_score", "overall_protection", "main_protection", "identification_rate", "leakage_detected"}
+)
+"""Figures of synthetic records whose worst value is that of a copy of the originals, whatever their number."""
 LEAKAGE_METRICS = frozenset(name for name in METRICS if "excess" in name or "verbatim" in name or "leakage" in name)
 
 USE_CASES: Mapping[str, float] = {
@@ -274,12 +278,18 @@ class Limit:
 
     @property
     def protects(self) -> bool:
-        """Whether a release that meets the limit tells no record from all others; of synthetic records, any may."""
+        """Whether a release that meets the limit tells no record from all others, or is not wholly a copy of originals.
+
+        The first is for anonymized records, the second for synthetic ones: their limit is on a figure that says how
+        they relate to the originals.
+        """
         loosest = METRICS[self.metric].protects_from
-        if not self.blocks or (self.side == "anonymized" and loosest is None):
+        if not self.blocks:
             return False
+        if self.side == SIDES[MPUCC]:
+            return self.metric in PROTECTING_METRICS
         if loosest is None:
-            return True
+            return False
         at_bound = {"above": self.value + 1, "at_least": self.value}.get(str(self.direction), self.value)
         return at_bound >= loosest if METRICS[self.metric].direction == "at_least" else at_bound <= loosest
 
@@ -353,6 +363,20 @@ class RequiredSettings:
             raise InvalidSettingError(
                 f"The policy requires max_baseline_cols={columns!r}; expected a whole number from 1, or None for all."
             )
+        for name in ("exact_search", "default_precision", "deduplicated"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidSettingError(
+                    f"The policy requires {name}={getattr(self, name)!r}; expected True or False."
+                )
+        records, confidence = self.control_records, self.confidence_level
+        if isinstance(records, bool) or not isinstance(records, int) or records < 0:
+            raise InvalidSettingError(
+                f"The policy requires control_records={records!r}; expected a whole number from 0."
+            )
+        if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
+            raise InvalidSettingError(
+                f"The policy requires confidence_level={confidence!r}; expected a number between 0 and 1."
+            )
 
 
 @dataclass(frozen=True)
@@ -366,7 +390,7 @@ class Policy:
     required : RequiredSettings
         Settings that the assessment must have been made with.
     use_case : str, optional
-        Name of the preset that the policy started from.
+        Name of the preset that the policy started from; ``changes`` has what is not as there.
     known : sequence of sequence of str
         Sets of columns that an attacker is assumed to know, for the limits on re-identification: the worst counts.
         By default one set, all quasi-identifiers.
@@ -457,9 +481,23 @@ class Policy:
         """Return a policy with some of the required settings changed."""
         return replace(self, required=replace(self.required, **settings))
 
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What is not as in the preset that the policy has its name from; limits that were added do not count.
+
+        Names of metrics, of required settings (``required.exact_search``), and ``known``; empty without a preset.
+        """
+        if self.use_case is None:
+            return ()
+        preset = Policy.for_use_case(self.use_case)
+        changed = [limit.metric for limit in preset.limits if self.limit_on(limit.metric) != limit]
+        own = asdict(self.required)
+        changed += [f"required.{name}" for name, value in asdict(preset.required).items() if own[name] != value]
+        return (*changed, *(["known"] if self.known else []))
+
     def to_json(self) -> dict[str, Any]:
-        """Return the policy as JSON values, as the manifest shows it."""
-        return asdict(self) | {"limits": [asdict(limit) for limit in self.limits]}
+        """Return the policy as JSON values, as the manifest shows it, with its changes of a preset."""
+        return asdict(self) | {"limits": [asdict(limit) for limit in self.limits], "changes": list(self.changes)}
 
 
 def _check_known(known: object) -> None:

@@ -208,7 +208,8 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
     decided = tuple(Verdict(**verdict) for verdict in manifest["verdicts"])
     if not policy.limits_of(manifest["stage"]):
         return [f"the policy has no limit on {manifest['stage']!r} records"]
-    problems = [f"the condition {verdict.name!r} is recorded as failed" for verdict in decided if verdict.blocks]
+    problems = [] if described["changes"] == list(policy.changes) else ["the policy is not the preset that it names"]
+    problems += [f"the condition {verdict.name!r} is recorded as failed" for verdict in decided if verdict.blocks]
     if not any(verdict.metric is None and verdict.name != EVERY_WAIVER_IS_USED for verdict in decided):
         problems.append("no condition on the evidence is recorded")
     by_metric = {verdict.metric: verdict for verdict in decided if verdict.metric is not None}

@@ -233,6 +233,8 @@ def _setting(name: str, value: Any) -> str:
 
 def _policy_table(policy: Mapping[str, Any]) -> _Table:
     rows = [("use case", _text(policy["use_case"]))]
+    if policy["changes"]:
+        rows.append(("changed from the use case", ", ".join(map(_in_words, policy["changes"]))))
     rows += [(f"required: {_in_words(name)}", _text(value)) for name, value in policy["required"].items()]
     known = "; ".join(", ".join(columns) for columns in policy["known"]) or "all quasi-identifiers"
     return _Table("The policy", ("Setting", "Value"), [*rows, ("columns that an attacker knows", known)])

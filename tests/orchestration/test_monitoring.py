@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
 
+from privacy_assets.orchestration import monitoring
 from privacy_assets.orchestration.monitoring import refusal_sensor
 from privacy_assets.orchestration.monitoring_settings import MonitoringSettings, Refusal
 from privacy_assets.tables.errors import InvalidSettingError
@@ -103,6 +104,16 @@ def test_each_refused_run_is_told_of_once_whatever_refused_it(project):
     # The first run ended at the check of the limit, the second at the gate; that of the third was fine.
     assert [(each.release, each.side, each.run_id) for each in told] == [(NAME, "anonymized", run) for run in runs[:2]]
     assert all("smallest_class is 3; expected at least 6" in each.reason for each in told)
+
+
+def test_a_profile_that_cannot_be_kept_does_not_unsay_a_release(project, monkeypatch):
+    def full_disk(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(monitoring, "write_artifact", full_disk)
+    settings = MonitoringSettings(None, freshness_days=None, drift_limit=0.1)
+    assert project.run(definitions_of(project, monitoring=settings)).success
+    assert project.releases(side="anonymized")
 
 
 def report(instance, run_id, kind, data):

@@ -5,8 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import ValidationError
 
 from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings
+from privacy_assets.orchestration.component_source import SourceYaml
 from privacy_assets.orchestration.sources import SqlQuery
 from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
@@ -156,6 +158,19 @@ def test_what_cannot_be_read_is_said_without_the_password(monkeypatch, url, quer
         SqlQuery(query, URL).read(partition_key)
     assert "me:secret" not in str(raised.value)
     assert raised.value.__context__ is None
+
+
+@pytest.mark.parametrize("url_variable", ["postgresql://me:secret@host/db", "a secret", "secret-1", "", None])
+def test_what_is_no_name_of_a_variable_is_refused_unseen(url_variable):
+    with pytest.raises(InvalidSettingError, match="url_variable is not the name of an environment variable") as raised:
+        SqlQuery(QUERY, url_variable)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_template_that_reads_the_url_is_refused_unseen_when_the_release_is_loaded():
+    with pytest.raises(ValidationError, match="url_variable is not the name") as raised:
+        SourceYaml(query=QUERY, url_variable="postgresql://me:secret@host/db")
+    assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("package", ["sqlalchemy", "duckdb"])

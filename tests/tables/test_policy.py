@@ -1,4 +1,5 @@
 import math
+import re
 
 import pytest
 
@@ -146,3 +147,49 @@ def test_advice_of_a_limit_is_its_own_or_that_of_the_risk_level():
     assert limit.advice_for(0.31) == limit.advice_for(None) == mitigation(0.31)
     assert limit.advice_for(0.06) == limit.advice_for(0.3) == mitigation(0.3)
     assert Limit("privacy_risk_score", 0.1, advice="Ask us.").advice_for(0.2) == "Ask us."
+
+
+@pytest.mark.parametrize(
+    ("limit", "protects"),
+    [
+        (Limit("privacy_risk_score", 0.999), True),
+        (Limit("privacy_risk_score", 1), True),  # below 1: that of a copy is 1
+        (Limit("main_protection", 0), True),
+        (Limit("leakage_detected", 0), True),
+        (Limit("identification_rate", 0.5, severity="warn"), False),
+        # The same for whatever synthetic records there are, or of any size.
+        (Limit("baseline_protection", 0.5), False),
+        (Limit("total_identified", 10**12), False),
+        (Limit("verbatim_copies", 10**9), False),
+        (Limit("excess_copy_rate", 0.999), False),
+    ],
+)
+def test_a_limit_that_copies_of_originals_can_meet_protects_nobody(limit, protects):
+    assert limit.protects == protects
+
+
+def test_a_preset_that_was_changed_says_so():
+    preset = Policy.for_use_case("public_release")
+    assert preset.changes == ()
+    assert preset.with_limit(Limit("verbatim_copies", 0)).changes == ()
+    changed = preset.with_limit(Limit("smallest_class", 2)).with_required(exact_search=False)
+    assert changed.changes == ("smallest_class", "required.exact_search")
+    assert changed.to_json()["changes"] == ["smallest_class", "required.exact_search"]
+    fewer = Policy(preset.limits[:2], use_case="public_release", known=(("age",),))
+    assert fewer.changes[-1] == "known"
+    assert "smallest_class" in fewer.changes
+    assert Policy((Limit("smallest_class", 2),)).changes == ()
+
+
+@pytest.mark.parametrize(
+    ("required", "message"),
+    [
+        ({"exact_search": 1}, "exact_search=1; expected True or False"),
+        ({"deduplicated": "no"}, "deduplicated='no'; expected True or False"),
+        ({"control_records": -5}, "control_records=-5; expected a whole number from 0"),
+        ({"confidence_level": 7}, "confidence_level=7; expected a number between 0 and 1"),
+    ],
+)
+def test_required_settings_that_make_no_sense_are_refused(required, message):
+    with pytest.raises(InvalidSettingError, match=re.escape(message)):
+        RequiredSettings(**required)
