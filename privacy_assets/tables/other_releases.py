@@ -68,6 +68,20 @@ class OtherRelease:
         masks = self.used_model().masks.items()
         return [name for name, mask in masks if not isinstance(mask, Suppressed) and name != self.key]
 
+    def released(self) -> pd.DataFrame:
+        """Return the table."""
+        return self.table.table if isinstance(self.table, Anonymization) else self.table
+
+    def columns_to_be_described(self) -> list[str]:
+        """Return the columns of which the masks must tell what the table shows.
+
+        Of a plain table without quasi-identifiers of its own these are all: suppressed ones are not known because they
+        are not there.
+        """
+        if self.quasi_identifiers is None and not isinstance(self.table, Anonymization):
+            return [name for name in self.used_model().masks if name != self.key]
+        return self.known_columns()
+
     def described(self) -> dict[str, Any]:
         """Return name, key and model as JSON values."""
         return {"name": self.name, "key": self.key, "model": self.used_model().to_json()}
@@ -82,7 +96,7 @@ class OtherRelease:
         ConflictError
             The original behind a key is not among the candidates here.
         """
-        table = self.table.table if isinstance(self.table, Anonymization) else self.table
+        table = self.released()
         # Records of others, such as those that are withheld here, change no candidate of the records that are here.
         table = table.iloc[match_keys(self.key, index.keys, "release", table, f"release {self.name!r}")]
         try:

@@ -193,7 +193,11 @@ def assess_reidentification(
     require(k is None or is_integer(k, 1), "k", k, "None or an integer above 0")
     _check_max_known(max_known, len(quasi_identifiers))
     table = released.table if isinstance(released, Anonymization) else released
-    _refuse_undescribed(first_model, table, [*quasi_identifiers, *(name for each in named for name in each)])
+    names = [*quasi_identifiers, *(name for each in named for name in each)]
+    _refuse_undescribed("The release", first_model, table, names)
+    for other in other_releases:
+        words = f"The release {other.name!r}"
+        _refuse_undescribed(words, other.used_model(), other.released(), [*names, *other.columns_to_be_described()])
     search = _Search(index, k, progress, _count_sets(named, len(quasi_identifiers), max_known))
     search.run(named, quasi_identifiers, max_known)
     settings = {
@@ -340,8 +344,8 @@ def _refuse_given(**given: object) -> None:
         )
 
 
-def _refuse_undescribed(model: ReleaseModel, released: pd.DataFrame, names: Sequence[str]) -> None:
-    """Refuse columns that the release shows, but of which its model says that they tell nothing: centres of classes."""
+def _refuse_undescribed(words: str, model: ReleaseModel, released: pd.DataFrame, names: Sequence[str]) -> None:
+    """Refuse columns that a release shows, but of which its model says that they tell nothing: centres of classes."""
     shown = [
         name
         for name in dict.fromkeys(names)
@@ -350,7 +354,7 @@ def _refuse_undescribed(model: ReleaseModel, released: pd.DataFrame, names: Sequ
     telling = [name for name in shown if len(pd.unique(released[name])) > 1]
     if telling:
         raise InvalidSettingError(
-            f"The release shows different values in {telling}, which its model describes as suppressed, as it does "
+            f"{words} shows different values in {telling}, which its model describes as suppressed, as it does "
             "with centres of classes. They tell something, but bound nothing: everybody would count as a candidate. "
             "Expected labels (output='labels'), or columns that are left out. Nothing was assessed."
         )

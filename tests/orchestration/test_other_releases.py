@@ -202,6 +202,23 @@ class TestOtherReleases:
         refused = run_all(project, first, together)
         assert blocked_by(refused) == {"max_reidentification_probability_is_at_most_its_limit"}
 
+    def test_a_neighbor_that_is_released_as_centers_is_refused_and_not_overlooked(self, project):
+        """Its model says of the columns that nothing is known, while its table shows the centers."""
+
+        def with_columns(*names):
+            contract = {"columns": {name: NUMBERED["columns"][name] for name in ("patient", "number", *names)}}
+            return {"contract": contract, "source": lambda: numbered()[["patient", "number", *names]]}
+
+        centers = {
+            "policy": Policy((Limit("smallest_class", 5),)),
+            "anonymized": AnonymizationSettings(k=5, output="centroid"),
+        }
+        first = released_as(project, "first", **with_columns("age", "joined"), **centers)
+        settings = {"reidentification": ReidentificationSettings(other_releases=self.others)}
+        failed = run_all(project, first, released_as(project, "people", **with_columns("plan", "cost"), **settings))
+        assert "The release 'first' shows different values in ['age', 'joined']" in failure_of(failed)
+        assert released(project, "people") == []
+
     def test_a_published_release_and_a_table_from_elsewhere_count_as_well(self, project):
         assert run_all(project, released_as(project, "first")).success
         directory = str(project.root / "releases" / "first" / "anonymized" / "latest")

@@ -11,7 +11,7 @@ from privacy_assets.tables.candidate_index import CandidateIndex, combine
 from privacy_assets.tables.errors import ConflictError, InvalidSettingError, InvalidTableError
 from privacy_assets.tables.other_releases import OtherRelease
 from privacy_assets.tables.reidentification import assess_reidentification
-from privacy_assets.tables.release_model import ReleaseModel
+from privacy_assets.tables.release_model import ReleaseModel, Suppressed
 
 
 @st.composite
@@ -90,6 +90,41 @@ def test_releases_of_anonymize_can_be_combined():
     assert found.scores["share_of_singletons"] == 1.0
     alone = assess_reidentification(TABLE, first, known=[["age"]], other_releases=[OtherRelease(second, "pid")])
     assert alone.scores["max_reidentification_probability"] == 0.2
+
+
+def released_as_centroids():
+    """Another release that shows centers of classes: its model says of the zip that nothing is known."""
+    made = anonymize(TABLE[["pid", "zip"]], quasi_identifiers=["zip"], k=5, output="centroid")
+    assert made.table["zip"].nunique() > 1
+    return made
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda made: OtherRelease(made, "pid", name="centers"),
+        lambda made: OtherRelease(made.table, "pid", made.model, "centers", quasi_identifiers=["zip"]),
+        lambda made: OtherRelease(made.table, "pid", made.model, "centers"),
+        lambda made: OtherRelease(made.table, "pid", ReleaseModel({"zip": Suppressed()}), "centers"),
+    ],
+)
+def test_another_release_that_shows_what_its_model_does_not_describe_is_refused(other):
+    """Its columns counted as suppressed, so that it changed nothing, and what it shows was overlooked."""
+    first = anonymize(TABLE[["pid", "age"]], quasi_identifiers=["age"], k=5)
+    with pytest.raises(InvalidSettingError, match=r"release 'centers' shows different values in \['zip'\]"):
+        assess_reidentification(TABLE, first, other_releases=[other(released_as_centroids())])
+
+
+def test_what_an_attacker_is_said_not_to_know_of_another_release_may_be_centers():
+    table = TABLE.assign(sex=np.tile(["F", "M", "F", "M", "F"], 5))
+    made = anonymize(table, quasi_identifiers=["zip", "sex"], k=5)
+    model = ReleaseModel({**made.model.masks, "zip": Suppressed()})
+    shown = made.table.drop(columns=[name for name in made.table if name.startswith("zip_")])
+    first = anonymize(table[["pid", "age"]], quasi_identifiers=["age"], k=5)
+    other = OtherRelease(shown, "pid", model, quasi_identifiers=["sex"])
+    assert assess_reidentification(table, first, other_releases=[other]).settings["known"] == [["age", "sex"]]
+    with pytest.raises(InvalidSettingError, match=r"'other' shows different values in \['zip'\]"):
+        assess_reidentification(table, first, known=[["age", "zip"]], other_releases=[other])
 
 
 def refused(error, match, call, *arguments):
