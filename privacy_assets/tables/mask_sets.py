@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from fractions import Fraction
 from math import floor, isfinite
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from privacy_assets.tables.mask_labels import (
     read_label,
     read_number_label,
 )
-from privacy_assets.tables.mpucc_settings import is_integer
+from privacy_assets.tables.mpucc_settings import is_integer, is_number
 from privacy_assets.tables.quasi_identifiers import Dimension, Scale
 from privacy_assets.tables.release_model import (
     BoundedNoise,
@@ -41,6 +42,10 @@ from privacy_assets.tables.release_model import (
 )
 
 _TEXT_KINDS = ("text", "category")
+# Floats miss the number that they stand for by a few units in the last place. Where these are no longer small against the
+# width of the noise, whole numbers would count as near that are not.
+ROUNDED_BY = 4 * float(np.finfo(np.float64).eps)
+LARGEST_SLACK = 1 / 8
 
 
 class Original(NamedTuple):
@@ -307,22 +312,30 @@ def _plain(read: ColumnValues) -> list[Any]:
 
 def _bounded_noise(original: Original, column: pd.Series[Any], mask: BoundedNoise) -> CodeSets:
     scale = original.scale
-    if not mask.width >= 0 or mask.width == np.inf:
-        raise InvalidSettingError(f"{original.where}: the width of its noise is {mask.width}. Expected 0 or more.")
+    if not is_number(mask.width, 0, np.inf):
+        raise InvalidSettingError(f"{original.where}: the width of its noise is {mask.width!r}. Expected 0 or more.")
     if scale.kind not in ("number", "missing"):
         raise InvalidSettingError(
             f"{original.where} is described by noise, but holds {scale.kind} values. Expected numbers."
         )
     read, values = _read(original, column)
+    if read.kind not in ("number", "missing"):
+        raise InvalidTableError(
+            f"{original.where} is described by noise, but holds {read.description} in the release. Expected numbers. "
+            "Convert the column, or describe it by another mask."
+        )
     if {scale.known.dtype.kind, values.dtype.kind} <= {"i", "O"}:
         # Integers stay integers, as floats would join those beyond 2**53; a part of 1 adds none to the width.
         known, numbers, width = scale, values.astype(object), floor(mask.width)
         lowest, highest = numbers - width, numbers + width
     else:
-        rounded = round_floats(scale.known.astype(np.float64), MAX_DECIMALS)
-        known = Scale(scale.name, scale.kind, True, rounded, scale.has_missing)
+        known = Scale(scale.name, scale.kind, True, scale.known.astype(np.float64), scale.has_missing)
         numbers = values.astype(np.float64)
-        lowest, highest = (round_floats(end, MAX_DECIMALS) for end in (numbers - mask.width, numbers + mask.width))
+        # The released number and the ends were rounded to floats: what they miss by that is no reason to rule one out.
+        slack = ROUNDED_BY * np.maximum(np.abs(numbers), mask.width)
+        width = mask.width + np.minimum(slack, mask.width * LARGEST_SLACK)
+        with np.errstate(over="ignore"):
+            lowest, highest = numbers - width, numbers + width
     low = np.append(_places(known, lowest, "left"), 1)
     high = np.append(_places(known, highest, "right") - 1, 0)
     is_missing = np.arange(len(low)) == len(values)
@@ -331,8 +344,8 @@ def _bounded_noise(original: Original, column: pd.Series[Any], mask: BoundedNois
 
 def _rank_window(original: Original, column: pd.Series[Any], mask: RankWindow) -> CodeSets:
     scale = original.scale
-    if not 0 <= mask.p <= 100:
-        raise InvalidSettingError(f"{original.where}: the window of ranks is {mask.p} percent. Expected 0 to 100.")
+    if not is_number(mask.p, 0, 100):
+        raise InvalidSettingError(f"{original.where}: the window of ranks is {mask.p!r} percent. Expected 0 to 100.")
     if not scale.is_ordered and scale.kind != "missing":
         raise InvalidSettingError(f"{original.where} is described by ranks, but holds {scale.kind} values.")
     read, values = _read(original, column)
@@ -341,7 +354,8 @@ def _rank_window(original: Original, column: pd.Series[Any], mask: RankWindow) -
     counts = np.bincount(original.dimension.codes, minlength=scale.n_known)[: scale.n_known]
     last_rank = np.cumsum(counts) - 1
     first_rank = last_rank - counts + 1
-    window = int(mask.p / 100 * counts.sum())
+    # Of the percentage as it is written: as a product of floats 29 % of 100 are 28.
+    window = floor(Fraction(repr(float(mask.p))) * int(counts.sum()) / 100)
     low = np.append(np.searchsorted(last_rank, first_rank[codes] - window, side="left"), 1)
     high = np.append(np.searchsorted(first_rank, last_rank[codes] + window, side="right") - 1, 0)
     is_missing = np.arange(len(low)) == len(values)
@@ -354,7 +368,9 @@ def _label(original: Original, column: pd.Series[Any], mask: Label) -> CodeSets:
             f"{original.where}: missing_means is {mask.missing_means!r}. Expected 'suppressed' or 'missing'."
         )
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True).startswith("mixed"):
-        column = column.map(lambda value: value if pd.isna(value) else str(value))
+        # What is no single value, such as a list, is left for the reader of columns to refuse.
+        is_value = pd.api.types.is_scalar
+        column = column.map(lambda value: str(value) if is_value(value) and not pd.isna(value) else value)
     read = read_column(column, f"{original.where} of the release")
     reader = _LabelReader(original)
     found: list[NDArray[np.int64] | None]
@@ -387,10 +403,12 @@ class _LabelReader:
 
     def codes_of(self, text: str) -> NDArray[np.int64] | None:
         """Return the codes that a label leaves possible; None if it cannot be read."""
-        text = text.strip()
         meaning = read_label(text)
-        if text in self.code_of and not meaning.is_anything and meaning != MISSING:
-            return np.array([self.code_of[text]])
+        if not meaning.is_anything and meaning != MISSING:
+            # Values of the original may have spaces around them, of which labels are rid.
+            for own in (text, text.strip()):
+                if own in self.code_of:
+                    return np.array([self.code_of[own]])
         if self.scale.is_ordered and meaning.texts:
             meaning = read_number_label(text) or meaning
         return self.of_meaning(meaning)

@@ -69,11 +69,11 @@ class MpuccSettings:
             size,
             f"at most {n_columns}, the number of columns, or None for all",
         )
-        require(_is_number(self.min_entropy_delta, 0, inf), "min_entropy_delta", self.min_entropy_delta, "0 or more")
+        require(is_number(self.min_entropy_delta, 0, inf), "min_entropy_delta", self.min_entropy_delta, "0 or more")
         decay = self.field_decay_factor
-        require(_is_number(decay, 0, 1) and decay > 0, "field_decay_factor", decay, "more than 0 and at most 1")
+        require(is_number(decay, 0, 1) and decay > 0, "field_decay_factor", decay, "more than 0 and at most 1")
         alpha = self.renyi_alpha
-        require(_is_number(alpha, 0, inf) or alpha == inf, "renyi_alpha", alpha, "0 or more; infinity is allowed")
+        require(is_number(alpha, 0, inf) or alpha == inf, "renyi_alpha", alpha, "0 or more; infinity is allowed")
         require(
             isinstance(self.calculate_baseline, bool), "calculate_baseline", self.calculate_baseline, "True or False"
         )
@@ -83,7 +83,7 @@ class MpuccSettings:
         require(is_integer(self.seed, 0), "seed", self.seed, "an integer of at least 0")
         level = self.confidence_level
         require(
-            _is_number(level, 0, MAX_CONFIDENCE_LEVEL) and level > 0,
+            is_number(level, 0, MAX_CONFIDENCE_LEVEL) and level > 0,
             "confidence_level",
             level,
             f"more than 0 and at most {MAX_CONFIDENCE_LEVEL}",
@@ -115,7 +115,7 @@ def is_integer(value: object, least: int) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= least
 
 
-def _is_number(value: object, low: float, high: float) -> bool:
+def is_number(value: object, low: float, high: float) -> bool:
     """Whether a value is a number (no boolean, not NaN) in a range; infinity only if it is below ``high``."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         return False
