@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from privacy_assets.orchestration.anonymized_settings import OtherReleaseSettings
-from privacy_assets.orchestration.recorded import Recorded
+from privacy_assets.orchestration.recorded import last_content, require_alike_partitions
 from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.errors import InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
@@ -48,14 +48,16 @@ def published_besides(
     Raises
     ------
     InvalidTableError
-        What was published last is not in its directory any more, or does not verify.
+        What was published last is not in its directory any more, or does not verify; or the other release has
+        partitions and this one has none, or the other way round.
     """
     assert other.release is not None  # noqa: S101 - those that lie elsewhere have no asset that could move on
     directory = release_store.directory(other.release, SIDE, partition_key)
-    recorded = Recorded(instance, dg.AssetKey([other.release, f"{SIDE}_release"]), partition_key)
+    require_alike_partitions(instance, dg.AssetKey([other.release, SIDE]), partition_key)
+    last_version = last_content(instance, dg.AssetKey([other.release, f"{SIDE}_release"]), partition_key)
     written = _manifests(directory)
     contents = [manifest["fingerprint"] for _, manifest in written]
-    if recorded.version_is_content and recorded.version not in contents:
+    if last_version is not None and last_version not in contents:
         raise InvalidTableError(
             f"The release {other.release!r} published a table that is not in {str(directory)!r} any more. Whoever has "
             "it may combine it with this release, so it must be assessed. Expected it there; put it back, or name "

@@ -6,8 +6,11 @@ from typing import Any
 import dagster as dg
 from dagster._core.definitions.data_version import DATA_VERSION_IS_USER_PROVIDED_TAG, DATA_VERSION_TAG
 
+from privacy_assets.tables.errors import InvalidTableError
+
 MADE_WITH = "privacy_assets/made_with"
 MADE_OF = "privacy_assets/made_of"
+_PAGE = 50
 
 
 class Recorded:
@@ -41,6 +44,57 @@ class Recorded:
         metadata = materialization.metadata if materialization else {}
         self.made_of: dict[str, str] = _json(metadata.get(MADE_OF)) or {}
         self.made_with: Any = _json(metadata.get(MADE_WITH))
+
+
+def last_content(instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> str | None:
+    """Return the version that an asset last gave itself; what was reported by hand since does not count."""
+    wanted = key if partition_key is None else dg.AssetRecordsFilter(key, asset_partitions=[partition_key])
+    record = _last_of_a_run(instance, wanted)
+    return None if record is None else _version_of(record)
+
+
+def require_alike_partitions(instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> None:
+    """Refuse an asset that was last made with partitions for what has none, and the other way round.
+
+    Raises
+    ------
+    InvalidTableError
+        There is no partition of it that belongs to this one: what it published could not be found.
+    """
+    record = _last_of_a_run(instance, key)
+    if record is None or (record.partition_key is None) == (partition_key is None):
+        return
+    has, lacks = ("no partitions", "has some") if record.partition_key is None else ("partitions", "has none")
+    raise InvalidTableError(
+        f"{key.to_user_string()!r} has {has}, and the release that names it {lacks}: which of the tables that it "
+        "published belong to this one cannot be told. Expected the same partitions on both, or the published table "
+        "named by its directory. Nothing was assessed."
+    )
+
+
+def _last_of_a_run(
+    instance: dg.DagsterInstance, wanted: dg.AssetKey | dg.AssetRecordsFilter
+) -> dg.EventLogRecord | None:
+    """Return the last materialization that an asset gave a version itself, in a run that the instance knows.
+
+    Where it knows no such run any more, the last that claims one stands; None without any.
+    """
+    claimed, cursor, has_more = None, None, True
+    while has_more:
+        page = instance.fetch_materializations(wanted, limit=_PAGE, cursor=cursor)
+        for record in page.records:
+            if _version_of(record) is None:
+                continue
+            if record.run_id and instance.has_run(record.run_id):
+                return record
+            claimed = claimed or record
+        cursor, has_more = page.cursor, page.has_more
+    return claimed
+
+
+def _version_of(record: dg.EventLogRecord) -> str | None:
+    tags = (record.asset_materialization.tags if record.asset_materialization else None) or {}
+    return tags.get(DATA_VERSION_TAG) if tags.get(DATA_VERSION_IS_USER_PROVIDED_TAG) == "true" else None
 
 
 def _json(value: dg.MetadataValue[Any] | None) -> Any:

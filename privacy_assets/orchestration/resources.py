@@ -68,10 +68,15 @@ class PrivateTables(dg.UPathIOManager):
 
     def load_from_path(self, context: dg.InputContext, path: "UPath") -> pd.DataFrame | Artifact:
         """Read a frame or an artifact."""
-        partition_key = context.partition_key if context.has_asset_partitions else None
-        recorded = Recorded(context.instance, context.asset_key, partition_key)
 
         def load() -> pd.DataFrame | Artifact:
+            if context.has_asset_partitions and not context.has_partition_key:
+                raise InvalidTableError(
+                    f"{context.asset_key.to_user_string()} has partitions, and what reads it has none: there is no one "
+                    "table to read. Expected the same partitions on both sides. Nothing was read."
+                )
+            partition_key = context.partition_key if context.has_asset_partitions else None
+            recorded = Recorded(context.instance, context.asset_key, partition_key)
             artifact = read_artifact(Path(str(path)))
             if recorded.version_is_content and artifact.digest != recorded.version:
                 raise InvalidTableError(

@@ -42,7 +42,7 @@ from privacy_assets.tables.release_model import (
 )
 
 _TEXT_KINDS = ("text", "category")
-# Floats miss the number that they stand for by a few units in the last place. Where these are no longer small against the
+# Floats miss the number that they stand for by a few units in the last place. Where these are not small against the
 # width of the noise, whole numbers would count as near that are not.
 ROUNDED_BY = 4 * float(np.finfo(np.float64).eps)
 LARGEST_SLACK = 1 / 8

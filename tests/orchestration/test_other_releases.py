@@ -380,6 +380,36 @@ class TestOtherReleases:
         with pytest.raises(InvalidSettingError, match="a name of its own for each"):
             ReidentificationSettings(other_releases=both)
 
+    def test_what_was_published_counts_whatever_is_reported_by_hand_since(self, tmp_path):
+        """The last event alone was looked at, and one without a version of its own hid that the table was gone."""
+        stages = [dg.AssetKey(["first", stage]) for stage in ("anonymized", "anonymized_release")]
+
+        def of_run(partitions=None):
+            @dg.multi_asset(specs=[dg.AssetSpec(stage) for stage in stages], partitions_def=partitions)
+            def publishing():
+                for stage in stages:
+                    yield dg.MaterializeResult(asset_key=stage, data_version=dg.DataVersion("content"))
+
+            return publishing
+
+        current = anonymize(pd.DataFrame({"number": range(4), "age": [1, 1, 2, 2]}), quasi_identifiers=["age"], k=2)
+        store = SimpleNamespace(directory=lambda *_: tmp_path)
+        partitions = dg.StaticPartitionsDefinition(["north"])
+        with dg.DagsterInstance.ephemeral() as instance:
+            arguments = (self.others[0], current, store, instance)
+            dg.materialize([of_run()], instance=instance)
+            for _ in range(60):
+                instance.report_runless_asset_event(dg.AssetMaterialization(stages[1]))
+            with pytest.raises(InvalidTableError, match="published a table that is not in"):
+                published_besides(*arguments, None)
+            with pytest.raises(InvalidTableError, match="'first/anonymized' has no partitions, and the release that"):
+                published_besides(*arguments, "north")
+            dg.materialize([of_run(partitions)], instance=instance, partition_key="north")
+            with pytest.raises(InvalidTableError, match="published a table that is not in"):
+                published_besides(*arguments, "north")
+            with pytest.raises(InvalidTableError, match="'first/anonymized' has partitions, and the release .* has no"):
+                published_besides(*arguments, None)
+
     def test_what_lies_beside_published_tables_is_none_and_a_damaged_one_is_an_error(self, tmp_path):
         table = pd.DataFrame({"number": range(4), "age": [1, 1, 2, 2]})
         current = anonymize(table, quasi_identifiers=["age"], k=2)
