@@ -31,6 +31,7 @@ from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.formal_context import released_scales
 from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.lattice import read_hierarchies
+from privacy_assets.tables.other_releases import check_quasi_identifiers
 from privacy_assets.tables.policy import Policy
 from privacy_assets.tables.reidentification import DEFAULT_MAX_KNOWN
 from privacy_assets.tables.release_model import ReleaseModel
@@ -211,6 +212,7 @@ class OtherReleaseSettings:
                 f"The other release is named {self.name!r}; expected letters, digits and underscores, not starting "
                 "with a digit."
             )
+        check_quasi_identifiers(self.name, self.quasi_identifiers)
 
     @property
     def stage(self) -> str:

@@ -163,10 +163,11 @@ class CandidateIndex:
     ) -> CandidateIndex:
         """Take what :func:`~privacy_assets.tables.anonymize.anonymize` returned; ``original`` is what it was given."""
         truth = anonymization.members["row"].to_numpy()
-        if len(truth) and int(truth.max()) >= len(original):
+        n_rows = int(anonymization.stats["n_rows"])
+        if len(original) != n_rows:
             raise InvalidTableError(
-                f"The anonymization was made of at least {int(truth.max()) + 1} rows, the original has {len(original)}."
-                " Expected the very table that was anonymized. Nothing was assessed."
+                f"The anonymization was made of {n_rows} rows, the original has {len(original)}. Expected the very "
+                "table that was anonymized: with other rows the candidates would be others. Nothing was assessed."
             )
         return cls(
             anonymization.model,

@@ -18,7 +18,7 @@ from privacy_assets.tables.fingerprint import require_unique_text_names
 from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.mask_sets import Original, read_mask
 from privacy_assets.tables.quasi_identifiers import read_dimension
-from privacy_assets.tables.release_model import ReleaseModel, Suppressed, columns_of
+from privacy_assets.tables.release_model import Mask, ReleaseModel, Suppressed, columns_of
 
 # Up to so many possible keys per record, counting them all is faster than sorting those that occur.
 KEYS_PER_ROW = 16
@@ -81,6 +81,11 @@ def check_model(
         raise InvalidSettingError(f"The model is a {type(model).__name__}. Expected a ReleaseModel.")
     if not model.masks:
         raise InvalidSettingError("The release model has no mask. Expected one per released column.")
+    unknown = {name: type(mask).__name__ for name, mask in model.masks.items() if not isinstance(mask, Mask)}
+    if unknown:
+        raise InvalidSettingError(
+            f"The release model has masks that are none, by column: {unknown}. Expected masks such as Label('age')."
+        )
     problems = []
     used = {name: columns_of(mask) for name, mask in model.masks.items()}
     lost = [name for name, columns in used.items() if columns and name not in original.columns]

@@ -51,6 +51,7 @@ class OtherRelease:
                 f"Release {self.name!r} is an Anonymization with a model, or a plain table without one. Expected a "
                 "model for a plain table only. Nothing was assessed."
             )
+        check_quasi_identifiers(self.name, self.quasi_identifiers)
 
     def used_model(self) -> ReleaseModel:
         """Return how the columns were masked."""
@@ -116,6 +117,21 @@ class OtherRelease:
             return combine([index, other], self.key)
         raise ConflictError(
             f"Release {self.name!r} contradicts the release that is assessed, or is described wrongly. {problem}"
+        )
+
+
+def check_quasi_identifiers(name: str, names: Sequence[str] | None) -> None:
+    """Refuse quasi-identifiers of another release that are none: without any it would count for nothing.
+
+    Raises
+    ------
+    InvalidSettingError
+        A text, an empty list, or a name twice.
+    """
+    if names is not None and (isinstance(names, str) or not len(names) or len(set(names)) < len(names)):
+        raise InvalidSettingError(
+            f"The quasi_identifiers of the other release {name!r} are a text, empty, or name a column twice. Expected "
+            "a list of different column names, or None for those that it was anonymized by. Nothing was assessed."
         )
 
 

@@ -16,7 +16,10 @@ def true_positions(truth: str | ArrayLike, original: pd.DataFrame, released: pd.
     """Return the position in the original of each released row."""
     if isinstance(truth, str):
         return match_keys(truth, released, "release", original, "original")
-    positions = np.asarray(truth)
+    try:
+        positions = np.asarray(truth)
+    except ValueError:  # lists of different lengths
+        positions = np.empty(0, object)
     n_original, n_released = len(original), len(released)
     if positions.shape != (n_released,) or positions.dtype.kind not in "iu":
         raise InvalidSettingError(

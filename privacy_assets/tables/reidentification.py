@@ -182,6 +182,8 @@ def assess_reidentification(
         _refuse_given(model=model, truth=truth, subject=subject, quasi_identifiers=quasi_identifiers, k=k)
         quasi_identifiers = released.settings["quasi_identifiers"]
         k, subject = released.settings["k"], released.settings["subject"]
+    wrong = sorted({type(other).__name__ for other in other_releases if not isinstance(other, OtherRelease)})
+    require(not wrong, "other_releases", wrong, "a list of OtherRelease")
     keys = tuple(dict.fromkeys(other.key for other in other_releases))
     index = _make_index(original, released, model, truth, subject, hierarchies, keys, n_threads)
     first_model = index.model
@@ -379,10 +381,11 @@ def _checked_known(
     """Return the sets that an attacker is assumed to know, each once."""
     if known is None:
         return [default]
-    if isinstance(known, str) or any(isinstance(each, str) for each in known):
+    is_list = not isinstance(known, str) and not any(isinstance(each, str) for each in known)
+    if not is_list or not all(isinstance(name, str) for each in known for name in each):
         raise InvalidSettingError(
-            'known is a text, or a list of texts. Expected a list of lists of columns, such as [["age", "sex"]]. '
-            "Nothing was assessed."
+            "known is a text, a list of texts, or has names of columns that are no text. Expected a list of lists of "
+            'columns, such as [["age", "sex"]]. Nothing was assessed.'
         )
     sets = {frozenset(each): tuple(dict.fromkeys(each)) for each in known}
     if not sets or frozenset() in sets:

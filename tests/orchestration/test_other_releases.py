@@ -364,6 +364,8 @@ class TestOtherReleases:
             ({"key": "number", "table": numbered}, "needs one place"),
             ({"key": "patient", "release": "first"}, "is linked by 'patient', which is not released"),
             ({"key": "number", "release": "people"}, "or is this release itself"),
+            ({"key": "number", "release": "first", "quasi_identifiers": []}, "'other' are a text, empty, or name"),
+            ({"key": "number", "release": "first", "quasi_identifiers": "age"}, "'other' are a text, empty, or name"),
         ],
     )
     def test_other_releases_that_cannot_be_are_refused_when_the_definitions_are_built(self, project, settings, message):

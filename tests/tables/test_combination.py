@@ -79,8 +79,6 @@ def test_releases_that_pass_alone_fail_together():
     assert together.settings["other_releases"][0]["name"] == "of 2019"
     assert together.figures(["zip"])["max_reidentification_probability"] == 0.2
     assert len(together.records) == 25
-    only_age = assess(ages, other_release(areas, quasi_identifiers=[]))
-    assert only_age.settings["known"] == [["age"]]
 
 
 def test_releases_of_anonymize_can_be_combined():
@@ -90,6 +88,16 @@ def test_releases_of_anonymize_can_be_combined():
     assert found.scores["share_of_singletons"] == 1.0
     alone = assess_reidentification(TABLE, first, known=[["age"]], other_releases=[OtherRelease(second, "pid")])
     assert alone.scores["max_reidentification_probability"] == 0.2
+
+
+@pytest.mark.parametrize("names", [[], (), "zip", ["zip", "zip"]])
+def test_another_release_cannot_be_made_to_count_for_nothing(names):
+    """Without quasi-identifiers all its columns were left out, and those of a text were its letters."""
+    _, areas = views()
+    refused(
+        InvalidSettingError, r"quasi_identifiers of the other release 'of 2019' are a text, empty, or name",
+        lambda: other_release(areas, quasi_identifiers=names),
+    )  # fmt: skip
 
 
 def released_as_centroids():

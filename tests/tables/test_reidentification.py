@@ -537,7 +537,7 @@ def test_tables_and_models_of_other_kinds_are_refused():
     refused(InvalidSettingError, "model is a dict", CandidateIndex, {}, PEOPLE, PEOPLE[["sex"]], range(8))
     found = anonymize(PEOPLE, quasi_identifiers=["age", "sex"], k=2)
     refused(InvalidSettingError, r"and \['k'\] besides", assess_reidentification, PEOPLE, found, k=3)
-    refused(InvalidTableError, "made of at least 8 rows", assess_reidentification, PEOPLE[:5], found)
+    refused(InvalidTableError, "made of 8 rows, the original has 5", assess_reidentification, PEOPLE[:5], found)
     index = CandidateIndex.of_anonymization(PEOPLE, found)
     refused(InvalidSettingError, "no released record 8", index.members, 8, ["age"])
     refused(InvalidSettingError, "`known` is a text", index.sizes, "age")

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.tables.anonymize import anonymize
 from privacy_assets.tables.candidate_index import CandidateIndex, combine
 from privacy_assets.tables.errors import ConflictError, InvalidSettingError, InvalidTableError, MaskError
 from privacy_assets.tables.hierarchy import Hierarchy
@@ -110,6 +111,31 @@ def test_keys_that_do_not_match(keys, words):
             for name, table in (("age", mine), ("town", with_keys(theirs)))
         ]
         refused(InvalidTableError, words, combine, indexes, "key")
+
+
+@pytest.mark.parametrize("n_copies", [0.5, 2])
+def test_another_original_than_the_one_that_was_anonymized(n_copies):
+    """More rows made candidates of everybody, and so a smaller risk."""
+    made = anonymize(ORIGINAL, quasi_identifiers=["age"], k=2)
+    other = ORIGINAL[:2] if n_copies < 1 else pd.concat([ORIGINAL] * n_copies, ignore_index=True)
+    words = ["made of 4 rows", f"original has {len(other)}"]
+    refused(InvalidTableError, words, assess_reidentification, other, made)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"other_releases": ["8881"]}, ["other_releases is ['str']", "OtherRelease"]),
+        ({"known": [[["age"]]]}, ["known is a text", "no text"]),
+        ({"known": [[3]]}, ["no text"]),
+        ({"truth": [1, [2], 3]}, ["`truth` has the shape"]),
+        ({"model": ReleaseModel({"age": "label", "town": Exact})}, ["{'age': 'str', 'town': 'type'}", "Label('age')"]),
+    ],
+)
+def test_settings_that_are_of_no_right_kind(settings, words):
+    model = ReleaseModel.from_labels([], exact=["age"])
+    arguments = {"model": model, "truth": range(4)} | settings
+    refused(InvalidSettingError, words, assess_reidentification, ORIGINAL, released(age=AGES)[["age"]], **arguments)
 
 
 def test_views_that_contradict_each_other():
