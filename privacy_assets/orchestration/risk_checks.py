@@ -25,6 +25,7 @@ from privacy_assets.tables.policy import ANONYMITY, MPUCC, Limit, Policy
 from privacy_assets.tables.verify_anonymity import verify_anonymity
 
 SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"
+IDENTIFIERS_CHECK = "no_direct_identifier_is_left"
 MEASURED_OF_A_TABLE = ("smallest_class", "l_diversity", "t_closeness", "share_in_homogeneous_classes")
 
 
@@ -45,7 +46,8 @@ def build_privacy_risk_checks(
     assets : UpstreamAsset or sequence of UpstreamAsset
         Tables to check. With `original` they are synthetic: they need the columns that the contract releases. Without,
         they are anonymized: every column that the contract does not call sensitive or other, or that it does not know,
-        counts as known to an attacker, and the person column, if the table has it, counts people.
+        counts as known to an attacker, and the person column, if the table has it and it is no direct identifier,
+        counts people. A table that still has a direct identifier is refused.
     policy : Policy or str
         Limits on synthetic or on anonymized records, or the name of a use case.
     contract : TableContract, str or mapping
@@ -80,7 +82,8 @@ def build_privacy_risk_checks(
             _evidence_of_synthetic(keeps, settings, table, others) if original else _evidence_of_records(keeps, table)
         )
         decided = [limit_verdict(limit, evidence) for limit in limits]
-        return [*decided, settings_verdict(MPUCC, held_to, evidence)] if original else decided
+        more = settings_verdict(MPUCC, held_to, evidence) if original else _identifiers_verdict(keeps, table)
+        return [*decided, more]
 
     others = {name: asset for name, asset in (("original", original), ("control", control)) if asset is not None}
     return dg.Definitions(
@@ -136,13 +139,14 @@ def _checks(asset: UpstreamAsset, limits: Sequence[Limit], others: Mapping[str, 
         )
         for limit in limits
     ]
-    if others:
-        description = "The assessment was made with settings that the policy accepts."
-        specs.append(
-            dg.AssetCheckSpec(
-                SETTINGS_CHECK, asset=asset.asset_key, additional_deps=deps, blocking=True, description=description
-            )
-        )
+    name, description = (
+        (SETTINGS_CHECK, "The assessment was made with settings that the policy accepts.")
+        if others
+        else (IDENTIFIERS_CHECK, "The table has no column that the contract calls a direct identifier.")
+    )
+    specs.append(
+        dg.AssetCheckSpec(name, asset=asset.asset_key, additional_deps=deps, blocking=True, description=description)
+    )
     inputs = {"table": asset, **others}
 
     @dg.multi_asset_check(
@@ -196,14 +200,27 @@ def _evidence_of_synthetic(
     )
 
 
+def _identifiers_verdict(contract: TableContract, table: pd.DataFrame) -> Verdict:
+    left = [name for name in contract.columns_with_role("direct_identifier") if name in table.columns]
+    reason = (
+        f"the table still has the columns {left}, which the contract calls direct identifiers"
+        if left
+        else "the table has no column that the contract calls a direct identifier"
+    )
+    advice = "Take the column out of the model that is shared." if left else ""
+    return Verdict(IDENTIFIERS_CHECK, not left, "error", reason, advice)
+
+
 def _evidence_of_records(contract: TableContract, table: pd.DataFrame) -> Evidence:
-    subject = contract.person if contract.person in table.columns else None
-    roles = {name: contract.roles.get(str(name)) for name in table.columns if name != subject}
-    known = [str(name) for name, role in roles.items() if role not in ("sensitive", "other")]
-    sensitive = [str(name) for name, role in roles.items() if role == "sensitive"]
+    roles = {str(name): contract.roles.get(str(name)) for name in table.columns}
+    subject = contract.person if roles.get(str(contract.person)) in ("sensitive", "other") else None
+    known = [name for name, role in roles.items() if role not in ("sensitive", "other")]
+    sensitive = [name for name, role in roles.items() if role == "sensitive" and name != subject]
     report = verify_anonymity(table, known, sensitive, subject=subject)
+    people = report.k if report.k_people is None else report.k_people
     figures: dict[str, float | None] = {
-        "smallest_class": report.k if report.k_people is None else report.k_people,
+        # Whoever knows the person column knows the person, however many rows they have.
+        "smallest_class": 1 if contract.person in known else people,
         "l_diversity": report.l_distinct,
         "t_closeness": report.t,
         "share_in_homogeneous_classes": report.share_in_homogeneous_classes if sensitive else 0.0,

@@ -118,6 +118,33 @@ def test_records_that_were_anonymized_elsewhere_are_measured(project, width, rel
     assert evaluations["smallest_class_is_at_least_its_limit"].metadata["score"].value == sizes.min()
 
 
+@pytest.mark.parametrize("rows_each", [1, 30])
+@pytest.mark.parametrize("role", ["direct_identifier", "quasi_identifier", "other"])
+def test_a_table_that_still_says_who_is_who_is_refused(project, role, rows_each):
+    contract = {"columns": CONTRACT["columns"] | {"patient": {"type": "text", "role": role, "person": True}}}
+    plans = people(240, 1)[["patient", "cost"]].assign(plan=["free", "family", "single"] * 80)
+    table = pd.concat([plans] * rows_each)
+    definitions = build_privacy_risk_checks(
+        assets=upstream("shared"), contract=contract, policy="research_sharing", private_path=str(project.private)
+    )
+    result = run(project, [made("shared", lambda: table)], definitions)
+    evaluations = {each.check_name: each for each in result.get_asset_check_evaluations()}
+    size = evaluations["smallest_class_is_at_least_its_limit"].metadata["score"].value
+    assert (
+        blocked_by(result) - {"share_in_homogeneous_classes_is_at_most_its_limit"}
+        == {
+            "direct_identifier": {"no_direct_identifier_is_left", "smallest_class_is_at_least_its_limit"},
+            "quasi_identifier": {"smallest_class_is_at_least_its_limit"},
+            # A pseudonym that nobody knows counts people, and not rows.
+            "other": set(),
+        }[role]
+    )
+    assert size == (80 if role == "other" else 1)
+    if role == "direct_identifier":
+        assert "still has the columns ['patient']" in evaluations["no_direct_identifier_is_left"].description
+        assert not result.asset_materializations_for_node("mailed")
+
+
 def test_a_table_that_breaks_the_contract_fails_with_counts(project):
     broken = synthetic_assets(lambda: synthetic_people(180, 3).assign(age=-1))
     assert "column 'age'" in failure_of(run(project, broken, synthetic_checks(project, 0.999)))
