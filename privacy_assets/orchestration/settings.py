@@ -17,7 +17,7 @@ from privacy_assets.orchestration.anonymized_settings import (
     describe_hierarchies,
 )
 from privacy_assets.orchestration.monitoring_settings import NO_MONITORING, MonitoringSettings
-from privacy_assets.orchestration.sources import TableSource
+from privacy_assets.orchestration.sources import TableSource, require_partitioned
 from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.anonymized_table import roles_of
 from privacy_assets.tables.artifact import canonical_json
@@ -179,6 +179,9 @@ class ReleaseSettings:
                 )
         self._check_synthetic_side()
         self._check_anonymized_side()
+        if self.partitions_def is not None:
+            for name, source in self.sources.items():
+                require_partitioned(name, source)
 
     def _check_synthetic_side(self) -> None:
         if self.synthetic is None:
@@ -276,6 +279,16 @@ class ReleaseSettings:
                 "knows all quasi-identifiers, so whoever does could tell people apart. Add a limit on smallest_class, "
                 "or all quasi-identifiers to `known`."
             )
+
+    @property
+    def sources(self) -> dict[str, TableSource]:
+        """Where the release's own tables come from, by their stage."""
+        sources = {} if self.source is None else {"source": self.source}
+        if "synthetic" in self.sides and isinstance(self.split, GivenSplit):
+            sources |= {"original": self.split.original, "control": self.split.control}
+        if isinstance(self.synthetic, ExternalSynthetic):
+            sources["synthetic"] = self.synthetic.source
+        return sources
 
     @property
     def sides(self) -> tuple[str, ...]:

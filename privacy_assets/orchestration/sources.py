@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.orchestration.sql_rows import read_rows
+from privacy_assets.orchestration.sql_rows import PARTITION_PARAMETER, read_rows
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 
 
@@ -23,6 +23,9 @@ def _read_csv(path: Path) -> pd.DataFrame:
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 READERS: dict[str, Callable[[Path], pd.DataFrame]] = {"csv": _read_csv, "parquet": pd.read_parquet}
 PARTITION_FIELD = "{partition_key}"
+NOT_BOUND = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", flags=re.DOTALL)
+"""Text and comments of a query, in which a parameter would bind nothing."""
+BOUND = re.compile(rf"(?<![:\w\\]):{PARTITION_PARAMETER}\b")
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,40 @@ def upstream_inputs(**sources: TableSource) -> dict[str, dg.AssetIn]:
     }
 
 
+def require_partitioned(name: str, source: TableSource) -> None:
+    """Refuse a source that would give the same table for every partition; that of an asset is Dagster's to load.
+
+    Raises
+    ------
+    InvalidSettingError
+        Nothing in the source stands for the partition.
+    """
+    if isinstance(source, UpstreamAsset):
+        return
+    if isinstance(source, TableFile):
+        is_partitioned = PARTITION_FIELD in source.path
+        found, expected = f"the file {source.path!r}", f"{PARTITION_FIELD} in its path"
+    elif isinstance(source, SqlQuery):
+        is_partitioned = BOUND.search(NOT_BOUND.sub("", source.query)) is not None
+        found, expected = "the rows of a query", f":{PARTITION_PARAMETER} in it, outside of texts and comments"
+    else:
+        is_partitioned = _takes_partition(source)
+        found, expected = "what a function returns", f"a parameter {PARTITION_PARAMETER!r} of the function"
+    if not is_partitioned:
+        raise InvalidSettingError(
+            f"The release has partitions, but its {name} is {found}, the same for each of them: the whole table would "
+            f"be released under every key. Expected {expected}, or no partitions."
+        )
+
+
+def _takes_partition(source: Callable[..., pd.DataFrame]) -> bool:
+    try:
+        return PARTITION_PARAMETER in inspect.signature(source).parameters
+    except (TypeError, ValueError):
+        # Functions of C that do not say what they take.
+        return False
+
+
 def read_source(name: str, source: TableSource, partition_key: str | None, inputs: dict[str, Any]) -> pd.DataFrame:
     """Read a table from where it comes.
 
@@ -165,8 +202,7 @@ def read_source(name: str, source: TableSource, partition_key: str | None, input
     elif isinstance(source, TableFile | SqlQuery):
         table = source.read(partition_key)
     else:
-        takes_partition = "partition_key" in inspect.signature(source).parameters
-        table = source(partition_key=partition_key) if takes_partition else source()
+        table = source(partition_key=partition_key) if _takes_partition(source) else source()
     if not isinstance(table, pd.DataFrame):
         raise InvalidTableError(
             f"The source {name!r} gave a {type(table).__name__}; expected a pandas DataFrame. Nothing was stored."

@@ -21,7 +21,7 @@ from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.yaml_settings import YamlSettings
 from privacy_assets.tables.anonymize_settings import LDiversity
 from privacy_assets.tables.policy import Limit, RequiredSettings
-from tests.orchestration.yaml_cases import BASE, CASES, install_objects
+from tests.orchestration.yaml_cases import BASE, CASES, MORE_WRONG, install_objects
 
 install_objects()
 jsonschema = pytest.importorskip("jsonschema", reason="comes with dagster-dg-cli (extra `dev`)")
@@ -76,6 +76,12 @@ def test_a_wrong_value_is_said(field):
     _, wrong, message = CASES[field]
     assert message
     assert message in said_about(BASE | wrong)
+
+
+@pytest.mark.parametrize(("wrong", "message"), MORE_WRONG)
+def test_what_only_the_values_can_tell_is_said(wrong, message):
+    attributes = {name: value for name, value in (BASE | wrong).items() if value is not None}
+    assert message in said_about(attributes)
 
 
 def test_every_field_has_a_case():

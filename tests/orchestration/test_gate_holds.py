@@ -345,7 +345,7 @@ def test_partitions_of_two_dimensions_are_released(tmp_path):
         {"site": dg.StaticPartitionsDefinition(["a", "b"]), "year": dg.StaticPartitionsDefinition(["1", "2"])}
     )
     definitions = project.definitions(
-        partitions_def=both, source=lambda: people(300, 1), synthetic=Synthesis("gaussian_copula")
+        partitions_def=both, source=lambda partition_key: people(300, 1), synthetic=Synthesis("gaussian_copula")
     )
     result = project.run(definitions, partition=dg.MultiPartitionKey({"site": "a", "year": "1"}))
     assert result.success, failure_of(result)

@@ -22,6 +22,7 @@ COLUMNS = {
 BASE = {"source": {"file": "people.csv"}, "contract": {"columns": COLUMNS}, "policy": "research_sharing"}
 ANONYMIZED = {"anonymized": {"k": 3}}
 DAILY = {"type": "daily", "start_date": "2026-01-01"}
+BY_PARTITION = {"source": {"file": "people-{partition_key}.csv"}}
 NO_NUMBER = "is not of type 'integer', 'number'"
 NO_WHOLE_NUMBER = "is not of type 'integer'"
 NO_FLAG = "is not of type 'boolean'"
@@ -46,6 +47,7 @@ def install_objects():
     """Make the module that Python paths in the cases name."""
     module = types.ModuleType(MODULE)
     module.load = pd.DataFrame
+    module.load_all = lambda: pd.DataFrame()
     module.table = 5
     module.Made = Made
     module.contract = lambda: TableContract.from_mapping({"columns": {"age": COLUMNS["age"]}})
@@ -154,7 +156,7 @@ CASES = {
         "'daily' is not of type 'object', 'null'",
     ),
     "PrivacyReleaseComponent.partitions": (
-        {"partitions": DAILY},
+        BY_PARTITION | {"partitions": DAILY},
         {"partitions": "daily"},
         "'daily' is not of type 'object', 'null'",
     ),
@@ -379,14 +381,14 @@ CASES = {
         datetime_precision=("D", "fortnight", "fortnight"),
         deduplicate=(False, "no", f"'no' {NO_FLAG}"),
     ),
-    **by_name("PartitionsYaml", "partitions", then={"partitions": DAILY})(
+    **by_name("PartitionsYaml", "partitions", then=BY_PARTITION | {"partitions": DAILY})(
         type=("weekly", "yearly", "'yearly' is not one of ['static', 'daily', 'weekly', 'monthly']"),
         start_date=("2025-01-01", "January", "start_date is 'January'; expected a day such as 2026-01-01"),
         end_date=("2027-01-01", "2026-13-01", "end_date is '2026-13-01'; expected a day such as 2026-01-01"),
         timezone=("Europe/Berlin", "Berlin", "daily partitions cannot be made of these settings"),
     ),
     "PartitionsYaml.partition_keys": (
-        {"partitions": {"type": "static", "partition_keys": ["north"]}},
+        BY_PARTITION | {"partitions": {"type": "static", "partition_keys": ["north"]}},
         {"partitions": {"type": "static"}},
         "static partitions need partition_keys and nothing else",
     ),
@@ -526,3 +528,23 @@ CASES["SemanticRiskYaml.withhold"] = (
     ANONYMIZED | {"semantic_risk": {"withhold": True}},
     "Records at risk are to be withheld, but neither risk_limit nor a limit on max_basic_semantic_risk",
 )
+
+
+STATIC = {"partitions": {"type": "static", "partition_keys": ["north", "south"]}}
+MORE_WRONG = [
+    (STATIC, "its source is the file '/project/people.csv', the same for each of them"),
+    (
+        STATIC | source(query="SELECT * FROM people -- :partition_key", url_variable="URL"),
+        "its source is the rows of a query, the same for each of them",
+    ),
+    (STATIC | source(function=f"{MODULE}:load_all"), "its source is what a function returns, the same for each"),
+    (
+        STATIC | {"source": None, "split": {"original": {"file": "{partition_key}.csv"}, "control": {"file": "c.csv"}}},
+        "its control is the file '/project/c.csv'",
+    ),
+    (
+        STATIC | BY_PARTITION | {"synthetic": {"external": {"file": "s.csv"}, "control_was_withheld": True}},
+        "its synthetic is the file '/project/s.csv'",
+    ),
+]
+"""More wrong values, which a field of the right kind can hold."""
