@@ -17,8 +17,8 @@ Whoever can write the file can waive: its directory is to be protected as the po
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime
@@ -225,7 +225,7 @@ def _read(path: Path) -> Waiver | UnusableWaiver:
             problem = str(error)
         except OSError:
             problem = "it cannot be read"
-        except (yaml.YAMLError, ValueError, RecursionError):
+        except Exception:  # noqa: BLE001 (PyYAML lets pass what its conversions raise, such as KeyError for !!bool x)
             # What the parser says would quote the file.
             problem = "it is not valid YAML"
     return UnusableWaiver(path.name, problem)
@@ -259,7 +259,10 @@ def _is_text(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    # Neither infinity nor NaN nor an integer beyond floats lies between the largest floats.
+    return -sys.float_info.max <= value <= sys.float_info.max
 
 
 _TEXT = (_is_text, f"a text of 1 to {LONGEST_TEXT:,} characters")

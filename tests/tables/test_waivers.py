@@ -215,6 +215,13 @@ SECRET = "SENTINEL-cell"
         ("a.yaml", "[" * 5_000, "it is not valid YAML"),
         ("a.txt", "release: a", "its name does not end in .yaml or .yml"),
         ("a.yaml", "\udcff", "it is not valid YAML"),
+        ("a.yaml", f"signed_on: !!timestamp {SECRET}", "it is not valid YAML"),
+        ("a.yaml", "figure: !!int ''", "it is not valid YAML"),
+        ("a.yaml", "figure: !!float ''", "it is not valid YAML"),
+        ("a.yaml", f"figure: !!bool {SECRET}", "it is not valid YAML"),
+        ("a.yaml", "figure: 1" + "0" * 400, "its figure is not a number"),
+        ("a.yaml", "figure: 1" + "0" * 5_000, "it is not valid YAML"),
+        ("a.yaml", "? {a: b}\n: c", "it is not valid YAML"),
     ],
 )
 def test_a_file_that_is_no_waiver_is_named_with_its_problem_and_not_quoted(tmp_path, name, text, problem):
