@@ -186,7 +186,7 @@ def verdicts(
     waivers = waivers or Waivers("", date.min)
     on_limits = {limit: waived_verdict(limit, limit_verdict(limit, evidence), waivers, fingerprint) for limit in limits}
     decided.extend(on_limits.values())
-    if waivers.files:
+    if waivers.of_the_release:
         decided.append(_every_waiver_is_used(on_limits, waivers, fingerprint))
     return tuple(decided)
 
@@ -239,10 +239,10 @@ def _every_waiver_is_used(on_limits: Mapping[Limit, Verdict], waivers: Waivers, 
     used = {verdict.waived_by for verdict in on_limits.values()}
     unused = [
         f"{each.file}: {_why_unused(each, on_limits, waivers, fingerprint)}"
-        for each in waivers.files
+        for each in waivers.of_the_release
         if each.file not in used
     ]
-    reason = "; ".join(unused) or f"all {len(waivers.files)} waivers excuse from a limit"
+    reason = "; ".join(unused) or f"all {len(waivers.of_the_release)} waivers excuse from a limit"
     advice = "Mend the waiver or take it away; one that is not used today could be tomorrow." if unused else ""
     return Verdict(EVERY_WAIVER_IS_USED, not unused, "warn", reason, advice)
 

@@ -35,6 +35,11 @@ MAX_DAYS = 366
 LONGEST_FILE = 65_536
 LONGEST_TEXT = 2_000
 SUFFIXES = (".yaml", ".yml")
+NOT_WAIVABLE = frozenset({"leakage_detected"})
+CANNOT_BE_WAIVED = (
+    "leakage that is detected cannot be waived, because its figure is 1 however much leaks; let the policy warn of it "
+    "and limit excess_identification_rate, excess_verbatim_rate and excess_copy_rate, which can"
+)
 
 
 @dataclass(frozen=True)
@@ -48,12 +53,12 @@ class Waiver:
     release : str
         Name of the release.
     metric : str
-        Metric of the limit.
+        Metric of the limit; not `leakage_detected`, which is 1 however much leaks.
     limit : float
         Value of the limit as the policy has it, to the six digits that verdicts show.
     figure : float
-        What was found and is accepted, to as many digits. The same records can turn out to be riskier once they are
-        assessed against others; that is not waived.
+        What was found and is accepted, to as many digits, within the range of the metric. The same records can turn
+        out to be riskier once they are assessed against others; that is not waived.
     fingerprint : str
         Fingerprint of the content, as the metadata of its asset and of the refusal show it.
     person, reason : str
@@ -102,6 +107,11 @@ class Waiver:
             days = (expires_on - signed_on).days
             if not 0 <= days <= MAX_DAYS:
                 problems.append(f"it holds for {days} days from its signature; expected 0 to {MAX_DAYS}")
+            metric = METRICS[mapping["metric"]]
+            if not metric.low <= mapping["figure"] <= metric.high:
+                problems.append(
+                    f"its figure cannot have been found: {mapping['metric']} lies from {metric.low} to {metric.high}"
+                )
         if problems:
             raise InvalidSettingError("; ".join(problems))
         dates = {"signed_on": signed_on, "expires_on": expires_on}
@@ -143,6 +153,7 @@ class Waiver:
         conditions = {
             "it is for another release": self.release == release,
             "it is for another limit": self.metric == limit.metric,
+            CANNOT_BE_WAIVED: self.metric != limit.metric or self.metric not in NOT_WAIVABLE,
             f"it waives a limit of {self.limit:g}, and the policy has {limit.value:g}": (
                 self.metric != limit.metric or f"{self.limit:g}" == f"{limit.value:g}"
             ),
@@ -192,6 +203,11 @@ class Waivers:
     def usable(self) -> tuple[Waiver, ...]:
         """Those that can be read."""
         return tuple(each for each in self.files if isinstance(each, Waiver))
+
+    @property
+    def of_the_release(self) -> tuple[Waiver | UnusableWaiver, ...]:
+        """All but those of other releases, which may lie in the same directory."""
+        return tuple(each for each in self.files if isinstance(each, UnusableWaiver) or each.release == self.release)
 
 
 def read_waivers(path: Path) -> tuple[Waiver | UnusableWaiver, ...]:

@@ -89,7 +89,6 @@ def test_it_holds_on_its_first_and_on_its_last_day(on):
     ("changes", "why"),
     [
         ({"fingerprint": "6" * 64}, "it is for another content than the one at hand"),
-        ({"release": "other_people"}, "it is for another release"),
         ({"figure": 0.19}, "it accepts a figure of 0.19, and what was found is riskier"),
         ({"limit": 0.3}, "it waives a limit of 0.3, and the policy has 0.1"),
         ({"signed_on": date(2026, 7, 16)}, "it holds from 2026-07-16 on only"),
@@ -107,10 +106,13 @@ def test_a_waiver_that_does_not_match_refuses_and_says_why_twice(changes, why):
 
 
 def test_a_waiver_of_another_limit_waives_nothing_and_says_so():
-    decided = decide(waiver(metric="leakage_detected", limit=0), waiver("k.yaml", metric="smallest_class", limit=5))
+    policy = POLICY.with_limit(Limit("identification_rate", 0.9))
+    of_k = waiver("k.yaml", metric="smallest_class", limit=5, figure=2)
+    evidence = of_content(with_metrics(privacy_risk_score=0.2, identification_rate=0.1))
+    decided = decide(waiver(metric="identification_rate", limit=0.9), of_k, policy=policy, evidence=evidence)
     assert not is_admitted(decided)
     assert named(decided, EVERY_WAIVER_IS_USED).reason == (
-        "score.yaml: the limit on leakage_detected holds, or is waived already; "
+        "score.yaml: the limit on identification_rate holds, or is waived already; "
         "k.yaml: the policy has no limit on smallest_class here"
     )
 
@@ -142,9 +144,53 @@ def test_a_missing_figure_says_that_it_cannot_be_waived():
     assert "a figure without a value cannot be waived" in named(decided, EVERY_WAIVER_IS_USED).reason
 
 
+def test_detected_leakage_cannot_be_waived_for_its_figure_does_not_say_how_much_leaks():
+    evidence = of_content(with_metrics(leakage_detected=1.0, excess_identification_rate=0.9))
+    decided = decide(waiver(metric="leakage_detected", limit=0, figure=1), evidence=evidence)
+    assert not is_admitted(decided)
+    assert (
+        "not waived (score.yaml: leakage that is detected cannot be waived"
+        in named(decided, "no_leakage_is_detected").reason
+    )
+    # An excess has a figure that a waiver can be bound to.
+    policy = Policy((Limit("privacy_risk_score", 0.1), Limit("excess_identification_rate", 0.05)))
+    for accepted, is_waived in ((0.9, True), (0.1, False)):
+        of_excess = waiver(metric="excess_identification_rate", limit=0.05, figure=accepted)
+        assert is_admitted(decide(of_excess, evidence=evidence, policy=policy)) == is_waived
+
+
+def test_waivers_of_other_releases_may_lie_beside_and_are_not_shown_where_they_play_no_role():
+    theirs = waiver("theirs.yaml", release="other_people")
+    assert not is_admitted(decided := decide(theirs))
+    # A release that is mistyped is told of where the limit refuses.
+    assert "not waived (theirs.yaml: it is for another release)" in named(decided, SCORE_CHECK).reason
+    assert EVERY_WAIVER_IS_USED not in {verdict.name for verdict in decided}
+    together = decide(theirs, waiver())
+    assert is_admitted(together)
+    assert "theirs.yaml" not in str(together)
+    assert named(together, EVERY_WAIVER_IS_USED).reason == "all 1 waivers excuse from a limit"
+
+
+@pytest.mark.parametrize(
+    ("metric", "figure", "is_possible"),
+    [
+        ("smallest_class", -5, False),
+        ("smallest_class", 1, True),
+        ("privacy_risk_score", 1.01, False),
+        ("privacy_risk_score", 1, True),
+        ("excess_identification_rate", -0.2, True),
+    ],
+)
+def test_a_figure_that_the_metric_cannot_have_makes_a_waiver_unusable(tmp_path, metric, figure, is_possible):
+    (found,) = read_waivers(written(tmp_path, metric=metric, figure=figure))
+    assert isinstance(found, Waiver) == is_possible
+    if not is_possible:
+        assert f"its figure cannot have been found: {metric} lies from" in found.problem
+
+
 def test_a_policy_that_protects_nobody_cannot_be_waived():
     loose = Policy((Limit("privacy_risk_score", 0.1), Limit("smallest_class", 1.5)))
-    waives = waiver(metric="smallest_class", limit=1.5)
+    waives = waiver(metric="smallest_class", limit=1.5, figure=1)
     decided = verdicts(loose, anonymized_evidence(), "t", Waivers("people", TODAY, (waives,)))
     assert named(decided, "the_policy_limits_the_anonymized_side").blocks
 
