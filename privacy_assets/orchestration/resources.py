@@ -1,5 +1,6 @@
 """Where things rest: private tables between the stages, and releases that may leave."""
 
+import copy
 import json
 import os
 from collections.abc import Sequence
@@ -165,6 +166,38 @@ def guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputMan
     return load_guarded
 
 
+def guarded_partition_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
+    """Return an input manager for checks: of an asset with partitions it loads the one that the run is about.
+
+    Dagster would load them all: the step of a check has no partitions, whatever the asset has.
+    """
+
+    @dg.input_manager(required_resource_keys={io_manager_key})
+    def load_guarded(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        io_manager = getattr(context.resources, io_manager_key)
+        what = f"Loading {context.asset_key.to_user_string()}"
+        return call_guarded(lambda: io_manager.load_input(_of_the_run(context)), Path(private_path).absolute(), what)
+
+    return load_guarded
+
+
+def _of_the_run(context: dg.InputContext) -> dg.InputContext:
+    if not context.has_asset_partitions:
+        return context
+    partitions = context.asset_partitions_def
+    partition_key = context.partition_key if context.has_partition_key else None
+    keys = partitions.get_partition_keys(dynamic_partitions_store=context.instance)
+    if partition_key is None or partition_key not in keys:
+        raise InvalidSettingError(
+            f"{context.asset_key.to_user_string()} has partitions, and the run is about "
+            f"{'none of them' if partition_key is None else f'{partition_key!r}, which is none of them'}. Nothing was "
+            "checked; run the check together with the asset, for one partition."
+        )
+    of_the_run = copy.copy(context)
+    of_the_run._asset_partitions_subset = partitions.subset_with_partition_keys([partition_key])
+    return of_the_run
+
+
 class ReleaseStore(dg.ConfigurableResource[Any]):
     """The directory that releases leave from."""
 
@@ -186,6 +219,14 @@ def private_resources(private_path: str, upstream: Sequence[UpstreamAsset]) -> d
     }
 
 
+def partition_input_managers(private_path: str, assets: Sequence[UpstreamAsset]) -> dict[str, Any]:
+    """Return what loads assets for checks, partition by partition, with the guard around it."""
+    return {
+        asset.partition_input_manager_key: _guarded_partition_input_manager(asset.io_manager_key, private_path)
+        for asset in assets
+    }
+
+
 def release_resources(release_path: str) -> dict[str, Any]:
     """Return the directory that releases leave from, the same object for the same directory."""
     return {"release_store": _release_store(release_path)}
@@ -204,6 +245,11 @@ def _release_store(release_path: str) -> ReleaseStore:
 @cache
 def _guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
     return guarded_input_manager(io_manager_key, private_path)
+
+
+@cache
+def _guarded_partition_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
+    return guarded_partition_input_manager(io_manager_key, private_path)
 
 
 def partition_directory(partition: str) -> str:

@@ -4,6 +4,8 @@ A check blocks what comes after the asset in the same run. It releases nothing, 
 for that a table goes through `build_release_definitions`.
 """
 
+import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -14,7 +16,7 @@ import pandas as pd
 from privacy_assets.orchestration.evidence import metrics_of
 from privacy_assets.orchestration.guard import guarded
 from privacy_assets.orchestration.metadata import verdict_metadata
-from privacy_assets.orchestration.resources import DEFAULT_PRIVATE_PATH, private_resources
+from privacy_assets.orchestration.resources import DEFAULT_PRIVATE_PATH, partition_input_managers, private_resources
 from privacy_assets.orchestration.settings import AssessmentSettings
 from privacy_assets.orchestration.sources import UpstreamAsset
 from privacy_assets.tables.contract import TableContract, resolve_contract
@@ -67,9 +69,10 @@ def build_privacy_risk_checks(
     Raises
     ------
     InvalidSettingError
-        No limit of the policy fits, or one needs what is not given.
+        No limit of the policy fits, or one needs what is not given; or what is to be checked is no `UpstreamAsset`.
     """
     checked = [assets] if isinstance(assets, UpstreamAsset) else list(assets)
+    _require_assets(checked, original, control)
     held_to = Policy.for_use_case(policy) if isinstance(policy, str) else policy
     keeps = resolve_contract(contract)
     limits = _limits(held_to, original, control)
@@ -88,8 +91,21 @@ def build_privacy_risk_checks(
     others = {name: asset for name, asset in (("original", original), ("control", control)) if asset is not None}
     return dg.Definitions(
         asset_checks=[_checks(asset, limits, others, decide) for asset in checked],
-        resources=private_resources(private_path, [*checked, *others.values()]),
+        resources=private_resources(private_path, ())
+        | partition_input_managers(private_path, [*checked, *others.values()]),
     )
+
+
+def _require_assets(checked: Sequence[object], original: object, control: object) -> None:
+    if not checked:
+        raise InvalidSettingError("`assets` names no asset to check. Expected at least one UpstreamAsset(...).")
+    others = [each for each in (original, control) if each is not None]
+    wrong = sorted({type(each).__name__ for each in (*checked, *others) if not isinstance(each, UpstreamAsset)})
+    if wrong:
+        raise InvalidSettingError(
+            f"What is to be checked and compared is given as {wrong}; expected UpstreamAsset, such as "
+            "assets=UpstreamAsset('marts/patients', io_manager_key='warehouse')."
+        )
 
 
 def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAsset | None) -> list[Limit]:
@@ -150,10 +166,10 @@ def _checks(asset: UpstreamAsset, limits: Sequence[Limit], others: Mapping[str, 
     inputs = {"table": asset, **others}
 
     @dg.multi_asset_check(
-        name=f"{'__'.join(asset.asset_key.path)}__privacy_risk",
+        name=_op_name(asset.asset_key),
         specs=specs,
         ins={
-            name: dg.AssetIn(key=each.asset_key, input_manager_key=each.input_manager_key)
+            name: dg.AssetIn(key=each.asset_key, input_manager_key=each.partition_input_manager_key)
             for name, each in inputs.items()
         },
         required_resource_keys={"private_tables"},
@@ -167,6 +183,15 @@ def _checks(asset: UpstreamAsset, limits: Sequence[Limit], others: Mapping[str, 
         yield from _results(asset.asset_key, decide(table, inputs))
 
     return privacy_risk_checks
+
+
+def _op_name(key: dg.AssetKey) -> str:
+    """Name the step by the key; where a key has more than letters, digits and underscores, two may read the same."""
+    written = "__".join(key.path)
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", written)
+    if plain != written:
+        plain += "_" + hashlib.sha256(key.to_string().encode()).hexdigest()[:8]
+    return f"{plain}__privacy_risk"
 
 
 def _results(key: dg.AssetKey, decided: Sequence[Verdict]) -> Iterator[dg.AssetCheckResult]:
@@ -216,6 +241,12 @@ def _evidence_of_records(contract: TableContract, table: pd.DataFrame) -> Eviden
     subject = contract.person if roles.get(str(contract.person)) in ("sensitive", "other") else None
     known = [name for name, role in roles.items() if role not in ("sensitive", "other")]
     sensitive = [name for name, role in roles.items() if role == "sensitive" and name != subject]
+    if not known:
+        raise InvalidTableError(
+            f"Of the {len(roles)} columns of the table an attacker knows none: the contract calls all of them "
+            "sensitive or other, so there are no classes to measure. Expected a quasi-identifier, or a column that the "
+            "contract does not know."
+        )
     report = verify_anonymity(table, known, sensitive, subject=subject)
     people = report.k if report.k_people is None else report.k_people
     figures: dict[str, float | None] = {

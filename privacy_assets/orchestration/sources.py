@@ -138,6 +138,11 @@ class UpstreamAsset:
         return f"guarded_{self.io_manager_key}"
 
     @property
+    def partition_input_manager_key(self) -> str:
+        """Key of the resource that loads, with the guard around it, what a check of one partition is about."""
+        return f"guarded_partition_{self.io_manager_key}"
+
+    @property
     def asset_key(self) -> dg.AssetKey:
         """The key as Dagster writes it."""
         return dg.AssetKey.from_user_string(self.key) if isinstance(self.key, str) else dg.AssetKey(self.key)

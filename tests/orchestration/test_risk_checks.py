@@ -150,9 +150,66 @@ def test_a_table_that_breaks_the_contract_fails_with_counts(project):
     assert "column 'age'" in failure_of(run(project, broken, synthetic_checks(project, 0.999)))
 
 
+def test_a_partition_is_checked_by_itself_whatever_its_asset_is_called(tmp_path):
+    key = ["marts", "my-model"]
+    sizes = {"2025": 20, "2026": 2}
+
+    @dg.asset(key=key, io_manager_key="lake", partitions_def=dg.StaticPartitionsDefinition([*sizes, "never made"]))
+    def shared(context: dg.AssetExecutionContext):
+        return banded(sizes[context.partition_key])
+
+    definitions = build_privacy_risk_checks(
+        assets=UpstreamAsset("marts/my-model", io_manager_key="lake"),
+        contract=CONTRACT,
+        policy=Policy((Limit("smallest_class", 5),)),
+        private_path=str(tmp_path / "private"),
+    )
+    resources = {**definitions.resources, "lake": dg.FilesystemIOManager(base_dir=str(tmp_path / "lake"))}
+    with dg.DagsterInstance.ephemeral() as instance:
+
+        def run_of(partition, selection=None):
+            return dg.materialize(
+                [shared, *definitions.asset_checks],
+                resources=resources,
+                instance=instance,
+                partition_key=partition,
+                raise_on_error=False,
+                selection=selection,
+            )
+
+        found = {partition: run_of(partition) for partition in sizes}
+        assert {partition: result.success for partition, result in found.items()} == {"2025": True, "2026": False}
+        for partition, result in found.items():
+            checks = {each.check_name: each for each in result.get_asset_check_evaluations()}
+            expected = banded(sizes[partition]).groupby(["age_band", "plan"]).size().min()
+            assert checks["smallest_class_is_at_least_its_limit"].metadata["score"].value == expected
+        alone = run_of(None, dg.AssetSelection.checks_for_assets(dg.AssetKey(key)))
+        assert "marts/my-model has partitions, and the run is about none of them" in failure_of(alone)
+
+
+def test_names_of_steps_are_valid_and_different():
+    keys = ["marts/my-model", "marts/my_model", "marts/my.model"]
+    names = [
+        build_privacy_risk_checks(assets=UpstreamAsset(key), contract=CONTRACT, policy="development").asset_checks
+        for key in keys
+    ]
+    assert len({checks[0].op.name for checks in names}) == len(keys)
+
+
+def test_a_table_of_which_nothing_is_known_to_anybody_is_said_to_be_that(project):
+    definitions = build_privacy_risk_checks(
+        assets=upstream("shared"), contract=CONTRACT, policy="development", private_path=str(project.private)
+    )
+    result = run(project, [made("shared", lambda: people(60, 1)[["cost"]])], definitions)
+    assert "Of the 1 columns of the table an attacker knows none" in failure_of(result)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"assets": []}, "`assets` names no asset to check"),
+        ({"assets": "shared"}, r"given as \['str'\]; expected UpstreamAsset, such as"),
+        ({"original": dg.AssetKey("seen")}, r"given as \['AssetKey'\]; expected UpstreamAsset"),
         ({"original": upstream("seen")}, "limits leakage, which is measured against"),
         ({"policy": Policy((Limit("privacy_risk_score", 0.1),))}, "no limit of severity 'error' .* anonymized"),
         ({"original": upstream("seen"), "policy": Policy((Limit("smallest_class", 5),))}, "synthetic records alone"),
