@@ -164,7 +164,7 @@ def build_release_definitions(
     assets += releases.values()
     watch = release.monitoring
     checks = [each for own in limits.values() for each in own]
-    if source is not None and watch.drift_limit is not None:
+    if watch.drift_limit is not None:
         checks.append(drift_check(name, release.key("source"), watch.drift_limit))
     # By key: whoever uses the definitions may put the assets into another group.
     job = dg.define_asset_job(f"{name}_release", selection=dg.AssetSelection.assets(*assets))

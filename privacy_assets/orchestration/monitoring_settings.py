@@ -47,9 +47,10 @@ class MonitoringSettings:
         Time zone of the schedule.
     freshness_days : int or None
         After so many days without a new assessment it counts as stale; by default 90, the interval that the source of
-        the limits recommends.
+        the limits recommends. Where anonymized records have no assessment of their own, they are what counts.
     drift_limit : float or None
-        Largest distance of a column of the source from what was last released, from 0 to 1, before a check warns.
+        Largest distance of a column of the source from what was last released, from 0 to 1, before a check warns. A
+        release without a source, whose original and control are given, has no drift to watch: None.
     automate : bool
         Materialize an asset as soon as what it is made of has changed and its blocking checks have passed. The release
         step asks the gate again in any case.
@@ -76,7 +77,7 @@ class MonitoringSettings:
 
     @property
     def freshness_policy(self) -> dg.FreshnessPolicy | None:
-        """What Dagster shows on the assessments."""
+        """What Dagster shows on the assessments, or on what is measured without one."""
         if self.freshness_days is None:
             return None
         return dg.FreshnessPolicy.time_window(fail_window=timedelta(days=self.freshness_days))

@@ -26,7 +26,7 @@ from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.gate import EXAMPLE_METRICS
 from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, require_cuts_that_apply
 from privacy_assets.tables.mpucc import MpuccSettings
-from privacy_assets.tables.policy import REIDENTIFICATION, SEMANTIC, SIDES, Policy
+from privacy_assets.tables.policy import MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, Policy
 from privacy_assets.tables.preprocess import check_precisions
 from privacy_assets.tables.split import check_split_settings
 from privacy_assets.tables.synthesize import Synthesizer, check_setting, resolve_synthesizer
@@ -179,6 +179,11 @@ class ReleaseSettings:
                 )
         self._check_synthetic_side()
         self._check_anonymized_side()
+        if self.source is None and self.monitoring.drift_limit is not None:
+            raise InvalidSettingError(
+                f"The release {self.name!r} watches the drift of its source, but has none: original and control are "
+                "given. Set drift_limit to None (null in YAML)."
+            )
         if self.partitions_def is not None:
             for name, source in self.sources.items():
                 require_partitioned(name, source)
@@ -300,6 +305,14 @@ class ReleaseSettings:
     def synthetic_stage(self) -> str:
         """The stage whose table the synthetic side releases."""
         return "synthetic" if self.generalize_synthetic is None else "generalized_synthetic"
+
+    @property
+    def stages_that_age(self) -> tuple[str, ...]:
+        """The stages that count as stale with time: the assessments, and what is measured without one."""
+        of_records = tuple(each for each in (REIDENTIFICATION, SEMANTIC) if self.assesses(each))
+        if self.anonymized is not None and not of_records:
+            of_records = (self.anonymized_stage,)
+        return ((MPUCC,) if self.synthetic is not None else ()) + of_records
 
     @property
     def anonymized_stage(self) -> str:

@@ -11,11 +11,9 @@ from privacy_assets.orchestration.guard import log_openly
 from privacy_assets.orchestration.metadata import table_metadata
 from privacy_assets.orchestration.settings import ReleaseSettings
 from privacy_assets.tables.fingerprint import fingerprint
-from privacy_assets.tables.policy import MPUCC, REIDENTIFICATION, SEMANTIC
 
 GATE_CHECK = "release_gate"
 RESOURCES = {"private_tables", "release_store"}
-ASSESSMENTS = (MPUCC, REIDENTIFICATION, SEMANTIC)
 SECONDS_BETWEEN_PROGRESS_LINES = 2.0
 
 Progress = TypeVar("Progress")
@@ -33,7 +31,7 @@ def asset_arguments(release: ReleaseSettings, stage: str, kinds: set[str] | None
         "partitions_def": release.partitions_def,
         "dagster_type": dg.Any,
         "automation_condition": release.monitoring.automation_condition,
-        "freshness_policy": release.monitoring.freshness_policy if stage in ASSESSMENTS else None,
+        "freshness_policy": release.monitoring.freshness_policy if stage in release.stages_that_age else None,
     }
 
 

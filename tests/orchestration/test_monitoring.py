@@ -10,6 +10,8 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetC
 from privacy_assets.orchestration import monitoring
 from privacy_assets.orchestration.monitoring import refusal_sensor
 from privacy_assets.orchestration.monitoring_settings import MonitoringSettings, Refusal
+from privacy_assets.orchestration.anonymized_settings import SemanticRiskSettings
+from privacy_assets.orchestration.settings import GivenSplit, Synthesis
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.policy import Limit, Policy
 from tests.orchestration.project import NAME, Project, key
@@ -62,6 +64,36 @@ def test_assessments_are_stale_after_90_days_and_automation_respects_blocking_ch
     assert graph.get(key("anonymized")).freshness_policy_or_from_metadata is None
     conditions = {asset_key: str(graph.get(asset_key).automation_condition) for asset_key in graph.get_all_asset_keys()}
     assert all("all_deps_blocking_checks_passed" in condition for condition in conditions.values())
+
+
+def stale_stages(definitions):
+    graph = definitions.resolve_asset_graph()
+    keys = graph.get_all_asset_keys()
+    return {each.path[-1] for each in keys if graph.get(each).freshness_policy_or_from_metadata is not None}
+
+
+def test_every_side_has_something_that_becomes_stale(project):
+    monitoring = MonitoringSettings()
+    assert stale_stages(definitions_of(project, monitoring=monitoring)) == {"anonymized"}
+    both = definitions_of(
+        project,
+        monitoring=monitoring,
+        synthetic=Synthesis(),
+        policy=Policy((Limit("smallest_class", 5), Limit("privacy_risk_score", 0.5))),
+    )
+    assert stale_stages(both) == {"anonymized", "mpucc_assessment"}
+    withheld = SemanticRiskSettings(withhold=True, risk_limit=0.5)
+    assert stale_stages(definitions_of(project, monitoring=monitoring, semantic_risk=withheld)) == {
+        "semantic_assessment"
+    }
+    assert stale_stages(project.definitions(monitoring=monitoring)) == {"mpucc_assessment"}
+
+
+def test_drift_of_a_source_that_there_is_not_is_refused(project):
+    given = {"source": None, "split": GivenSplit(lambda: None, lambda: None)}
+    with pytest.raises(InvalidSettingError, match="watches the drift of its source, but has none"):
+        project.definitions(monitoring=MonitoringSettings(), **given)
+    project.definitions(monitoring=MonitoringSettings(drift_limit=None), **given)
 
 
 def test_a_source_that_moved_since_the_last_release_warns_and_is_still_assessed(project):
