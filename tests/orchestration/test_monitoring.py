@@ -8,9 +8,9 @@ import pytest
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
 
 from privacy_assets.orchestration import monitoring
+from privacy_assets.orchestration.anonymized_settings import SemanticRiskSettings
 from privacy_assets.orchestration.monitoring import refusal_sensor
 from privacy_assets.orchestration.monitoring_settings import MonitoringSettings, Refusal
-from privacy_assets.orchestration.anonymized_settings import SemanticRiskSettings
 from privacy_assets.orchestration.settings import GivenSplit, Synthesis
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.policy import Limit, Policy
