@@ -10,11 +10,11 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.mpucc_settings import is_number, require
+from privacy_assets.tables.uniform_compatibility import GROUPING_DECIMALS, TOLERANCE, is_compatible_with_uniform
 
-TOLERANCE = 1e-9
-# The solver works to about this; the claims of linkage programs are not written with more digits.
-SLACK = 1e-7
-GROUPING_DECIMALS = 12
+# Of records whose true probabilities differ, so many pairs take about a minute.
+MAX_PAIRS = 100_000
 
 
 def is_compatible(truth: NDArray[np.float64], claimed: NDArray[np.float64], *, tolerance: float = TOLERANCE) -> bool:
@@ -27,7 +27,8 @@ def is_compatible(truth: NDArray[np.float64], claimed: NDArray[np.float64], *, t
     claimed : ndarray of shape (n_records,), dtype=float64
         What a linkage method says; the same.
     tolerance : float
-        Difference that does not count when two probabilities are compared.
+        By how much the claims may miss such a probability, summed over all records: from 0 and below 1. The linear
+        program tells no less than TOLERANCE apart. A claim of 0 for what is possible is one however small.
 
     Returns
     -------
@@ -40,7 +41,15 @@ def is_compatible(truth: NDArray[np.float64], claimed: NDArray[np.float64], *, t
     ``claimed`` is compatible if and only if there is t >= 0 with row sums ``truth``, column sums ``claimed``, and
     t[x, z] <= t[x, x]: a linear program. Records with equal true and claimed probability are interchangeable, and one
     of them stands for all. For a true probability of 1 it says that x has the largest claim, as Proposition 18 does.
+    For a uniform true probability :mod:`~privacy_assets.tables.uniform_compatibility` decides it with less work.
+
+    Raises
+    ------
+    InvalidSettingError
+        What is no probability, a tolerance out of its range, or, where the true probabilities differ, more than
+        MAX_PAIRS pairs of records.
     """
+    check_tolerance(tolerance)
     truth, claimed = _normalized(truth, "true"), _normalized(claimed, "claimed")
     if len(truth) != len(claimed):
         raise InvalidSettingError(
@@ -49,10 +58,22 @@ def is_compatible(truth: NDArray[np.float64], claimed: NDArray[np.float64], *, t
     is_true = truth > 0
     if bool((claimed[is_true] <= 0).any()):
         return False
-    if int(is_true.sum()) == 1:
-        return bool(claimed[is_true][0] >= claimed.max() - tolerance)
+    inside = truth[is_true]
+    if inside.max() - inside.min() <= 10.0**-GROUPING_DECIMALS:
+        return is_compatible_with_uniform(claimed[is_true], claimed[~is_true], tolerance=tolerance)
     groups = _group(truth, claimed)
-    return _least_slack(groups) <= SLACK
+    n_pairs = groups.n_sources * len(groups.sizes)
+    if n_pairs > MAX_PAIRS:
+        raise InvalidSettingError(
+            f"The true probabilities differ, and there are {n_pairs} pairs of different records. Expected at most "
+            f"{MAX_PAIRS}. Round the probabilities, so that more records are alike. Nothing was evaluated."
+        )
+    return _least_slack(groups) <= max(tolerance, TOLERANCE)
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Refuse a tolerance that is no number from 0 and below 1."""
+    require(is_number(tolerance, 0, 1) and tolerance < 1, "tolerance", tolerance, "a number from 0 and below 1")
 
 
 def normalized(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,27 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
 from privacy_assets.tables.candidate_index import CandidateIndex
-from privacy_assets.tables.compatibility import TOLERANCE, is_compatible, normalized
+from privacy_assets.tables.compatibility import check_tolerance, normalized
 from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.uniform_compatibility import (
+    TOLERANCE,
+    decide_by_program,
+    decide_quickly,
+    size_of_program,
+)
+
+# Different scores of one claim, and of all claims that need a linear program. A score takes a tenth of a millisecond,
+# and some milliseconds if the claim is at the edge of what is compatible.
+MAX_PROGRAM_SIZE = 5_000
+MAX_WORK = 500_000
+
+
+class LinkerProgress(NamedTuple):
+    """Where an evaluation stands: its stage, ``records`` or ``linear programs``, and how many of it are done."""
+
+    stage: str
+    n_done: int
+    n: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +61,7 @@ def evaluate_linker(
     *,
     known: Sequence[str] | None = None,
     tolerance: float = TOLERANCE,
+    progress: Callable[[LinkerProgress], None] | None = None,
 ) -> LinkerEvaluation:
     """Compare what a linkage method claims with what can be known.
 
@@ -55,13 +75,16 @@ def evaluate_linker(
     known : sequence of str, optional
         Columns by which the true probability is defined: uniform over the candidates. Default: all that are released.
     tolerance : float
-        Difference between two probabilities that does not count.
+        Probability that does not count, from 0 and below 1: by so much a claim may exceed the largest true probability,
+        lie below the largest claim that a record is linked to, and miss, summed over all originals, what is compatible.
+    progress : callable, optional
+        Called before each record and each linear program; what it raises ends the work.
 
     Raises
     ------
     InvalidSettingError
-        Claims of another shape, that are negative, not finite, or all 0 for a record; links to no original. With
-        counts.
+        Claims of another shape, that are negative, not finite, or all 0 for a record; links to no original; claims of
+        which too many need a linear program (MAX_PROGRAM_SIZE, MAX_WORK). With counts.
 
     Notes
     -----
@@ -71,18 +94,22 @@ def evaluate_linker(
     """
     if index.people is not None:
         raise InvalidSettingError("The index counts people. Expected one of records. Nothing was evaluated.")
+    check_tolerance(tolerance)
     rows = _read_claims(claims, index.n_released, index.n_original)
     columns = index.columns if known is None else known
-    found: dict[tuple[bytes, bytes, bytes], tuple[bool, bool]] = {}
-    records = []
+    report = progress or _ignore
+    tests: dict[tuple[bytes, bytes, bytes], _Test] = {}
+    records, tests_of_records = [], []
     for i in range(index.n_released):
+        report(LinkerProgress("records", i, index.n_released))
         candidates = index.members(i, columns)
         originals = rows.indices[rows.indptr[i] : rows.indptr[i + 1]]
         claim = normalized(rows.data[rows.indptr[i] : rows.indptr[i + 1]])
         # Records that look alike get equal claims from most methods.
         key = (candidates.tobytes(), originals.tobytes(), claim.tobytes())
-        if key not in found:
-            found[key] = _test(candidates, originals, claim, tolerance)
+        if key not in tests:
+            tests[key] = _Test(candidates, originals, claim, tolerance)
+        tests_of_records.append(tests[key])
         largest = float(claim.max())
         is_linked = claim >= largest - tolerance
         is_truth = originals == index.truth[i]
@@ -90,26 +117,17 @@ def evaluate_linker(
             (
                 i,
                 len(candidates),
-                *found[key],
                 largest > 1 / len(candidates) + tolerance,
                 float(is_linked[is_truth].sum() / is_linked.sum()),
                 float(claim[is_truth].sum()),
                 largest,
             )
         )
-    frame = pd.DataFrame(
-        records,
-        columns=[
-            "released",
-            "n_candidates",
-            "has_support",
-            "is_compatible",
-            "overclaims",
-            "expected_correct",
-            "probability_of_truth",
-            "largest_claim",
-        ],
-    )
+    _solve([test for test in tests.values() if test.is_compatible is None], report)
+    names = ["released", "n_candidates", "overclaims", "expected_correct", "probability_of_truth", "largest_claim"]
+    frame = pd.DataFrame(records, columns=names)
+    frame.insert(2, "has_support", [test.has_support for test in tests_of_records])
+    frame.insert(3, "is_compatible", [bool(test.is_compatible) for test in tests_of_records])
     scores = {
         "support_share": float(frame["has_support"].mean()),
         "compatible_share": float(frame["is_compatible"].mean()),
@@ -122,30 +140,62 @@ def evaluate_linker(
     return LinkerEvaluation(scores, frame)
 
 
-def _test(
-    candidates: NDArray[np.int64], originals: NDArray[np.int64], claim: NDArray[np.float64], tolerance: float
-) -> tuple[bool, bool]:
-    """Say whether a claim has the support of the truth, and whether it is compatible with it."""
-    if not np.isin(candidates, originals).all():
-        return False, False
-    truth = np.isin(originals, candidates) / len(candidates)
-    if len(claim) and claim.max() - claim.min() <= tolerance * claim.max():
-        # Uniform over a superset of the candidates: the pignistic probability of one focal set.
-        return True, True
-    return True, is_compatible(truth, claim, tolerance=tolerance)
+class _Test:
+    """Whether a claim has the support of the truth and is compatible with it; None where only a program can tell."""
+
+    def __init__(
+        self, candidates: NDArray[np.int64], originals: NDArray[np.int64], claim: NDArray[np.float64], tolerance: float
+    ) -> None:
+        is_candidate = np.isin(originals, candidates)
+        self.tolerance = tolerance
+        self.has_support = int(is_candidate.sum()) == len(candidates)
+        self.inside, self.outside = claim[is_candidate], claim[~is_candidate]
+        self.is_compatible: bool | None = False
+        if self.has_support:
+            self.is_compatible = decide_quickly(self.inside, self.outside, tolerance=tolerance)
+        if self.is_compatible is not None:
+            self.inside = self.outside = np.zeros(0)
+
+    @property
+    def size(self) -> int:
+        return size_of_program(self.inside, self.outside)
+
+    def solve(self) -> None:
+        self.is_compatible = decide_by_program(self.inside, self.outside, tolerance=self.tolerance)
+
+
+def _solve(tests: Sequence[_Test], report: Callable[[LinkerProgress], None]) -> None:
+    """Decide by programs what no quick test decides."""
+    sizes = [test.size for test in tests]
+    if sum(sizes) > MAX_WORK or max(sizes, default=0) > MAX_PROGRAM_SIZE:
+        raise InvalidSettingError(
+            f"{len(tests)} different claims need a linear program each: of {max(sizes)} different scores at most, and "
+            f"{sum(sizes)} in all. Expected at most {MAX_PROGRAM_SIZE} and {MAX_WORK}. Round the scores, leave "
+            "out those next to 0, or evaluate a sample of the released records. Nothing was evaluated."
+        )
+    for n_done, test in enumerate(tests):
+        report(LinkerProgress("linear programs", n_done, len(tests)))
+        test.solve()
+
+
+def _ignore(progress: LinkerProgress) -> None:
+    """Report to nobody."""
 
 
 def _read_claims(claims: Any, n_released: int, n_original: int) -> csr_array:
     """Return the claims as rows of those that are not 0, originals ascending."""
     if issparse(claims):
+        _require_numbers(claims.dtype)
         rows = csr_array(claims).astype(np.float64)
         rows.sum_duplicates()
     else:
-        array = np.asarray(claims)
+        try:
+            array = np.asarray(claims)
+        except ValueError:  # rows of different lengths
+            array = np.zeros(0, object)
         if array.ndim == 1 and array.dtype.kind in "iu":
             return _read_links(array, n_released, n_original)
-        if array.dtype.kind not in "iufb":
-            raise InvalidSettingError(f"The claims have the dtype {array.dtype}. Expected numbers.")
+        _require_numbers(array.dtype)
         rows = csr_array(array.astype(np.float64)) if array.ndim == 2 else None
     if rows is None or rows.shape != (n_released, n_original):
         found = array.shape if rows is None else rows.shape
@@ -163,6 +213,13 @@ def _read_claims(claims: Any, n_released: int, n_original: int) -> csr_array:
         )
     rows.sort_indices()
     return rows
+
+
+def _require_numbers(dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in "iufb":
+        raise InvalidSettingError(
+            f"The claims have the dtype {dtype}. Expected real numbers, as many in each row. Nothing was evaluated."
+        )
 
 
 def _read_links(links: NDArray[Any], n_released: int, n_original: int) -> csr_array:

@@ -496,8 +496,8 @@ CASES = {
     ),
     "OtherReleaseYaml.quasi_identifiers": (
         other(release="b", quasi_identifiers=["age"]),
-        other(release="b", quasi_identifiers="age"),
-        "'age' is not of type 'array', 'null'",
+        other(release="b", quasi_identifiers=[]),
+        "The quasi_identifiers of the other release 'last' are a text, empty, or name a column twice",
     ),
     "OtherReleaseYaml.hierarchies": (
         other(release="b", hierarchies={"age": {"intervals": [5]}}),

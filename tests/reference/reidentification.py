@@ -72,6 +72,21 @@ def is_compatible(truth, claimed):
     return found.status == 0
 
 
+def least_miss(truth, claimed):
+    """By how much any such masses miss ``claimed`` at least, summed over all records."""
+    n = len(truth)
+    focal_sets = [own for own in subsets(range(n)) if own]
+    shares = np.array([[1 / len(own) if x in own else 0 for own in focal_sets] for x in range(n)])
+    inside = np.array([[own <= event for own in focal_sets] + [0] * 2 * n for event in subsets(range(n))], float)
+    bounds = [sum(truth[x] for x in event) + 1e-12 for event in subsets(range(n))]
+    sums = np.column_stack([shares, np.eye(n), -np.eye(n)])
+    costs = np.array([0] * len(focal_sets) + [1] * 2 * n)
+    masses = np.array([[1] * len(focal_sets) + [0] * 2 * n])
+    return linprog(
+        costs, A_ub=inside, b_ub=bounds, A_eq=np.vstack([sums, masses]), b_eq=[*claimed, 1], method="highs"
+    ).fun
+
+
 def perfect_matchings(candidates_of_row, n):
     """All ways to give each released row an original of its own."""
 

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
 
+from privacy_assets.tables import linker_evaluation
 from privacy_assets.tables.candidate_index import CandidateIndex
-from privacy_assets.tables.compatibility import is_compatible
+from privacy_assets.tables.compatibility import _group, _least_slack, is_compatible
 from privacy_assets.tables.distance_linkage import link_by_distance
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fellegi_sunter import link_by_fellegi_sunter
@@ -119,6 +120,9 @@ def test_claims_count_by_their_proportion_however_large_or_small(scale):
         (np.where(np.arange(12)[:, None] < 2, 0, np.ones((12, 12))), "2 rows in which all are 0"),
         (np.where(np.eye(12) > 0, np.nan, 1.0), "12 values that are not finite"),
         (np.full((12, 12), "secret"), "dtype <U6"),
+        (np.eye(12) * 1j, "dtype complex128"),
+        (csr_array(np.eye(12) * 1j), "dtype complex128"),
+        ([[1, 2], [3]], "dtype object. Expected real numbers, as many in each row"),
         (np.arange(11), "There are 11 links, 0 of them to no original. Expected 12"),
         (np.arange(12) + 3, "3 of them to no original"),
         (csr_array((12, 12)), "12 rows in which all are 0"),
@@ -131,6 +135,44 @@ def test_claims_that_are_none_are_refused(claims, match):
     index = CandidateIndex(MODEL, original, released, truth)
     with pytest.raises(InvalidSettingError, match=match):
         evaluate_linker(index, claims)
+
+
+def noisy_index(n=60):
+    """Records of two noisy numbers, of which a method makes scores that all differ."""
+    rng = np.random.default_rng(0)
+    original = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+    released = original + rng.uniform(-1, 1, size=(n, 2))
+    model = ReleaseModel({name: BoundedNoise(name, 1.0) for name in original})
+    return CandidateIndex(model, original, released, np.arange(n)), original, released, model
+
+
+def test_scores_that_all_differ_are_evaluated_with_progress_and_within_bounds(monkeypatch):
+    """200 records with scores of 200 originals took a minute and a half, and said nothing of it."""
+    index, original, released, model = noisy_index()
+    # At the edge of what is compatible, so that programs are needed.
+    claims = candidate_claims(index, ["a", "b"]) * np.random.default_rng(1).uniform(0.2, 1, (60, 60)) + 1e-4
+    claims[np.arange(60), claims.argmax(axis=1)] = claims.sum(axis=1) * 0.7
+    reported = []
+    found = evaluate_linker(index, claims, progress=reported.append)
+    assert [each.stage for each in reported[:60]] == ["records"] * 60
+    n_programs = len(reported) - 60
+    assert n_programs > 0 and reported[-1] == ("linear programs", n_programs - 1, n_programs)
+    own = claims / claims.sum(axis=1, keepdims=True)
+    for i in range(0, 60, 6):
+        truth = np.isin(np.arange(60), index.members(i, ["a", "b"])) * 1.0
+        assert found.records["is_compatible"][i] == (_least_slack(_group(truth / truth.sum(), own[i])) <= 1e-7)
+    monkeypatch.setattr(linker_evaluation, "MAX_WORK", 10)
+    with pytest.raises(InvalidSettingError, match=rf"{n_programs} different claims need a linear program each.*and 10"):
+        evaluate_linker(index, claims)
+    softened = link_by_distance(original, released, model, ["a", "b"], softness=0.5)
+    assert evaluate_linker(index, softened).scores["support_share"] == 1
+
+
+@pytest.mark.parametrize("tolerance", [float("nan"), -1.0, 5])
+def test_tolerances_that_are_none_are_refused(tolerance):
+    original, released, truth = people()
+    with pytest.raises(InvalidSettingError, match="tolerance is"):
+        evaluate_linker(CandidateIndex(MODEL, original, released, truth), truth, tolerance=tolerance)
 
 
 def test_people_are_not_audited_as_records():
