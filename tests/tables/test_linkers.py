@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
 
-from privacy_assets.tables import linker_evaluation
+from privacy_assets.tables import distance_linkage, linker_evaluation
 from privacy_assets.tables.candidate_index import CandidateIndex
 from privacy_assets.tables.compatibility import _group, _least_slack, is_compatible
 from privacy_assets.tables.distance_linkage import link_by_distance
@@ -199,6 +199,43 @@ def test_distances_are_those_of_the_definition(seed, softness):
         else:
             expected = np.isclose(distances, distances.min(), atol=1e-7).astype(float)
         assert claims[i] == pytest.approx(expected / expected.sum())
+
+
+@given(st.integers(0, 30), st.integers(1, 5))
+@settings(max_examples=30, deadline=None)
+def test_a_tree_and_all_pairs_find_the_same_originals(seed, n_texts):
+    rng = np.random.default_rng(seed)
+    tables = [
+        pd.DataFrame(
+            {"a": rng.integers(0, 4, 20), "b": rng.choice(["x", "y", None], 20), "c": rng.integers(0, n_texts, 20)}
+        )
+        for _ in range(2)
+    ]
+    tables = [table.assign(c=[f"text {number}" for number in table["c"]]) for table in tables]
+    model = ReleaseModel({name: Exact(name) for name in "abc"})
+    for known in (["a", "b", "c"], ["b", "c"], ["a"]):
+        by_tree = link_by_distance(*tables, model, known)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(distance_linkage, "MAX_TREE_DIMENSIONS", 0)
+            patch.setattr(distance_linkage, "PAIRS_PER_BLOCK", 50)
+            by_pairs = link_by_distance(*tables, model, known)
+        assert (by_tree != by_pairs).nnz == 0
+
+
+def test_thousands_of_texts_need_no_dimension_each(monkeypatch):
+    """Each was a dimension of both tables: thousands of texts took minutes and gigabytes."""
+    original = pd.DataFrame({"a": np.arange(3000) % 7, "name": [f"name {i}" for i in range(3000)]})
+    model = ReleaseModel({"a": Exact("a"), "name": Exact("name")})
+    asked = []
+    monkeypatch.setattr(distance_linkage, "KDTree", asked.append)
+    found = link_by_distance(original, original[:50], model, ["a", "name"])
+    assert asked == []
+    assert found.indices.tolist() == list(range(50))
+    soft = link_by_distance(original, original[:5], model, ["name"], softness=0.5)
+    assert soft[0, 1] == pytest.approx(np.exp(-2) / (1 + 2999 * np.exp(-2)))
+    monkeypatch.setattr(distance_linkage, "MAX_COMPARED_PAIRS", 1000)
+    with pytest.raises(InvalidSettingError, match="make 150000 pairs.* at most 1000"):
+        link_by_distance(original, original[:50], model, ["a", "name"])
 
 
 def test_intervals_count_by_their_middle_and_suppressed_columns_not_at_all():
