@@ -179,7 +179,9 @@ class _Storage:
             for stage, key in other.asset_keys(self.release.name).items():
                 recorded = Recorded(self.instance, key, self.partition_key)
                 digest = recorded.version if self.is_current(other, key) else None
-                tables[stage] = TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of)
+                # What it was made of has names of its own here: its source is not ours.
+                made_of = {f"{other.stage}_{made}": content for made, content in recorded.made_of.items()}
+                tables[stage] = TableEvidence(digest, recorded.version, recorded.run_id, made_of)
             tables |= self.published(other)
         return tables
 
@@ -233,6 +235,11 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
     source, source_content = storage.table("source")
     anonymization, at_hand = storage.anonymization(stage)
     lineage = {"anonymized": ("source",)} | ({"suppressed": ("anonymized",)} if stage == "suppressed" else {})
+    lineage |= {
+        other.stage: (f"{other.stage}_source",)
+        for other in release.reidentification_settings.other_releases
+        if other.release is not None
+    }
     others = storage.other_releases()
     tables = {**storage.evidence(["source", "anonymized"], {"source": source_content}), stage: at_hand, **others}
     gathered = _measured(storage, anonymization, source)

@@ -219,6 +219,29 @@ class TestOtherReleases:
         assert "The release 'first' shows different values in ['age', 'joined']" in failure_of(failed)
         assert released(project, "people") == []
 
+    def test_a_neighbor_whose_source_was_made_again_since_is_none_to_be_combined(self, project):
+        """Its source of today was joined with its records of yesterday: nobody asked whether they belong together."""
+
+        def with_columns(*names, n_more=0):
+            contract = {"columns": {name: NUMBERED["columns"][name] for name in ("patient", "number", *names)}}
+            table = numbered()[["patient", "number", *names]]
+            more = table[:n_more].assign(number=1000, patient="another")
+            return {"contract": contract, "source": lambda: pd.concat([table, more], ignore_index=True)}
+
+        loose = candidates_policy(Limit("share_of_singletons", 0.999), Limit("max_reidentification_probability", 0.999))
+        settings = {"policy": loose, "reidentification": ReidentificationSettings(other_releases=self.others)}
+        coarse = {"anonymized": AnonymizationSettings(k=100)}
+        first = released_as(project, "first", **with_columns("age", "joined"), **coarse)
+        second = released_as(project, "people", **with_columns("plan", "cost"), **settings, **coarse)
+        result = run_all(project, first, second)
+        assert result.success, failure_of(result)
+        again = released_as(project, "first", **with_columns("age", "joined", n_more=1), **coarse)
+        made = dg.AssetSelection.assets(
+            dg.AssetKey(["first", "source"]), *(key(stage) for stage in (CANDIDATES, "anonymized_release"))
+        )
+        reason = refusal(run_all(project, again, second, selection=made), "anonymized")
+        assert "other_first was made of an earlier version of ['other_first_source']" in reason
+
     def test_a_published_release_and_a_table_from_elsewhere_count_as_well(self, project):
         assert run_all(project, released_as(project, "first")).success
         directory = str(project.root / "releases" / "first" / "anonymized" / "latest")
