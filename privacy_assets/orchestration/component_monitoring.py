@@ -11,7 +11,9 @@ from privacy_assets.orchestration.yaml_settings import Flag, Number, Whole, Yaml
 class MonitoringYaml(YamlSettings):
     """What watches a release between its runs; every part can be left out with null."""
 
-    cron_schedule: str | None = Field(QUARTERLY, description="When to run everything.", examples=["0 6 * * 1"])
+    cron_schedule: str | None = Field(
+        QUARTERLY, description="When to run everything; stopped until it is switched on.", examples=["0 6 * * 1"]
+    )
     timezone: str = Field("UTC", description="Time zone of the schedule.", examples=["Europe/Berlin"])
     freshness_days: Whole | None = Field(
         90, description="After so many days without a new assessment it counts as stale.", examples=[30]
@@ -24,7 +26,8 @@ class MonitoringYaml(YamlSettings):
     )
     on_refusal: str | None = Field(
         None,
-        description="Python path of a function that is called with the sensor's context and a Refusal.",
+        description="Python path of a function that is called with the sensor's context and a Refusal; the sensor is "
+        "stopped until it is switched on.",
         examples=["my_project.alerts:on_refusal"],
     )
 

@@ -1,7 +1,9 @@
 """What watches a release between its runs: a schedule, the drift of the source, alerts on refusals."""
 
 import json
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
@@ -15,8 +17,11 @@ from privacy_assets.tables.artifact import Artifact
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
 from privacy_assets.tables.drift import measure_drift
 
+PARTITION_TAG = "dagster/partition"
 DRIFT_CHECK = "source_has_not_drifted"
 MOST_EVALUATIONS = 500
+NEWS_SECONDS = 3600
+"""What is older when a sensor is first evaluated is history, which it does not tell of."""
 PROFILES_DIRECTORY = "profiles"
 
 
@@ -54,7 +59,7 @@ def release_schedule(
 def refusal_sensor(
     name: str, checks: Mapping[str, Sequence[dg.AssetCheckKey]], on_refusal: AlertHook
 ) -> dg.SensorDefinition:
-    """Build the sensor that tells once of each run in which the policy refused a side.
+    """Build the sensor that tells once of each run in which the policy refused a side, stopped until it is switched on.
 
     ``checks`` are the blocking ones that hold the policy over each side: those of its limits, which stop a run before
     the release begins, and that of the gate.
@@ -63,37 +68,53 @@ def refusal_sensor(
     @dg.sensor(name=f"{name}_refusals", minimum_interval_seconds=60)
     def tell_of_refusals(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         told: dict[str, list[str]] = json.loads(context.cursor) if context.cursor else {}
+        since = 0.0 if context.cursor else time.time() - NEWS_SECONDS
         n_told = 0
         for side, keys in checks.items():
-            reasons = _reasons_by_run(context.instance, keys)
+            refused = _refused_runs(context.instance, keys)
             # What has left the history cannot come again.
-            before = [run_id for run_id in told.get(side, []) if run_id in reasons]
-            new = [run_id for run_id in reasons if run_id not in before and context.instance.has_run(run_id)]
+            before = [run_id for run_id in told.get(side, []) if run_id in refused]
+            new = [run_id for run_id in refused if run_id not in before]
             for run_id in new:
-                on_refusal(context, Refusal(name, side, run_id, "; ".join(reasons[run_id])))
+                run = context.instance.get_run_by_id(run_id)
+                if run is None or refused[run_id].at < since:
+                    continue
+                reason = "; ".join(refused[run_id].reasons)
+                on_refusal(context, Refusal(name, side, run_id, reason, run.tags.get(PARTITION_TAG)))
+                n_told += 1
             told[side] = before + new
-            n_told += len(new)
         context.update_cursor(json.dumps(told))
         return dg.SkipReason(f"{n_told} refusals were told of.")
 
     return tell_of_refusals
 
 
-def _reasons_by_run(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> dict[str, list[str]]:
-    """Return what failed in each run, the run with the oldest failure first."""
+@dataclass
+class _RefusedRun:
+    """What failed in a run, and when (seconds since 1970) the last of it did."""
+
+    reasons: list[str] = field(default_factory=list)
+    at: float = 0.0
+
+
+def _refused_runs(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> dict[str, _RefusedRun]:
+    """Return the runs in which something failed, the one with the oldest failure first."""
     found = [
-        (record.id, record.run_id, record.evaluation)
+        record
         for key in keys
         for record in instance.event_log_storage.get_asset_check_execution_history(key, limit=MOST_EVALUATIONS)
     ]
-    reasons: dict[str, list[str]] = {}
-    for _, run_id, evaluation in sorted(found, key=lambda each: each[0]):
+    refused: dict[str, _RefusedRun] = {}
+    for record in sorted(found, key=lambda each: each.id):
+        evaluation = record.evaluation
         # A check that is only planned has no evaluation yet.
-        if not isinstance(evaluation, dg.AssetCheckEvaluation) or evaluation.passed:
+        if record.event is None or not isinstance(evaluation, dg.AssetCheckEvaluation) or evaluation.passed:
             continue
         if evaluation.severity == dg.AssetCheckSeverity.ERROR:
-            reasons.setdefault(run_id, []).append(evaluation.description or evaluation.check_name)
-    return reasons
+            run = refused.setdefault(record.run_id, _RefusedRun())
+            run.reasons.append(evaluation.description or evaluation.check_name)
+            run.at = max(run.at, record.event.timestamp)
+    return refused
 
 
 def drift_check(name: str, source: dg.AssetKey, limit: float) -> dg.AssetChecksDefinition:

@@ -24,12 +24,15 @@ class Refusal:
         The run that was refused.
     reason : str
         What was found and what was expected.
+    partition : str or None
+        The partition that was refused, where the release has partitions.
     """
 
     release: str
     side: str
     run_id: str
     reason: str
+    partition: str | None = None
 
 
 AlertHook = Callable[[dg.SensorEvaluationContext, Refusal], None]
@@ -55,7 +58,8 @@ class MonitoringSettings:
         Materialize an asset as soon as what it is made of has changed and its blocking checks have passed. The release
         step asks the gate again in any case.
     on_refusal : callable, optional
-        Called with the sensor's context and a `Refusal`, for each refused release: send a message.
+        Called with the sensor's context and a `Refusal`, for each refused release: send a message. The sensor is
+        stopped until it is switched on, and tells of nothing that is more than an hour older than that.
     """
 
     cron_schedule: str | None = QUARTERLY

@@ -1,5 +1,6 @@
 """What watches a release: a schedule, warnings of drift, refusals told of once; all of it off unless asked for."""
 
+import time
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -172,6 +173,35 @@ def test_runs_that_overtake_each_other_are_all_told_of():
             sensor.evaluate_tick(context)
             cursor = context.cursor
     assert told == ["second", "first"]
+
+
+def test_who_switches_the_sensor_on_is_told_of_what_is_new_and_of_its_partition(monkeypatch):
+    check = dg.AssetCheckKey(dg.AssetKey([NAME, "anonymized_release"]), "release_gate")
+    told: list[Refusal] = []
+    sensor = refusal_sensor(NAME, {"anonymized": [check]}, lambda _, refusal: told.append(refusal))
+    assert sensor.default_status == dg.DefaultSensorStatus.STOPPED
+    failed = dg.AssetCheckEvaluation(asset_key=check.asset_key, check_name=check.name, passed=False, metadata={})
+    moment = time.time()
+
+    def refuse(run_id, seconds_ago, **tags):
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time", lambda: moment - seconds_ago)
+            instance.add_run(dg.DagsterRun(job_name="release", run_id=run_id, tags=tags))
+            report(instance, run_id, dg.DagsterEventType.ASSET_CHECK_EVALUATION, failed)
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        refuse("last year", 365 * 86_400)
+        refuse("just now", 600, **{"dagster/partition": "2026"})
+        cursor = None
+        for _ in range(2):
+            context = dg.build_sensor_context(instance, cursor=cursor)
+            sensor.evaluate_tick(context)
+            cursor = context.cursor
+        assert [(each.run_id, each.partition) for each in told] == [("just now", "2026")]
+        # While the daemon was down, refusals became old; they are told of all the same.
+        refuse("yesterday", 86_400)
+        sensor.evaluate_tick(dg.build_sensor_context(instance, cursor=cursor))
+    assert [each.run_id for each in told] == ["just now", "yesterday"]
 
 
 @pytest.mark.parametrize(
