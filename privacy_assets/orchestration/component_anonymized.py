@@ -86,7 +86,7 @@ class AnonymizedYaml(YamlSettings):
     l_diversity_by_column: dict[str, LDiversityYaml] | None = Field(
         None, description="The same, by column.", examples=[{"diagnosis": {"least": 3, "kind": "entropy"}}]
     )
-    t_closeness: float | dict[str, float] | None = Field(
+    t_closeness: Number | dict[str, Number] | None = Field(
         None,
         description="Largest distance of a class from the table, for all sensitive columns or by column; by default "
         "what the policy asks for.",
@@ -260,7 +260,7 @@ class SemanticRiskYaml(YamlSettings):
         "mapping with ordinal, interval or hierarchy.",
         examples=[{"income": {"ordinal": [1000, 2000]}}],
     )
-    three_way: list[float] | None = Field(
+    three_way: list[Number] | None = Field(
         None,
         description="Two risks: records up to the first are labelled keep, from the second on discard.",
         examples=[[0.1, 0.3]],

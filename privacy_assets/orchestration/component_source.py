@@ -112,7 +112,7 @@ class ColumnYaml(YamlSettings):
     )
     isin: list[Any] | None = Field(None, description="The same, as pandera calls it.", examples=[["a", "b"]])
     ordered: Flag = Field(False, description="Whether the categories have an order.", examples=[True])
-    precision: int | str | None = Field(
+    precision: Whole | str | None = Field(
         None, description="Decimals of a float column, or unit of a datetime column (D, H, min, s).", examples=[2]
     )
     hierarchy: dict[str, Any] | None = Field(

@@ -141,7 +141,7 @@ class AssessmentYaml(YamlSettings):
     )
     seed: Whole = Field(0, description="Seed of these samples.", examples=[1])
     confidence_level: Number = Field(0.95, description="Confidence of the intervals.", examples=[0.9])
-    numeric_precision: int | dict[str, int] | None = Field(
+    numeric_precision: Whole | dict[str, Whole] | None = Field(
         None,
         description="Decimals, for all or by column; by default the contract's, else the originals'.",
         examples=[2],
@@ -186,7 +186,7 @@ class PartitionsYaml(YamlSettings):
     def build(self) -> dg.PartitionsDefinition[Any]:
         """Return Dagster's definition."""
         if self.type == "static":
-            return dg.StaticPartitionsDefinition(list(self.partition_keys or ()))
+            return _static(self.partition_keys or [])
         kinds = {
             "daily": dg.DailyPartitionsDefinition,
             "weekly": dg.WeeklyPartitionsDefinition,
@@ -196,10 +196,27 @@ class PartitionsYaml(YamlSettings):
         problem = ""
         try:
             partitions: dg.PartitionsDefinition[Any] = kinds[self.type](**days, timezone=self.timezone)
-            return partitions
+            if self.end_date is None or partitions.get_partition_keys(current_time=_after(self.end_date)):
+                return partitions
+            problem = f"No partition lies from start_date {self.start_date} to end_date {self.end_date}."
         except Exception as error:  # noqa: BLE001 (Dagster and the time zone library raise several)
             problem = f"{type(error).__name__}: {error}"
         raise InvalidSettingError(f"{self.type} partitions cannot be made of these settings. {problem}")
+
+
+def _static(keys: list[str]) -> dg.PartitionsDefinition[Any]:
+    problem = "partition_keys names a key without a character." if "" in keys else ""
+    try:
+        if not problem:
+            return dg.StaticPartitionsDefinition(keys)
+    except dg.DagsterInvalidDefinitionError as error:
+        problem = f"partition_keys: {error}"
+    raise InvalidSettingError(f"static partitions cannot be made of these settings. {problem}")
+
+
+def _after(day: str) -> dt.datetime:
+    """Return a moment at which a day is over in every time zone."""
+    return dt.datetime.combine(dt.date.fromisoformat(day), dt.time(), dt.UTC) + dt.timedelta(days=2)
 
 
 def _day(name: str, value: str | None) -> str | None:

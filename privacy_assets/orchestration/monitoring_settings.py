@@ -10,6 +10,7 @@ import dagster as dg
 from privacy_assets.tables.errors import InvalidSettingError
 
 QUARTERLY = "0 6 1 1,4,7,10 *"
+MOST_DAYS = 36_500
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,35 @@ class MonitoringSettings:
     on_refusal: AlertHook | None = None
 
     def __post_init__(self) -> None:
-        if self.freshness_days is not None and (isinstance(self.freshness_days, bool) or self.freshness_days < 1):
+        self._check_schedule()
+        days = self.freshness_days
+        is_whole = isinstance(days, int) and not isinstance(days, bool)
+        if days is not None and not (is_whole and 1 <= days <= MOST_DAYS):
             raise InvalidSettingError(
-                f"freshness_days is {self.freshness_days!r}; expected a number of days from 1, or None."
+                f"freshness_days is {days!r}; expected a number of days from 1 to {MOST_DAYS:,}, or None."
             )
-        if self.drift_limit is not None and not 0 < self.drift_limit < 1:
+        limit = self.drift_limit
+        is_number = isinstance(limit, int | float)
+        if limit is not None and not (is_number and 0 < limit < 1):
             raise InvalidSettingError(
                 f"drift_limit is {self.drift_limit!r}; expected a distance between 0 and 1, or None."
+            )
+
+        if self.on_refusal is not None and not callable(self.on_refusal):
+            raise InvalidSettingError(
+                f"on_refusal is a {type(self.on_refusal).__name__}; expected a function that is called with the "
+                "sensor's context and a Refusal."
+            )
+
+    def _check_schedule(self) -> None:
+        """Let Dagster read both, for what it cannot read it would refuse without the name of the setting."""
+        if self.cron_schedule is not None and not _is_schedule(self.cron_schedule, "UTC"):
+            raise InvalidSettingError(
+                f"cron_schedule is {self.cron_schedule!r}; expected five fields of cron such as {QUARTERLY!r}, or None."
+            )
+        if not self.timezone or not _is_schedule(QUARTERLY, self.timezone):
+            raise InvalidSettingError(
+                f"timezone is {self.timezone!r}; expected the name of a time zone such as 'Europe/Berlin'."
             )
 
     @property
@@ -92,6 +115,16 @@ class MonitoringSettings:
         if not self.automate:
             return None
         return dg.AutomationCondition.eager() & dg.AutomationCondition.all_deps_blocking_checks_passed()
+
+
+def _is_schedule(cron_schedule: str, timezone: str) -> bool:
+    try:
+        dg.ScheduleDefinition(
+            name="checked", job_name="checked", cron_schedule=cron_schedule, execution_timezone=timezone
+        )
+    except Exception:  # noqa: BLE001 (Dagster and the time zone library raise several)
+        return False
+    return True
 
 
 NO_MONITORING = MonitoringSettings(cron_schedule=None, freshness_days=None, drift_limit=None)

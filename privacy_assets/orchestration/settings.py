@@ -177,6 +177,7 @@ class ReleaseSettings:
                     "'error' that would keep them from being told apart. Add one, for example on "
                     f"{EXAMPLE_METRICS[side]!r}."
                 )
+        _check_owners(self.owners)
         self._check_synthetic_side()
         self._check_anonymized_side()
         if self.source is None and self.monitoring.drift_limit is not None:
@@ -391,3 +392,16 @@ class ReleaseSettings:
         synthetic = made_here.for_manifest() if made_here else {"method": "external"}
         split = asdict(self.split) if isinstance(self.split, Split) else {"given": True}
         return {"split": split, "synthetic": synthetic}
+
+
+def _check_owners(owners: Sequence[str]) -> None:
+    """Let Dagster read each: what it cannot read it would refuse without the name of the setting."""
+    for owner in owners:
+        try:
+            dg.AssetSpec("checked", owners=[owner])
+        except Exception:  # noqa: BLE001 (Dagster raises several)
+            is_right = False
+        else:
+            is_right = True
+        if not is_right:
+            raise InvalidSettingError(f"owners names {owner!r}; expected 'team:' and a name, or an email address.")

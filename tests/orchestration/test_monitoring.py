@@ -207,7 +207,7 @@ def test_who_switches_the_sensor_on_is_told_of_what_is_new_and_of_its_partition(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"freshness_days": 0}, "freshness_days is 0; expected a number of days from 1"),
+        ({"freshness_days": 0}, "freshness_days is 0; expected a number of days from 1 to 36,500"),
         ({"drift_limit": 0}, "drift_limit is 0; expected a distance between 0 and 1"),
         ({"drift_limit": 1.5}, "drift_limit is 1.5"),
     ],

@@ -163,7 +163,7 @@ CASES = {
     "PrivacyReleaseComponent.owners": (
         {"owners": ["team:privacy"]},
         {"owners": ["privacy"]},
-        "Invalid owner 'privacy'",
+        "owners names 'privacy'; expected 'team:' and a name, or an email address",
     ),
     "PrivacyReleaseComponent.private_path": (
         {"private_path": "private"},
@@ -507,7 +507,7 @@ CASES = {
     **by_name("MonitoringYaml", "monitoring")(
         cron_schedule=("0 6 * * 1", 5, "5 is not of type 'string', 'null'"),
         timezone=("Europe/Berlin", 5, "5 is not of type 'string'"),
-        freshness_days=(30, 0, "freshness_days is 0; expected a number of days from 1, or None"),
+        freshness_days=(30, 0, "freshness_days is 0; expected a number of days from 1 to 36,500, or None"),
         drift_limit=(0.2, 1.5, "drift_limit is 1.5; expected a distance between 0 and 1, or None"),
         automate=(True, "no", f"'no' {NO_FLAG}"),
         on_refusal=("json:dumps", "json:no_such_function", "could not be imported"),
@@ -532,6 +532,30 @@ CASES["SemanticRiskYaml.withhold"] = (
 
 STATIC = {"partitions": {"type": "static", "partition_keys": ["north", "south"]}}
 MORE_WRONG = [
+    (anonymized(t_closeness=True), "t_closeness"),
+    (anonymized(t_closeness={"diagnosis": True}), "t_closeness"),
+    ({"assessment": {"numeric_precision": True}}, "numeric_precision"),
+    ({"assessment": {"numeric_precision": {"income": True}}}, "numeric_precision"),
+    (column("income", precision=True), "precision"),
+    (ANONYMIZED | {"semantic_risk": {"three_way": [False, True]}}, "three_way"),
+    (
+        {"partitions": DAILY | {"end_date": "2025-12-31"}},
+        "No partition lies from start_date 2026-01-01 to end_date 2025-12-31",
+    ),
+    (
+        {"partitions": {"type": "monthly", "start_date": "2026-01-05", "end_date": "2026-01-20"}},
+        "No partition lies from start_date 2026-01-05 to end_date 2026-01-20",
+    ),
+    ({"partitions": {"type": "static", "partition_keys": ["a", "a"]}}, "partition_keys: Partition keys must be unique"),
+    ({"partitions": {"type": "static", "partition_keys": [""]}}, "names a key without a character"),
+    ({"monitoring": {"on_refusal": "os:sep"}}, "on_refusal is a str; expected a function that is called with"),
+    (
+        {"monitoring": {"cron_schedule": "every monday"}},
+        "cron_schedule is 'every monday'; expected five fields of cron such as",
+    ),
+    ({"monitoring": {"timezone": "Mars/Phobos"}}, "timezone is 'Mars/Phobos'; expected the name of a time zone"),
+    ({"monitoring": {"freshness_days": 10**12}}, "freshness_days is 1000000000000; expected a number of days from 1"),
+    ({"owners": ["team:privacy", "bob smith"]}, "owners names 'bob smith'; expected 'team:' and a name"),
     (STATIC, "its source is the file '/project/people.csv', the same for each of them"),
     (
         STATIC | source(query="SELECT * FROM people -- :partition_key", url_variable="URL"),
