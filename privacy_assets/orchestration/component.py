@@ -20,6 +20,7 @@ from privacy_assets.orchestration.component_source import (
 from privacy_assets.orchestration.component_synthetic import AssessmentYaml, PartitionsYaml, SplitYaml, SyntheticYaml
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.resources import DEFAULT_PRIVATE_PATH, DEFAULT_RELEASE_PATH
+from privacy_assets.orchestration.yaml_keys import require_single_keys
 from privacy_assets.orchestration.yaml_settings import YamlSettings
 from privacy_assets.tables.errors import InvalidSettingError
 
@@ -140,11 +141,14 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
     @classmethod
     def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> "PrivacyReleaseComponent":
         """Make the component, and remember in which file and line its settings begin."""
-        component: PrivacyReleaseComponent = super().resolve_from_model(context, model)
         tree = context.source_position_tree
+        place = None
         if tree is not None:
             start = tree.children["attributes"].position if "attributes" in tree.children else tree.position
-            component._place = f"{start.filename}:{start.start.line}"
+            place = f"{start.filename}:{start.start.line}"
+            require_single_keys(Path(start.filename), start.start.line)
+        component: PrivacyReleaseComponent = super().resolve_from_model(context, model)
+        component._place = place
         return component
 
     @classmethod

@@ -17,7 +17,8 @@ starts one, with every field explained in comments:
 dg scaffold defs privacy_assets.PrivacyReleaseComponent people
 ```
 
-`dg check yaml` points at what is wrong with it by line; `dg check defs` checks what only the whole release can tell.
+`dg check yaml` points at what is wrong with it by line; `dg check defs` checks what only the whole release can tell,
+such as a key that stands twice.
 Every value may be a template (`"{{ env.SEED }}"`, or a variable of `template_vars_module`); templates may also give a
 contract, a policy, a function or a synthesizer as objects of Python. `post_processing` changes tags, groups, owners,
 descriptions and automation of the assets. Several releases of a project need different names, and the same

@@ -313,6 +313,35 @@ def test_what_only_the_whole_release_can_tell_is_said_with_file_and_line():
     assert re.search(r"people/defs\.yaml:3: The release is named 'a-b'; expected letters, digits", said)
 
 
+def test_a_key_that_stands_twice_is_said_with_both_lines():
+    text = yaml.safe_dump({"type": TYPE} | release(), sort_keys=False)
+    said = message_of(people=text + "  policy: development\n")
+    first = 1 + text.splitlines().index("  policy: research_sharing")
+    last = 1 + text.count("\n")
+    assert re.search(rf"people/defs\.yaml:{last}: 'policy' was said in line {first} already", said)
+
+
+def test_keys_are_compared_within_one_mapping_of_one_document():
+    several = f"""\
+type: {TYPE}
+attributes:
+  name: north
+  contract: {{columns: {{age: {{type: integer, role: quasi_identifier}}}}}}
+  policy: development
+  source: {{file: people.csv}}
+---
+type: {TYPE}
+attributes:
+  name: south
+  contract: {{columns: {{age: {{type: integer, role: other, role: quasi_identifier}}}}}}
+  policy: development
+  source: {{file: people.csv}}
+"""
+    assert "people/defs.yaml:11: 'role' was said in line 11 already" in message_of(people=several)
+    with project(people=several.replace("other, role: ", "")) as sandbox, sandbox.build_all_defs() as definitions:
+        assert {"north/source", "south/source"} <= keys(definitions)
+
+
 def test_what_settings_can_tell_is_said_at_their_line():
     said = message_of(people=release(split={"train_fraction": 7}))
     assert re.search(r"people/defs\.yaml:\d+ - attributes\.split", said)
