@@ -4,7 +4,7 @@ The table is the RAND Health Insurance Experiment (`privacy_assets.examples.rand
 are synthetic, of the table with ages, incomes, counts and indices in bands, as its owner would generalize it before
 giving it away. One is made with the Gaussian copula, which learns margins and correlations. The other is made with
 CART, which keeps more of the data and therefore is the one that a gate must watch. The third lets the records
-themselves out, exact as they are, in classes that read the same on everything an outsider may know.
+themselves out, exact as they are, in classes that read the same on all quasi-identifiers.
 """
 
 from functools import partial

@@ -207,7 +207,7 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
         reason = f"{limit.metric} has no value; expected {direction} {limit.value:g}"
         value = None
     else:
-        reason = f"{limit.metric} is {value:.6g}; expected {direction} {limit.value:g}"
+        reason = f"{limit.metric} is {shown_beside(value, limit.value)}; expected {direction} {limit.value:g}"
         if not passed:
             reason += _by_how_much(limit, value, assessment)
     advice = "" if passed else limit.advice_for(value)
@@ -215,6 +215,12 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
     return Verdict(
         limit.check_name, passed, severity, reason, advice, limit.metric, value, limit.value, limit.direction
     )
+
+
+def shown_beside(value: float, limit: float) -> str:
+    """Write a figure to six digits; to all it has, where six would make it look like the limit that it is not."""
+    shown = f"{value:.6g}"
+    return repr(float(value)) if shown == f"{limit:.6g}" and value != limit else shown
 
 
 def waived_verdict(limit: Limit, verdict: Verdict, waivers: Waivers, fingerprint: str) -> Verdict:

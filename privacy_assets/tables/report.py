@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from privacy_assets.tables.gate import Verdict
-from privacy_assets.tables.policy import METRICS, MPUCC
+from privacy_assets.tables.gate import Verdict, shown_beside
+from privacy_assets.tables.policy import METRICS, MPUCC, SENSITIVE_METRICS
 from privacy_assets.tables.ratings import RISK_LEVELS, risk_level
 from privacy_assets.tables.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, percent, plain_words
 
@@ -109,7 +109,8 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
         The page. Every text is escaped.
     """
     decided = [Verdict(**verdict) for verdict in manifest["verdicts"]]
-    limits = [_outcome(verdict) for verdict in decided if verdict.metric is not None]
+    has_sensitive = any(column.get("role") == "sensitive" for column in manifest["columns"])
+    limits = [_outcome(verdict, has_sensitive=has_sensitive) for verdict in decided if verdict.metric is not None]
     side = manifest["stage"]
     score = manifest["figures"].get(MPUCC, {}).get("privacy_risk_score")
     return _ENVIRONMENT.get_template(TEMPLATE).render(
@@ -139,16 +140,23 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
     )
 
 
-def _outcome(verdict: Verdict) -> _Outcome:
+def _outcome(verdict: Verdict, *, has_sensitive: bool) -> _Outcome:
     metric = METRICS[str(verdict.metric)]
     direction = str(verdict.direction).replace("_", " ")
     word, kind = ("holds", "good") if verdict.passed else ("does not hold: warning", "warning")
     if verdict.waived_by is not None:
         word, kind = "does not hold: waived", "waived"
+    found = "no value"
+    if verdict.metric in SENSITIVE_METRICS and not has_sensitive:
+        found, word = "no sensitive column", "does not apply"
+    elif verdict.value is not None:
+        found = _number(verdict.value)
+        if verdict.limit is not None and found == _number(verdict.limit):
+            found = shown_beside(verdict.value, verdict.limit)
     return _Outcome(
         metric=_in_words(str(verdict.metric)),
         meaning=_in_words(metric.meaning),
-        found="no value" if verdict.value is None else _number(verdict.value),
+        found=found,
         limit="" if verdict.limit is None else f"{direction} {_number(verdict.limit)}",
         word=word,
         kind=kind,
@@ -275,7 +283,7 @@ def _moment(text: str) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.6g}"
 
 
 def _text(value: Any) -> str:

@@ -60,7 +60,11 @@ def plain_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def percent(share: float) -> str:
-    """Write a share as percent, small ones with one more digit."""
+    """Write a share as percent, small ones with one more digit; what is neither none nor all is written as neither."""
+    if 0 < share < 0.0001:
+        return "<0.01%"
+    if 0.999 < share < 1:
+        return ">99.9%"
     return f"{share:.2%}" if 0 < share < 0.1 else f"{share:.1%}"
 
 
@@ -83,7 +87,7 @@ def _identified(scores: Mapping[str, Any]) -> str:
 
 def _score(scores: Mapping[str, Any]) -> str:
     return (
-        f"The privacy risk score is {scores['privacy_risk_score']:.3g}, on a scale from 0 (as safe as random data of "
+        f"The privacy risk score is {scores['privacy_risk_score']:.6g}, on a scale from 0 (as safe as random data of "
         f"this structure) to 1: the records have {percent(scores['overall_protection'])} of the protection that random "
         "data would have."
     )
@@ -91,7 +95,7 @@ def _score(scores: Mapping[str, Any]) -> str:
 
 def _baseline(scores: Mapping[str, Any]) -> str:
     baseline = scores["baseline_protection"]
-    return f"The baseline protection is {baseline:.4g}: {rate_baseline(baseline)}."
+    return f"The baseline protection is {baseline:.6g}: {rate_baseline(baseline)}."
 
 
 def _search(scores: Mapping[str, Any]) -> str:
@@ -118,8 +122,8 @@ def _control(control: Mapping[str, Any]) -> str:
 def _classes(report: Mapping[str, Any]) -> str:
     size, unit = (report["k"], "records") if report.get("k_people") is None else (report["k_people"], "people")
     return (
-        f"The records are in {report['n_classes']:,} classes. Within a class all read the same on everything that an "
-        f"outsider may know; the smallest holds {size:,} {unit}."
+        f"The records are in {report['n_classes']:,} classes. Within a class all read the same on all "
+        f"quasi-identifiers; the smallest holds {size:,} {unit}."
     )
 
 

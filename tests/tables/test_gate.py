@@ -360,3 +360,13 @@ def test_a_failed_limit_says_what_was_found_what_was_expected_and_by_how_much():
 def test_detected_leakage_says_what_is_beyond_the_control():
     verdict = limit_verdict(POLICY.limits[1], with_metrics(leakage_detected=1.0, excess_copy_rate=0.0055))
     assert verdict.reason == "leakage_detected is 1; expected at most 0 (beyond the control: excess_copy_rate 0.0055)"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.09999999, "0.09999999"), (0.1, "0.1"), (0.0999, "0.0999"), (0.10000001, "0.10000001")]
+)
+def test_a_figure_is_not_shown_as_the_limit_that_it_is_not(value, shown):
+    assert (
+        f"is {shown}; expected below 0.1"
+        in limit_verdict(POLICY.limits[0], with_metrics(privacy_risk_score=value)).reason
+    )

@@ -10,6 +10,7 @@ from privacy_assets.tables.gate import Verdict
 from privacy_assets.tables.policy import Limit, Policy
 from privacy_assets.tables.release_files import ReleaseRecord, write_release
 from privacy_assets.tables.report import Picture, Refusal, ReportMaterial
+from privacy_assets.tables.report_words import percent
 
 MARKUP = "<script>alert('x')</script>\"&"
 TABLE = pd.DataFrame({"age": [31, 42], MARKUP: ["free", None]})
@@ -134,6 +135,35 @@ def test_the_verdict_comes_first_then_figures_meaning_pictures_advice_refusals_a
         "Verify the files",
         "Everything in detail",
     ]
+
+
+def test_a_figure_never_reads_like_the_limit_that_it_is_not_nor_like_none_or_all(tmp_path):
+    verdicts = (
+        CONDITION,
+        limit_verdict("privacy_risk_score", 0.09999999, 0.1),
+        limit_verdict("identification_rate", 0.1234567, 0.2),
+        limit_verdict("share_in_homogeneous_classes", 0.0, 0),
+    )
+    policy = Policy((Limit("privacy_risk_score", 0.1),))
+    scores = SCORES | {"identification_rate": 0.00001, "overall_protection": 0.99999, "privacy_risk_score": 0.09999999}
+    text = text_of(page_of(tmp_path, verdicts=verdicts, policy=policy, figures={"mpucc_assessment": scores})[0])
+    for said in (
+        "0.09999999 below 0.1 holds",
+        "0.123457 below 0.2 holds",
+        # A limit on sensitive columns where the contract names none.
+        "no sensitive column below 0 does not apply",
+        "800 of 4,000 synthetic records (&lt;0.01%) can be pinned",
+        "the records have &gt;99.9% of the protection",
+    ):
+        assert said in text, said
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "0.0%"), (0.00012, "0.01%"), (0.05, "5.00%"), (0.5, "50.0%"), (0.9996, ">99.9%"), (1, "100.0%")],
+)
+def test_shares_are_percent(share, text):
+    assert percent(share) == text
 
 
 def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page):
