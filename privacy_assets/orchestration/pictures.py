@@ -2,6 +2,7 @@
 
 import base64
 import io
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from PIL import Image
 
+from privacy_assets.tables.errors import InvalidTableError
 from privacy_assets.tables.mpucc import MpuccAssessment
 
 SMALLEST_GROUP_DRAWN = 5
@@ -20,6 +22,8 @@ MOST_RECTANGLES = 1_000
 COLORS = 32
 BLUE = "#3b6ea8"
 GRAY = "#9aa5b1"
+SPECIAL = re.escape("\\[]`<>&!")
+"""What begins or ends something in Markdown."""
 
 
 def identified_by_size(assessment: MpuccAssessment) -> str:
@@ -192,4 +196,17 @@ def as_markdown(figure: Figure, text: str) -> str:
     # A palette makes it a third of the size: an event takes 100 KB in all.
     Image.open(drawn).convert("RGB").quantize(COLORS).save(buffer, "png", optimize=True)
     encoded = base64.b64encode(buffer.getvalue()).decode()
-    return f"![{text}](data:image/png;base64,{encoded})"
+    return f"![{_escaped(text)}](data:image/png;base64,{encoded})"
+
+
+def from_markdown(markdown: str) -> tuple[str, bytes]:
+    """Take the text and the PNG out of what `as_markdown` wrote."""
+    found = re.fullmatch(r"!\[(.*)\]\(data:image/png;base64,(\S+)\)", markdown, re.DOTALL)
+    if found is None:
+        raise InvalidTableError("What should be a picture in Markdown is none. Nothing was shown.")
+    return re.sub(rf"\\([{SPECIAL}])", r"\1", found[1]), base64.b64decode(found[2])
+
+
+def _escaped(text: str) -> str:
+    """Keep names of columns from ending the text of a picture and beginning another, or a link, or HTML."""
+    return re.sub(rf"([{SPECIAL}])", r"\\\1", " ".join(text.split()))

@@ -1,7 +1,5 @@
 """What the report of a release shows beside its manifest: pictures, measured advice, the history of refusals."""
 
-import base64
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +11,7 @@ from privacy_assets.orchestration.pictures import (
     as_markdown,
     classes_as_rectangles,
     columns_that_drive_the_risk,
+    from_markdown,
     identified_by_size,
     information_loss_by_column,
     records_by_class_size,
@@ -51,7 +50,7 @@ def report_material(
             "Records were withheld after the classes were made: what each column lost is not known of the rest."
         )
     return ReportMaterial(
-        pictures=tuple(_from_markdown(markdown) for markdown in _pictures(release, gathered.found)),
+        pictures=tuple(Picture(*from_markdown(markdown)) for markdown in _pictures(release, gathered.found)),
         refusals=_refusals(private_tables, release.key(f"{side}_release"), partition_key),
         column_changes=changes,
         attribute_advice=None if semantic is None else semantic.advice,
@@ -105,10 +104,3 @@ def _pictures_of_classes(anonymization: Anonymization, source: pd.DataFrame | No
         columns = settings.pictured or columns_in_order(anonymization.model, source)[:2]
         if len(columns) == 2:
             yield classes_as_rectangles(class_rectangles(anonymization, source, *columns), *columns)
-
-
-def _from_markdown(markdown: str) -> Picture:
-    """Take the text and the PNG out of a picture as the UI shows it."""
-    found = re.fullmatch(r"!\[(.*)\]\(data:image/png;base64,(\S+)\)", markdown, re.DOTALL)
-    assert found is not None  # noqa: S101 - `as_markdown` writes no other
-    return Picture(found[1], base64.b64decode(found[2]))

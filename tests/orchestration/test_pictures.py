@@ -11,6 +11,7 @@ from privacy_assets.orchestration.pictures import (
     SMALLEST_GROUP_DRAWN,
     classes_as_rectangles,
     columns_that_drive_the_risk,
+    from_markdown,
     identified_by_size,
     information_loss_by_column,
     records_by_class_size,
@@ -27,6 +28,22 @@ LARGEST_PICTURE_BYTES = 40_000
 def picture(markdown: str) -> tuple[str, bytes]:
     text, encoded = re.fullmatch(r"!\[(.*)\]\(data:image/png;base64,(.*)\)", markdown).groups()
     return text, base64.b64decode(encoded)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a](http://evil/x.png) ![b", "a\\](http://evil)", "`](x)` <b>", "<img src=x>", "&#93;(x)", "two\n\nlines"],
+)
+def test_the_name_of_a_column_stays_text(name):
+    markdown = information_loss_by_column({name: 0.25})
+    text, png = from_markdown(markdown)
+    shown = f"Information loss by column ({' '.join(name.split())}: 25.0%)"
+    assert text == shown
+    assert png.startswith(b"\x89PNG")
+    # No bracket, code span or HTML of the name is left without a backslash.
+    inside = markdown[2 : markdown.index("](data:image/png")]
+    assert not re.search(r"(?<!\\)(?:\\\\)*[\[\]`<>&!]", inside)
+    assert "\n" not in inside
 
 
 def test_class_sizes_are_told_in_people_where_there_are_people():
