@@ -15,7 +15,13 @@ import pandas as pd
 
 from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings, OtherReleaseSettings
 from privacy_assets.orchestration.guard import guarded
-from privacy_assets.orchestration.metadata import NAMESPACE, advice_table, score_metadata, table_metadata
+from privacy_assets.orchestration.metadata import (
+    NAMESPACE,
+    advice_table,
+    score_metadata,
+    settings_metadata,
+    table_metadata,
+)
 from privacy_assets.orchestration.pictures import (
     as_markdown,
     classes_as_rectangles,
@@ -115,7 +121,7 @@ def _generalized_asset(
             | score_metadata({"classes": report.n_classes, **shown})
             | _pictures_of_classes(anonymization, table, settings.pictured)
             | {
-                MADE_WITH: dg.MetadataValue.json(made_with),
+                MADE_WITH: settings_metadata(made_with),
                 MADE_OF: dg.MetadataValue.json(dict(artifact.made_of)),
             },
             data_version=dg.DataVersion(artifact.digest),

@@ -1,6 +1,7 @@
 """What people see on an asset: counts, columns with their roles, figures, verdicts. Never a cell."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
 import dagster as dg
@@ -14,6 +15,7 @@ SHOWN_DECIMALS = 6
 MOST_ADVICE_SHOWN = 40
 # An event takes 100 KB in all.
 MOST_COLUMNS_SHOWN = 70
+LONGEST_SETTINGS = 16_384
 
 
 def table_metadata(
@@ -65,6 +67,22 @@ def score_metadata(scores: Mapping[str, Any]) -> dict[str, Any]:
     if scores.get("baseline_protection") is not None:
         shown[f"{NAMESPACE}/baseline_rating"] = rate_baseline(scores["baseline_protection"])
     return shown
+
+
+def settings_metadata(settings: Mapping[str, Any]) -> dg.JsonMetadataValue:
+    """Show the settings of a stage; where they are long, what is said by column is counted.
+
+    Which columns have which role stands in the contract, and in the manifest of the release.
+    """
+    shown = dict(settings)
+    if len(json.dumps(shown)) > LONGEST_SETTINGS:
+        by_column = {name: value for name, value in shown.items() if isinstance(value, Sized) and len(value) > 1}
+        shown |= {
+            name: f"{len(value)} entries, too many to show"
+            for name, value in by_column.items()
+            if not isinstance(value, str)
+        }
+    return dg.MetadataValue.json(shown)
 
 
 def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:

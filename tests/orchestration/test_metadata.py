@@ -1,0 +1,52 @@
+"""What people see on an asset stays small: an event takes 100 KB."""
+
+import dagster as dg
+import pandas as pd
+from dagster_shared.serdes import serialize_value
+
+from privacy_assets.orchestration.metadata import settings_metadata, table_metadata
+from privacy_assets.tables.anonymize_settings import AnonymizeSettings
+
+# Pictures take what is left.
+MOST_BYTES = 60_000
+
+
+def settings_of(names):
+    return AnonymizeSettings(
+        quasi_identifiers=tuple(names[1:]),
+        k=5,
+        sensitive=tuple(names[:1]),
+        subject=None,
+        direct_identifiers=(),
+        method="mondrian",
+        criterion="gain",
+        relaxed=False,
+        normalize="rank",
+        l_diversity={},
+        t_closeness=dict.fromkeys(names[:1], 0.2),
+        max_suppression=0.0,
+        output="labels",
+        bounds="tight",
+        seed=0,
+    ).described()
+
+
+def test_hundreds_of_long_column_names_fit_into_an_event():
+    names = [f"{place:03d}" + "x" * 117 for place in range(600)]
+    table = pd.DataFrame(0, index=[0], columns=names)
+    described = table_metadata(
+        table,
+        "0" * 64,
+        dict.fromkeys(names, "quasi_identifier"),
+        (dg.AssetKey("source"), {name: name for name in names}),
+    )
+    shown = settings_metadata(settings_of(names))
+    metadata = dg.AssetMaterialization("a", metadata=described | {"made_with": shown})
+    assert len(serialize_value(metadata)) < MOST_BYTES
+    assert shown.value["quasi_identifiers"] == "599 entries, too many to show"
+    assert (shown.value["k"], shown.value["method"], len(shown.value["sensitive"])) == (5, "mondrian", 1)
+
+
+def test_settings_of_a_usual_table_are_shown_as_they_are():
+    settings = settings_of([f"column_{place}" for place in range(40)])
+    assert settings_metadata(settings).value == settings
