@@ -107,6 +107,11 @@ def swap_table(directory):
     edit_manifest(directory, files=files)
 
 
+def claim_a_preset(directory):
+    policy = json.loads((directory / "manifest.json").read_text())["policy"]
+    edit_manifest(directory, policy=policy | {"use_case": "public_release"})
+
+
 def fail_verdict(directory):
     condition, verdict = json.loads((directory / "manifest.json").read_text())["verdicts"]
     edit_manifest(directory, verdicts=[condition, verdict | {"value": 0.4}])
@@ -182,6 +187,7 @@ def forget(key):
         (record_a_huge_value, "damaged or incomplete"),
         (swap_table, "recorded fingerprint"),
         (fail_verdict, "'privacy_risk_score' is not decided as recorded"),
+        (claim_a_preset, "the policy is not the preset that it names"),
     ],
 )
 def test_a_release_that_was_tampered_with_does_not_verify(tmp_path, damage, problem, capsys):

@@ -280,14 +280,22 @@ def test_a_clean_release_says_so_and_little_material_still_makes_a_page(tmp_path
     text = text_of(page)
     assert "Released The policy admitted these 2 records. 1 of 1 conditions" in text
     assert "No earlier run of this release was refused." in text
-    page, _ = page_of(tmp_path, ReportMaterial(), policy=Policy.for_use_case("public_release"), settings={})
-    assert "Released The policy “public release” admitted these 2 records." in text_of(page)
-    changed = Policy.for_use_case("public_release").with_limit(Limit("smallest_class", 2))
-    page, _ = page_of(tmp_path, ReportMaterial(), policy=changed, settings={})
-    assert "The policy “public release”, changed in smallest class, admitted these 2 records." in text_of(page)
-    assert "changed from the use case smallest class" in text_of(page)
     assert "Low risk (this release)" in text
     assert "Pictures" not in text
+
+
+def test_a_preset_is_named_with_what_was_changed_of_it(tmp_path):
+    preset = Policy.for_use_case("public_release")
+    verdicts = (
+        CONDITION,
+        limit_verdict("privacy_risk_score", 0.04, 0.05),
+        limit_verdict("leakage_detected", 0.0, 0),
+    )
+    page, _ = page_of(tmp_path, policy=preset, verdicts=verdicts)
+    assert "The policy “public release” admitted these 2 records." in text_of(page)
+    page, manifest = page_of(tmp_path, policy=preset.with_limit(Limit("smallest_class", 2)), verdicts=verdicts)
+    assert "The policy “public release”, changed in smallest class, admitted these 2 records." in text_of(page)
+    assert manifest["policy"]["changes"] == ["smallest_class"]
 
 
 def test_settings_that_only_programs_read_are_left_to_the_manifest(tmp_path):
