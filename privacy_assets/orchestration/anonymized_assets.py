@@ -50,6 +50,13 @@ from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.generalized_synthetic import number_distinct_records
 from privacy_assets.tables.other_releases import OtherRelease, join_original
 from privacy_assets.tables.policy import REIDENTIFICATION, SEMANTIC
+from privacy_assets.tables.records_of_people import (
+    PEOPLE_WITH_SEVERAL_RECORDS,
+    RecordsOfPeople,
+    count_records_of_people,
+    note_on_several_records,
+    require_one_record_each,
+)
 from privacy_assets.tables.reidentification import CandidateProgress, assess_reidentification
 from privacy_assets.tables.release_files import read_anonymized_release
 from privacy_assets.tables.release_model import ReleaseModel
@@ -151,6 +158,8 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     @guarded
     def suppressed_stage(context, source, anonymized):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         anonymization = Anonymization.from_artifact(anonymized)
+        if release.contract.person is not None:
+            require_one_record_each(_records_of_people(release, anonymization, source))
         scales = release.semantic_scales_of(anonymization)
         progress = progress_logger(context, _semantic_stage)
 
@@ -283,19 +292,27 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
 def semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     """Build the asset that says what the concepts of the released table give away of its records."""
     stage = release.anonymized_stage
+    # Who a record is of is told by the source alone.
+    made_of_stages = [*release.semantic_risk_stands_on, stage]
 
     @dg.asset(
         **asset_arguments(release, SEMANTIC, kinds={"python"}),
         description="What an attacker who knows all that a record has, and one thing it lacks, is left with.",
-        ins={stage: dg.AssetIn(release.key(stage))},
+        ins={name: dg.AssetIn(release.key(name)) for name in made_of_stages},
     )
     @guarded
     def semantic_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         anonymization = Anonymization.from_artifact(inputs[stage])
+        made_of = {stage: fingerprint(anonymization.table)}
+        of_people = None
+        if release.contract.person is not None:
+            made_of["source"] = fingerprint(inputs["source"])
+            of_people = _records_of_people(release, anonymization, inputs["source"])
+            if release.limits_semantic_risk:
+                require_one_record_each(of_people)
         scales = release.semantic_scales_of(anonymization)
         assessment = _assess_semantic_risk(context, release, anonymization.table, scales, anonymization.model)
-        made_of = {stage: fingerprint(anonymization.table)}
-        yield _semantic_result(assessment, made_of)
+        yield _semantic_result(_with_people(assessment, of_people), made_of)
 
     return semantic_stage
 
@@ -314,9 +331,25 @@ def source_semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefin
         scales = dict.fromkeys(release.contract.columns_with_role("quasi_identifier"), "nominal") | declared
         table = source[list(release.contract.released_columns)]
         assessment = _assess_semantic_risk(context, release, table, scales, None)
-        yield _semantic_result(assessment, {"source": fingerprint(source)})
+        person = release.contract.person
+        of_people = None if person is None else count_records_of_people(source[person])
+        yield _semantic_result(_with_people(assessment, of_people), {"source": fingerprint(source)})
 
     return source_semantic_stage
+
+
+def _records_of_people(release: ReleaseSettings, anonymization: Anonymization, source: pd.DataFrame) -> RecordsOfPeople:
+    rows = anonymization.members["row"].to_numpy()
+    return count_records_of_people(source[release.contract.person].take(rows))
+
+
+def _with_people(assessment: SemanticAssessment, of_people: RecordsOfPeople | None) -> SemanticAssessment:
+    """Say how many people have several records, if there are people."""
+    if of_people is None:
+        return assessment
+    settings = {**assessment.settings, PEOPLE_WITH_SEVERAL_RECORDS: of_people.n_people}
+    note = note_on_several_records(of_people)
+    return replace(assessment, settings=settings, notes=(*assessment.notes, *([note] if note else [])))
 
 
 def _assess_semantic_risk(

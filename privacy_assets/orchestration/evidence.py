@@ -254,13 +254,15 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
         if assessment is not None and evidence is not None:
             assessments[name] = evidence
             figures[name], settings[name] = dict(assessment.scores), dict(assessment.settings)
+            if isinstance(assessment, SemanticAssessment) and assessment.notes:
+                figures[name]["notes"] = list(assessment.notes)
             found[name] = assessment
     evidence_of_table = replace(
         gathered.evidence,
         tables=tables,
         assessments=assessments,
         lineage=lineage,
-        stands_on={REIDENTIFICATION: ("source", *others), SEMANTIC: ()},
+        stands_on={REIDENTIFICATION: ("source", *others), SEMANTIC: release.semantic_risk_stands_on},
         asked_for=_asked_for(release, anonymization),
         must_succeed=(REIDENTIFICATION,) if release.assesses(REIDENTIFICATION) else (),
     )
@@ -322,7 +324,7 @@ def _asked_for(release: ReleaseSettings, anonymization: Anonymization | None) ->
     }
     if anonymization is not None and release.assesses(SEMANTIC):
         scales = release.semantic_scales_of(anonymization)
-        asked[SEMANTIC] = {"scale_digests": scale_digests(scales)}
+        asked[SEMANTIC] = {"scale_digests": scale_digests(scales), **release.semantic_risk_is_asked_of}
     return asked
 
 

@@ -28,6 +28,7 @@ from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, require
 from privacy_assets.tables.mpucc import MpuccSettings
 from privacy_assets.tables.policy import MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, Policy
 from privacy_assets.tables.preprocess import check_precisions
+from privacy_assets.tables.records_of_people import PEOPLE_WITH_SEVERAL_RECORDS
 from privacy_assets.tables.split import check_split_settings
 from privacy_assets.tables.synthesize import Synthesizer, check_setting, resolve_synthesizer
 from privacy_assets.tables.waivers import Waiver, Waivers, read_waivers
@@ -335,6 +336,23 @@ class ReleaseSettings:
     def semantic_risk_settings(self) -> SemanticRiskSettings:
         """What was given, or the defaults."""
         return self.semantic_risk or SemanticRiskSettings()
+
+    @property
+    def limits_semantic_risk(self) -> bool:
+        """Whether anything depends on the semantic risk: a limit of the policy, or who is withheld."""
+        limited = any(limit.assessment == SEMANTIC for limit in self.policy.limits)
+        return limited or self.semantic_risk_settings.withhold
+
+    @property
+    def semantic_risk_stands_on(self) -> tuple[str, ...]:
+        """Stages that an assessment of semantic risk must have been made of beside the table itself."""
+        return () if self.contract.person is None else ("source",)
+
+    @property
+    def semantic_risk_is_asked_of(self) -> dict[str, Any]:
+        """What an assessment of semantic risk must have been made with beside its scales, as JSON values."""
+        must_be_people = self.contract.person is not None and self.limits_semantic_risk
+        return {PEOPLE_WITH_SEVERAL_RECORDS: 0} if must_be_people else {}
 
     def semantic_scales_of(self, anonymization: Anonymization) -> dict[str, Any]:
         """Return the scales of the anonymized table, by the hierarchies that it is released by, if it is."""

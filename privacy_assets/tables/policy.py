@@ -151,11 +151,17 @@ METRICS: Mapping[str, Metric] = {
         "at_most",
         0,
         1,
-        "1 / records left to an attacker who knows all that a record has, and one thing it lacks",
+        "1 / records left to an attacker who knows all that a record has, and one thing it lacks; counts records, so "
+        "each must be a person of its own",
         advice=SEMANTIC_ADVICE,
     ),
     "mean_basic_semantic_risk": Metric(
-        SEMANTIC, "at_most", 0, 1, "mean of the basic semantic risk over all records", advice=SEMANTIC_ADVICE
+        SEMANTIC,
+        "at_most",
+        0,
+        1,
+        "mean of the basic semantic risk over all records; each must be a person of its own",
+        advice=SEMANTIC_ADVICE,
     ),
 }
 

@@ -1,6 +1,7 @@
 """Re-identification and semantic risk of anonymized records through the gate; records withheld."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.orchestration.test_anonymized_release import (
     definitions_of,
     released_table,
     run_release,
+    visits,
 )
 
 CANDIDATES = "reidentification_assessment"
@@ -130,6 +132,10 @@ def semantic_policy(limit=0.2):
     return Policy((Limit("smallest_class", 5), Limit("max_basic_semantic_risk", limit)))
 
 
+def unlimited_policy():
+    return Policy((Limit("smallest_class", 3),))
+
+
 ORDINAL = {"cost": {"ordinal": [5, 10, 15, 20, 25]}}
 
 
@@ -200,6 +206,26 @@ class TestSemanticRisk:
         project.run(nominal, "source", "anonymized", SEMANTIC)
         assert_refused(project, run_release(project, ordinal), "scale_digests is not what the policy and the contract")
         assert_released(project, run_release(project, nominal))
+
+    def test_people_with_several_records_are_not_counted_as_many(self, project):
+        """Sixty people with five records each: every group of five is one person."""
+        visits(60).to_parquet(project.root / "data" / "people.parquet", index=False)
+        scales = SemanticRiskSettings(scales={"cost": "nominal"})
+        asked = {"anonymized": AnonymizationSettings(k=3), "semantic_risk": scales}
+        unlimited = definitions_of(project, policy=unlimited_policy(), **asked)
+        limited = definitions_of(
+            project, policy=Policy((Limit("smallest_class", 3), Limit("max_basic_semantic_risk", 0.2))), **asked
+        )
+        project.run(unlimited, "source", "anonymized", SEMANTIC)
+        assert_refused(project, run_release(project, limited), "people_with_several_records is not what the policy")
+        failed = failure_of(project.run(limited, SEMANTIC))
+        assert "60 people have 300 of the 300 records. Expected one record per person" in failed
+        withheld = replace(scales, withhold=True, risk_limit=0.2)
+        withholding = definitions_of(project, policy=unlimited_policy(), **asked | {"semantic_risk": withheld})
+        assert "60 people have 300 of the 300 records" in failure_of(project.run(withholding, "suppressed"))
+        assert_released(project, run_release(project, unlimited))
+        notes = released_table(project)[1]["figures"][SEMANTIC]["notes"]
+        assert "The semantic risk counts records, not people: 60 people have 300 of the 300 records" in notes[-1]
 
     def test_scales_come_from_the_contract_and_the_source_is_assessed_on_request(self, project):
         contract = copy.deepcopy(CONTRACT)
