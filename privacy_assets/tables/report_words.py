@@ -31,8 +31,8 @@ CAVEATS = {
 
 FIGURES_IN_WORDS = {
     "records_kept": "records that withholding would keep",
-    "records_withheld": "records that withholding would leave out",
-    "share_withheld": "share that withholding would leave out",
+    "records_not_kept": "records that withholding would leave out",
+    "share_not_kept": "share that withholding would leave out",
     "rounds_of_suppression": "rounds that withholding would take",
 }
 """Figures whose names would say of a release what was only measured."""

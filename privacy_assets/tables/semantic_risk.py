@@ -259,8 +259,8 @@ def _score(
         scores |= {
             "records_at_risk": suppression.rounds[0].n_removed,
             "records_kept": n_kept,
-            "records_withheld": context.n_records - n_kept,
-            "share_withheld": 1 - n_kept / context.n_records,
+            "records_not_kept": context.n_records - n_kept,
+            "share_not_kept": 1 - n_kept / context.n_records,
             "rounds_of_suppression": len(suppression.rounds) - 1,
         }
         if n_kept:

@@ -162,6 +162,9 @@ class TestSemanticRisk:
         assert len(table) == 300 - withheld == manifest["figures"]["statistics"]["n_released"]
         assert manifest["figures"]["statistics"]["n_withheld"] == withheld
         assert manifest["figures"][SEMANTIC]["max_basic_semantic_risk"] <= 0.5
+        # What an assessment would not keep is no record withheld, and has another name.
+        assert manifest["figures"][SEMANTIC]["records_not_kept"] == 0
+        assert "records_withheld" not in manifest["figures"][SEMANTIC]
         page = (project.releases(side="anonymized")[0] / "report.html").read_text()
         assert "what each column lost is not known of the rest" in page
         assert "Information loss by column" not in page

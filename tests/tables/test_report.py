@@ -314,7 +314,7 @@ def test_settings_that_only_programs_read_are_left_to_the_manifest(tmp_path):
 
 
 def test_what_withholding_would_do_is_not_said_to_be_done(tmp_path):
-    figures = {"semantic_assessment": {"records_withheld": 40, "share_withheld": 1.0}}
+    figures = {"semantic_assessment": {"records_not_kept": 40, "share_not_kept": 1.0}}
     text = text_of(page_of(tmp_path, figures=figures)[0])
     assert "records that withholding would leave out 40 share that withholding would leave out 1" in text
-    assert "records withheld" not in text
+    assert "records not kept" not in text

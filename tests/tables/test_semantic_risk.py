@@ -80,7 +80,7 @@ def test_the_records_kept_and_the_rounds_are_those_of_the_running_example(name):
         own = [one["max_r_bs"] for one in fixed_point["rounds"] if one["max_r_bs"]]
         assert found.rounds["max_basic_semantic_risk"].dropna().tolist() == floats(own)
         assert found.scores["records_kept"] == len(fixed_point["G_star"])
-        assert found.scores["records_withheld"] == 27 - len(fixed_point["G_star"])
+        assert found.scores["records_not_kept"] == 27 - len(fixed_point["G_star"])
 
 
 @pytest.mark.parametrize("name", ["kstar", "fig4_transcript", "closed"])
@@ -141,11 +141,11 @@ def test_a_released_table_is_never_above_its_k_and_what_is_kept_meets_the_limit(
     scales = released_scales(released.table, names, released.model)
     found = assess_semantic_risk(released.table, scales, model=released.model, risk_limit=1 / 6, min_support=1)
     assert found.scores["max_basic_semantic_risk"] <= found.scores["max_classical_risk"] == 1 / 4
-    assert 0 < found.scores["records_withheld"] < 120
+    assert 0 < found.scores["records_not_kept"] < 120
     left = released.table[found.records["is_kept"].to_numpy()]
     again = assess_semantic_risk(left, scales, model=released.model, risk_limit=1 / 6)
     assert again.scores["max_basic_semantic_risk"] == found.scores["max_basic_semantic_risk_kept"] <= 1 / 6
-    assert again.scores["records_withheld"] == 0
+    assert again.scores["records_not_kept"] == 0
 
 
 def test_removing_records_one_by_one_makes_the_next_ones_unique():
@@ -250,8 +250,8 @@ def test_no_value_of_the_table_is_outside_the_private_frames():
 def test_nothing_may_be_acceptable():
     found = assess_semantic_risk(PEOPLE, NOMINAL, risk_limit=0.1)
     assert found.kept.tolist() == []
-    assert found.scores["records_withheld"] == 27
-    assert found.scores["share_withheld"] == 1
+    assert found.scores["records_not_kept"] == 27
+    assert found.scores["share_not_kept"] == 1
     assert "max_basic_semantic_risk_kept" not in found.scores
     assert np.isnan(found.rounds["max_basic_semantic_risk"].iloc[-1])
 
