@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.bit_sets import BITS, includes, place_of_lowest
-from privacy_assets.kernels.concepts import close_sets, full_set
+from privacy_assets.kernels.concepts import close_sets, full_set, words_to_close
 from privacy_assets.kernels.formal_context import PackedContext
 
 
@@ -33,11 +33,14 @@ class Implications(NamedTuple):
         Sets of attributes in bits; a conclusion is the closure of its premise, so it holds the premise.
     supports : ndarray
         Records that have the premise, so also the conclusion.
+    words_read : int
+        Words of 8 bytes that were read to find them.
     """
 
     premises: NDArray[np.uint64]
     conclusions: NDArray[np.uint64]
     supports: NDArray[np.int64]
+    words_read: int
 
 
 def find_stem_basis(
@@ -54,7 +57,7 @@ def find_stem_basis(
     max_sets : int
         Most closed sets and pseudo-intents to visit.
     max_words : int
-        Most words of 8 bytes of rows and implications to read.
+        Most words of 8 bytes of rows and implications, and most attributes of sets and rows, to read.
 
     Returns
     -------
@@ -66,11 +69,22 @@ def find_stem_basis(
     Time: the words read, about 10**9 of them in a second. Their number does not depend on the machine.
     """
     everything = full_set(context.n_attributes, context.rows.shape[1])
-    alone = close_sets(context.rows, context.first, context.holders, _singles(context.n_attributes), everything)
-    found = _find(
-        context.rows, context.weights, np.diff(context.first), everything, alone, min_support, max_sets, max_words
+    singles = _singles(context.n_attributes)
+    n_read = words_to_close(len(context.rows), context.first, context.holders, singles)
+    if n_read > max_words:
+        return None
+    alone = close_sets(context.rows, context.first, context.holders, singles, everything)
+    premises, conclusions, supports, n_more, is_complete = _find(
+        context.rows,
+        context.weights,
+        np.diff(context.first),
+        everything,
+        alone,
+        min_support,
+        max_sets,
+        max_words - n_read,
     )
-    return Implications(*found[:3]) if found[3] else None
+    return Implications(premises, conclusions, supports, n_read + n_more) if is_complete else None
 
 
 def _singles(n_attributes: int) -> NDArray[np.uint64]:
@@ -91,8 +105,8 @@ def _find(
     min_support: int,
     max_sets: int,
     max_words: int,
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64], bool]:
-    """Visit the sets; return premises, conclusions, supports, and whether all sets were visited.
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64], int, bool]:
+    """Visit the sets; return premises, conclusions, supports, the words read, and whether all sets were visited.
 
     ``alone`` holds the closure of each attribute.
     """
@@ -138,7 +152,7 @@ def _find(
         starts[depth + 1] = stop
         n_read += n_words * (starts[depth] - starts[depth - 1])
         if n_read > max_words:
-            return premises[:0], conclusions[:0], supports[:0], False
+            return premises[:0], conclusions[:0], supports[:0], n_read, False
         if support < min_support:
             continue
         own = on_path[depth - 1].copy()
@@ -159,7 +173,7 @@ def _find(
         if generator >= 0 and _adds_before(on_path[depth - 1], own, generator):
             continue
         if n_sets == max_sets:
-            return premises[:0], conclusions[:0], supports[:0], False
+            return premises[:0], conclusions[:0], supports[:0], n_read, False
         n_sets += 1
         on_path[depth] = own
         if not _is_equal(own, closure):
@@ -182,9 +196,12 @@ def _find(
                     held = 64 * j + place_of_lowest(rest)
                     n_with[held] += weights[g]
                     rest &= rest - np.uint64(1)
+                    n_read += 1
         if n_to_do + n_attributes > len(to_do):
             to_do = np.concatenate((to_do, np.empty_like(to_do)))
+        n_read += n_words * (stop - begin)
         for a in range(generator + 1, n_attributes):
+            n_read += 1 + (a >> 6)
             is_in = (own[a >> 6] >> np.uint64(a & 63)) & np.uint64(1)
             is_cut = n_with[a] < n_alone[a] and _adds_before(own, alone[a], a)
             if not is_in and n_with[a] >= min_support and not is_cut:
@@ -192,7 +209,7 @@ def _find(
                 n_to_do += 1
             n_with[a] = 0
         n_with[: generator + 1] = 0
-    return premises[:n_found], conclusions[:n_found], supports[:n_found], True
+    return premises[:n_found], conclusions[:n_found], supports[:n_found], n_read, True
 
 
 @njit(nogil=True, cache=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.kernels.concepts import close_sets, full_set
+from privacy_assets.kernels.concepts import close_sets, full_set, words_to_close
 from privacy_assets.kernels.semantic_risk import find_greatest_subset
 from privacy_assets.kernels.stem_basis import Implications, find_stem_basis
 from privacy_assets.tables.errors import InvalidSettingError
@@ -21,8 +22,9 @@ from privacy_assets.tables.semantic_settings import SemanticSettings, smallest_a
 
 # Sets of columns that risk chains give, most frequent first; more would not be read.
 MOST_CHAIN_SETS = 20
-# Words of 8 bytes to read for one stem basis: about two seconds.
+# Words of 8 bytes to read for the implications of one set of columns: about two seconds; and of all sets together.
 WORDS_FOR_IMPLICATIONS = 2**30
+WORDS_FOR_ALL_IMPLICATIONS = 2**31
 MOST_COLUMNS_NAMED = 3
 ADVICE_COLUMNS = [
     "columns",
@@ -84,9 +86,11 @@ def advise(
         columns; ``implications_lost``, rules of the stem basis that no longer follow; and ``is_non_disposable``:
         whether no implication would be left, though there are some now. Implications are those of at least
         ``min_support`` records. What would take too much is missing, and a note says so: all on implications where
-        the stem basis with nothing forgotten is too large, and the risk left where too many rows would be compared.
+        the stem basis with nothing forgotten is too large, or the work for those before was, and the risk left where
+        too many rows would be compared.
     """
     basis = None
+    work = _Work(WORDS_FOR_ALL_IMPLICATIONS)
     rows = []
     for columns, reason, n_chains in _candidates(context, chains):
         on_columns(columns)
@@ -94,11 +98,11 @@ def advise(
         left = context.without(names) if names else context
         row: dict[str, Any] = {"columns": columns, "reason": reason, "chains": n_chains}
         row |= _risk_left(left, settings, n_threads)
-        found = _basis(left, settings) if basis is not None or not columns else None
+        found = _basis(left, settings, work) if basis is not None or not columns else None
         if not columns:
             basis = found
         if basis is not None:
-            row["implications_lost"] = _count_lost(context, basis, names)
+            row["implications_lost"] = _count_lost(context, basis, names, work)
         if found is not None:
             row["implications_left"] = len(found.supports)
         if basis is not None and found is not None:
@@ -107,16 +111,29 @@ def advise(
     return Advice(_as_table(rows), tuple(_notes(context, rows, settings)))
 
 
+@dataclass
+class _Work:
+    """Words that may still be read for implications."""
+
+    left: int
+
+    @property
+    def allowed(self) -> int:
+        """For one set of columns."""
+        return min(WORDS_FOR_IMPLICATIONS, self.left)
+
+
 def _notes(context: FormalContext, rows: list[dict[str, Any]], settings: SemanticSettings) -> Iterator[str]:
-    n_unknown = sum("implications_left" not in row for row in rows)
+    n_unknown = sum(row.get("implications_left") is None or row.get("implications_lost") is None for row in rows)
     if n_unknown:
         counts = pd.Series([attribute.column for attribute in context.attributes]).value_counts()
         most = ", ".join(f"{name!r} ({n})" for name, n in counts.head(MOST_COLUMNS_NAMED).items())
         yield (
-            f"The implications left after forgetting are not told for {n_unknown} of {len(rows)} sets of columns: "
-            f"there are more than {settings.max_concepts} closed sets and pseudo-intents of at least "
-            f"{settings.min_support} records, or finding them reads more than {WORDS_FOR_IMPLICATIONS:.1g} words. "
-            f"Raise min_support, or use coarser scales or fewer columns; most attributes are of {most}."
+            f"The implications left or lost after forgetting are not told for {n_unknown} of {len(rows)} sets of "
+            f"columns: there are more than {settings.max_concepts} closed sets and pseudo-intents of at least "
+            f"{settings.min_support} records, or finding them reads more than {WORDS_FOR_IMPLICATIONS:.1g} words, or "
+            f"{WORDS_FOR_ALL_IMPLICATIONS:.1g} for all sets together. Raise min_support, "
+            f"or use coarser scales or fewer columns; most attributes are of {most}."
         )
     n_unmeasured = sum("max_basic_semantic_risk" not in row for row in rows)
     if n_unmeasured:
@@ -155,19 +172,27 @@ def _risk_left(left: FormalContext, settings: SemanticSettings, n_threads: int) 
     }
 
 
-def _basis(context: FormalContext, settings: SemanticSettings) -> Implications | None:
-    return find_stem_basis(context.packed, settings.min_support, settings.max_concepts, WORDS_FOR_IMPLICATIONS)
+def _basis(context: FormalContext, settings: SemanticSettings, work: _Work) -> Implications | None:
+    """Find the implications within the work that is left; a search that met a bound used all that it was allowed."""
+    found = find_stem_basis(context.packed, settings.min_support, settings.max_concepts, work.allowed)
+    work.left -= work.allowed if found is None else found.words_read
+    return found
 
 
-def _count_lost(context: FormalContext, basis: Implications, names: list[str]) -> int:
-    """Count the rules of a basis that do not follow from what is left.
+def _count_lost(context: FormalContext, basis: Implications, names: list[str], work: _Work) -> int | None:
+    """Count the rules of a basis that do not follow from what is left; None if that takes too much.
 
     A rule follows if its conclusion is not forgotten, and all records with what is left of its premise have it.
     """
     gone: NDArray[np.uint64] = context.words_of(names)
     packed = context.packed
+    premises = basis.premises & ~gone
+    n_words = words_to_close(len(packed.rows), packed.first, packed.holders, premises)
+    if n_words > work.allowed:
+        return None
+    work.left -= n_words
     everything = full_set(packed.n_attributes, packed.rows.shape[1])
-    closures = close_sets(packed.rows, packed.first, packed.holders, basis.premises & ~gone, everything)
+    closures = close_sets(packed.rows, packed.first, packed.holders, premises, everything)
     lacks = basis.conclusions & ~basis.premises & (gone | ~closures)
     return int((lacks != 0).any(axis=1).sum())
 

@@ -116,7 +116,8 @@ def read_scale(setting: Any) -> ConceptualScale:
             return Ancestors(value if isinstance(value, Hierarchy) else Hierarchy.from_settings(value))
     found = repr(setting) if isinstance(setting, str) else type(setting).__name__
     if isinstance(setting, Mapping):
-        found = f"a mapping of {sorted(map(str, setting))}"
+        # Its keys may be values, as of a hierarchy that was given in place of a scale.
+        found = f"a mapping with {len(setting)} keys, {len(set(map(str, setting)) - set(SCALE_KEYS))} of them unknown"
     raise InvalidSettingError(
         f"The scale is {found}. Expected one of {list(SCALE_WORDS)}, or a mapping with one of the keys "
         f"{list(SCALE_KEYS)}."
@@ -126,10 +127,11 @@ def read_scale(setting: Any) -> ConceptualScale:
 def _windows(value: Any) -> Windows:
     closed: Any = "both"
     if isinstance(value, Mapping):
-        unknown = sorted(set(map(str, value)) - {"windows", "closed"})
-        if unknown or "windows" not in value:
+        n_unknown = len(set(map(str, value)) - {"windows", "closed"})
+        if n_unknown or "windows" not in value:
+            lacks = "" if "windows" in value else ", and no windows"
             raise InvalidSettingError(
-                f"An interval scale has the keys {sorted(map(str, value))}. Expected windows, and maybe closed."
+                f"An interval scale has {n_unknown} unknown keys{lacks}. Expected windows, and maybe closed."
             )
         closed, value = value.get("closed", closed), value["windows"]
     windows = []
@@ -165,7 +167,10 @@ def _checked(scale: ConceptualScale) -> ConceptualScale:
             raise InvalidSettingError("An ordinal scale has no threshold. Expected at least one, or none given.")
         pairs = zip(scale.thresholds[:-1], scale.thresholds[1:], strict=True)
         if not all(_is_below(lower, upper) for lower, upper in pairs):
-            raise InvalidSettingError("The thresholds of an ordinal scale do not ascend. Put them in order.")
+            raise InvalidSettingError(
+                "The thresholds of an ordinal scale do not ascend. Put them in order; categories that are numbers in "
+                "an order of their own are listed as text."
+            )
     return scale
 
 

@@ -160,6 +160,7 @@ def _cells(table: pd.DataFrame, name: str, mask: Mask | None, scale: Ordinal | W
         if read_column(cells, f"Column {end!r}").kind in ("text", "category"):
             cells = _in_order(cells, name, end, scale)
         ends[end] = OrderedColumn.read(cells, f"Column {end!r}")
+    _require_low_below_high(ends[mask.low], ends[mask.high], name)
     return Cells(ends[mask.low], ends[mask.high], mask.includes_high)
 
 
@@ -181,6 +182,19 @@ def _in_order(cells: pd.Series[Any], name: str, end: str, scale: Ordinal | Windo
     if n_unknown:
         raise InvalidSettingError(f"{expected} {n_unknown} cells of {end!r} are in none of the {len(order)} listed.")
     return pd.Series(pd.Categorical(texts, categories=order, ordered=True), index=cells.index)
+
+
+def _require_low_below_high(low: OrderedColumn, high: OrderedColumn, name: str) -> None:
+    """Refuse intervals of categories that end before they begin: by another order than that of the release."""
+    if low.kind != "category" or high.kind != "category":
+        return
+    n_reversed = int(((high.codes >= 0) & (low.codes > high.codes)).sum())
+    if n_reversed:
+        raise InvalidSettingError(
+            f"Column {name!r} has {n_reversed} released intervals whose lower end is above the upper one, by the order "
+            "of its scale. Expected the order by which the table was anonymized, the smallest first. Nothing was "
+            "assessed."
+        )
 
 
 def _windowed(cells: Cells, name: str, scale: Ordinal | Windows) -> ScaledColumn:

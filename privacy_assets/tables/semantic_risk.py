@@ -74,7 +74,8 @@ def assess_semantic_risk(
         Whether to search the semantic risk as well, which may take long where rows include many others.
     advice : bool
         Whether to tell what forgetting each column, and the columns of risk chains, would do; takes about as long as
-        an assessment without the semantic risk for each, and up to about two seconds for its implications.
+        an assessment without the semantic risk for each, and up to about two seconds for its implications, four for
+        those of all together.
     min_support : int
         Fewest records of the implications that the advice counts.
     max_chains : int

@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets.kernels.concepts import close_sets, full_set, list_concepts, lower_neighbors, upper_neighbors
+from privacy_assets.kernels.concepts import (
+    close_sets,
+    full_set,
+    list_concepts,
+    lower_neighbors,
+    upper_neighbors,
+    words_to_close,
+)
 from privacy_assets.kernels.stem_basis import find_stem_basis
 from tests.random_contexts import as_context, as_table, contexts, names, numbers, random_rows
 from tests.reference import formal_concepts as reference
@@ -145,3 +152,27 @@ def test_more_concepts_than_allowed_are_not_listed():
     assert find_stem_basis(packed, max_sets=3) is None
     assert find_stem_basis(packed, max_words=100) is None
     assert len(find_stem_basis(packed, min_support=16).supports) == 0
+
+
+def test_the_words_read_for_a_basis_count_every_attribute_that_is_looked_at():
+    """On ordinal scales most attributes follow from others: they are looked at, and their records are not."""
+    random = np.random.default_rng(5)
+    ages = random.integers(0, 20, (300, 2))
+    rows = [frozenset([*range(a), *range(20, 20 + b)]) for a, b in ages.tolist()]
+    context = as_context(rows, frozenset(range(40)))
+    found = find_stem_basis(context.packed)
+    distinct = [frozenset(row) for row in set(rows)]
+    # For each closed set, the attributes that its distinct rows have besides.
+    besides = sum(len(row - own) for own in listed(context)[0] for row in distinct if own <= row)
+    assert found.words_read >= besides
+    assert find_stem_basis(context.packed, max_words=found.words_read).words_read == found.words_read
+    assert find_stem_basis(context.packed, max_words=besides) is None
+
+
+def test_the_words_of_closing_sets_are_those_of_their_rarest_attribute():
+    rows = [frozenset({0, 1}), frozenset({0}), frozenset({0, 1, 2}), frozenset({2})]
+    packed = as_context(rows, frozenset(range(3))).packed
+    sets = np.array([[0b000], [0b001], [0b011], [0b110]], np.uint64)
+    each = [words_to_close(4, packed.first, packed.holders, own[np.newaxis]) for own in sets]
+    assert each == [4, 3, 2, 2]
+    assert words_to_close(4, packed.first, packed.holders, sets) == 11

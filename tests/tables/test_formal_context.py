@@ -266,7 +266,9 @@ def test_parts_of_a_context_are_contexts():
     ("scale", "message"),
     [
         ("nominall", r"The scale is 'nominall'. Expected one of \['nominal', 'ordinal', 'binary', 'generalized'\]"),
-        ({"windows": [[1, 2]]}, r"a mapping of \['windows'\]"),
+        ({"windows": [[1, 2]]}, "a mapping with 1 keys, 1 of them unknown"),
+        ({"interval": {"Peru": [1, 2]}}, "has 1 unknown keys, and no windows. Expected windows"),
+        ({"ordinal": [3, 2, 1, 0]}, "categories that are numbers in an order of their own are listed as text"),
         (3, "The scale is int"),
         ({"interval": [[2, 2]]}, r"the window \[2, 2\].*lower end below the upper"),
         ({"interval": [[3, 2]]}, r"the window \[3, 2\]"),
@@ -369,6 +371,11 @@ def test_scales_of_intervals_and_sets_that_cannot_be_read_are_refused():
     ]:
         with pytest.raises((InvalidSettingError, InvalidTableError), match=message):
             read_formal_context(found.table, {name: scale}, found.model)
+    order = ["top", "high", "middle", "low"]
+    with pytest.raises(InvalidSettingError, match="Expected the order by which the table was anonymized") as caught:
+        read_formal_context(found.table, {"grade": {"ordinal": order}}, found.model)
+    n_reversed = int((found.table["grade_low"] != found.table["grade_high"]).sum())
+    assert f"has {n_reversed} released intervals whose lower end is above the upper one" in str(caught.value)
     for cell in ("[1", "[]", None, "[1]", '"a"'):
         broken = found.table.assign(town_values=pd.Series([cell, *found.table["town_values"][1:]], dtype=object))
         for scale in ("generalized", Ancestors(PLACES)):
@@ -377,6 +384,19 @@ def test_scales_of_intervals_and_sets_that_cannot_be_read_are_refused():
             assert caught.value.__context__ is None
     with pytest.raises(InvalidTableError, match=r"does not have: \['age_low'\]"):
         read_formal_context(found.table.drop(columns="age_low"), {"age": "generalized"}, found.model)
+
+
+def test_keys_that_may_be_values_are_not_shown():
+    with pytest.raises(InvalidSettingError) as caught:
+        read_formal_context(pd.DataFrame({"x": [1]}), {"x": {"positive": ["a"], "negative": ["b"]}})
+    assert "a mapping with 2 keys, 2 of them unknown" in str(caught.value)
+    assert "positive" not in str(caught.value)
+
+
+def test_categories_that_are_numbers_are_listed_as_text():
+    ordered = pd.Categorical([3, 0, 2], [3, 2, 1, 0], ordered=True)
+    found = attributes_of(pd.DataFrame({"x": ordered}), {"x": {"ordinal": ["3", "2", "0"]}})
+    assert found == [{"x >= 3"}, {"x >= 3", "x >= 2", "x >= 0"}, {"x >= 3", "x >= 2"}]
 
 
 def test_nodes_of_a_lattice_release_carry_their_ancestors():

@@ -220,6 +220,17 @@ def test_advice_on_implications_ends_when_it_has_read_too_much(monkeypatch):
     assert "not told for 8 of 8 sets of columns" in found.notes[-1]
 
 
+def test_the_implications_of_all_sets_of_columns_together_are_bounded(monkeypatch):
+    whole = attribute_advice.find_stem_basis(read_formal_context(CONTEXT, "binary").packed, 0).words_read
+    monkeypatch.setattr(attribute_advice, "WORDS_FOR_ALL_IMPLICATIONS", whole + 200)
+    found = assess_semantic_risk(CONTEXT, "binary", min_support=0).advice
+    assert found["implications_left"].notna().tolist()[0]
+    assert found["implications_lost"].isna().any()
+    assert found["implications_left"].isna().to_numpy()[1:].all()
+    monkeypatch.setattr(attribute_advice, "WORDS_FOR_ALL_IMPLICATIONS", 100 * whole)
+    assert assess_semantic_risk(CONTEXT, "binary", min_support=0).advice["implications_lost"].notna().all()
+
+
 def test_advice_that_would_compare_too_many_rows_does_not_end_the_assessment():
     table = pd.DataFrame({"name": list("abcdef"), "age": range(6)})
     found = assess_semantic_risk(table, {"name": "nominal", "age": "ordinal"}, max_comparisons=1, min_support=1)
