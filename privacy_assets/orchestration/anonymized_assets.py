@@ -63,7 +63,7 @@ from privacy_assets.tables.release_model import ReleaseModel
 from privacy_assets.tables.scale_digests import scale_digests
 from privacy_assets.tables.semantic_assessment import SemanticAssessment, SemanticProgress
 from privacy_assets.tables.semantic_risk import assess_semantic_risk
-from privacy_assets.tables.withheld_records import withhold_records_at_risk
+from privacy_assets.tables.withheld_records import note_on_tight_ends, withhold_records_at_risk
 
 CLASSES_CHECK = "every_class_has_at_least_k_records"
 CLASSES_DESCRIPTION = "Measured on the generalized table, every class has the k, l and t that were asked for."
@@ -179,6 +179,8 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             )
 
         kept = withhold_records_at_risk(anonymization, source, release.contract, is_acceptable)
+        note = note_on_tight_ends(kept)
+        notes = {"notes": [note]} if note else {}
         artifact = replace(kept.to_artifact(), made_of={"anonymized": anonymized.digest})
         n_before, n_kept = len(anonymization.table), len(kept.table)
         withheld = {
@@ -195,8 +197,9 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
                 (release.key("anonymized"), {name: name for name in kept.table.columns}),
             )
             | score_metadata(withheld)
+            | ({f"{NAMESPACE}/notes": note} if note else {})
             | {
-                MADE_WITH: dg.MetadataValue.json({"risk_limit": risk_limit, **withheld}),
+                MADE_WITH: dg.MetadataValue.json({"risk_limit": risk_limit, **withheld, **notes}),
                 MADE_OF: dg.MetadataValue.json(dict(artifact.made_of)),
             },
             data_version=dg.DataVersion(artifact.digest),

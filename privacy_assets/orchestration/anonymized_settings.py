@@ -323,9 +323,14 @@ class SemanticRiskSettings:
     of_source: bool = False
 
     def limit(self, policy: Policy) -> float | None:
-        """Return the largest risk of a record."""
+        """Return the largest risk of a record that is accepted: below a limit, the next 1 / n that is."""
         asked = policy.limit_on("max_basic_semantic_risk")
-        return self.risk_limit if self.risk_limit is not None or asked is None else asked.value
+        if self.risk_limit is not None or asked is None:
+            return self.risk_limit
+        if asked.holds_for(asked.value):
+            return asked.value
+        n_records = smallest_acceptable(asked.value)
+        return 1 / n_records if asked.holds_for(1 / n_records) else 1 / (n_records + 1)
 
     def check(self, contract: TableContract, policy: Policy) -> None:
         """Refuse settings that cannot work.

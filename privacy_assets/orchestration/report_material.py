@@ -28,6 +28,7 @@ from privacy_assets.tables.mpucc import MpuccAssessment
 from privacy_assets.tables.policy import MPUCC, REIDENTIFICATION, SEMANTIC
 from privacy_assets.tables.preprocess import PreprocessedTables
 from privacy_assets.tables.report import Picture, Refusal, ReportMaterial
+from privacy_assets.tables.withheld_records import note_on_tight_ends
 
 SECONDS_TO_MEASURE_CHANGES = 60.0
 
@@ -49,6 +50,8 @@ def report_material(
         notes.append(
             "Records were withheld after the classes were made: what each column lost is not known of the rest."
         )
+        if isinstance(gathered.found.get("suppressed"), Anonymization):
+            notes.extend(filter(None, [note_on_tight_ends(gathered.found["suppressed"])]))
     return ReportMaterial(
         pictures=tuple(Picture(*from_markdown(markdown)) for markdown in _pictures(release, gathered.found)),
         refusals=_refusals(private_tables, release.key(f"{side}_release"), partition_key),

@@ -80,7 +80,7 @@ def advise(
     -------
     advice : Advice
         Table with one row per set of columns, nothing forgotten first: ``columns``; ``reason`` ("nothing forgotten",
-        "quasi-identifier", "risk chain"); ``chains``, how many listed chains have these columns; the
+        "scaled column", "risk chain"); ``chains``, how many listed chains have these columns; the
         ``max_basic_semantic_risk`` and ``mean_basic_semantic_risk`` left; ``records_kept`` of the greatest acceptable
         subset (missing without a ``risk_limit``); ``implications_left``, the size of the stem basis without the
         columns; ``implications_lost``, rules of the stem basis that no longer follow; and ``is_non_disposable``:
@@ -148,7 +148,7 @@ def _candidates(context: FormalContext, chains: pd.DataFrame) -> Iterator[tuple[
     n_of = dict(zip(counts["columns"], counts["chains"].tolist(), strict=True))
     yield (), "nothing forgotten", n_of.get((), 0)
     for name in context.columns:
-        yield (name,), "quasi-identifier", n_of.get((name,), 0)
+        yield (name,), "scaled column", n_of.get((name,), 0)
     several = [(columns, n) for columns, n in n_of.items() if len(columns) > 1]
     for columns, n in several[:MOST_CHAIN_SETS]:
         yield columns, "risk chain", n

@@ -93,6 +93,20 @@ class FormalContext:
         """Columns that the attributes were made of."""
         return tuple(self.scales)
 
+    def attributes_by_column(self) -> dict[str, int]:
+        """Return how many attributes were made of each column."""
+        counts = dict.fromkeys(self.columns, 0)
+        for attribute in self.attributes:
+            counts[attribute.column] += 1
+        return counts
+
+    def columns_that_tell_nobody_apart(self) -> tuple[str, ...]:
+        """Return the columns whose attributes all records have, or none has."""
+        differs = np.bitwise_or.reduce(self.packed.rows ^ self.packed.rows[0], axis=0)
+        telling = set(self.names_in(differs))
+        columns = {attribute.column for attribute in self.attributes if attribute.name in telling}
+        return tuple(column for column in self.columns if column not in columns)
+
     def incidence(self) -> NDArray[np.bool_]:
         """Return which distinct row has which attribute, of shape (n_rows, n_attributes)."""
         return unpack_rows(self.packed.rows, len(self.attributes))

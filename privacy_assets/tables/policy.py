@@ -261,6 +261,8 @@ class Limit:
             )
         always = {"at_most": metric.high, "at_least": metric.low}.get(str(self.direction))
         never = {"below": metric.low, "above": metric.high}.get(str(self.direction))
+        if self.assessment == SEMANTIC and self.value == 0:
+            never = 0  # It is one in a number of records.
         if self.value in (always, never):
             raise InvalidSettingError(
                 f"The limit on {self.metric!r} asks for {str(self.direction).replace('_', ' ')} {self.value:g}, which "

@@ -17,7 +17,7 @@ from privacy_assets.tables.formal_context import FormalContext
 from privacy_assets.tables.mpucc_settings import is_integer, require
 from privacy_assets.tables.result_columns import tuple_column
 from privacy_assets.tables.row_measures import measure_context
-from privacy_assets.tables.semantic_settings import MAX_CHAINS, is_risk, largest_risky
+from privacy_assets.tables.semantic_settings import MAX_CHAINS, NOT_SMALLER, is_risk, largest_risky
 
 
 class RiskChains(NamedTuple):
@@ -58,7 +58,7 @@ def find_risk_chains(context: FormalContext, risk_limit: float = 1.0, *, max_cha
         A setting is out of its range.
     """
     if not is_risk(risk_limit):
-        raise InvalidSettingError(f"risk_limit is {risk_limit!r}. Expected a risk above 0 and at most 1.")
+        raise InvalidSettingError(f"risk_limit is {risk_limit!r}. Expected a risk above 0 and at most 1{NOT_SMALLER}.")
     require(is_integer(max_chains, 1), "max_chains", max_chains, "an integer above 0")
     return list_chains(context, measure_context(context), largest_risky(risk_limit), max_chains)
 

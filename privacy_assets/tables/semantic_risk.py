@@ -159,7 +159,7 @@ def _assess(
         describe_neighborhood(context, measures),
         pd.DataFrame([vars(attribute) for attribute in context.attributes]).rename(columns={"name": "attribute"}),
         {**settings.described(), "scales": context.scales, "n_records": context.n_records},
-        (*_notes(context, measures), *given.notes),
+        (*_notes(context, measures), *_notes_on_chains(chains, settings), *given.notes),
     )
 
 
@@ -248,6 +248,7 @@ def _score(
         "records": context.n_records,
         "distinct_rows": context.n_rows,
         "attributes": len(context.attributes),
+        "attributes_by_column": context.attributes_by_column(),
         "unique_records": int((weights == 1).sum()),
         "records_whose_row_another_includes": int(weights[measures.n_including > 1].sum()),
     }
@@ -278,4 +279,19 @@ def _notes(context: FormalContext, measures: RowMeasures) -> list[str]:
             f"{reason} row includes another one: every semantic risk equals 1 / class size. The assessment tells "
             "nothing beyond k-anonymity; ordinal scales, overlapping windows or hierarchies may."
         )
+    silent = context.columns_that_tell_nobody_apart()
+    if silent:
+        notes.append(
+            f"The columns {list(silent)} tell nobody apart: their scales give all records the same attributes. What an "
+            "outsider knows of them is not assessed; give them finer scales if the column itself says more."
+        )
     return notes
+
+
+def _notes_on_chains(chains: RiskChains, settings: SemanticSettings) -> list[str]:
+    if chains.is_complete:
+        return []
+    return [
+        f"Only {settings.max_chains} risk chains are listed, of more. They begin at {chains.n_starts} concepts; the "
+        "advice is on the columns of those that are listed. max_chains says how many."
+    ]

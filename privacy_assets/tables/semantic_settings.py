@@ -16,6 +16,10 @@ from privacy_assets.tables.row_measures import MAX_COMPARISONS
 DEFAULT_MIN_SUPPORT = 5
 MAX_CHAINS = 100
 MAX_CONCEPTS = 500_000
+# One in more records than any table has, and than integers of 64 bits can count.
+SMALLEST_RISK = 2.0**-53
+
+NOT_SMALLER = f", not below {SMALLEST_RISK:.2g}"
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,9 @@ class SemanticSettings:
             Says the setting and what was expected.
         """
         limit = self.risk_limit
-        require(limit is None or is_risk(limit), "risk_limit", limit, "None or a risk above 0 and at most 1")
+        require(
+            limit is None or is_risk(limit), "risk_limit", limit, f"None or a risk above 0 and at most 1{NOT_SMALLER}"
+        )
         self._check_regions()
         for name in ("semantic_risk", "advice"):
             require(isinstance(getattr(self, name), bool), name, getattr(self, name), "True or False")
@@ -54,7 +60,9 @@ class SemanticSettings:
         is_pair = isinstance(self.three_way, tuple | list) and len(self.three_way) == 2
         require(is_pair, "three_way", self.three_way, "None or a pair of risks (alpha, beta)")
         alpha, beta = self.three_way
-        require(is_risk(alpha) and is_risk(beta), "three_way", self.three_way, "risks above 0 and at most 1")
+        require(
+            is_risk(alpha) and is_risk(beta), "three_way", self.three_way, f"risks above 0 and at most 1{NOT_SMALLER}"
+        )
         if alpha >= beta:
             raise InvalidSettingError(
                 f"three_way is ({alpha:g}, {beta:g}). Expected alpha < beta: records are kept up to alpha and "
@@ -75,14 +83,21 @@ class SemanticSettings:
 
 
 def is_risk(value: object) -> bool:
-    """Whether a value is a number (no boolean, no NaN) above 0 and at most 1."""
+    """Whether a value is a number (no boolean, no NaN) above 0 and at most 1, and one in a number that can be."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         return False
-    return 0 < float(value) <= 1
+    return SMALLEST_RISK <= float(value) <= 1
 
 
 def smallest_acceptable(risk_limit: float) -> int:
-    """Return the smallest whole number k with 1 / k at most the limit; 1 / 3 as a float gives 3, as 0.3333 gives 4."""
+    """Return the smallest whole number k with 1 / k at most the limit; 1 / 3 as a float gives 3, as 0.3333 gives 4.
+
+    Raises
+    ------
+    InvalidSettingError
+        It is no risk, or too small to be one in a number of records.
+    """
+    _require_risk(risk_limit)
     k = max(floor(1 / risk_limit) - 1, 1)
     while 1 / k > risk_limit:
         k += 1
@@ -90,8 +105,20 @@ def smallest_acceptable(risk_limit: float) -> int:
 
 
 def largest_risky(risk_limit: float) -> int:
-    """Return the largest whole number s with 1 / s at least the limit: what counts as small in a chain at risk."""
+    """Return the largest whole number s with 1 / s at least the limit: what counts as small in a chain at risk.
+
+    Raises
+    ------
+    InvalidSettingError
+        As for :func:`smallest_acceptable`.
+    """
+    _require_risk(risk_limit)
     s = floor(1 / risk_limit) + 1
     while 1 / s < risk_limit:
         s -= 1
     return s
+
+
+def _require_risk(value: float) -> None:
+    if not is_risk(value):
+        raise InvalidSettingError(f"A limit on a risk is {value!r}. Expected one above 0 and at most 1{NOT_SMALLER}.")

@@ -104,12 +104,32 @@ def withhold_records(anonymization: Anonymization, kept: NDArray[np.bool_], made
     members = anonymization.members[kept].reset_index(drop=True)
     table = anonymization.table[kept].reset_index(drop=True)
     classes = _count(anonymization, members, made_of)
+    before = anonymization.classes.set_index("class")["rows"]
+    n_in_part = int((classes["rows"].to_numpy() < before.loc[classes["class"]].to_numpy()).sum())
     return replace(
         anonymization,
         table=table.assign(**{name: _used(table[name]) for name in table.columns}),
         members=members,
         classes=classes,
-        stats=_describe(anonymization, classes, len(made_of)),
+        stats=_describe(anonymization, classes, len(made_of)) | {"n_classes_withheld_in_part": n_in_part},
+    )
+
+
+def note_on_tight_ends(withheld: Anonymization) -> str:
+    """Say that labels may still end at values of records that were withheld; empty if they cannot.
+
+    Parameters
+    ----------
+    withheld : Anonymization
+        What :func:`withhold_records` returned.
+    """
+    n_classes = withheld.stats["n_classes_withheld_in_part"]
+    if withheld.settings.get("bounds") != "tight" or withheld.settings.get("method") == "lattice" or not n_classes:
+        return ""
+    return (
+        f"Of {n_classes} of {withheld.stats['n_classes']} classes a part of the records was withheld, and the labels "
+        "are those of the whole class: with tight bounds they can end at a value that only a withheld record has. With "
+        "bounds='cell' they do not tell."
     )
 
 

@@ -180,6 +180,11 @@ class TestSemanticRisk:
         table, manifest = released_table(project)
         assert manifest["figures"]["statistics"]["k"] == 10
         assert manifest["figures"]["statistics"]["n_withheld"] == 300 - len(table) == 52
+        # Of classes that kept ten a part was withheld, and their labels are those of the whole.
+        (note,) = manifest["settings"]["suppressed"]["notes"]
+        assert "a part of the records was withheld" in note and "tight bounds" in note
+        page = (project.releases(side="anonymized")[0] / "report.html").read_text()
+        assert "a part of the records was withheld" in page
         asked = AnonymizationSettings(k=10, t_closeness=0.15)
         failed = failure_of(project.run(definitions_of(project, anonymized=asked, **settings)))
         assert "of 300 records were to be withheld, but in the classes that are left the distance is" in failed
@@ -267,6 +272,16 @@ class TestSemanticRisk:
     def test_withholding_needs_a_limit(self, project):
         with pytest.raises(InvalidSettingError, match="says from which risk on"):
             definitions_of(project, semantic_risk=SemanticRiskSettings(withhold=True))
+
+
+@pytest.mark.parametrize(
+    ("value", "direction", "accepted"),
+    [(0.5, "at_most", 0.5), (0.5, "below", 1 / 3), (1 / 3, "below", 1 / 4), (0.4, "below", 1 / 3), (1, "below", 1 / 2)],
+)
+def test_what_is_withheld_by_is_a_risk_that_the_limit_admits(value, direction, accepted):
+    limit = Limit("max_basic_semantic_risk", value, direction)
+    assert SemanticRiskSettings(withhold=True).limit(Policy((Limit("smallest_class", 3), limit))) == accepted
+    assert limit.holds_for(accepted)
 
 
 def test_assessments_without_anonymized_records_are_refused(project):

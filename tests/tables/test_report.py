@@ -45,7 +45,7 @@ CHANGES = pd.DataFrame(
 ADVICE = pd.DataFrame(
     {
         "columns": [(), ("age",)],
-        "reason": ["nothing forgotten", "quasi-identifier"],
+        "reason": ["nothing forgotten", "scaled column"],
         "max_basic_semantic_risk": [1.0, 0.25],
         "records_kept": pd.array([None, 40], "Int64"),
     }
@@ -180,7 +180,7 @@ def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page
         "coarsened: 10 bands of about as many originals each not measured: time ran out",
         "Medium risk (this release)",
         "none nothing forgotten 1 none",
-        "age quasi-identifier 0.25 40",
+        "age scaled column 0.25 40",
         "2026-01-02 03:04 UTC no leakage is detected; privacy risk score is below",
         "Settings: split Setting Value train fraction 0.8",
         "privacy_assets verify .",

@@ -172,6 +172,7 @@ def test_advice_tells_what_forgetting_would_leave():
     found = assess_semantic_risk(CONTEXT, "binary", risk_limit=0.35, min_support=0)
     advice = found.advice.set_index("columns")
     assert list(advice.index[:8]) == [(), *((name,) for name in CONTEXT.columns)]
+    assert list(advice["reason"][:8]) == ["nothing forgotten", *["scaled column"] * 7]
     assert set(advice["reason"][8:]) == {"risk chain"}
     nothing = advice.loc[[()]].iloc[0]
     assert (nothing["implications_left"], nothing["implications_lost"], nothing["records_kept"]) == (10, 0, 19)
@@ -247,6 +248,23 @@ def test_chains_at_risk_are_listed_with_a_limit():
     assert len(assess_semantic_risk(CONTEXT, "binary").chains) == 0
 
 
+def test_chains_that_are_not_listed_are_said_to_be_more():
+    found = assess_semantic_risk(CONTEXT, "binary", risk_limit=0.35, max_chains=2)
+    assert not found.scores["risk_chains_are_complete"]
+    assert "Only 2 risk chains are listed, of more. They begin at 4 concepts" in found.notes[0]
+    assert assess_semantic_risk(CONTEXT, "binary", risk_limit=0.35, max_chains=5).notes == ()
+
+
+def test_columns_whose_scales_tell_nobody_apart_are_named():
+    years = {"interval": [[1900, 2000]]}
+    found = assess_semantic_risk(PEOPLE, {"sex": "nominal", "year": years})
+    assert found.scores["attributes_by_column"] == {"sex": 2, "year": 1}
+    assert "The columns ['year'] tell nobody apart" in found.notes[-1]
+    none = assess_semantic_risk(PEOPLE, {"sex": "nominal", "year": {"ordinal": [2050]}})
+    assert "The columns ['year'] tell nobody apart" in none.notes[-1]
+    assert not any("tell nobody apart" in note for note in assess_semantic_risk(PEOPLE, NOMINAL).notes)
+
+
 def test_no_value_of_the_table_is_outside_the_private_frames():
     table = pd.DataFrame({"town": ["Zanzibar", "Zanzibar", "Quito"] * 9, "age": [7654321, 7654322, 7654323] * 9})
     found = assess_semantic_risk(table, {"town": "nominal", "age": "ordinal"}, risk_limit=0.2, min_support=1)
@@ -312,6 +330,13 @@ def test_a_limit_written_as_one_over_k_means_k(k):
     assert smallest_acceptable(1 / k) == largest_risky(1 / k) == k
 
 
+def test_a_limit_too_small_for_any_table_is_refused():
+    for count in (smallest_acceptable, largest_risky):
+        assert count(2.0**-50) == 2**50
+        with pytest.raises(InvalidSettingError, match="A limit on a risk is 1e-320. Expected one above 0"):
+            count(1e-320)
+
+
 def test_a_limit_between_is_rounded_to_the_safe_side():
     assert [smallest_acceptable(limit) for limit in (1, 0.5, 0.35, 0.3333, 1 / 3, 0.2, 0.09)] == [1, 2, 3, 4, 3, 5, 12]
     assert [largest_risky(limit) for limit in (1, 0.5, 0.35, 0.2, 0.09)] == [1, 2, 2, 5, 11]
@@ -324,6 +349,8 @@ def test_a_limit_between_is_rounded_to_the_safe_side():
         ({"risk_limit": 1.5}, "risk_limit is 1.5"),
         ({"risk_limit": float("nan")}, "risk_limit is nan"),
         ({"risk_limit": True}, "risk_limit is True"),
+        ({"risk_limit": 1e-320}, "risk_limit is 1e-320. Expected None or a risk above 0 and at most 1, not below"),
+        ({"three_way": (1e-320, 0.5)}, "risks above 0 and at most 1, not below"),
         ({"three_way": (0.5, 0.2)}, r"three_way is \(0.5, 0.2\). Expected alpha < beta"),
         ({"three_way": (0.2, 0.2)}, "Expected alpha < beta"),
         ({"three_way": (0.2, 0.5), "risk_limit": 0.35}, "above the risk_limit 0.35"),

@@ -7,7 +7,7 @@ import pytest
 from privacy_assets.tables.anonymize import anonymize
 from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidTableError
-from privacy_assets.tables.withheld_records import withhold_records_at_risk
+from privacy_assets.tables.withheld_records import note_on_tight_ends, withhold_records_at_risk
 
 CONTRACT = TableContract.from_mapping(
     {
@@ -63,6 +63,29 @@ def test_a_class_that_falls_below_k_is_withheld_as_a_whole(subject):
     assert (found.stats["n_withheld"], found.stats["k"]) == (10, 10)
     found = withhold_records_at_risk(anonymized(7, subject), PEOPLE, CONTRACT, without("Arles", 3))
     assert found.table["town"].value_counts().to_dict() == {"Arles": 7, "Bonn": 10, "Como": 10}
+
+
+def test_classes_are_counted_in_people_where_people_have_several_records():
+    """Each person has two records: eight records are left of Arles, and only four of the five people asked for."""
+    people = PEOPLE.assign(who=PEOPLE["who"] // 2)
+    released = anonymize(people, quasi_identifiers=["town"], sensitive=["illness"], subject="who", k=5)
+    found = withhold_records_at_risk(released, people, CONTRACT, without("Arles", 2))
+    assert found.table["town"].value_counts().to_dict() == {"Bonn": 10, "Como": 10}
+    assert (found.stats["k"], found.stats["unit"]) == (5, "people")
+    released = anonymize(people, quasi_identifiers=["town"], sensitive=["illness"], subject="who", k=4)
+    found = withhold_records_at_risk(released, people, CONTRACT, without("Arles", 2))
+    assert found.table["town"].value_counts().to_dict() == {"Arles": 8, "Bonn": 10, "Como": 10}
+
+
+def test_labels_of_a_class_of_which_a_part_was_withheld_are_told_to_be_those_of_the_whole():
+    in_part = withhold_records_at_risk(anonymized(7), PEOPLE, CONTRACT, without("Arles", 3))
+    assert in_part.stats["n_classes_withheld_in_part"] == 1
+    assert "Of 1 of 3 classes a part of the records was withheld" in note_on_tight_ends(in_part)
+    by_cell = withhold_records_at_risk(anonymized(7, bounds="cell"), PEOPLE, CONTRACT, without("Arles", 3))
+    assert note_on_tight_ends(by_cell) == ""
+    as_a_whole = withhold_records_at_risk(anonymized(8), PEOPLE, CONTRACT, without("Arles", 3))
+    assert as_a_whole.stats["n_classes_withheld_in_part"] == 0
+    assert note_on_tight_ends(as_a_whole) == ""
 
 
 def test_classes_that_lose_their_diversity_are_refused_with_counts():
