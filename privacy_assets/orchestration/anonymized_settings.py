@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,14 @@ from privacy_assets.tables.anonymize_settings import (
 )
 from privacy_assets.tables.anonymized_table import Roles, roles_of
 from privacy_assets.tables.artifact import canonical_json
-from privacy_assets.tables.conceptual_scales import read_scale
+from privacy_assets.tables.conceptual_scales import (
+    Binary,
+    ConceptualScale,
+    Generalized,
+    Ordinal,
+    Windows,
+    read_scale,
+)
 from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.formal_context import released_scales
@@ -332,8 +339,8 @@ class SemanticRiskSettings:
         n_records = smallest_acceptable(asked.value)
         return 1 / n_records if asked.holds_for(1 / n_records) else 1 / (n_records + 1)
 
-    def check(self, contract: TableContract, policy: Policy) -> None:
-        """Refuse settings that cannot work.
+    def check(self, contract: TableContract, policy: Policy, labelled: Collection[str] = ()) -> None:
+        """Refuse settings that cannot work; ``labelled`` are the columns that are released as nodes of a hierarchy.
 
         Raises
         ------
@@ -347,11 +354,25 @@ class SemanticRiskSettings:
                     f"There is a scale for {column!r}, which is not released. The released columns are "
                     f"{list(contract.released_columns)}."
                 )
-            read_scale(scale)
+            self._check_scale(column, read_scale(scale), column in labelled)
         if self.withhold and self.limit(policy) is None:
             raise InvalidSettingError(
                 "Records at risk are to be withheld, but neither risk_limit nor a limit on max_basic_semantic_risk "
                 "says from which risk on."
+            )
+
+    def _check_scale(self, column: str, scale: ConceptualScale, is_labelled: bool) -> None:
+        """Refuse scales that no table of the release can have."""
+        if isinstance(scale, Generalized) and self.of_source:
+            raise InvalidSettingError(
+                f"Column {column!r} has a generalized scale, and the source, in which nothing is generalized, is to be "
+                "assessed as well. Leave the scale out, which is the default of the released table, or of_source."
+            )
+        if is_labelled and isinstance(scale, Ordinal | Windows | Binary | Generalized):
+            raise InvalidSettingError(
+                f"Column {column!r} has a scale of the kind {scale.kind}, but method='lattice' releases it as nodes of "
+                "its hierarchy, which are text. Expected a nominal or hierarchy scale, or none: by default nodes have "
+                "the attributes of all nodes above them."
             )
 
     def declared_scales(self, contract: TableContract) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from privacy_assets.tables.gate import (
 from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES
 from privacy_assets.tables.release_files import ReleaseRecord, write_release
 
+SECRETS = ("seed", "scale_digests")
 GATE_DESCRIPTION = "The policy admits the very content that would be released; asked by the release step itself."
 
 
@@ -120,7 +121,7 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
             run_id=context.run.run_id,
             policy=release.policy,
             verdicts=decided,
-            settings=_without_seeds(gathered.settings),
+            settings=_without_secrets(gathered.settings),
             figures=gathered.figures,
             columns=gathered.columns,
             refusals_before=len(report.refusals),
@@ -166,10 +167,10 @@ def _gather(context: Any, release: ReleaseSettings, side: str) -> Gathered:
     )
 
 
-def _without_seeds(settings: Any) -> Any:
-    """Keep from what is published whoever holds the source from drawing what was drawn."""
+def _without_secrets(settings: Any) -> Any:
+    """Keep from what is published what others could draw again, and digests of what can be guessed."""
     if isinstance(settings, dict):
-        return {name: _without_seeds(value) for name, value in settings.items() if name != "seed"}
+        return {name: _without_secrets(value) for name, value in settings.items() if name not in SECRETS}
     return settings
 
 

@@ -74,7 +74,8 @@ def _explain(axes: Axes, assessment: SemanticAssessment, *, is_colored: bool) ->
         n_acceptable = sum(1 / d <= limit for d in range(1, MOST_BARS + 1))
         if n_acceptable:
             axes.axvline(n_acceptable - 0.5, color="black", linestyle=":", linewidth=1)
-            axes.set_title(f"risk limit {limit:g}", fontsize=8)
+        within = "" if n_acceptable else f", below 1/{MOST_BARS}"
+        axes.set_title(f"risk limit {limit:.3g}{within}", fontsize=8)
 
 
 def concept_neighborhood(assessment: SemanticAssessment) -> Figure:

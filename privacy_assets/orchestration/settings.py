@@ -254,7 +254,9 @@ class ReleaseSettings:
                     f"release itself. Expected another release, and one of {list(self.contract.released_columns)}."
                 )
         if self.assesses(SEMANTIC):
-            self.semantic_risk_settings.check(self.contract, self.policy)
+            is_lattice = self.anonymized.method == "lattice"
+            labelled = roles_of(self.contract, None).quasi_identifiers if is_lattice else ()
+            self.semantic_risk_settings.check(self.contract, self.policy, labelled)
 
     def _check_known(self) -> None:
         """Refuse columns that no release has; those of another release of the project show when it is assessed."""

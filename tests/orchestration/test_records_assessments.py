@@ -123,6 +123,8 @@ class TestReidentification:
         assert_released(project, result)
         scales = released_table(project)[1]["settings"][SEMANTIC]["scales"]
         assert scales == dict.fromkeys(("age", "plan", "joined"), "hierarchy")
+        # Thresholds can be guessed, and a guess compared with a digest.
+        assert "scale_digests" not in (project.releases(side="anonymized")[0] / "manifest.json").read_text()
 
 
 RISK = "max_basic_semantic_risk_is_at_most_its_limit"
@@ -261,6 +263,10 @@ class TestSemanticRisk:
         [
             ({"scales": {"cost": "cardinal"}}, "The scale is 'cardinal'"),
             ({"scales": {"patient": "nominal"}}, "a scale for 'patient', which is not released"),
+            (
+                {"scales": {"age": "generalized"}, "of_source": True},
+                "Column 'age' has a generalized scale, and the source",
+            ),
             ({"three_way": (0.5, 0.2)}, "alpha < beta"),
             ({"risk_limit": 2.0}, "risk_limit"),
         ],
@@ -268,6 +274,15 @@ class TestSemanticRisk:
     def test_settings_that_cannot_work_are_refused_when_the_definitions_are_built(self, project, settings, message):
         with pytest.raises(InvalidSettingError, match=message):
             definitions_of(project, semantic_risk=SemanticRiskSettings(**settings))
+
+    @pytest.mark.parametrize("scale", ["ordinal", {"ordinal": [30, 40]}, {"interval": [[20, 40]]}, "generalized"])
+    def test_scales_of_numbers_on_nodes_of_a_hierarchy_are_refused(self, project, scale):
+        hierarchies = {"age": {"intervals": [5, 20]}, "plan": {"prefixes": [1]}, "joined": {"dates": ["month", "year"]}}
+        lattice = AnonymizationSettings(method="lattice", hierarchies=hierarchies)
+        of_age, of_cost = SemanticRiskSettings(scales={"age": scale}), SemanticRiskSettings(scales=ORDINAL)
+        with pytest.raises(InvalidSettingError, match="Column 'age' has a scale of .* as nodes of its hierarchy"):
+            definitions_of(project, anonymized=lattice, semantic_risk=of_age)
+        definitions_of(project, anonymized=lattice, semantic_risk=of_cost)
 
     def test_withholding_needs_a_limit(self, project):
         with pytest.raises(InvalidSettingError, match="says from which risk on"):

@@ -44,6 +44,12 @@ def test_the_distribution_draws_groups_of_five_or_more():
     assert line.get_xdata()[0] == 9.5
 
 
+def test_a_limit_below_all_bars_is_told_though_no_line_can_be_drawn():
+    figure = risk_distribution(assess_semantic_risk(CONTEXT, "binary", risk_limit=0.05))
+    assert "risk limit 0.05, below 1/12" in texts(figure)
+    assert not figure.axes[0].lines
+
+
 def test_a_distribution_without_regions_or_limit_is_plain():
     figure = risk_distribution(assess_semantic_risk(CONTEXT, "binary"))
     assert heights(figure) == {11: 6, 9: 6, 3: 9}
