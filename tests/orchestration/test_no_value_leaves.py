@@ -566,7 +566,7 @@ def test_an_upstream_asset_that_cannot_be_loaded_shows_no_cell(project, capfd):
 
 
 def test_a_refused_gate_shows_no_cell(project, capfd):
-    never = Policy((Limit("baseline_protection", 1, "at_least"),))
+    never = Policy((Limit("privacy_risk_score", 0.999), Limit("baseline_protection", 1, "at_least")))
     definitions = project.definitions(policy=never, source=sentinel_people)
     project.run(definitions)
     refusal(project.run(definitions, "synthetic_release"))
