@@ -1,0 +1,89 @@
+"""Time the test of compatibility against the linear program of all pairs of records, in one go.
+
+    python benchmarks/linker_evaluation.py [--records N] [--candidates C]
+
+One claim with scores that all differ, of N originals with C candidates: as most linkage methods make them, and near the
+edge of what is compatible, where quick tests decide little. Both ways must decide alike. Then an evaluation of 200
+records with 200 different scores each. The exit code is 1 if a bar is missed.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+import pandas as pd
+
+from privacy_assets.tables.candidate_index import CandidateIndex
+from privacy_assets.tables.compatibility import _group, _least_slack, is_compatible
+from privacy_assets.tables.distance_linkage import link_by_distance
+from privacy_assets.tables.linker_evaluation import evaluate_linker
+from privacy_assets.tables.release_model import BoundedNoise, ReleaseModel
+
+# At the edge the program needs many of its bounds, and is not to be slower than that of all pairs.
+RATIO_BARS = {"smooth": 5, "edge": 1}
+EVALUATION_SECONDS_BAR, SLACK = 10, 1e-7
+
+
+def smooth_claim(rng: np.random.Generator, n: int) -> np.ndarray:
+    claim = np.exp(-rng.uniform(0, 3, n))
+    return claim / claim.sum()
+
+
+def edge_claim(rng: np.random.Generator, n: int, n_candidates: int) -> np.ndarray:
+    """Let each candidate share its probability with those of the greatest of some weights; then blur it a little."""
+    sides = (rng.normal(size=own) for own in (n_candidates, n - n_candidates))
+    weights = np.concatenate([-np.sort(-side) for side in sides])
+    order = np.argsort(-weights)
+    sums, claim = np.concatenate([[0.0], np.cumsum(weights[order])]), rng.uniform(0, 1e-6, n)
+    for x in range(n_candidates):
+        best = int(((weights[x] + sums) / (1 + np.arange(n + 1))).argmax())
+        own = np.unique(np.append(order[:best], x))
+        claim[own] += 1 / n_candidates / len(own)
+    claim *= np.exp(rng.normal(size=n) * 1e-3)
+    return claim / claim.sum()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=200)
+    parser.add_argument("--candidates", type=int, default=80)
+    options = parser.parse_args()
+    rng = np.random.default_rng(0)
+    truth = np.where(np.arange(options.records) < options.candidates, 1 / options.candidates, 0)
+    claims = {
+        "smooth": smooth_claim(rng, options.records),
+        "edge": edge_claim(rng, options.records, options.candidates),
+    }
+    bars = []
+    for words, claim in claims.items():
+        start = time.process_time()
+        ours = is_compatible(truth, claim)
+        middle = time.process_time()
+        theirs = _least_slack(_group(truth, claim)) <= SLACK
+        own, other = middle - start, time.process_time() - middle
+        print(f"{words}: {own:.4f} s, all pairs {other:.2f} s; compatible: {ours}")
+        ratio, bar = other / own, RATIO_BARS[words]
+        bars.append((f"{words}: {ratio:.1f} times as fast; at least {bar}", ratio >= bar))
+        bars.append((f"{words}: both decide alike", ours == theirs))
+    original = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    released = original + rng.uniform(-1, 1, size=(200, 2))
+    model = ReleaseModel({name: BoundedNoise(name, 1.0) for name in original})
+    index = CandidateIndex(model, original, released, np.arange(200))
+    scores = link_by_distance(original, released, model, ["a", "b"], softness=0.5)
+    start = time.process_time()
+    evaluate_linker(index, scores)
+    seconds = time.process_time() - start
+    is_met = seconds < EVALUATION_SECONDS_BAR
+    bars.append((f"200 records of 200 scores take {seconds:.2f} s; under {EVALUATION_SECONDS_BAR} s", is_met))
+    print()
+    for words, is_met in bars:
+        print(f"{'met   ' if is_met else 'MISSED'}  {words}")
+    return 0 if all(is_met for _, is_met in bars) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
