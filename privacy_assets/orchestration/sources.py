@@ -23,8 +23,8 @@ def _read_csv(path: Path) -> pd.DataFrame:
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 READERS: dict[str, Callable[[Path], pd.DataFrame]] = {"csv": _read_csv, "parquet": pd.read_parquet}
 PARTITION_FIELD = "{partition_key}"
-NOT_BOUND = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", flags=re.DOTALL)
-"""Text and comments of a query, in which a parameter would bind nothing."""
+NOT_BOUND = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", flags=re.DOTALL)
+"""Texts, quoted names and comments of a query, in which a parameter would bind nothing."""
 BOUND = re.compile(rf"(?<![:\w\\]):{PARTITION_PARAMETER}\b")
 
 

@@ -17,6 +17,7 @@ def of_partition(partition_key):
         TableFile("people-{partition_key}.csv"),
         SqlQuery("SELECT * FROM people WHERE year = :partition_key", "URL"),
         SqlQuery("SELECT * FROM people WHERE note <> 'it''s' AND year = CAST(:partition_key AS INT) -- a year", "URL"),
+        SqlQuery("SELECT * FROM people WHERE \"it's\" = :partition_key AND note = 'a'", "URL"),
         UpstreamAsset("people"),
         of_partition,
     ],
