@@ -297,7 +297,7 @@ class ReidentificationSettings:
 
 @dataclass(frozen=True)
 class SemanticRiskSettings:
-    """Parameters of `assess_semantic_risk`.
+    """Parameters of `assess_semantic_risk`, which counts records: with a limit, or `withhold`, nobody may have several.
 
     Parameters
     ----------
@@ -315,7 +315,8 @@ class SemanticRiskSettings:
     withhold : bool
         Whether to leave out of the release the records that no acceptable subset can hold: the asset ``suppressed``.
     risk_limit : float, optional
-        Largest basic semantic risk of a record; by default the policy's limit on ``max_basic_semantic_risk``.
+        Largest basic semantic risk of a record; by default the policy's limit on ``max_basic_semantic_risk``,
+        and for a limit ``below`` the next 1 / n that is.
     of_source : bool
         Whether to assess the source as well, for comparison.
     """

@@ -19,7 +19,7 @@ from privacy_assets.tables.report_words import CAVEATS, FIGURES_IN_WORDS, STATIS
 TEMPLATE = "report.html"
 LONGEST_SETTING = 400
 MOST_ROWS = 40
-HIDDEN_SETTINGS = ("model", "scale_digests", "hierarchies")
+HIDDEN_SETTINGS = ("model", "hierarchies")
 """Settings that are long descriptions for programs; they are in the manifest."""
 
 
