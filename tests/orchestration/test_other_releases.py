@@ -59,6 +59,14 @@ def released(project, name):
     return list((project.root / "releases" / name).rglob("manifest.json"))
 
 
+def with_columns(*names, n_more=0):
+    """Some columns of the numbered people, and a contract of these; ``n_more`` records of somebody else are added."""
+    contract = {"columns": {name: NUMBERED["columns"][name] for name in ("patient", "number", *names)}}
+    table = numbered()[["patient", "number", *names]]
+    more = table[:n_more].assign(number=1000, patient="another")
+    return {"contract": contract, "source": lambda: pd.concat([table, more], ignore_index=True) if n_more else table}
+
+
 class TestOtherReleases:
     """Two releases of the same people, each of which passes alone, are refused together."""
 
@@ -159,10 +167,6 @@ class TestOtherReleases:
         assert "stands on tables other than those recorded for ['other_published']" in reason
 
     def test_the_default_knowledge_is_not_covered_by_less_when_there_are_other_releases(self, project):
-        def with_columns(*names):
-            contract = {"columns": {name: NUMBERED["columns"][name] for name in ("patient", "number", *names)}}
-            return {"contract": contract, "source": lambda: numbered()[["patient", "number", *names]]}
-
         first = released_as(project, "first", **with_columns("joined", "plan"))
         settings = with_columns("age", "cost") | {
             "reidentification": ReidentificationSettings(other_releases=self.others)
@@ -190,10 +194,6 @@ class TestOtherReleases:
 
     def test_columns_that_only_the_neighbor_has_are_joined_by_the_key(self, project):
         # k = 5 on the age in one release, and on the day in the other; both together find people.
-        def with_columns(*names):
-            contract = {"columns": {name: NUMBERED["columns"][name] for name in ("patient", "number", *names)}}
-            return {"contract": contract, "source": lambda: numbered()[["patient", "number", *names]]}
-
         first = released_as(project, "first", **with_columns("joined", "plan"))
         alone = released_as(project, "people", **with_columns("age", "cost"))
         assert run_all(project, first, alone).success
@@ -204,10 +204,6 @@ class TestOtherReleases:
 
     def test_a_neighbor_that_is_released_as_centers_is_refused_and_not_overlooked(self, project):
         """Its model says of the columns that nothing is known, while its table shows the centers."""
-
-        def with_columns(*names):
-            contract = {"columns": {name: NUMBERED["columns"][name] for name in ("patient", "number", *names)}}
-            return {"contract": contract, "source": lambda: numbered()[["patient", "number", *names]]}
 
         centers = {
             "policy": Policy((Limit("smallest_class", 5),)),
@@ -221,12 +217,6 @@ class TestOtherReleases:
 
     def test_a_neighbor_whose_source_was_made_again_since_is_none_to_be_combined(self, project):
         """Its source of today was joined with its records of yesterday: nobody asked whether they belong together."""
-
-        def with_columns(*names, n_more=0):
-            contract = {"columns": {name: NUMBERED["columns"][name] for name in ("patient", "number", *names)}}
-            table = numbered()[["patient", "number", *names]]
-            more = table[:n_more].assign(number=1000, patient="another")
-            return {"contract": contract, "source": lambda: pd.concat([table, more], ignore_index=True)}
 
         loose = candidates_policy(Limit("share_of_singletons", 0.999), Limit("max_reidentification_probability", 0.999))
         settings = {"policy": loose, "reidentification": ReidentificationSettings(other_releases=self.others)}
@@ -358,10 +348,6 @@ class TestOtherReleases:
         assert [each["name"] for each in held] == ["first"]
 
     def test_the_policy_may_name_columns_that_only_the_neighbor_has(self, project):
-        def with_columns(*names):
-            contract = {"columns": {name: NUMBERED["columns"][name] for name in ("patient", "number", *names)}}
-            return {"contract": contract, "source": lambda: numbered()[["patient", "number", *names]]}
-
         first = released_as(project, "first", **with_columns("joined", "plan"))
         settings = with_columns("age", "cost") | {
             "reidentification": ReidentificationSettings(other_releases=self.others)
