@@ -95,7 +95,7 @@ def columns_that_drive_the_risk(columns: Sequence[tuple[str, float]], n_identifi
     axes.bar_label(bars, fmt="%.1f %%", fontsize=8, padding=2)
     axes.invert_yaxis()
     axes.set_xlim(0, 110)
-    axes.set_xlabel("identified records that this column helps to single out, percent")
+    axes.set_xlabel("share of the identified records, percent")
     axes.spines[["top", "right"]].set_visible(False)
     numbers = ", ".join(f"{name}: {share:.1%}" for name, share in drawn) or "none in 5 records or more"
     return as_markdown(figure, f"Columns that drive the risk, by share of the identified records ({numbers})")
