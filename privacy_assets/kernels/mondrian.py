@@ -2,9 +2,10 @@
 
 A class is cut while an allowable cut exists, one that leaves every model satisfied on both sides. Rows lie packed and
 are moved, so that a class is a range of rows and a node of the tree is two numbers; an explicit stack holds the open
-nodes. Which cut is taken is decided in :mod:`~privacy_assets.kernels.mondrian_cuts` from counts alone (histograms; with
-people, l or t what :mod:`~privacy_assets.kernels.mondrian_guarded` counts in the rows of the class), so the partition
-depends neither on the order of the rows nor on the number of threads.
+nodes. Which cut is taken is decided in :mod:`~privacy_assets.kernels.mondrian_cuts` from counts alone (histograms, in
+:mod:`~privacy_assets.kernels.mondrian_few` with a short way to what they hold; with people, l or t what
+:mod:`~privacy_assets.kernels.mondrian_guarded` counts in the rows of the class), so the partition depends neither on
+the order of the rows nor on the number of threads.
 
 References
 ----------
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.kernels.mondrian_cuts import (
     DIMENSION,
+    FEW_ROWS,
     IS_COARSE,
     MOST_BINS,
     N_HEAD,
@@ -37,6 +39,7 @@ from privacy_assets.kernels.mondrian_cuts import (
     make_lists,
     set_bins,
 )
+from privacy_assets.kernels.mondrian_few import count_few_rows, decide_on_few, fit_words
 from privacy_assets.kernels.mondrian_guarded import Guard, decide_guarded, decide_on_single_codes, make_guard
 from privacy_assets.kernels.mondrian_kept import (
     FEWEST_ROWS_KEPT,
@@ -136,6 +139,8 @@ def _grow(
     for j in range(n_dimensions):
         has_large_set = has_large_set or (dimensions.is_set[j] and dimensions.n_values[j] > MOST_BINS)
     is_plain = not (models.counts_people or models.needs_values or has_large_set)
+    fits_words = is_plain and fit_words(dimensions)
+    occupied = np.zeros(n_dimensions, np.uint64)
     n_classes = 0
     n_cuts = 0
     while n_open > 0 and n_cuts < most_cuts:
@@ -147,14 +152,19 @@ def _grow(
         if size < 2 * models.k:
             free_slot(kept, slot, dimensions.first_bin)
         else:
-            box.low[:] = stack.low[n_open]
-            box.high[:] = stack.high[n_open]
+            for d in range(n_dimensions):
+                box.low[d], box.high[d] = stack.low[n_open, d], stack.high[n_open, d]
             set_bins(size, dimensions, box)
-            if not take_over(kept, slot, box, dimensions.first_bin, histogram):
+            is_few = fits_words and size < FEW_ROWS and slot == NO_SLOT
+            if is_few:
+                count_few_rows(rows.codes, begin, stop, dimensions.first_bin, box, histogram, occupied)
+            elif not take_over(kept, slot, box, dimensions.first_bin, histogram):
                 count_rows(rows.codes, begin, stop, dimensions.first_bin, box, histogram)
             if size >= FEWEST_ROWS_KEPT:
                 own_slot = keep(kept, histogram, box, dimensions.first_bin)
-            if is_plain:
+            if is_few:
+                decide_on_few(size, histogram, occupied, dimensions, box, lists, models, evidence, cut)
+            elif is_plain:
                 decide(size, histogram, dimensions, box, lists, models, evidence, cut)
             else:
                 decide_guarded(rows, begin, stop, histogram, dimensions, box, lists, models, guard, cut)
@@ -200,8 +210,8 @@ def _grow(
             is_left = (side == 0) == is_left_larger
             stack.begin[n_open] = begin if is_left else middle
             stack.stop[n_open] = middle if is_left else stop
-            stack.low[n_open] = box.low
-            stack.high[n_open] = box.high
+            for d in range(n_dimensions):
+                stack.low[n_open, d], stack.high[n_open, d] = box.low[d], box.high[d]
             stack.slot[n_open] = own_slot if side == 0 else smaller_slot
             if not dimensions.is_set[j]:
                 if is_left:
@@ -366,7 +376,8 @@ def _grow_all(grower: _Grower, n_threads: int, on_rows: Callable[[int], None] | 
     done: list[_Grown] = []
     n_rows_done = 0
     running: set[Future[_Grown]] = set()
-    pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+    # A single task needs no threads, whose making takes a tenth of a small table's time.
+    pool = ThreadPoolExecutor(n_threads) if n_threads > 1 and len(grower.rows.codes) > grower.task_rows else None
     try:
         while waiting or running:
             finished: list[_Grown] = []

@@ -69,19 +69,20 @@ def count_rows(
 ) -> None:
     """Add rows to the histogram of their class: the counting that any engine may do chunk by chunk."""
     n_dimensions = len(box.low)
-    offset = np.empty(n_dimensions, np.int64)
+    offset, shift = np.empty(n_dimensions, np.uint64), np.empty(n_dimensions, np.uint64)
     is_shifted = False
     for j in range(n_dimensions):
-        offset[j] = first_bin[j] - (box.base[j] >> box.shift[j])
+        offset[j] = first_bin[j] - (box.base[j] >> box.shift[j])  # wraps around, and so back again
+        shift[j] = box.shift[j]
         is_shifted = is_shifted or box.shift[j] > 0
     if not is_shifted:
         for i in range(begin, stop):
             for j in range(n_dimensions):
-                histogram[offset[j] + np.int64(codes[i, j])] += 1
+                histogram[offset[j] + np.uint64(codes[i, j])] += 1
         return
     for i in range(begin, stop):
         for j in range(n_dimensions):
-            histogram[offset[j] + (np.int64(codes[i, j]) >> box.shift[j])] += 1
+            histogram[offset[j] + (np.uint64(codes[i, j]) >> shift[j])] += 1
 
 
 @njit(nogil=True, cache=True)

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacy_assets.kernels.bit_sets import BITS
 from privacy_assets.kernels.mondrian import make_dimensions, partition_rows
 from privacy_assets.kernels.mondrian_cuts import (
     DIMENSION,
+    FEW_ROWS,
     IS_COARSE,
     MOST_BINS,
     N_HEAD,
@@ -21,6 +23,7 @@ from privacy_assets.kernels.mondrian_cuts import (
     make_lists,
     set_bins,
 )
+from privacy_assets.kernels.mondrian_few import count_few_rows, decide_on_few, fit_words
 from privacy_assets.kernels.mondrian_models import (
     DISTINCT,
     ENTROPY,
@@ -245,6 +248,52 @@ def test_added_histograms_of_single_codes_decide_where_no_boundary_of_bins_allow
         classes, n_on_codes = by_chunks([codes, other // 6], chunks, dimensions, models)
         assert classes == set(map(frozenset, classes_of(found)))
         assert sorted(map(len, classes)) == [750, 750] and n_on_codes > 0
+
+
+@given(
+    st.integers(0, 10_000),
+    st.lists(st.tuples(st.booleans(), st.sampled_from([1, 2, 3, 17, 63, 64, 5000])), min_size=1, max_size=6),
+    st.integers(2, FEW_ROWS - 1),
+    st.sampled_from([1, 2, 9]),
+    st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_a_class_of_few_rows_is_cut_as_its_histogram_says(seed, kinds, size, k, is_by_range):
+    random = np.random.default_rng(seed)
+    kinds = [(is_ordered, n if is_ordered else min(n, BITS)) for is_ordered, n in kinds]
+    n_values = [n for _, n in kinds]
+    # Few values in a part of the range, so that there are ties and dimensions of one value.
+    columns = [random.choice(random.integers(0, n, random.integers(1, 20)), size) for n in n_values]
+    dimensions = make_dimensions([even(n) if is_ordered else None for is_ordered, n in kinds], n_values)
+    assert fit_words(dimensions)
+    models, evidence, first_bin = row_models(k, is_by_range=is_by_range), no_evidence(), dimensions.first_bin
+    codes = pack_rows(columns, n_values).codes
+    # The outermost codes that a class has from its parent may lie outside its rows.
+    low = [random.integers(0, c[:size].min() + 1) for c in columns]
+    high = [random.integers(c[:size].max(), n) for c, n in zip(columns, n_values, strict=True)]
+    found = []
+    for is_few in (False, True):
+        box, cut, lists = make_box(len(kinds)), np.full(5, -1, np.int64), make_lists(dimensions)
+        box.low[:], box.high[:] = low, high
+        set_bins(size, dimensions, box)
+        histogram = np.zeros(first_bin[-1], np.int64)
+        if is_few:
+            words, part = np.zeros(len(kinds), np.uint64), np.zeros(len(kinds), np.uint64)
+            for begin, stop in ((0, size // 2), (size // 2, size)):
+                count_few_rows(codes, begin, stop, first_bin, box, histogram, part)
+                words |= part
+            decide_on_few(size, histogram, words, dimensions, box, lists, models, evidence, cut)
+        else:
+            count_rows(codes, 0, size, first_bin, box, histogram)
+            decide(size, histogram, dimensions, box, lists, models, evidence, cut)
+        assert not histogram.any()
+        ends = [end[~dimensions.is_set].tolist() for end in (box.low, box.high)]
+        head = lists.head[: cut[N_HEAD]].tolist() if cut[DIMENSION] >= 0 else []
+        written = [cut[DIMENSION], cut[IS_COARSE]]
+        if cut[DIMENSION] >= 0 and not dimensions.is_set[cut[DIMENSION]]:
+            written += [cut[THRESHOLD], cut[RIGHT_LOW]]
+        found.append((written, head, ends))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("is_by_range", [False, True])
