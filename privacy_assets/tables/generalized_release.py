@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.extensions import ExtensionArray
 
 from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.anonymize_settings import AnonymizeSettings
@@ -76,25 +77,23 @@ def release(
             own_cells = None if cells is None else (cells[0][:, j], cells[1][:, j])
             generalized[name] = generalized_columns(generalization, by_class, own_cells)
     hidden = {*settings.direct_identifiers, settings.subject}
-    others = {
-        name: _taken(table[name], classes.records)
-        for name in table.columns
-        if name not in generalized and name not in hidden
-    }
+    others = [name for name in table.columns if name not in generalized and name not in hidden]
     # An order by the originals, even a hashed one, would say something of them to whoever knows the key.
     # What stands beside a label says the same again, so the labels tell rows apart as well as all columns would.
+    hashes = np.zeros(len(table), np.uint64)  # of records; nobody reads those of suppressed ones
     labels = hash_rows((own[name] for name, own in generalized.items()), len(by_class), settings.seed)
-    hashes = hash_rows((pd.Series(labels[class_of_row]), *others.values()), len(class_of_row), settings.seed)
-    order = np.argsort(hashes, kind="stable")
-    class_of_released = class_of_row[order]
-    columns: dict[str, pd.Series[Any]] = {}
+    hashes[classes.records] = labels[class_of_row]
+    hashes = hash_rows((pd.Series(hashes), *(table[name] for name in others)), len(table), settings.seed)
+    order = np.argsort(hashes[classes.records], kind="stable")
+    records, class_of_released = classes.records[order], class_of_row[order]
+    columns: dict[str, pd.Series[Any] | ExtensionArray] = {}
     for name in table.columns:
         if name in generalized:
             columns.update({label: _taken(own, class_of_released) for label, own in generalized[name].items()})
-        elif name in others:
-            columns[name] = _taken(others[name], order)
+        elif name not in hidden:
+            columns[name] = _taken(table[name], records)
     released = pd.DataFrame(columns, copy=False)
-    members = pd.DataFrame({"class": class_of_released, "row": classes.records[order].astype(np.int64)})
+    members = pd.DataFrame({"class": class_of_released, "row": records.astype(np.int64)})
     frame, stats = describe_classes(classes, settings), measure(classes, dimensions, settings)
     model = _release_model(table, [d.scale for d in dimensions], settings)
     if given is not None:
@@ -103,9 +102,11 @@ def release(
     return Anonymization(released, model, frame, members, stats, tree, settings.described())
 
 
-def _taken(column: pd.Series[Any], positions: NDArray[np.integer[Any]]) -> pd.Series[Any]:
+def _taken(column: pd.Series[Any], positions: NDArray[np.integer[Any]]) -> pd.Series[Any] | ExtensionArray:
     """Take rows without their index, which costs more than the rows."""
-    return pd.Series(column.array.take(positions), dtype=column.dtype, name=column.name, copy=False)
+    taken = column.array.take(positions)
+    # Of objects pandas would guess the dtype anew.
+    return pd.Series(taken, dtype=object, copy=False) if column.dtype == object else taken
 
 
 def _use_given(given: GivenClasses, dimensions: list[Dimension], frame: pd.DataFrame, stats: dict[str, Any]) -> None:
