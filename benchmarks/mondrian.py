@@ -14,7 +14,6 @@ marks are those of the design page. Only partitioning is timed, in CPU seconds. 
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ import venv
 from pathlib import Path
 
 import numpy as np
+from memory import peak_mib, start_peak
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
@@ -216,7 +216,7 @@ def child(kind: str, n_rows: int, n_columns: int, n_threads: int) -> None:
             {f"c{j}": codes[:, j] if j % 2 == 0 else pd.Series(codes[:, j]).map("v{}".format) for j in range(n_columns)}
         )
         anonymize(table.head(1000), quasi_identifiers=list(table), k=10)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = start_peak()
     start, wall = time.process_time(), time.perf_counter()
     if kind == "call":
         n_classes = anonymize(table, quasi_identifiers=list(table), k=10).stats["n_classes"]
@@ -224,8 +224,7 @@ def child(kind: str, n_rows: int, n_columns: int, n_threads: int) -> None:
         rows = pack_matrix(codes)
         n_classes = len(partition_rows(rows, dimensions, row_models(10), n_threads=n_threads, with_cuts=False).begins)
     seconds, wall = time.process_time() - start, time.perf_counter() - wall
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps([seconds, wall, (peak - before) / 1024, peak / 1024, n_classes]))
+    print(json.dumps([seconds, wall, peak_mib() - before, peak_mib(), n_classes]))
 
 
 def measure(kind: str, n_rows: int, n_columns: int, n_threads: int = 2) -> list[float]:

@@ -11,7 +11,6 @@ code is 1 if a bar is missed.
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,8 @@ import time
 import venv
 from pathlib import Path
 from typing import NamedTuple
+
+from memory import peak_mib
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
@@ -28,7 +29,7 @@ ORIGINAL, SYNTHETIC = "adult.csv", "adult_syn_ctgan.csv"
 
 # PETsARD's package imports torch and more on import; its evaluator needs none of it, so only that module is loaded.
 RUN_PETSARD = """
-import importlib.util, json, os, resource, sys, time, types
+import importlib.util, json, os, sys, time, types
 import pandas as pd
 original, synthetic, columns, n_rows = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 place = os.path.dirname(importlib.util.find_spec("petsard").origin)
@@ -41,7 +42,7 @@ tables = {"ori": pd.read_csv(original, nrows=n_rows or None), "syn": pd.read_csv
 start = time.perf_counter()
 result = MPUCCs({"eval_method": "mpuccs", "max_baseline_cols": columns})._eval(tables)
 seconds = time.perf_counter() - start
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+peak = int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) / 2**20
 print(json.dumps([seconds, int(result["global"]["total_identified"].iloc[0]), peak]))
 """
 
@@ -66,10 +67,6 @@ def measure(python: Path | str, *arguments: str) -> Measurement:
 
 def measure_ours(*arguments: object) -> Measurement:
     return measure(sys.executable, __file__, "--child", *map(str, arguments))
-
-
-def peak_memory() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def read_tables(data: Path, n_rows: int):
@@ -115,7 +112,7 @@ def child(kind: str, data: str, columns: str, n_rows: str, repeats: str) -> None
         start = time.perf_counter()
         n_found = search()
         times.append(time.perf_counter() - start)
-    print(json.dumps([min(times[1:] or times), n_found, peak_memory()]))
+    print(json.dumps([min(times[1:] or times), n_found, peak_mib() / 1024]))
 
 
 def petsard_python(cache: Path) -> Path:

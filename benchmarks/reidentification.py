@@ -12,12 +12,13 @@ many values instead of the race; the full set. Every measurement runs in a proce
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
 from itertools import combinations
 from pathlib import Path
+
+from memory import peak_mib
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
@@ -92,8 +93,7 @@ def child(kind: str, data: str, every: str) -> None:
         index = CandidateIndex.of_anonymization(table, made, n_threads=1)
         means = [float((1 / index.sizes(known)).mean()) for known in sets]
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(json.dumps([seconds, means, peak, len(made.classes), len(sets)]))
+    print(json.dumps([seconds, means, peak_mib() / 1024, len(made.classes), len(sets)]))
 
 
 def measure(kind: str, data: Path, every: int = 1):

@@ -15,7 +15,6 @@ on the labels that are released is timed. The exit code is 1 if a bar is missed.
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from memory import peak_mib, start_peak
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
@@ -101,11 +101,11 @@ def measure(table, scales, repeats=3) -> dict:
     from privacy_assets.tables.formal_context import read_formal_context
     from privacy_assets.tables.row_measures import measure_context
 
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = start_peak()
     reading, context = best_of(lambda: read_formal_context(table, scales), repeats)
     risks, cpu_risks, measures = timed(lambda: measure_context(context), repeats)
     suppression, cpu_suppression, found = timed(lambda: find_greatest_subset(context.packed, measures, K), repeats)
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    grown = peak_mib() - before
     print(
         f"  {context.n_records} records, {context.n_rows} distinct rows, {len(context.attributes)} attributes: reading "
         f"{reading:.2f} s, r_BS {risks:.3f} s (processor {cpu_risks:.3f}), suppression to 1/{K} {suppression:.3f} s "
