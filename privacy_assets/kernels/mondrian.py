@@ -169,6 +169,9 @@ def _grow(
             else:
                 decide_guarded(rows, begin, stop, histogram, dimensions, box, lists, models, guard, cut)
             if cut[DIMENSION] == NO_CUT and cut[IS_COARSE] == 1:
+                # Its bins will hold one code each: what is kept of the class is counted in others.
+                free_slot(kept, own_slot, dimensions.first_bin)
+                own_slot = NO_SLOT
                 decide_on_single_codes(rows, begin, stop, dimensions, box, lists, models, guard, cut)
         if cut[DIMENSION] == NO_CUT:
             free_slot(kept, own_slot, dimensions.first_bin)
