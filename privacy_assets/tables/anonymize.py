@@ -363,6 +363,8 @@ def _described(
     if coded.people is not None:
         first, _ = list_class_values(coded.people[records], edges[:-1], edges[1:], int(coded.people.max()) + 1)
         people = np.diff(first)
+    if int(people.min()) < settings.k:
+        raise AssertionError(f"a class was made of {people.min()} {settings.unit}, fewer than k = {settings.k}")
     models = make_models(settings, coded.sensitive, coded.sensitive.shares(records))
     return Classes(
         records,

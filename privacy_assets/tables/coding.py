@@ -7,6 +7,7 @@ equal values of all tables the same code.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -215,8 +216,11 @@ def _kind_of(column: pd.Series[Any], where: str) -> Kind:
     inferred = pd.api.types.infer_dtype(column, skipna=True) if _holds_objects(column) else str(dtype)
     kind = _INFERRED_KINDS.get(inferred)
     if kind is None:
+        found = inferred
+        if _holds_objects(column):
+            found = f"{inferred}, by type: {dict(Counter(type(value).__name__ for value in column.dropna()))}"
         raise InvalidTableError(
-            f"{where} holds values of a kind that cannot be compared ({inferred}). Expected numbers, booleans, text, "
+            f"{where} holds values of a kind that cannot be compared ({found}). Expected numbers, booleans, text, "
             "dates, datetimes or durations, one kind per column. Convert the column to one of them, or leave it out."
         )
     if inferred == "datetime" and kind == "datetime":

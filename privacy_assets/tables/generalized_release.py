@@ -77,21 +77,24 @@ def release(
             own_cells = None if cells is None else (cells[0][:, j], cells[1][:, j])
             generalized[name] = generalized_columns(generalization, by_class, own_cells)
     hidden = {*settings.direct_identifiers, settings.subject}
-    others = [name for name in table.columns if name not in generalized and name not in hidden]
+    # Only of rows that are released: the others must not change what is.
+    others = {
+        name: pd.Series(_taken(table[name], classes.records), dtype=table[name].dtype, name=name, copy=False)
+        for name in table.columns
+        if name not in generalized and name not in hidden
+    }
     # An order by the originals, even a hashed one, would say something of them to whoever knows the key.
     # What stands beside a label says the same again, so the labels tell rows apart as well as all columns would.
-    hashes = np.zeros(len(table), np.uint64)  # of records; nobody reads those of suppressed ones
     labels = hash_rows((own[name] for name, own in generalized.items()), len(by_class), settings.seed)
-    hashes[classes.records] = labels[class_of_row]
-    hashes = hash_rows((pd.Series(hashes), *(table[name] for name in others)), len(table), settings.seed)
-    order = np.argsort(hashes[classes.records], kind="stable")
+    hashes = hash_rows((pd.Series(labels[class_of_row]), *others.values()), len(class_of_row), settings.seed)
+    order = np.argsort(hashes, kind="stable")
     records, class_of_released = classes.records[order], class_of_row[order]
     columns: dict[str, pd.Series[Any] | ExtensionArray] = {}
     for name in table.columns:
         if name in generalized:
             columns.update({label: _taken(own, class_of_released) for label, own in generalized[name].items()})
-        elif name not in hidden:
-            columns[name] = _taken(table[name], records)
+        elif name in others:
+            columns[name] = _taken(others[name], order)
     released = pd.DataFrame(columns, copy=False)
     members = pd.DataFrame({"class": class_of_released, "row": records.astype(np.int64)})
     frame, stats = describe_classes(classes, settings), measure(classes, dimensions, settings)

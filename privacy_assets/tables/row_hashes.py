@@ -16,14 +16,14 @@ from privacy_assets.tables.errors import InvalidTableError
 def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDArray[np.uint64]:
     """Hash rows of columns with a key made of ``seed`` and the place of each column; names and index do not count."""
     total = np.zeros(n_rows, np.uint64)
-    problems: list[str] = []
+    problems: dict[str, int] = {}
     broken: dict[str, int] = {}
     for place, column in enumerate(columns):
         key = hashlib.sha256(f"privacy_assets row {seed} {place}".encode()).digest()
         try:
-            own = pd.util.hash_pandas_object(column, index=False, hash_key=key.hex()[:16]).to_numpy(np.uint64)
+            own = _hash_cells(column, key.hex()[:16])
         except TypeError:
-            problems.append(str(column.name))
+            problems[str(column.name)] = sum(not pd.api.types.is_hashable(value) for value in column)
             continue
         except UnicodeEncodeError:
             broken[str(column.name)] = sum(_is_broken(value) for value in column)
@@ -32,8 +32,9 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
         total = _mix(np.bitwise_xor(total, keyed, dtype=np.uint64))
     if problems:
         raise InvalidTableError(
-            f"Columns hold values that cannot be compared, such as lists: {problems}. Expected numbers, booleans, "
-            "text, dates, datetimes or durations. Convert the columns, or leave them out. Nothing was anonymized."
+            f"Columns hold values that cannot be compared, such as lists, counted by column: {problems}. Expected "
+            "numbers, booleans, text, dates, datetimes or durations. Convert the columns, or leave them out. Nothing "
+            "was anonymized."
         )
     if broken:
         raise InvalidTableError(
@@ -42,6 +43,15 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
             "out. Nothing was anonymized."
         )
     return total
+
+
+def _hash_cells(column: pd.Series[Any], key: str) -> NDArray[np.uint64]:
+    own = pd.util.hash_pandas_object(column, index=False, hash_key=key)
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
+        # To pandas 1, 1.0 and True are one value, and the first in the column gives them all its hash.
+        told_apart = pd.Series([f"{type(value).__qualname__} {value}" for value in column], dtype=object)
+        own = pd.util.hash_pandas_object(told_apart, index=False, hash_key=key)
+    return np.asarray(own, np.uint64)
 
 
 def _is_broken(value: object) -> bool:

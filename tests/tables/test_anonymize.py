@@ -178,6 +178,8 @@ def test_the_order_of_the_rows_and_a_duplicated_index_change_nothing(drawn, chos
     chosen["k"] = 2
     chosen["output"] = random.choice(["labels", "centroid"])
     table["name"] = "same"
+    # Equal to pandas, but not to whoever reads the release.
+    table["note"] = pd.Series(random.choices([1, True, 1.0, "1", b"1", None, "x"], k=len(table)), dtype=object)
     order = list(range(len(table)))
     random.shuffle(order)
     other = table.iloc[order]
@@ -191,8 +193,31 @@ def test_the_order_of_the_rows_and_a_duplicated_index_change_nothing(drawn, chos
         return
     again = plan(other, names, **chosen)
     pd.testing.assert_frame_equal(again.table, found.table)
+    assert [type(value) for value in again.table["note"]] == [type(value) for value in found.table["note"]]
     assert again.stats == found.stats
     assert isinstance(found.table.index, pd.RangeIndex)
+
+
+@pytest.mark.parametrize("of_suppressed", [[1] * 4, [True] * 4, [0.5] * 4, [["a"]] * 4, ["\ud800"] * 4])
+def test_nothing_of_a_suppressed_row_changes_what_is_released(of_suppressed):
+    def release(notes):
+        table = pd.DataFrame({"age": [1] * 4 + [50] * 20, "disease": ["flu"] * 4 + ["flu", "cold"] * 10})
+        table["note"] = pd.Series([*notes, *["b", True, 1, None] * 5], dtype=object)
+        return anonymize(
+            table, quasi_identifiers=["age"], k=2, sensitive=["disease"], l_diversity=2, max_suppression=0.2
+        )
+
+    expected, found = release(["a"] * 4), release(of_suppressed)
+    assert found.stats["n_suppressed"] == 4
+    assert [repr(value) for value in found.table["note"]] == [repr(value) for value in expected.table["note"]]
+    assert found.members.equals(expected.members)
+
+
+def test_classes_below_k_are_never_handed_out_whatever_made_them(monkeypatch):
+    partition = mondrian.Partition(np.arange(6, dtype=np.int32), np.array([0, 1]), np.zeros((0, 5), np.int64))
+    monkeypatch.setattr("privacy_assets.tables.anonymize.partition_rows", lambda *_, **__: partition)
+    with pytest.raises(AssertionError, match="a class was made of 1 rows, fewer than k = 2"):
+        anonymize(pd.DataFrame({"age": range(6)}), quasi_identifiers=["age"], k=2)
 
 
 @pytest.mark.parametrize("subject", [None, "person"])

@@ -323,7 +323,7 @@ def test_settings_out_of_their_range_are_refused(changes, message):
         (PATIENTS.assign(job=[[1]] * 8), "'job'.*kind that cannot be compared"),
         (PATIENTS.assign(age=["x", 1] * 4, job=[["a"]] * 8), "'age'.*'job'"),
         (PATIENTS.assign(disease=[{}] * 8), "'disease'"),
-        (PATIENTS.assign(note=[["a"]] * 8), r"such as lists: \['note'\]"),
+        (PATIENTS.assign(note=[["a"]] * 8), r"such as lists, counted by column: \{'note': 8\}"),
         (pd.concat([PATIENTS, PATIENTS], axis=1), "repeated"),
         ([1, 2], "is a list"),
     ],

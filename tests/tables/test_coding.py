@@ -160,10 +160,10 @@ def test_unused_categories_are_ignored():
 @pytest.mark.parametrize(
     ("column", "found"),
     [
-        (pd.Series([[1], [2]]), "cannot be compared"),
+        (pd.Series([[1], [2], None]), r"cannot be compared \(mixed, by type: \{'list': 2\}\)"),
         (pd.Series([{"a": 1}, {"a": 2}]), "cannot be compared"),
         (pd.Series([1, "a"], dtype=object), r"cannot be compared \(mixed"),
-        (pd.Series([b"a"]), r"cannot be compared \(bytes\)"),
+        (pd.Series([b"a"]), r"cannot be compared \(bytes, by type: \{'bytes': 1\}\)"),
         (pd.Series([1j]), "cannot be compared"),
         (pd.Series([1.0, np.inf, -np.inf, np.inf]), "3 infinite values"),
         (pd.Series([1.0, np.inf, None], dtype="Float64"), "1 infinite values"),
