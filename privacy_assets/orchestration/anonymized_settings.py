@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 
+from privacy_assets.kernels.mondrian_models import TOLERANCE
 from privacy_assets.orchestration.sources import TableSource
 from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.anonymize_settings import (
@@ -58,7 +59,7 @@ class AnonymizationSettings:
         Fewest people of a class (records, where the contract names no person); by default what the policy asks for as
         ``smallest_class``, or else as ``max_reidentification_probability``.
     l_diversity, t_closeness
-        By default what the policy asks for, if it does.
+        By default what the policy's blocking limits ask for, if they do.
     hierarchies : mapping of Hierarchy, or of the settings of one, by column, optional
         For the method "lattice"; added to those that the contract declares.
     method, criterion, relaxed, normalize, max_suppression, output, bounds
@@ -102,11 +103,12 @@ class AnonymizationSettings:
                 "No k is asked for: neither the anonymization sets k, nor the policy limits smallest_class or "
                 "max_reidentification_probability."
             )
-        if roles.sensitive and self.l_diversity is None:
+        diversity = policy.limit_on("l_diversity")
+        # What only warns must not keep records from being anonymized where it cannot be reached.
+        if roles.sensitive and self.l_diversity is None and diversity is not None and diversity.severity == "error":
             asked["l_diversity"] = _asked_by_policy(policy, "l_diversity")
-        closeness = policy.limit_on("t_closeness")
-        if roles.sensitive and self.t_closeness is None and closeness is not None:
-            asked["t_closeness"] = closeness.value
+        if roles.sensitive and self.t_closeness is None:
+            asked["t_closeness"] = _largest_distance(policy)
         own = ("method", "criterion", "relaxed", "normalize", "max_suppression", "output", "bounds", "seed")
         arguments = {name: getattr(self, name) for name in own} | asked | roles._asdict()
         self._check_pictured(contract, roles)
@@ -145,6 +147,11 @@ class AnonymizationSettings:
         in_order = [
             name for name in roles.quasi_identifiers if kinds[name].lower().startswith(("int", "float", "datetime"))
         ]
+        if self.method != "mondrian" or self.output != "labels":
+            raise InvalidSettingError(
+                f"The anonymization pictures {list(self.pictured)}, but has the method {self.method!r} and the output "
+                f"{self.output!r}. Expected 'mondrian' and 'labels', whose classes are intervals. Leave `pictured` out."
+            )
         if len(set(self.pictured)) != 2 or len(self.pictured) != 2 or not set(self.pictured) <= set(in_order):
             raise InvalidSettingError(
                 f"The anonymization pictures {list(self.pictured)}; expected two quasi-identifiers with numbers or "
@@ -175,6 +182,14 @@ def _asked_by_policy(policy: Policy, metric: str) -> int | None:
     if limit is None or limit.direction not in ("at_least", "above"):
         return None
     return math.ceil(limit.value) if limit.direction == "at_least" else math.floor(limit.value) + 1
+
+
+def _largest_distance(policy: Policy) -> float | None:
+    """Return the largest t that a blocking limit admits; a limit "below" admits less than what holds up to rounding."""
+    limit = policy.limit_on("t_closeness")
+    if limit is None or limit.severity != "error":
+        return None
+    return limit.value if limit.direction == "at_most" else max(limit.value - 2 * TOLERANCE, 0.0)
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,8 @@ def preprocessed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     )
     @guarded
     def preprocessed_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202, ARG001
-        made_of = _fingerprints(inputs, *stages)
+        # Of the table that is assessed, and of no other: what is said of the labels is not said of the values.
+        made_of = _fingerprints(inputs, "original", "control", *([] if generalizes else ["synthetic"]))
         original, control, synthetic = (_released_columns(release, inputs[stage]) for stage in stages)
         settings: dict[str, Any] = {
             "numeric_precision": release.numeric_precision,

@@ -80,7 +80,7 @@ class AnonymizedYaml(YamlSettings):
     ] = Field(
         None,
         description="Least diversity of every sensitive column in a class: a number, or least, kind and c; by default "
-        "what the policy asks for.",
+        "what the policy's blocking limit asks for.",
         examples=[2],
     )
     l_diversity_by_column: dict[str, LDiversityYaml] | None = Field(
@@ -89,7 +89,7 @@ class AnonymizedYaml(YamlSettings):
     t_closeness: Number | dict[str, Number] | None = Field(
         None,
         description="Largest distance of a class from the table, for all sensitive columns or by column; by default "
-        "what the policy asks for.",
+        "what the policy's blocking limit asks for.",
         examples=[0.2],
     )
     max_suppression: Number = Field(

@@ -138,7 +138,9 @@ def apply_cuts(tree: CutTree, table: pd.DataFrame) -> NDArray[np.int64]:
     classes : ndarray of shape (n_rows,), dtype=int64
         Class of each row, as in ``Anonymization.classes``; -1 for a row with a category or a missing value that the
         table of the tree did not have, and where the rows of the class were suppressed. Numbers and times beyond the
-        range of that table belong to the outermost classes, whose labels do not reach to them.
+        range of that table belong to the outermost classes, whose labels do not reach to them. Labels tell the values
+        that occurred in a class, so a new row may fall into a class whose label lacks its value: a combination that
+        nobody had, a known category among them.
 
     Raises
     ------

@@ -12,9 +12,11 @@ import pytest
 from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings
 from privacy_assets.orchestration.settings import ExternalSynthetic, GivenSplit
 from privacy_assets.orchestration.sources import TableFile
+from privacy_assets.tables.anonymize import anonymize
 from privacy_assets.tables.anonymize_settings import LDiversity
 from privacy_assets.tables.artifact import Artifact
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
+from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
 from privacy_assets.tables.release_verification import verify_release
@@ -404,6 +406,32 @@ def test_a_quasi_identifier_without_a_hierarchy_is_refused_when_the_definitions_
         definitions_of(project, anonymized=settings)
 
 
+def test_a_limit_that_only_warns_is_no_target_that_an_anonymization_may_miss(project):
+    policy = Policy((Limit("smallest_class", 5), Limit("l_diversity", 10_000, severity="warn")))
+    result = project.run(definitions_of(project, policy=policy))
+    assert_released(project, result)
+    assert [each.check_name for each in result.get_asset_check_evaluations() if not each.passed] == [
+        "l_diversity_is_at_least_its_limit"
+    ]
+
+
+@pytest.mark.parametrize(("direction", "n_classes"), [("at_most", 2), ("below", 1)])
+def test_a_distance_at_its_limit_is_aimed_at_where_the_limit_admits_it(direction, n_classes):
+    contract = TableContract.from_mapping(
+        {
+            "columns": {
+                "age": {"type": "integer", "role": "quasi_identifier"},
+                "disease": {"type": "string", "role": "sensitive"},
+            }
+        }
+    )
+    table = pd.DataFrame({"age": [0] * 8 + [1] * 8, "disease": [*"aaaaabbb", *"aaabbbbb"]})
+    policy = Policy((Limit("smallest_class", 4), Limit("t_closeness", 0.125, direction)))
+    made = anonymize(table, **AnonymizationSettings().arguments(contract, policy, None))
+    assert made.stats["n_classes"] == n_classes
+    assert policy.limit_on("t_closeness").holds_for(made.stats["sensitive"]["disease"]["t"])
+
+
 class TestGeneralizedSynthetic:
     """The mitigation: synthetic records that single people out are generalized, and assessed again."""
 
@@ -447,6 +475,13 @@ class TestGeneralizedSynthetic:
         project.run(mitigated, "preprocessed", "mpucc_assessment")
         assert project.run(mitigated, "synthetic_release").success
 
+    def test_an_assessment_of_the_labels_is_no_evidence_for_the_values_under_them(self, project):
+        mitigated = self.settings(project, 0.9999, generalize_synthetic=AnonymizationSettings(k=5))
+        assert project.run(mitigated).success
+        plain = self.settings(project, 0.9999)
+        assert "made of another synthetic table" in refusal(project.run(plain, "synthetic_release"))
+        assert len(project.releases()) == 1
+
     def test_other_synthetic_records_make_the_generalized_ones_stale(self, project):
         mitigated = self.settings(project, 0.9999, generalize_synthetic=AnonymizationSettings(k=5))
         assert project.run(mitigated).success
@@ -475,6 +510,10 @@ class TestGeneralizedSynthetic:
         ({"anonymized": AnonymizationSettings(t_closeness=2.0)}, "t_closeness"),
         ({"anonymized": AnonymizationSettings(hierarchies={"age": None})}, "Expected method='lattice'"),
         ({"anonymized": AnonymizationSettings(pictured=("age", "plan"))}, "expected two quasi-identifiers with num"),
+        (
+            {"anonymized": AnonymizationSettings(pictured=("age", "joined"), output="centroid")},
+            "has the method 'mondrian' and the output 'centroid'. Expected 'mondrian' and 'labels'",
+        ),
         ({"anonymized": AnonymizationSettings(pictured=("age", "age"))}, "expected two quasi-identifiers with num"),
         ({"source": None, "split": GivenSplit(people, people)}, "made of the source; it has none"),
         ({"generalize_synthetic": AnonymizationSettings()}, "generalizes synthetic records, but makes none"),
