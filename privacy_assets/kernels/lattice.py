@@ -245,7 +245,8 @@ def sweep_lattice(
     n_allowed : int
         Rows that may be suppressed.
     progress : callable, optional
-        Called with nodes visited, nodes in all and rows left, every few nodes; what it raises ends the sweep.
+        Called with nodes visited, nodes in all and rows left, every few nodes, and then while what no node could
+        publish is put into classes; what it raises ends the work.
 
     Returns
     -------
@@ -284,5 +285,13 @@ def sweep_lattice(
         if state[3] - visited < len(steps):
             break
     published = Classes(class_of_item, lattice.levels[node_of_class[: state[2]]])
-    classes = settle(items, published, limits, n_allowed)
+    n_left = int(state[1])
+
+    def on_tried(tried: NDArray[np.int64]) -> None:
+        nonlocal n_left
+        n_left -= int(items.weights[tried].sum())
+        if progress is not None:
+            progress(int(state[3]), len(lattice.steps), n_left)
+
+    classes = settle(items, published, limits, n_allowed, on_tried)
     return None if classes is None else Sweep(*merge_equal(items, classes), int(state[3]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from privacy_assets.kernels.lattice_models import Items, Limits, limits_of, sati
 
 # Classes tried, cheapest first, for one that satisfies the models together with what is left; see :func:`place`.
 MAX_TRIALS = 1000
+# Different items that are placed between two reports of progress: half a second where 1,000 classes are tried for each.
+PLACED_PER_STEP = 100
 
 
 class Classes(NamedTuple):
@@ -101,7 +104,13 @@ def _place(
             cost[c] = np.inf
 
 
-def place(items: Items, classes: Classes, left: NDArray[np.int64], limits: Limits) -> Classes:
+def place(
+    items: Items,
+    classes: Classes,
+    left: NDArray[np.int64],
+    limits: Limits,
+    on_tried: Callable[[NDArray[np.int64]], None] | None = None,
+) -> Classes:
     """Put items into classes that can take them, equal items together.
 
     Parameters
@@ -114,6 +123,8 @@ def place(items: Items, classes: Classes, left: NDArray[np.int64], limits: Limit
         Items without a class, ascending.
     limits : Limits
         The models.
+    on_tried : callable, optional
+        Called now and then with the items that were tried since; what it raises ends the work.
 
     Returns
     -------
@@ -146,16 +157,14 @@ def place(items: Items, classes: Classes, left: NDArray[np.int64], limits: Limit
     starts = np.zeros((len(sizes), max(n_levels for n_levels, _ in sizes)), np.int64)
     for c, (n_levels, n_values) in enumerate(sizes):
         starts[c, :n_levels] = begins[c] + np.arange(n_levels) * n_values
-    _place(
-        np.ascontiguousarray(np.column_stack([column.codes for column in items.columns])),
-        np.concatenate([column.nodes.ravel() for column in items.columns]),
-        starts,
-        np.concatenate([column.loss[column.nodes].ravel() for column in items.columns]),
-        left,
-        limits,
-        grown,
-        class_of_item,
-    )
+    codes = np.ascontiguousarray(np.column_stack([column.codes for column in items.columns]))
+    nodes = np.concatenate([column.nodes.ravel() for column in items.columns])
+    losses = np.concatenate([column.loss[column.nodes].ravel() for column in items.columns])
+    differs = np.flatnonzero((codes[left[1:]] != codes[left[:-1]]).any(axis=1)) + 1
+    for tried in np.split(left, differs[PLACED_PER_STEP - 1 :: PLACED_PER_STEP]):
+        _place(codes, nodes, starts, losses, tried, limits, grown, class_of_item)
+        if on_tried is not None:
+            on_tried(tried)
     return Classes(class_of_item, grown.levels)
 
 
@@ -234,7 +243,13 @@ def _cost_of_joining(
     return cost
 
 
-def settle(items: Items, classes: Classes, limits: Limits, n_allowed: int) -> Classes | None:
+def settle(
+    items: Items,
+    classes: Classes,
+    limits: Limits,
+    n_allowed: int,
+    on_tried: Callable[[NDArray[np.int64]], None] | None = None,
+) -> Classes | None:
     """Give every item a class, or suppress some of those that have none, whichever loses less.
 
     Parameters
@@ -247,6 +262,8 @@ def settle(items: Items, classes: Classes, limits: Limits, n_allowed: int) -> Cl
         The models.
     n_allowed : int
         Rows that may be suppressed.
+    on_tried : callable, optional
+        As for :func:`place`.
 
     Returns
     -------
@@ -256,7 +273,7 @@ def settle(items: Items, classes: Classes, limits: Limits, n_allowed: int) -> Cl
     left = np.flatnonzero(classes.class_of_item < 0)
     if len(left) == 0:
         return classes
-    placed = place(items, classes, left, limits) if len(classes.levels) else classes
+    placed = place(items, classes, left, limits, on_tried) if len(classes.levels) else classes
     rest = np.flatnonzero(placed.class_of_item < 0)
     attempts = []
     if len(rest) == 0:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets.kernels import lattice
+from privacy_assets.kernels import lattice, lattice_leftovers
 from privacy_assets.kernels.lattice import count_nodes, sweep_lattice
 from privacy_assets.kernels.lattice_models import Column, Items, Sensitive, limits_of
 from privacy_assets.kernels.mondrian_models import DISTINCT, ENTROPY, NO_L, RECURSIVE
@@ -210,6 +210,31 @@ def test_progress_is_told_and_may_end_the_sweep():
 
     with pytest.raises(KeyboardInterrupt):
         sweep_lattice(items, 40, progress=stop)
+
+
+def test_progress_is_told_while_what_is_left_is_placed_and_steps_change_nothing(monkeypatch):
+    rng = np.random.default_rng(3)
+    values = np.where(rng.random(600) < 0.8, 0, rng.integers(1, 5, 600))
+    items = Items(
+        tuple(Column(np.sort(rng.integers(0, 12, 600)), *tree([np.arange(12) // 3], 12)) for _ in range(3)),
+        np.ones(600, np.int64),
+        None,
+        (Sensitive(values, 5, False, ENTROPY, 1.5, 1.0, np.inf),),
+    )
+    found = sweep_lattice(items, 3)
+    monkeypatch.setattr(lattice_leftovers, "PLACED_PER_STEP", 2)
+    seen = []
+    again = sweep_lattice(items, 3, progress=lambda *state: seen.append(state))
+    assert again.class_of_item.tolist() == found.class_of_item.tolist()
+    while_placing = [left for visited, _, left in seen if visited == seen[-1][0]]
+    assert len(while_placing) > 3 and while_placing == sorted(while_placing, reverse=True) and while_placing[-1] == 0
+
+    def stop(_visited, _n_nodes, n_left):
+        if n_left < while_placing[0]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep_lattice(items, 3, progress=stop)
 
 
 def test_a_value_that_is_suppressed_altogether_is_no_value_of_the_released_table():
