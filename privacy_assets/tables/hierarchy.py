@@ -31,7 +31,9 @@ class Hierarchy(ABC):
 
     Made by :meth:`from_mapping`, :meth:`from_arx_csv`, :meth:`from_settings`, or by a rule that needs no list of
     values: :meth:`intervals`, :meth:`prefixes`, :meth:`dates`. Where the last level is not one node, a level ``*`` is
-    added. A missing value is a leaf of its own, labelled ``missing`` below the last level.
+    added. A missing value is a leaf of its own, labelled ``missing`` below the top. Under a rule the top is then always
+    ``*``, as ``[20, 29]`` would say what it is not. In a list it is the node that stands above all listed values, under
+    whatever name the list gives it, else ``*``.
     """
 
     @staticmethod
@@ -269,7 +271,7 @@ class IntervalHierarchy(Hierarchy):
         else:
             cells = self._cells(raw.astype(np.float64))
             labels = [self._labels(cells // step, step) for step in self._steps]
-        return level_column(leaves, [leaves.labels, *labels], np.arange(len(raw)))
+        return level_column(leaves, [leaves.labels, *labels], np.arange(len(raw)), is_rule=True)
 
     @staticmethod
     def _whole_labels(cells: NDArray[Any], width: int, origin: int) -> Labels:
@@ -316,7 +318,7 @@ class PrefixHierarchy(Hierarchy):
             _objects([text if len(text) <= length else f"{text[:length]}*" for text in leaves.labels])
             for length in self.lengths
         ]
-        return level_column(leaves, [leaves.labels, *levels], np.arange(len(leaves.labels)))
+        return level_column(leaves, [leaves.labels, *levels], np.arange(len(leaves.labels)), is_rule=True)
 
 
 class DateHierarchy(Hierarchy):
@@ -347,7 +349,7 @@ class DateHierarchy(Hierarchy):
             _objects([f"{decade}s" for decade in decades]) if name == "decade" else texts[name].astype(object)
             for name in self.levels
         ]
-        return level_column(leaves, [leaves.labels, *levels], np.arange(len(leaves.labels)))
+        return level_column(leaves, [leaves.labels, *levels], np.arange(len(leaves.labels)), is_rule=True)
 
 
 def _require_kind(leaves: Leaves, kinds: Sequence[str], words: str, builder: str) -> None:

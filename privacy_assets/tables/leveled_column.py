@@ -118,7 +118,9 @@ class LeveledColumn:
         return counts
 
 
-def level_column(leaves: Leaves, levels: Sequence[Labels], leaf_of_value: NDArray[np.int64]) -> LeveledColumn:
+def level_column(
+    leaves: Leaves, levels: Sequence[Labels], leaf_of_value: NDArray[np.int64], *, is_rule: bool = False
+) -> LeveledColumn:
     """Give the nodes of a hierarchy numbers, add the missing value and, if need be, a root.
 
     Parameters
@@ -130,6 +132,9 @@ def level_column(leaves: Leaves, levels: Sequence[Labels], leaf_of_value: NDArra
         parent: not checked here.
     leaf_of_value : ndarray of shape (n_values,), dtype=int64
         Leaf of each value of the column.
+    is_rule : bool
+        Whether a label says what values lie under it, as ``[20, 29]`` does: the missing value then lies under none but
+        a root ``*``. A node at the top of a list holds it.
 
     Raises
     ------
@@ -137,7 +142,8 @@ def level_column(leaves: Leaves, levels: Sequence[Labels], leaf_of_value: NDArra
         One label stands for several sets of values, so that a reader could not tell which.
     """
     columns = [*levels]
-    if len(columns[-1]) and len(set(columns[-1])) > 1:
+    # The last level of a rule may be one node because the table holds no other values.
+    if len(columns[-1]) and (len(set(columns[-1])) > 1 or (is_rule and leaves.has_missing)):
         columns.append(np.full(len(columns[0]), ROOT_LABEL, object))
     if leaves.has_missing:
         columns = _with_missing(columns)

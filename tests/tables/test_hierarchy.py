@@ -88,6 +88,28 @@ def test_a_missing_value_is_a_leaf_of_its_own_until_the_top():
         Hierarchy.from_mapping({"x": ["a"], "missing": ["b"]}).apply(pd.Series(["a", "b", None]), "c")
 
 
+@pytest.mark.parametrize(
+    ("hierarchy", "values", "dtype", "node"),
+    [
+        (Hierarchy.intervals([10]), [21, 22, None, 25], "Int64", "[20, 29]"),
+        (Hierarchy.intervals([0.5]), [0.1, 0.2, None, 0.3], "float64", "[0.0, 0.5)"),
+        (Hierarchy.prefixes([3]), ["81667", "81669", None, "81675"], object, "816*"),
+        (Hierarchy.dates(["month", "year"]), ["2020-01-05", "2020-02-05", None, "2020-03-05"], "M8[s]", "2020"),
+    ],
+)
+def test_a_missing_value_lies_under_no_node_of_a_rule_but_the_root(hierarchy, values, dtype, node):
+    found = paths(hierarchy, values, dtype)
+    assert found[2] == ["missing"] * (len(found[2]) - 1) + ["*"]
+    assert found[0][-2:] == [node, "*"]
+    # Without it the table is as it was: the last level is one node.
+    complete = paths(hierarchy, [value for value in values if value is not None], dtype)
+    assert complete[0] == found[0][:-1]
+
+
+def test_a_missing_value_of_a_list_lies_under_its_top_whatever_its_name():
+    assert paths(Hierarchy.from_mapping({"Europe": ["France", "Spain"]}), ["France", None])[1] == ["missing", "Europe"]
+
+
 def test_a_top_that_is_called_like_one_of_its_values_takes_no_missing_value_in():
     # With one value, rules and trees may call every level by its name; {a, missing} needs another.
     for hierarchy in (Hierarchy.prefixes([1]), Hierarchy.from_mapping({"a": ["a"]})):

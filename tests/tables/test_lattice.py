@@ -307,6 +307,14 @@ def test_one_row_all_missing_and_ten_thousand_values_work():
     assert by_lattice(many, {"code": Hierarchy.prefixes([4, 3, 2, 1])}, k=10).stats["n_classes"] == 1000
 
 
+def test_no_missing_value_is_published_as_a_node_of_a_rule():
+    table = pd.DataFrame({"age": pd.array([21, 22, None, 25, 31, 32], dtype="Int64")})
+    found = by_lattice(table.head(4), {"age": Hierarchy.intervals([10])}, k=2)
+    assert set(found.table["age"]) == {"*"}
+    known = by_lattice(table.dropna(), {"age": Hierarchy.intervals([10])}, k=2)
+    assert Counter(known.table["age"]) == {"[20, 29]": 3, "[30, 39]": 2}
+
+
 def test_the_settings_say_which_hierarchies_were_used():
     tree = {"tree": {"North": ["a", "b"], "South": ["c", "d"]}}
     turned = {"tree": {"South": ["d", "c"], "North": ["b", "a"]}}
