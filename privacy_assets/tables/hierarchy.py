@@ -8,8 +8,9 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import isfinite
+from operator import mul
 from pathlib import Path
 from typing import Any
 
@@ -238,19 +239,20 @@ class IntervalHierarchy(Hierarchy):
 
     def __init__(self, widths: Sequence[float], origin: float = 0) -> None:
         numbers = _items(widths)
-        if not numbers or not all(map(_is_finite, [*numbers, origin])) or min(numbers) <= 0:
+        if not numbers or not all(map(_is_finite, [*numbers, origin])) or min(numbers) < 10.0**-EDGE_DECIMALS:
             raise InvalidSettingError(
-                "intervals needs widths that are numbers above 0, and an origin that is a number."
+                "intervals needs widths that are numbers above 0 (at least 1e-10), and an origin that is a number, "
+                "none beyond 1.8e308."
             )
-        ratios = [upper / lower for lower, upper in pairwise(numbers)]
-        if any(round(ratio) < 2 or abs(ratio - round(ratio)) > 1e-9 * ratio for ratio in ratios):
+        steps = [_n_parts(lower, upper) for lower, upper in pairwise(numbers)]
+        if any(step < 2 for step in steps):
             raise InvalidSettingError(
                 f"intervals has the widths {numbers}. Expected each to be a multiple of the one before: otherwise an "
                 "interval would have two parents. Change the widths."
             )
         self.widths = numbers
         self.origin = origin
-        self._steps = [1, *np.cumprod([round(ratio) for ratio in ratios]).tolist()] if ratios else [1]
+        self._steps = [*accumulate(steps, mul, initial=1)]
 
     def described(self) -> dict[str, Any]:
         """Return widths and origin."""
@@ -263,13 +265,11 @@ class IntervalHierarchy(Hierarchy):
         is_whole &= raw.dtype.kind != "f" or bool((raw == np.floor(raw)).all())
         if is_whole:
             width, origin = int(self.widths[0]), int(self.origin)
-            whole = raw.astype(np.int64) if raw.dtype.kind == "f" and np.abs(raw).max() < 2.0**62 else raw
-            if whole.dtype.kind == "f":
-                whole = _objects([int(number) for number in raw])
-            cells = (whole - origin) // width
+            cells = (_whole(raw, abs(origin), width * self._steps[-1]) - origin) // width
             labels = [self._whole_labels(cells // step, width * step, origin) for step in self._steps]
         else:
             cells = self._cells(raw.astype(np.float64))
+            self._require_ends(raw, cells, leaves)
             labels = [self._labels(cells // step, step) for step in self._steps]
         return level_column(leaves, [leaves.labels, *labels], np.arange(len(raw)), is_rule=True)
 
@@ -281,15 +281,36 @@ class IntervalHierarchy(Hierarchy):
 
     def _edges(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
         """Lower ends of the finest intervals, as they are printed."""
-        return np.asarray(np.round(self.origin + cells * self.widths[0], EDGE_DECIMALS) + 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            exact = self.origin + cells * self.widths[0]
+            rounded = np.round(exact, EDGE_DECIMALS) + 0.0
+        # Numbers too large to be rounded have no decimals.
+        return np.asarray(np.where(np.isfinite(rounded), rounded, exact))
 
     def _cells(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Finest interval of each number, so that it lies between the ends as they are printed."""
         # 0.3 / 0.1 is 2.9999999999999996: the quotient alone would put 0.3 below [0.3, 0.4).
-        cells = np.asarray(np.floor((numbers - self.origin) / self.widths[0]))
+        with np.errstate(over="ignore"):
+            cells = np.asarray(np.floor((numbers - self.origin) / self.widths[0]))
         cells += numbers >= self._edges(cells + 1)
         cells -= numbers < self._edges(cells)
         return cells
+
+    def _require_ends(self, raw: NDArray[Any], cells: NDArray[np.float64], leaves: Leaves) -> None:
+        """Refuse numbers that lie between no two ends, because floats are too coarse there or end."""
+        # Integers are compared as they are, not as the floats next to them.
+        numbers = raw if raw.dtype.kind == "f" else _objects(raw.tolist())
+        is_lost = np.zeros(len(raw), np.bool_)
+        for step in self._steps:
+            with np.errstate(over="ignore", invalid="ignore"):
+                low, high = self._edges(cells // step * step), self._edges((cells // step + 1) * step)
+            is_lost |= ~((low <= numbers) & (numbers < high)) | ~np.isfinite(high)
+        if is_lost.any():
+            raise InvalidTableError(
+                f"{leaves.where} has {int(is_lost.sum())} values (in {leaves.count_rows(is_lost)} rows) too large for "
+                f"the ends of intervals of the widths {self.widths}. Expected ends within 1.8e308 that floats of 16 "
+                "digits tell apart. Set larger widths, round the column to whole numbers, or clean it."
+            )
 
     def _labels(self, cells: NDArray[np.float64], step: int) -> Labels:
         number, distinct = pd.factorize(cells)
@@ -388,4 +409,26 @@ def _objects(values: Sequence[Any]) -> Labels:
 
 def _is_finite(number: object) -> bool:
     is_number = isinstance(number, int | float | np.integer | np.floating) and not isinstance(number, bool)
-    return is_number and isfinite(number)  # type: ignore[arg-type]
+    try:
+        return is_number and isfinite(number)  # type: ignore[arg-type]
+    except OverflowError:  # an integer beyond all floats
+        return False
+
+
+def _n_parts(lower: float, upper: float) -> int:
+    """Return how many intervals of one width make one of another; 0 if they do not fill it."""
+    is_exact = float(upper) < 2.0**53 or isinstance(upper, int | np.integer)
+    if is_exact and float(lower).is_integer() and float(upper).is_integer():
+        n, rest = divmod(int(upper), int(lower))
+        return 0 if rest else n
+    ratio = float(upper) / float(lower)
+    if not isfinite(ratio) or abs(ratio - round(ratio)) > 1e-9 * ratio:
+        return 0
+    return round(ratio)
+
+
+def _whole(raw: NDArray[Any], *others: int) -> NDArray[Any]:
+    """Return whole numbers as int64 if sums with others fit, else as integers of any size."""
+    if max(abs(int(raw.min())), abs(int(raw.max())), *others) < 2**62:
+        return raw.astype(np.int64)
+    return _objects([int(number) for number in raw])

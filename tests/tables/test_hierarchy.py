@@ -179,6 +179,44 @@ def test_integers_beyond_64_bits_have_intervals():
     assert paths(Hierarchy.intervals([10]), [2**64, 2**64 + 1, 7])[0][1] == f"[{2**64 - 6}, {2**64 + 3}]"
 
 
+@given(
+    st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**66), 2**66), min_size=2, max_size=9),
+    st.sampled_from([[10], [1, 2**40, 2**80], [10**20], [3, 3 * 10**18], [2.0, 1e18]]),
+    st.sampled_from([0, 5, -5, 2**63 - 1, -(2**63), 10**20]),
+)
+@settings(max_examples=150, deadline=None)
+def test_whole_numbers_of_any_size_lie_in_their_intervals(values, widths, origin):
+    values = [2**63 - 1, 2**63 - 2, -(2**63), 1 - 2**63, *values]
+    is_64_bit = all(-(2**63) <= value < 2**63 for value in values)
+    for value, path in zip(values, paths(Hierarchy.intervals(widths, origin), values), strict=True):
+        for label in path[1:-1]:
+            low, high = map(int, label.strip("[]").split(", "))
+            assert low <= value <= high and (low - origin) % (high - low + 1) == 0
+            assert high - low + 1 in widths
+    if is_64_bit:
+        assert paths(Hierarchy.intervals(widths, origin), values, "int64")
+
+
+@pytest.mark.parametrize(("value", "origin"), [(2**63 - 1, -5), (-(2**63), 5)])
+def test_the_ends_of_64_bits_have_intervals(value, origin):
+    values = [value, value - 1 if value > 0 else value + 1, 0]
+    label = paths(Hierarchy.intervals([10], origin), values, "int64")[0][1]
+    low, high = map(int, label.strip("[]").split(", "))
+    assert low <= value <= high == low + 9
+
+
+def test_large_floats_lie_in_intervals_or_are_refused():
+    found = paths(Hierarchy.intervals([1e300, 2e300]), [2.5e300, 2.7e300, 0.5, 3.5e300])
+    assert found[0] == ["2.5e+300", "[2e+300, 3e+300)", "[2e+300, 4e+300)", "*"]
+    assert found[2][1] == "[0.0, 1e+300)"
+    for widths, value in (([1e308], 1.75e308), ([0.1], 1e17), ([0.1], 1.75e308), ([0.5, 1e300], 1.5e16)):
+        with pytest.raises(InvalidTableError, match=r"'c' has 1 values \(in 2 rows\) too large for the ends"):
+            paths(Hierarchy.intervals(widths), [value, value, 0.25])
+    # The float of 2**60 - 1 is 2**60, and lies where it does not.
+    with pytest.raises(InvalidTableError, match="1 values"):
+        paths(Hierarchy.intervals([1000.5], 2**60), [2**60 - 1, 2**60 + 1500], "int64")
+
+
 def test_codes_keep_their_first_characters():
     found = paths(Hierarchy.prefixes([4, 3]), ["81667", "81661", "8161", "816", None])
     assert found[0] == ["81667", "8166*", "816*", "*"]
@@ -240,6 +278,12 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         (lambda: Hierarchy.intervals([0]), "above 0"),
         (lambda: Hierarchy.intervals([5, np.inf]), "numbers above 0"),
         (lambda: Hierarchy.intervals("5"), "numbers above 0"),
+        (lambda: Hierarchy.intervals([1e-11]), "at least 1e-10"),
+        (lambda: Hierarchy.intervals([10**400]), "none beyond 1.8e308"),
+        (lambda: Hierarchy.intervals([5], 10**400), "none beyond 1.8e308"),
+        (lambda: Hierarchy.intervals([1e-9, 1.5e308]), "multiple of the one before"),
+        (lambda: Hierarchy.intervals([1e22, 1.55e23]), "multiple of the one before"),
+        (lambda: Hierarchy.intervals([3, 3 * 10**10 + 1]), "multiple of the one before"),
         (lambda: Hierarchy.prefixes([3, 4]), "descending"),
         (lambda: Hierarchy.prefixes([]), "descending"),
         (lambda: Hierarchy.dates(["year", "month"]), "in order"),
@@ -270,6 +314,11 @@ def test_columns_that_do_not_fit_are_refused_without_their_cells(hierarchy, valu
     with pytest.raises(InvalidTableError, match=f"Column 'c'.*{match}") as raised:
         hierarchy.apply(pd.Series(values), "c")
     assert "sentinel" not in str(raised.value)
+
+
+def test_widths_beyond_the_digits_of_floats_are_multiples_as_floats():
+    # int(1e23) is 99999999999999991611392.
+    assert paths(Hierarchy.intervals([1e22, 1e23]), [5, 7, 10**22, 10**25])[0][2] == f"[0, {10**23 - 1}]"
 
 
 def test_interval_settings_may_name_an_origin():
