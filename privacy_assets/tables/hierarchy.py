@@ -7,6 +7,7 @@ import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from hashlib import sha256
 from itertools import accumulate, pairwise
 from math import isfinite
@@ -19,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.tables.leveled_column import Labels, Leaves, LeveledColumn, level_column
+from privacy_assets.tables.leveled_column import Labels, Leaves, LeveledColumn, level_column, number_of_text
 from privacy_assets.tables.mpucc_settings import is_integer
 
 DATE_LEVELS = ("day", "month", "year", "decade")
@@ -223,8 +224,31 @@ class ListedHierarchy(Hierarchy):
         """Label of the node of each leaf on each level, the leaves themselves first."""
         return self._levels
 
+    def find(self, leaves: Leaves) -> NDArray[np.int64]:
+        """Find the leaf of each value of a column, -1 where there is none; numbers however they are written.
+
+        Raises
+        ------
+        InvalidTableError
+            The column holds numbers, and leaves are the same number.
+        """
+        if leaves.column.kind != "number":
+            return np.array([self._leaf_of_label.get(label, -1) for label in leaves.labels], np.int64)
+        numbers = [number_of_text(label) for label in self._levels[0]]
+        leaf_of_number: dict[Decimal | None, int] = {
+            number: leaf for leaf, number in enumerate(numbers) if number is not None
+        }
+        n_twice = sum(number is not None for number in numbers) - len(leaf_of_number)
+        if n_twice:
+            raise InvalidTableError(
+                f"{leaves.where} holds numbers, and {n_twice} values of its hierarchy are written twice: they are the "
+                "same number as another one (to 10 decimals). Expected each number once. Correct the hierarchy, or "
+                "convert the column to text."
+            )
+        return np.array([leaf_of_number.get(number_of_text(label), -1) for label in leaves.labels], np.int64)
+
     def _apply(self, leaves: Leaves) -> LeveledColumn:
-        leaf_of_value = np.array([self._leaf_of_label.get(label, -1) for label in leaves.labels], np.int64)
+        leaf_of_value = self.find(leaves)
         lacks = leaf_of_value < 0
         if lacks.any():
             raise InvalidTableError(

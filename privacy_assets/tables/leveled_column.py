@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ MISSING_LABEL = "missing"
 ROOT_LABEL = "*"
 # Stands for the missing value until labels are compared, so that the text "missing" is not taken for it.
 _MISSING: Any = object()
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 Labels = NDArray[np.object_]
 
@@ -176,6 +179,19 @@ def level_column(
     return LeveledColumn(
         leaves.codes, np.array([nodes[level] for level in kept]), tuple(kept), texts, n_leaves_under, len(columns[0])
     )
+
+
+def number_of_text(text: str) -> Decimal | None:
+    """Return the number that a text writes, equal for 1, 1.0 and 1e0, and to 10 decimals; None for other texts."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    try:
+        number = Decimal(text)
+    except InvalidOperation:  # an exponent beyond those of decimals
+        return None
+    if number == number.to_integral_value():
+        return number
+    return Decimal(repr(float(round_floats(np.array([float(number)]), MAX_DECIMALS)[0])))
 
 
 def _with_missing(columns: list[Labels]) -> list[Labels]:

@@ -324,13 +324,19 @@ def _nodes_of(
     if isinstance(hierarchy, ListedHierarchy):
         leaves = Leaves.read(column, f"Column {name!r}")
         above = _nodes_above(hierarchy, name)
-        lacks = np.array([label not in above for label in leaves.labels], np.bool_)
+        labels = leaves.labels
+        lacks = np.array([label not in above for label in labels], np.bool_)
+        if lacks.any():
+            # Numbers that the hierarchy writes otherwise.
+            own = hierarchy.find(leaves)
+            labels = np.where(lacks & (own >= 0), hierarchy.levels[0][own], labels)
+            lacks &= own < 0
         if lacks.any():
             raise InvalidTableError(
                 f"Column {name!r} has {int(lacks.sum())} values (in {leaves.count_rows(lacks)} rows) that are no node "
                 "of its hierarchy. Expected values or labels of it. Add them, or clean the column."
             )
-        return [*(above[label] for label in leaves.labels), frozenset()], leaves.codes
+        return [*(above[label] for label in labels), frozenset()], leaves.codes
     leveled = hierarchy.apply(column, name)
     nodes = [frozenset(leveled.labels[own]) - {ROOT_LABEL} for own in leveled.nodes.T]
     return [*nodes, frozenset()], np.where(column.isna(), len(nodes), leveled.codes).astype(np.int64)

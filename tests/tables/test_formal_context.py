@@ -116,6 +116,10 @@ def test_a_value_has_its_ancestors_and_a_coarse_cell_only_its_own():
         says(),
         says(),
     ]
+    # Numbers find their leaf however the hierarchy writes them.
+    numbers = Hierarchy.from_mapping({"low": ["1.0", "2.50"], "high": ["9"]})
+    found = one([1.0, 9.0], Ancestors(numbers))
+    assert found == [says("x under 1.0", "x under low"), says("x under 9", "x under high")]
     # Levels that join nothing would repeat the ones below them, and are left out.
     assert one([23, 27, 31, None], {"hierarchy": {"intervals": [5, 10, 20]}}, dtype="Int64") == [
         says("x under 23", "x under [20, 29]", "x under [20, 39]"),

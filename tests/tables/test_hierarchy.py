@@ -67,6 +67,38 @@ def test_values_of_every_kind_find_their_leaf(leaves, values, dtype):
     assert all(path[-1] == "both" for path in found)
 
 
+@pytest.mark.parametrize(
+    ("leaves", "values", "dtype"),
+    [
+        ([1.0, 2.5], [1.0, 2.5], "float64"),
+        (["1.0", "2.50"], [1.0, 2.5], "float64"),
+        (["1.0", "+2.0e0"], [1, 2], "int64"),
+        (["01", "1e20"], [1, 10**20], object),
+        ([0.1 + 0.2, ".5"], [0.3, 0.5], "Float64"),
+        (["-0.0", "1e99999999999999999999", "1_0", "5"], [0.0, 5.0], "float64"),
+    ],
+)
+def test_numbers_find_their_leaf_however_they_are_written(tmp_path, leaves, values, dtype):
+    (tmp_path / "h.csv").write_text("\n".join(f"{leaf};both" for leaf in leaves))
+    for hierarchy in (Hierarchy.from_mapping({"both": leaves}), Hierarchy.from_arx_csv(tmp_path / "h.csv")):
+        assert [path[-1] for path in paths(hierarchy, values, dtype)] == ["both", "both"]
+        with pytest.raises(InvalidTableError, match=r"'c' has 1 values \(in 1 rows\) that its hierarchy of"):
+            paths(hierarchy, [*values, 77], dtype)
+
+
+def test_texts_are_no_numbers():
+    with pytest.raises(InvalidTableError, match="1 values"):
+        paths(Hierarchy.from_mapping({"both": ["1.0", "2"]}), ["1", "2"], object)
+
+
+def test_a_number_that_stands_twice_is_refused_without_it():
+    tree = Hierarchy.from_mapping({"x": ["7", "7.0"], "y": ["8", "8.00000000001", "nine"]})
+    with pytest.raises(InvalidTableError, match="'c' holds numbers, and 2 values.*written twice") as raised:
+        paths(tree, [7, 8])
+    assert not {"7", "8"} & set(str(raised.value))
+    assert paths(tree, ["7", "8"])[0] == ["7", "*"]
+
+
 def test_losses_count_the_values_of_the_hierarchy():
     leveled = Hierarchy.from_mapping(COUNTRIES).apply(pd.Series(["France", "Poland", "Japan"]), "c")
     losses = dict(zip(leveled.labels, leveled.loss, strict=True))
