@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -19,6 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.tables.arx_csv import read_arx_csv
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.leveled_column import Labels, Leaves, LeveledColumn, level_column, number_of_text
 from privacy_assets.tables.mpucc_settings import is_integer
@@ -66,29 +66,21 @@ class Hierarchy(ABC):
         Parameters
         ----------
         path : path
-            UTF-8 text.
+            UTF-8 text, a row per line.
         separator : str, optional
-            Default: ``;`` if the first row has one, else ``,``.
+            One character. Default: ``;`` if the first row has one outside of quotes, else ``,``.
 
         Raises
         ------
         InvalidSettingError
-            No such file, rows of different length, empty cells, nodes with two parents.
+            No such file, rows that cannot be read or are of different length, empty cells, nodes with two parents.
 
         References
         ----------
         .. [1] F. Prasser, F. Kohlmayer, ARX data anonymization tool, https://arx.deidentifier.org.
         """
         name = f"The hierarchy in {str(path)!r}"
-        try:
-            text = Path(path).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidSettingError(f"{name} cannot be read: {type(error).__name__}. Check the path.") from None
-        lines = [line for line in text.splitlines() if line.strip()]
-        if separator is None:
-            separator = ";" if lines and ";" in lines[0] else ","
-        rows = [tuple(cell.strip() for cell in row) for row in csv.reader(lines, delimiter=separator)]
-        return ListedHierarchy(rows, name)
+        return ListedHierarchy(read_arx_csv(path, separator, name), name)
 
     @staticmethod
     def intervals(widths: Sequence[float], origin: float = 0) -> Hierarchy:

@@ -292,6 +292,29 @@ def test_a_file_that_is_no_tree_is_refused_with_counts(tmp_path, rows, match):
         Hierarchy.from_arx_csv(file)
 
 
+@pytest.mark.parametrize(
+    ("rows", "n_unread"),
+    [
+        ('"sentinel;x;*\nb;x;*\nc;x;*', 1),
+        ('a;x;*\n"sentinel\nb";x;*\nc;x;*', 1),
+        ('a;x;*\n"b"sentinel;x;*', 1),
+        (f"a;x;*\n{'sentinel' * 20_000};x;*", 1),
+    ],
+)
+def test_rows_that_cannot_be_read_are_counted(tmp_path, rows, n_unread):
+    file = tmp_path / "h.csv"
+    file.write_text(rows)
+    with pytest.raises(InvalidSettingError, match=f"h.csv' has {n_unread} rows of .* that cannot be read") as raised:
+        Hierarchy.from_arx_csv(file)
+    assert "sentinel" not in str(raised.value)
+
+
+@pytest.mark.parametrize("row", ['"a; b",x,*', 'a,"x; y",*', 'a,"x ""; y",*'])
+def test_a_semicolon_in_quotes_separates_nothing(tmp_path, row):
+    (tmp_path / "h.csv").write_text(row)
+    assert Hierarchy.from_arx_csv(tmp_path / "h.csv").described()["tree"]["n_levels"] == 3
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(InvalidSettingError, match="nowhere.csv' cannot be read: FileNotFoundError"):
         Hierarchy.from_arx_csv(tmp_path / "nowhere.csv")
@@ -326,6 +349,14 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         ),
         (lambda: Hierarchy.from_settings({"intervals": {"width": 5}}), "Expected widths"),
         (lambda: Hierarchy.from_settings([5]), "given by list"),
+        (lambda: Hierarchy.from_settings({"arx_csv": None}), "arx_csv is of the type NoneType. Expected the path"),
+        (lambda: Hierarchy.from_arx_csv("h\0.csv"), "cannot be read: ValueError"),
+        (
+            lambda: Hierarchy.from_arx_csv("h.csv", separator="||"),
+            "separator of a hierarchy is '\\|\\|'. Expected one char",
+        ),
+        (lambda: Hierarchy.from_arx_csv("h.csv", separator='"'), "Expected one character that is no quote"),
+        (lambda: Hierarchy.from_arx_csv("h.csv", separator=5), "separator of a hierarchy is 5"),
     ],
 )
 def test_settings_that_make_no_hierarchy_are_refused(build, match):
