@@ -46,6 +46,7 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
 
 
 def _hash_cells(column: pd.Series[Any], key: str) -> NDArray[np.uint64]:
+    # This refuses lists and the like, of which the text below would tell nothing.
     own = pd.util.hash_pandas_object(column, index=False, hash_key=key)
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
         # To pandas 1, 1.0 and True are one value, and the first in the column gives them all its hash.
