@@ -1,21 +1,27 @@
-"""Where the shared data lie: outside the repository, because they are not ours to publish."""
+"""Where the tests find their data: golden figures beside them, the UCI Adult tables outside the repository."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+TESTS = Path(__file__).resolve().parent
+REPOSITORY = TESTS.parent
+
+
+def golden_file(*parts: str) -> Path:
+    """A file of golden figures, which is part of the repository (see ``tests/golden/README.md``)."""
+    return TESTS.joinpath("golden", *parts)
 
 
 def shared_folder() -> Path:
-    """The folder that PRIVACY_ASSETS_SHARED names, or ``../shared`` beside the repository."""
+    """The folder that PRIVACY_ASSETS_SHARED names, or ``../shared`` next to the repository."""
     return Path(os.environ.get("PRIVACY_ASSETS_SHARED", REPOSITORY.parent / "shared"))
 
 
 def shared_file(*parts: str) -> Path:
-    """A shared file; skips the test that needs it if it is not there."""
+    """A table that is not ours to publish; skips the test that calls this if the table is not there."""
     path = shared_folder().joinpath(*parts)
     if not path.exists():
-        pytest.skip(f"{path} is not there: set PRIVACY_ASSETS_SHARED to a folder that has {'/'.join(parts)}")
+        pytest.skip(f"needs {'/'.join(parts)} in the folder that PRIVACY_ASSETS_SHARED names, and it is not there")
     return path

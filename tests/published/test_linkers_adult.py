@@ -1,6 +1,6 @@
 """Linkage methods under audit on 600 records of UCI Adult.
 
-Source: ``golden/reidentification/linkers_compat.json`` of the shared folder. It holds the results, not the masks, the
+Source: ``tests/golden/reidentification/linkers_compat.json``. It holds the results, not the masks, the
 records or the seed: these here (noise of 2 on age, 5 on hours, three columns as they are) were chosen so that the
 candidate sets come out alike. So shares that follow from a definition are compared exactly, all others within 0.08. Its
 seconds are of another machine, and not compared.
@@ -19,7 +19,7 @@ from privacy_assets.tables.errors import InvalidSettingError, MaskError
 from privacy_assets.tables.fellegi_sunter import link_by_fellegi_sunter
 from privacy_assets.tables.linker_evaluation import evaluate_linker
 from privacy_assets.tables.release_model import BoundedNoise, Exact, ReleaseModel
-from tests.shared_data import shared_file
+from tests.shared_data import golden_file, shared_file
 
 N_RECORDS, N_SOFT = 600, 150
 NOISE = {"age": 2, "hours_per_week": 5}
@@ -56,7 +56,7 @@ def claims_of(index, known):
 
 
 def golden(name):
-    found = json.loads(shared_file("golden", "reidentification", "linkers_compat.json").read_text())[name]
+    found = json.loads(golden_file("reidentification", "linkers_compat.json").read_text())[name]
     return {ours: found[theirs] for theirs, ours in NAMES.items()}
 
 

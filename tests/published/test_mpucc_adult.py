@@ -1,6 +1,6 @@
 """Identified records on UCI Adult against a CTGAN table, by combination size.
 
-Source: ``golden/mpucc_adult.json`` of the shared folder, cross-checked by a search that compares pairs of records.
+Source: ``tests/golden/mpucc_adult.json``, cross-checked by a search that compares pairs of records.
 """
 
 import json
@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from privacy_assets.tables.mpucc import assess_mpuccs
-from tests.shared_data import shared_file
+from tests.shared_data import golden_file, shared_file
 
 SYNTHETIC = "adult_syn_ctgan"
 
@@ -22,7 +22,7 @@ def read(name):
 @pytest.mark.parametrize("max_size", [1, 2, 3, 15])
 @pytest.mark.parametrize("original", ["adult", "adult_ori", "adult_control"])
 def test_identified_records_by_size_are_the_published_ones(original, max_size):
-    golden = json.loads(shared_file("golden", "mpucc_adult.json").read_text())[f"{original}|syn_ctgan|{max_size}"]
+    golden = json.loads(golden_file("mpucc_adult.json").read_text())[f"{original}|syn_ctgan|{max_size}"]
     found = assess_mpuccs(read(original), read(SYNTHETIC), max_baseline_cols=max_size)
     assert found.scores["total_identified"] == golden["identified"]
     assert found.scores["total_syn_records"] == golden["rows"]

@@ -1,6 +1,6 @@
 """What the text of Torra and Stokes prints, against what its own definitions give.
 
-Source: ``golden/reidentification/torra_stokes.json`` of the shared folder; V. Torra, K. Stokes, "A formalization of
+Source: ``tests/golden/reidentification/torra_stokes.json``; V. Torra, K. Stokes, "A formalization of
 re-identification in terms of compatible probabilities" (2013), Section 2.2, Examples 9, 21, 23 and 24, Lemma 17.
 """
 
@@ -18,9 +18,9 @@ from privacy_assets.tables.compatibility import is_compatible
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.release_model import ReleaseModel
 from tests.reference import reidentification as reference
-from tests.shared_data import shared_file
+from tests.shared_data import golden_file
 
-KNOWN = json.loads(shared_file("golden", "reidentification", "torra_stokes.json").read_text())
+KNOWN = json.loads(golden_file("reidentification", "torra_stokes.json").read_text())
 
 
 def records(first, last):

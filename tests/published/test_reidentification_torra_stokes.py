@@ -1,7 +1,7 @@
 """Figures of Torra and Stokes, "A formalization of re-identification in terms of compatible probabilities" (2013),
 and of designs that show what its measure sees and k does not.
 
-Source: ``golden/reidentification`` of the shared folder. Where the text slips, it holds what the text's own definitions
+Source: ``tests/golden/reidentification``. Where the text slips, it holds what the text's own definitions
 give: Definition 22 lacks the minus sign, Example 23 prints a wrong P_Bel'(x1), Example 21 needs y = x - alpha e_beta.
 """
 
@@ -19,15 +19,15 @@ from privacy_assets.tables.matching import match_candidates
 from privacy_assets.tables.other_releases import OtherRelease
 from privacy_assets.tables.reidentification import assess_reidentification
 from privacy_assets.tables.release_model import Interval, ReleaseModel
-from tests.shared_data import shared_file
+from tests.shared_data import golden_file, shared_file
 
 
 def golden(name):
-    return json.loads(shared_file("golden", "reidentification", f"{name}.json").read_text())
+    return json.loads(golden_file("reidentification", f"{name}.json").read_text())
 
 
 def table(name):
-    return pd.read_csv(shared_file("golden", "reidentification", f"{name}.csv"))
+    return pd.read_csv(golden_file("reidentification", f"{name}.csv"))
 
 
 def belief_of(masses):

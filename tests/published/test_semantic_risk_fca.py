@@ -23,17 +23,17 @@ from privacy_assets.tables.semantic_risk import assess_semantic_risk
 from tests.random_contexts import as_context, as_table, names, random_rows
 from tests.reference import formal_concepts as reference
 from tests.running_example import CONTEXT, PEOPLE
-from tests.shared_data import shared_file
+from tests.shared_data import golden_file
 
 CONTEXTS = ["kstar", "fig4_transcript", "closed"]
 
 
 def golden(name):
-    return json.loads(shared_file("golden", "fca", f"{name}.json").read_text())
+    return json.loads(golden_file("fca", f"{name}.json").read_text())
 
 
 def golden_table(name):
-    return pd.read_csv(shared_file("golden", "fca", f"running_example_{name}_context.csv"), index_col="id")
+    return pd.read_csv(golden_file("fca", f"running_example_{name}_context.csv"), index_col="id")
 
 
 def fraction(value):
@@ -48,13 +48,13 @@ def as_fractions(values):
 
 class TestFigure1:
     def test_the_printed_records_are_those_of_the_tests(self):
-        printed = pd.read_csv(shared_file("golden", "fca", "fig1_records.csv"), index_col="id")
+        printed = pd.read_csv(golden_file("fca", "fig1_records.csv"), index_col="id")
         assert (printed[["sex", "year"]] == PEOPLE).all(axis=None)
         decades = printed["year"] // 10 * 10
         assert (printed["decade_printed"] == decades.astype(str) + "-" + (decades + 9).astype(str)).all()
 
     def test_the_printed_probabilities_are_the_classical_risks_by_decade_but_for_four(self):
-        printed = pd.read_csv(shared_file("golden", "fca", "fig1_records.csv"), index_col="id")
+        printed = pd.read_csv(golden_file("fca", "fig1_records.csv"), index_col="id")
         expected = golden("classical_risk")["decade"]
         found = assess_semantic_risk(printed, {"sex": "nominal", "decade_printed": "nominal"}, advice=False).records
         risks = dict(zip(found["record"].astype(str), as_fractions(found["classical_risk"]), strict=True))
@@ -65,7 +65,7 @@ class TestFigure1:
 
     def test_results_of_tests_are_told_by_the_sex_and_the_year(self):
         # Why the example is one: whoever is unique by sex and year has their test told.
-        printed = pd.read_csv(shared_file("golden", "fca", "fig1_records.csv"), index_col="id")
+        printed = pd.read_csv(golden_file("fca", "fig1_records.csv"), index_col="id")
         found = assess_semantic_risk(printed, {"sex": "nominal", "year": "nominal"}, advice=False).records
         unique = found["record"][found["classical_risk"] == 1]
         assert len(unique) == 11
@@ -162,7 +162,7 @@ def test_what_is_left_after_forgetting_is_no_tautology():
 
 def test_the_figures_are_printed_for_the_context_that_is_named():
     file = golden("figures_8_9_printed")["reproduced_by"]
-    table = pd.read_csv(shared_file("golden", "fca", file), index_col="id")
+    table = pd.read_csv(golden_file("fca", file), index_col="id")
     assert (table == CONTEXT.astype(int)).all(axis=None)
 
 

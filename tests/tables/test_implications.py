@@ -21,7 +21,7 @@ from privacy_assets.tables.row_measures import measure_context
 from tests.random_contexts import as_context, contexts, names, numbers
 from tests.reference import formal_concepts as reference
 from tests.running_example import ATTRIBUTES, CONTEXT
-from tests.shared_data import shared_file
+from tests.shared_data import golden_file
 
 KSTAR = read_formal_context(CONTEXT, "binary")
 GOLDEN = ["kstar", "fig4_transcript", "closed"]
@@ -29,13 +29,11 @@ FORGOTTEN = ["S:F", "Date:1965-85", "Date:1975-95"]
 
 
 def golden(name):
-    return json.loads(shared_file("golden", "fca", f"{name}.json").read_text())
+    return json.loads(golden_file("fca", f"{name}.json").read_text())
 
 
 def golden_context(name):
-    return read_formal_context(
-        pd.read_csv(shared_file("golden", "fca", f"{name}_context.csv"), index_col="id"), "binary"
-    )
+    return read_formal_context(pd.read_csv(golden_file("fca", f"{name}_context.csv"), index_col="id"), "binary")
 
 
 def small_context(example):

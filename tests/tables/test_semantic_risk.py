@@ -19,7 +19,7 @@ from privacy_assets.tables.semantic_assessment import SemanticAssessment
 from privacy_assets.tables.semantic_risk import assess_semantic_risk
 from privacy_assets.tables.semantic_settings import largest_risky, smallest_acceptable
 from tests.running_example import CONTEXT, PEOPLE, WINDOWS
-from tests.shared_data import shared_file
+from tests.shared_data import golden_file
 from tests.tables.people import every_kind
 
 NOMINAL = {"sex": "nominal", "year": "nominal"}
@@ -27,11 +27,11 @@ SCALES = {"sex": "nominal", "year": {"interval": WINDOWS}}
 
 
 def golden(name):
-    return json.loads(shared_file("golden", "fca", f"{name}.json").read_text())
+    return json.loads(golden_file("fca", f"{name}.json").read_text())
 
 
 def golden_context(name):
-    return pd.read_csv(shared_file("golden", "fca", f"{name}_context.csv"), index_col="id")
+    return pd.read_csv(golden_file("fca", f"{name}_context.csv"), index_col="id")
 
 
 def floats(values):
