@@ -263,10 +263,9 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
                 continue
             original = join_original(original, inputs[f"{other.stage}_source"], other.key, other.name)
             current = Anonymization.from_artifact(inputs[other.stage])
-            published = published_besides(other, current, store, context.instance, partition_key)
-            if published is not None:
+            for published in published_besides(other, current, store, context.instance, partition_key):
                 held.append(published.release)
-                made_of[other.published_stage] = published.fingerprint
+                made_of[published.stage] = published.fingerprint
         assessment = assess_reidentification(
             original,
             anonymization,

@@ -4,7 +4,7 @@ import hashlib
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
@@ -47,6 +47,7 @@ from privacy_assets.tables.semantic_settings import DEFAULT_MIN_SUPPORT, Semanti
 
 SMALLEST_SECRET = 2**32
 NAME_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
+LONGEST_REASON = 2_000
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ class OtherReleaseSettings:
     key : str
         Column of both released tables that says which records belong together, such as a pseudonym.
     release : str, optional
-        Name of another release of this project: its ``anonymized`` asset, and the table that it published last.
+        Name of another release of this project: its ``anonymized`` asset, and every table that it ever published.
     directory : str, optional
         Directory of an anonymized release that was published; its manifest says how the columns were masked.
     table, model : source and ReleaseModel, optional
@@ -212,6 +213,9 @@ class OtherReleaseSettings:
         Its columns that an attacker may know; by default those that it was anonymized by.
     hierarchies : mapping of Hierarchy by column, optional
         Those that its model names.
+    withdrawn : mapping of str to str, optional
+        Tables that the release of this project published and that nobody holds any more: by fingerprint, why and who
+        decided. They are not assessed. The manifest shows what is said here.
     """
 
     name: str
@@ -222,6 +226,7 @@ class OtherReleaseSettings:
     model: ReleaseModel | None = None
     quasi_identifiers: Sequence[str] | None = None
     hierarchies: Mapping[str, Hierarchy] | None = None
+    withdrawn: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         places = [self.release is not None, self.directory is not None, self.table is not None]
@@ -235,6 +240,26 @@ class OtherReleaseSettings:
                 "with a digit."
             )
         check_quasi_identifiers(self.name, self.quasi_identifiers)
+        self._check_withdrawn()
+
+    def _check_withdrawn(self) -> None:
+        if self.withdrawn and self.release is None:
+            raise InvalidSettingError(
+                f"The other release {self.name!r} says what was withdrawn, but is not a release of this project. "
+                "Expected `withdrawn` together with `release`; leave other tables out."
+            )
+        wrong = [
+            number
+            for number, (content, reason) in enumerate(self.withdrawn.items(), start=1)
+            if not (isinstance(content, str) and re.fullmatch("[0-9a-f]{64}", content))
+            or not (isinstance(reason, str) and 0 < len(reason.strip()) <= LONGEST_REASON)
+        ]
+        if wrong:
+            raise InvalidSettingError(
+                f"Entries {wrong} of `withdrawn` of the other release {self.name!r} cannot be used. Expected a "
+                f"fingerprint of 64 hexadecimal digits with a text of 1 to {LONGEST_REASON:,} characters that says "
+                "why, and who decided."
+            )
 
     @property
     def stage(self) -> str:
@@ -243,7 +268,7 @@ class OtherReleaseSettings:
 
     @property
     def published_stage(self) -> str:
-        """What the gate calls the table that it published last."""
+        """What the names of the tables that it published begin with, for the gate."""
         return f"{self.stage}_published"
 
     @property
@@ -256,6 +281,7 @@ class OtherReleaseSettings:
             None if self.model is None else self.model.to_json(),
             names,
             describe_hierarchies(self.hierarchies),
+            *([dict(self.withdrawn)] if self.withdrawn else []),
         ]
         return hashlib.sha256(canonical_json([self.name, self.key, *parts]).encode()).hexdigest()
 
@@ -300,10 +326,9 @@ class ReidentificationSettings:
         object.__setattr__(self, "other_releases", tuple(self.other_releases))
         names = [other.name for other in self.other_releases]
         # What belongs to another release of the project has names that are made of its own.
-        derived = [
-            f"{other.name}_{kind}" for other in self.other_releases if other.release for kind in ("source", "published")
-        ]
-        if len({*names, *derived}) < len(names) + len(derived):
+        derived = [f"{other.name}_source" for other in self.other_releases if other.release]
+        published = tuple(f"{other.name}_published" for other in self.other_releases if other.release)
+        if len({*names, *derived}) < len(names) + len(derived) or any(name.startswith(published) for name in names):
             raise InvalidSettingError(
                 f"The other releases are named {names}; expected a name of its own for each, and none that is another "
                 "with '_source' or '_published' behind it."

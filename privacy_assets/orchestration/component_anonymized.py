@@ -197,6 +197,12 @@ class OtherReleaseYaml(YamlSettings):
     hierarchies: dict[str, dict[str, Any]] | None = Field(
         None, description="Those that its model names.", examples=[{"age": {"intervals": [5, 10]}}]
     )
+    withdrawn: dict[str, str] = Field(
+        default_factory=dict,
+        description="Published tables of a release of this project that nobody holds any more, by fingerprint: why, "
+        "and who decided.",
+        examples=[{"0" * 64: "Deleted by the only recipient, letter of 2 May; A. Lovelace"}],
+    )
 
     @model_validator(mode="after")
     def _check(self) -> "OtherReleaseYaml":
@@ -215,6 +221,7 @@ class OtherReleaseYaml(YamlSettings):
             model=None if self.masks is None else _read_masks(self.masks),
             quasi_identifiers=self.quasi_identifiers,
             hierarchies=hierarchies or None,
+            withdrawn=self.withdrawn,
         )
 
 

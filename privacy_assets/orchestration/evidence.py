@@ -158,7 +158,7 @@ class _Storage:
             return False
 
     def published(self, other: OtherReleaseSettings) -> dict[str, TableEvidence]:
-        """Return the table that another release of this project published last, if its asset does not tell as much."""
+        """Return the tables that another release of this project published, where its asset says less."""
         if other.release is None:
             return {}
         try:
@@ -168,9 +168,7 @@ class _Storage:
             found = published_besides(other, current, self.release_store, self.instance, self.partition_key)
         except (InvalidTableError, *UNREADABLE, AssertionError):
             return {other.published_stage: TableEvidence(None, None, None)}
-        if found is None:
-            return {}
-        return {other.published_stage: TableEvidence(found.fingerprint, found.fingerprint, found.run_id)}
+        return {each.stage: TableEvidence(each.fingerprint, each.fingerprint, each.run_id) for each in found}
 
     def other_releases(self) -> dict[str, TableEvidence]:
         """Return what Dagster recorded of the other releases that an attacker may hold."""

@@ -27,6 +27,7 @@ from privacy_assets.orchestration.assets import (
     split_assets,
     synthetic_asset,
 )
+from privacy_assets.orchestration.directories import require_separate
 from privacy_assets.orchestration.monitoring import drift_check, refusal_sensor, release_schedule
 from privacy_assets.orchestration.monitoring_settings import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.release_steps import limit_checks, release_asset
@@ -46,7 +47,6 @@ from privacy_assets.orchestration.settings import (
 )
 from privacy_assets.orchestration.sources import TableSource, UpstreamAsset
 from privacy_assets.tables.contract import TableContract, resolve_contract
-from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, Policy
 from privacy_assets.tables.release_files import require_formats
 
@@ -126,7 +126,7 @@ def build_release_definitions(
     """
     # The same directory has one name, so that a release in YAML and one in Python share its resource.
     private, released = (str(Path(path).absolute()) for path in (private_path, release_path))
-    _require_separate(private, released)
+    require_separate(Path(private), [Path(released)])
     admitted_by = Policy.for_use_case(policy) if isinstance(policy, str) else policy
     held_to = resolve_contract(contract)
     n_columns = len(held_to.released_columns)
@@ -160,7 +160,7 @@ def build_release_definitions(
         assets += _anonymized_side(release)
         assessed = (each for each in (REIDENTIFICATION, SEMANTIC) if release.assesses(each))
         limits["anonymized"] = [limit_checks(release, each) for each in (ANONYMITY, *assessed)]
-    releases = {side: release_asset(release, side) for side in release.sides}
+    releases = {side: release_asset(release, side, _blocking(limits[side])) for side in release.sides}
     assets += releases.values()
     watch = release.monitoring
     checks = [each for own in limits.values() for each in own]
@@ -179,7 +179,7 @@ def build_release_definitions(
         jobs=[job],
         schedules=[schedule] if schedule is not None else [],
         sensors=sensors,
-        resources=private_resources(private, _upstream_assets(release)) | release_resources(released),
+        resources=private_resources(private, _upstream_assets(release), released) | release_resources(released),
     )
 
 
@@ -211,12 +211,3 @@ def _upstream_assets(release: ReleaseSettings) -> list[UpstreamAsset]:
         *(other.table for other in release.reidentification_settings.other_releases),
     ]
     return [source for source in sources if isinstance(source, UpstreamAsset)]
-
-
-def _require_separate(private_path: str, release_path: str) -> None:
-    private, released = Path(private_path).absolute(), Path(release_path).absolute()
-    if private == released or private in released.parents or released in private.parents:
-        raise InvalidSettingError(
-            f"private_path {private_path!r} and release_path {release_path!r} lie in each other. Private tables and "
-            "what may leave need directories of their own."
-        )

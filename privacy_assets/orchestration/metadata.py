@@ -11,6 +11,8 @@ from privacy_assets.tables.gate import Verdict
 from privacy_assets.tables.ratings import rate_baseline, rate_identification
 
 NAMESPACE = "privacy_assets"
+VERDICTS = "verdicts"
+REFUSES = "refuses"
 SHOWN_DECIMALS = 6
 MOST_ADVICE_SHOWN = 40
 # An event takes 100 KB in all.
@@ -101,7 +103,7 @@ def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
                 "passed": verdict.passed,
                 "found": verdict.reason,
                 # Not the word `error`, which beside a condition that holds reads as if something had gone wrong.
-                "if_it_fails": "refuses" if verdict.severity == "error" else "warns",
+                "if_it_fails": REFUSES if verdict.severity == "error" else "warns",
                 "advice": verdict.advice,
             }
         )

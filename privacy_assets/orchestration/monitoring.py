@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
@@ -11,13 +10,13 @@ import pandas as pd
 
 from privacy_assets.orchestration.guard import guarded
 from privacy_assets.orchestration.monitoring_settings import AlertHook, MonitoringSettings, Refusal
+from privacy_assets.orchestration.refusals import PARTITION_TAG, refused_runs
 from privacy_assets.orchestration.resources import PrivateTables
 from privacy_assets.orchestration.stages import RESOURCES, partition_key_of
 from privacy_assets.tables.artifact import Artifact
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
 from privacy_assets.tables.drift import measure_drift
 
-PARTITION_TAG = "dagster/partition"
 DRIFT_CHECK = "source_has_not_drifted"
 MOST_EVALUATIONS = 500
 NEWS_SECONDS = 3600
@@ -71,7 +70,7 @@ def refusal_sensor(
         since = 0.0 if context.cursor else time.time() - NEWS_SECONDS
         n_told = 0
         for side, keys in checks.items():
-            refused = _refused_runs(context.instance, keys)
+            refused = refused_runs(context.instance, keys, MOST_EVALUATIONS)
             # What has left the history cannot come again.
             before = [run_id for run_id in told.get(side, []) if run_id in refused]
             new = [run_id for run_id in refused if run_id not in before]
@@ -87,34 +86,6 @@ def refusal_sensor(
         return dg.SkipReason(f"{n_told} refusals were told of.")
 
     return tell_of_refusals
-
-
-@dataclass
-class _RefusedRun:
-    """What failed in a run, and when (seconds since 1970) the last of it did."""
-
-    reasons: list[str] = field(default_factory=list)
-    at: float = 0.0
-
-
-def _refused_runs(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> dict[str, _RefusedRun]:
-    """Return the runs in which something failed, the one with the oldest failure first."""
-    found = [
-        record
-        for key in keys
-        for record in instance.event_log_storage.get_asset_check_execution_history(key, limit=MOST_EVALUATIONS)
-    ]
-    refused: dict[str, _RefusedRun] = {}
-    for record in sorted(found, key=lambda each: each.id):
-        evaluation = record.evaluation
-        # A check that is only planned has no evaluation yet.
-        if record.event is None or not isinstance(evaluation, dg.AssetCheckEvaluation) or evaluation.passed:
-            continue
-        if evaluation.severity == dg.AssetCheckSeverity.ERROR:
-            run = refused.setdefault(record.run_id, _RefusedRun())
-            run.reasons.append(evaluation.description or evaluation.check_name)
-            run.at = max(run.at, record.event.timestamp)
-    return refused
 
 
 def drift_check(name: str, source: dg.AssetKey, limit: float) -> dg.AssetChecksDefinition:

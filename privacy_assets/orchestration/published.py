@@ -1,15 +1,21 @@
-"""What another release of this project has published: an attacker holds it, whatever its assets are today."""
+"""Everything that another release of this project has ever published: an attacker may hold all of it.
+
+A later publication does not take an earlier one back. So each one counts that Dagster recorded or that lies in the
+directory of the releases, wherever its name sorts and whatever a clock said.
+"""
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import dagster as dg
 
 from privacy_assets.orchestration.anonymized_settings import OtherReleaseSettings
-from privacy_assets.orchestration.recorded import last_content, require_alike_partitions
+from privacy_assets.orchestration.recorded import Publication, publications, require_alike_partitions
 from privacy_assets.tables.anonymization import Anonymization
+from privacy_assets.tables.artifact import canonical_json
 from privacy_assets.tables.errors import InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.other_releases import OtherRelease, is_part_of
@@ -17,20 +23,25 @@ from privacy_assets.tables.release_files import read_anonymized_release
 from privacy_assets.tables.release_verification import MANIFEST_FILE
 
 SIDE = "anonymized"
-RELEASE_DIRECTORY = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{12}")
+RELEASE_NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{12}")
+SHOWN_DIGITS = 12
+MOST_SHOWN = 5
 
 
 class Published(NamedTuple):
-    """The last table that another release has published, where its asset tells less.
+    """A table that another release has published, where its asset of today says less.
 
     Attributes
     ----------
+    stage : str
+        Name for the evidence.
     fingerprint, run_id : str
         What the manifest records: the table, and the run that published it.
     release : OtherRelease
         For `assess_reidentification`.
     """
 
+    stage: str
     fingerprint: str
     run_id: str
     release: OtherRelease
@@ -42,54 +53,106 @@ def published_besides(
     release_store: Any,
     instance: dg.DagsterInstance,
     partition_key: str | None,
-) -> Published | None:
-    """Return what another release published last, unless its current asset tells as much.
+) -> tuple[Published, ...]:
+    """Return what another release has ever published, without what its current asset says as well.
+
+    Parameters
+    ----------
+    other : OtherReleaseSettings
+        A release of this project; tables that it calls withdrawn do not count.
+    current : Anonymization
+        Its asset of today.
+    release_store : ReleaseStore
+        Where releases are.
+    instance : DagsterInstance
+        What recorded the publications.
+    partition_key : str or None
+        The partition that is assessed.
 
     Raises
     ------
     InvalidTableError
-        What was published last is not in its directory any more, or does not verify; or the other release has
-        partitions and this one has none, or the other way round.
+        Something that was published is not where it was written, or was altered; or the other release has partitions
+        and this one has none, or the other way round.
     """
     assert other.release is not None  # noqa: S101 - those that lie elsewhere have no asset that could move on
-    directory = release_store.directory(other.release, SIDE, partition_key)
     require_alike_partitions(instance, dg.AssetKey([other.release, SIDE]), partition_key)
-    last_version = last_content(instance, dg.AssetKey([other.release, f"{SIDE}_release"]), partition_key)
-    written = _manifests(directory)
-    contents = [manifest["fingerprint"] for _, manifest in written]
-    if last_version is not None and last_version not in contents:
-        raise InvalidTableError(
-            f"The release {other.release!r} published a table that is not in {str(directory)!r} any more. Whoever has "
-            "it may combine it with this release, so it must be assessed. Expected it there; put it back, or name "
-            "where it lies with `directory` instead of `release`. Nothing was assessed."
+    directory = release_store.directory(other.release, SIDE, partition_key)
+    recorded = publications(instance, dg.AssetKey([other.release, f"{SIDE}_release"]), partition_key)
+    written = _manifests(directory) | dict(_recorded_elsewhere(recorded, directory))
+    contents = {manifest["fingerprint"] for manifest in written.values()}
+    lost = [each for each in recorded if each.fingerprint not in contents | set(other.withdrawn)]
+    if lost:
+        raise InvalidTableError(_how_to_bring_back(other, lost, directory))
+    return tuple(_known_besides(other, current, written))
+
+
+def _known_besides(
+    other: OtherReleaseSettings, current: Anonymization, written: Mapping[Path, Mapping[str, Any]]
+) -> Iterator[Published]:
+    now = (fingerprint(current.table), canonical_json(current.model.to_json()))
+    seen = {now}
+    for path, manifest in written.items():
+        content = manifest["fingerprint"]
+        described = (content, canonical_json(manifest["figures"]["model"]))
+        if described in seen or content in other.withdrawn:
+            continue
+        seen.add(described)
+        table, model, quasi_identifiers = read_anonymized_release(path)
+        name = content[:SHOWN_DIGITS]
+        release = OtherRelease(
+            table,
+            other.key,
+            model,
+            f"{other.name} (published as {name})",
+            quasi_identifiers if other.quasi_identifiers is None else other.quasi_identifiers,
+            other.hierarchies,
         )
-    if not written:
-        return None
-    last, manifest = written[-1]
-    if contents[-1] == fingerprint(current.table) and manifest["figures"]["model"] == current.model.to_json():
-        return None
-    table, model, quasi_identifiers = read_anonymized_release(last)
-    release = OtherRelease(
-        table,
-        other.key,
-        model,
-        f"{other.name} (last published)",
-        quasi_identifiers if other.quasi_identifiers is None else other.quasi_identifiers,
-        other.hierarchies,
-    )
-    return None if is_part_of(release, current) else Published(contents[-1], str(manifest["run_id"]), release)
+        if not is_part_of(release, current):
+            stage = f"{other.published_stage}_{name}"
+            several = sum(one == content for one, _ in seen) > 1
+            yield Published(f"{stage}_{len(seen)}" if several else stage, content, str(manifest["run_id"]), release)
 
 
-def _manifests(directory: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """Return what was published, the last one behind; what else lies there is none of it."""
-    paths = sorted(path for path in directory.glob("*") if RELEASE_DIRECTORY.fullmatch(path.name) and path.is_dir())
-    try:
-        found = [(path, json.loads((path / MANIFEST_FILE).read_bytes())) for path in paths]
-        if all(isinstance(manifest["fingerprint"], str) and manifest["figures"]["model"] for _, manifest in found):
-            return found
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
+def _manifests(directory: Path) -> dict[Path, dict[str, Any]]:
+    """Return the manifests of what lies in the directory of the releases; other files there are not releases."""
+    paths = sorted(path for path in directory.glob("*") if RELEASE_NAME.fullmatch(path.name) and path.is_dir())
+    found = {path: _manifest(path) for path in paths}
+    readable = {path: manifest for path, manifest in found.items() if manifest is not None}
+    if len(readable) == len(found):
+        return readable
     raise InvalidTableError(
-        f"What was published in {str(directory)!r} cannot be read: a {MANIFEST_FILE} is missing or damaged. Expected "
-        "every release as it was written; put it back, or move what is none away. Nothing was assessed."
+        f"What was published in {str(directory)!r} cannot be read: of {len(found) - len(readable)} releases the "
+        f"{MANIFEST_FILE} is missing or damaged. Expected every release as it was written; put it back, or move "
+        "elsewhere what is not a release. Nothing was assessed."
+    )
+
+
+def _recorded_elsewhere(recorded: list[Publication], directory: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield what was written to another place, where definitions had their releases before."""
+    for publication in recorded:
+        place = publication.directory
+        manifest = None if place is None or place.parent == directory else _manifest(place)
+        if place is not None and manifest is not None and manifest["fingerprint"] == publication.fingerprint:
+            yield place, manifest
+
+
+def _manifest(path: Path) -> dict[str, Any] | None:
+    try:
+        manifest = json.loads((path / MANIFEST_FILE).read_bytes())
+        is_whole = isinstance(manifest["fingerprint"], str) and manifest["figures"]["model"] and manifest["run_id"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return manifest if is_whole else None
+
+
+def _how_to_bring_back(other: OtherReleaseSettings, lost: list[Publication], directory: Path) -> str:
+    contents = list(dict.fromkeys(each.fingerprint for each in lost))
+    places = sorted({str(each.directory or directory) for each in lost})
+    more = f" and {len(places) - MOST_SHOWN} more" if len(places) > MOST_SHOWN else ""
+    return (
+        f"Of the tables that the release {other.release!r} published, {len(contents)} cannot be read where they were "
+        f"written, or were altered: {places[:MOST_SHOWN]}{more}. Whoever has them may combine them with this release, "
+        "so they must be assessed. Put them back as they were; or, if nobody holds them any more, say so with "
+        f"withdrawn={{fingerprint: why, and who decided}} for {contents[:MOST_SHOWN]}. Nothing was assessed."
     )

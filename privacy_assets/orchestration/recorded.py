@@ -1,7 +1,8 @@
 """What Dagster recorded when an asset was last materialized."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import dagster as dg
 from dagster._core.definitions.data_version import DATA_VERSION_IS_USER_PROVIDED_TAG, DATA_VERSION_TAG
@@ -10,6 +11,7 @@ from privacy_assets.tables.errors import InvalidTableError
 
 MADE_WITH = "privacy_assets/made_with"
 MADE_OF = "privacy_assets/made_of"
+RELEASE_DIRECTORY = "privacy_assets/release"
 _PAGE = 50
 
 
@@ -46,11 +48,39 @@ class Recorded:
         self.made_with: Any = _json(metadata.get(MADE_WITH))
 
 
-def last_content(instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> str | None:
-    """Return the version that an asset last gave itself; what was reported by hand since does not count."""
+class Publication(NamedTuple):
+    """A release that Dagster recorded.
+
+    Attributes
+    ----------
+    fingerprint : str
+        Content of the table.
+    directory : Path or None
+        Where it was written; None where the record does not say.
+    run_id : str
+        Run that published it.
+    """
+
+    fingerprint: str
+    directory: Path | None
+    run_id: str
+
+
+def publications(instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> list[Publication]:
+    """Return every release that runs published as an asset, or as one of its partitions, the last one first.
+
+    A materialization that was reported by hand published nothing, so it does not count.
+    """
     wanted = key if partition_key is None else dg.AssetRecordsFilter(key, asset_partitions=[partition_key])
-    record = _last_of_a_run(instance, wanted)
-    return None if record is None else _version_of(record)
+    found = []
+    for record in _of_runs(instance, wanted):
+        materialization, version = record.asset_materialization, _version_of(record)
+        if materialization is None or version is None:
+            continue
+        path = materialization.metadata.get(RELEASE_DIRECTORY)
+        directory = Path(path.value) if isinstance(path, dg.PathMetadataValue) and path.value else None
+        found.append(Publication(version, directory, record.run_id))
+    return found
 
 
 def require_alike_partitions(instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> None:
@@ -61,7 +91,7 @@ def require_alike_partitions(instance: dg.DagsterInstance, key: dg.AssetKey, par
     InvalidTableError
         There is no partition of it that belongs to this one: what it published could not be found.
     """
-    record = _last_of_a_run(instance, key)
+    record = next(_of_runs(instance, key), None)
     if record is None or (record.partition_key is None) == (partition_key is None):
         return
     has, lacks = ("no partitions", "has some") if record.partition_key is None else ("partitions", "has none")
@@ -72,24 +102,18 @@ def require_alike_partitions(instance: dg.DagsterInstance, key: dg.AssetKey, par
     )
 
 
-def _last_of_a_run(
-    instance: dg.DagsterInstance, wanted: dg.AssetKey | dg.AssetRecordsFilter
-) -> dg.EventLogRecord | None:
-    """Return the last materialization that an asset gave a version itself, in a run that the instance knows.
+def _of_runs(instance: dg.DagsterInstance, wanted: dg.AssetKey | dg.AssetRecordsFilter) -> Iterator[dg.EventLogRecord]:
+    """Yield the materializations of runs that gave the asset a version themselves, latest first.
 
-    Where it knows no such run any more, the last that claims one stands; None without any.
+    The run may have been deleted since: what it published is out all the same.
     """
-    claimed, cursor, has_more = None, None, True
+    cursor, has_more = None, True
     while has_more:
         page = instance.fetch_materializations(wanted, limit=_PAGE, cursor=cursor)
         for record in page.records:
-            if _version_of(record) is None:
-                continue
-            if record.run_id and instance.has_run(record.run_id):
-                return record
-            claimed = claimed or record
+            if _version_of(record) is not None and record.run_id:
+                yield record
         cursor, has_more = page.cursor, page.has_more
-    return claimed
 
 
 def _version_of(record: dg.EventLogRecord) -> str | None:

@@ -1,14 +1,21 @@
 """The last stage: checks that show the verdicts of the gate, and the release that asks for them again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dagster as dg
 
 from privacy_assets.orchestration.evidence import Gathered, gather_evidence
 from privacy_assets.orchestration.guard import ReleaseRefused, guarded
-from privacy_assets.orchestration.metadata import NAMESPACE, table_metadata, verdict_metadata, verdict_table
+from privacy_assets.orchestration.metadata import (
+    NAMESPACE,
+    VERDICTS,
+    table_metadata,
+    verdict_metadata,
+    verdict_table,
+)
 from privacy_assets.orchestration.monitoring import keep_profile
+from privacy_assets.orchestration.refusals import refusals_before
 from privacy_assets.orchestration.report_material import report_material
 from privacy_assets.orchestration.settings import ReleaseSettings
 from privacy_assets.orchestration.stages import GATE_CHECK, RESOURCES, asset_arguments, blocking_check, partition_key_of
@@ -79,9 +86,13 @@ def limit_checks(release: ReleaseSettings, assessment: str) -> dg.AssetChecksDef
     return checks_of_limits
 
 
-def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
-    """Build the asset that lets the records of a side out, if the policy admits the very content it holds."""
+def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
+    """Build the asset that lets the records of a side out, if the policy admits the very content it holds.
+
+    ``checks`` are the blocking ones that show the limits on this side: a run that they stopped counts as refused.
+    """
     stage = f"{side}_release"
+    holding = (*checks, dg.AssetCheckKey(release.key(stage), GATE_CHECK))
     assessments = [name for name in (REIDENTIFICATION, SEMANTIC) if release.assesses(name)]
     stages = {
         "synthetic": dict.fromkeys(("synthetic", release.synthetic_stage, *STAGES_ASSESSED, MPUCC)),
@@ -96,13 +107,18 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
     )
     @guarded
     def release_stage(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        # From the first look at the evidence to the rename no other run releases the same.
+        with context.resources.private_tables.releasing_alone(release.key(stage), partition_key_of(context)):
+            yield from release_what_is_admitted(context)
+
+    def release_what_is_admitted(context: Any) -> Iterator[Any]:
         partition_key = partition_key_of(context)
         private_tables = context.resources.private_tables
         gathered = _gather(context, release, side)
         table, content = gathered.table, gathered.content
         waivers = release.waivers_of(side)
         decided = verdicts(release.policy, gathered.evidence, content, waivers)
-        shown = {"verdicts": verdict_table(decided)}
+        shown = {VERDICTS: verdict_table(decided)}
         if table is None or not is_admitted(decided):
             reasons = "; ".join(verdict.reason for verdict in decided if verdict.blocks)
             yield dg.AssetCheckResult(check_name=GATE_CHECK, passed=False, metadata=shown, description=reasons)
@@ -113,7 +129,8 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
                 metadata=shown | {f"{NAMESPACE}/fingerprint": content},
                 allow_retries=False,
             )
-        report = report_material(release, side, gathered, private_tables, partition_key)
+        refusals = refusals_before(context.instance, holding, private_tables, release.key(stage), partition_key)
+        report = report_material(release, side, gathered, private_tables, partition_key, refusals)
         record = ReleaseRecord(
             release=release.name,
             stage=side,
@@ -124,7 +141,7 @@ def release_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
             settings=_without_secrets(gathered.settings),
             figures=gathered.figures,
             columns=gathered.columns,
-            refusals_before=len(report.refusals),
+            refusals_before=len(refusals),
             waivers=[each for each in waivers.usable if each.file in {verdict.waived_by for verdict in decided}],
         )
         directory = context.resources.release_store.directory(release.name, side, partition_key)

@@ -1,9 +1,8 @@
 """What the report of a release shows beside its manifest: pictures, measured advice, the history of refusals."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import dagster as dg
 import pandas as pd
 
 from privacy_assets.orchestration.evidence import UNREADABLE, Gathered
@@ -17,7 +16,7 @@ from privacy_assets.orchestration.pictures import (
     records_by_class_size,
 )
 from privacy_assets.orchestration.reidentification_pictures import reidentification_curve
-from privacy_assets.orchestration.resources import PrivateTables
+from privacy_assets.orchestration.resources import PrivateTables, RecordedRefusal
 from privacy_assets.orchestration.semantic_pictures import describe_risks, risk_distribution
 from privacy_assets.orchestration.settings import ReleaseSettings
 from privacy_assets.tables.anonymization import Anonymization
@@ -34,7 +33,12 @@ SECONDS_TO_MEASURE_CHANGES = 60.0
 
 
 def report_material(
-    release: ReleaseSettings, side: str, gathered: Gathered, private_tables: PrivateTables, partition_key: str | None
+    release: ReleaseSettings,
+    side: str,
+    gathered: Gathered,
+    private_tables: PrivateTables,
+    partition_key: str | None,
+    refusals: Sequence[RecordedRefusal],
 ) -> ReportMaterial:
     """Collect what the report of an admitted table shows beside its manifest."""
     changes, notes = None, []
@@ -54,16 +58,11 @@ def report_material(
             notes.extend(filter(None, [note_on_tight_ends(gathered.found["suppressed"])]))
     return ReportMaterial(
         pictures=tuple(Picture(*from_markdown(markdown)) for markdown in _pictures(release, gathered.found)),
-        refusals=_refusals(private_tables, release.key(f"{side}_release"), partition_key),
+        refusals=tuple(Refusal(each.refused_at, each.failed) for each in refusals),
         column_changes=changes,
         attribute_advice=None if semantic is None else semantic.advice,
         notes=notes,
     )
-
-
-def _refusals(private_tables: PrivateTables, key: dg.AssetKey, partition_key: str | None) -> tuple[Refusal, ...]:
-    history = private_tables.refusal_history(key, partition_key)
-    return tuple(Refusal(refused_at, tuple(failed)) for refused_at, failed in history)
 
 
 def _column_changes(

@@ -1,33 +1,56 @@
-"""Where things rest: private tables between the stages, and releases that may leave."""
+"""Where things rest: private tables between the stages, and releases that may leave.
+
+Both places are fixed when definitions are built. Their resources take no configuration, so whoever launches a run
+cannot point them elsewhere.
+"""
 
 import copy
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import dagster as dg
 import pandas as pd
-from pydantic import Field
 
+from privacy_assets.orchestration.directories import partition_directory, require_separate, require_within
 from privacy_assets.orchestration.guard import call_guarded
 from privacy_assets.orchestration.recorded import Recorded
 from privacy_assets.orchestration.sources import UpstreamAsset
 from privacy_assets.tables.artifact import TABLE_KIND, Artifact
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
-from privacy_assets.tables.durable_files import PRIVATE_FILE_MODE, make_private_directory
-from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.tables.durable_files import PRIVATE_FILE_MODE, locked, make_private_directory
+from privacy_assets.tables.errors import ConcurrentReleaseError, InvalidSettingError, InvalidTableError
 
 if TYPE_CHECKING:
     from upath import UPath
 
 DEFAULT_PRIVATE_PATH = ".dagster/private"
 DEFAULT_RELEASE_PATH = "releases"
+LOCKS_DIRECTORY = "locks"
 REFUSALS_DIRECTORY = "refusals"
+NO_CONFIGURATION: dict[str, Any] = {}
+"""A resource with this schema refuses run configuration; with none it would take and ignore any."""
+
+
+@dataclass(frozen=True)
+class RecordedRefusal:
+    """When a run was refused, and by which conditions."""
+
+    refused_at: str
+    failed: tuple[str, ...]
+
+    def and_by(self, names: Iterable[str]) -> "RecordedRefusal":
+        """Return the refusal with more conditions."""
+        return RecordedRefusal(self.refused_at, tuple(dict.fromkeys((*self.failed, *names))))
+
+
+DAMAGED_REFUSAL = RecordedRefusal("unknown", ("the record of this refusal is damaged",))
 
 
 class PrivateTables(dg.UPathIOManager):
@@ -35,11 +58,16 @@ class PrivateTables(dg.UPathIOManager):
 
     Takes and gives a `pandas.DataFrame` or an `Artifact`. An asset is a directory that is replaced as a whole. Nothing
     that goes wrong while reading or writing shows a cell.
+
+    Parameters
+    ----------
+    base_path : str
+        Private local directory; relative to the working directory of the process that builds the definitions.
     """
 
     extension = ".artifact"
 
-    def __init__(self, base_path: str) -> None:
+    def __init__(self, base_path: str = DEFAULT_PRIVATE_PATH) -> None:
         from upath import UPath
 
         if UPath(base_path).protocol not in ("", "file"):
@@ -47,8 +75,25 @@ class PrivateTables(dg.UPathIOManager):
                 f"private_tables.base_path has protocol {UPath(base_path).protocol!r}; tables must rest in a local "
                 "directory, where they can be replaced as a whole and kept from others."
             )
-        self.base_path = Path(base_path).absolute()
-        super().__init__(UPath(self.base_path))
+        self._root = Path(base_path).absolute()
+        self._release_paths: set[Path] = set()
+        super().__init__(UPath(self._root))
+
+    @property
+    def base_path(self) -> Path:
+        """The private directory, after a look that it is apart from those of the releases now.
+
+        Raises
+        ------
+        InvalidSettingError
+            One contains the other, with symbolic links resolved.
+        """
+        require_separate(self._root, self._release_paths)
+        return self._root
+
+    def keep_apart_from(self, release_path: Path) -> None:
+        """Remember a directory of releases, which must stay separate."""
+        self._release_paths.add(release_path)
 
     def make_directory(self, path: "UPath") -> None:
         """Make directories that their owner alone can enter."""
@@ -58,12 +103,19 @@ class PrivateTables(dg.UPathIOManager):
         """Keep a partition key from leaving the asset's directory."""
         return base_path / partition_directory(partition)
 
+    def _get_paths_for_partitions(self, context: dg.InputContext | dg.OutputContext) -> "dict[str, UPath]":
+        """Return a path for each partition. The base class joins the keys of several dimensions before it asks."""
+        asset_path = self._get_path_without_extension(context)
+        return {
+            key: self._with_extension(asset_path / partition_directory(key)) for key in context.asset_partition_keys
+        }
+
     def dump_to_path(self, context: dg.OutputContext, obj: Any, path: "UPath") -> None:
         """Store a frame or an artifact."""
 
         def store() -> None:
             artifact = obj if isinstance(obj, Artifact) else Artifact.of_table(obj)
-            write_artifact(Path(str(path)), artifact)
+            write_artifact(self._own(Path(str(path))), artifact)
 
         call_guarded(store, self.base_path, f"Storing {context.asset_key.to_user_string()}")
 
@@ -78,7 +130,7 @@ class PrivateTables(dg.UPathIOManager):
                 )
             partition_key = context.partition_key if context.has_asset_partitions else None
             recorded = Recorded(context.instance, context.asset_key, partition_key)
-            artifact = read_artifact(Path(str(path)))
+            artifact = read_artifact(self._own(Path(str(path))))
             if recorded.version_is_content and artifact.digest != recorded.version:
                 raise InvalidTableError(
                     f"What is stored for {context.asset_key.to_user_string()} is not what Dagster recorded: it was "
@@ -100,17 +152,41 @@ class PrivateTables(dg.UPathIOManager):
         """
         path = self.base_path.joinpath(*key.path)
         if partition_key is not None:
-            path = path / partition_directory(_partition_text(partition_key))
-        return _content(read_artifact(path.with_name(path.name + self.extension)))
+            path = path / partition_directory(partition_key)
+        return _content(read_artifact(self._own(path.with_name(path.name + self.extension))))
 
     def private_path(self, kind: str, name: str, partition_key: str | None) -> Path:
-        """Return where something private that is no asset rests."""
+        """Return where something private that is not an asset rests."""
         path = self.base_path / kind / name
-        return path if partition_key is None else path / partition_directory(_partition_text(partition_key))
+        return self._own(path if partition_key is None else path / partition_directory(partition_key))
+
+    @contextmanager
+    def releasing_alone(self, key: dg.AssetKey, partition_key: str | None) -> Iterator[None]:
+        """Keep every other run from releasing the same table, of the same partition, in the meantime.
+
+        Raises
+        ------
+        ConcurrentReleaseError
+            Another run is at it. The lock ends with its process, however that ends.
+        """
+        directory = self.private_path(LOCKS_DIRECTORY, "__".join(key.path), partition_key)
+        make_private_directory(directory)
+        with locked(directory, wait=False) as is_alone:
+            if not is_alone:
+                raise ConcurrentReleaseError(
+                    f"Another run is releasing {key.to_user_string()} at this moment. Nothing was written by this one; "
+                    "look at what the other releases, and launch again only if it was refused."
+                )
+            yield
 
     def record_refusal(self, key: dg.AssetKey, partition_key: str | None, run_id: str, failed: list[str]) -> None:
         """Add a refusal to the private history of a release."""
         path = self._refusals_path(key)
+        if path.exists() and not path.is_file():
+            raise InvalidSettingError(
+                f"{str(path)!r} is not a file, so this refusal could not be added to the history that it should hold. "
+                "Nothing was released; move it away."
+            )
         make_private_directory(path.parent)
         entry = {
             "refused_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -118,40 +194,45 @@ class PrivateTables(dg.UPathIOManager):
             "run_id": run_id,
             "failed": failed,
         }
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE_MODE)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, PRIVATE_FILE_MODE)
         with os.fdopen(descriptor, "w") as file:
             # A line of its own, whatever a process that was cut off left behind.
             file.write("\n" + json.dumps(entry))
 
-    def refusal_history(self, key: dg.AssetKey, partition_key: str | None) -> list[tuple[str, list[str]]]:
-        """Return when a release was refused and by which conditions, run by run; a damaged line is one of its own."""
+    def refusal_history(self, key: dg.AssetKey, partition_key: str | None) -> "dict[str, RecordedRefusal]":
+        """Return what is known of the refusals of a release by run; damage counts as a refusal of its own."""
         path = self._refusals_path(key)
         if not path.exists():
-            return []
-        by_run: dict[str, tuple[str, list[str]]] = {}
-        for number, line in enumerate(filter(None, path.read_text(errors="replace").splitlines())):
+            return {}
+        try:
+            lines = path.read_text(errors="replace").splitlines() if path.is_file() else None
+        except OSError:
+            lines = None
+        if lines is None:
+            return {"damaged file": DAMAGED_REFUSAL}
+        by_run: dict[str, RecordedRefusal] = {}
+        for number, line in enumerate(filter(None, lines)):
             try:
                 entry = json.loads(line)
                 names, moment = [str(name) for name in entry["failed"]], str(entry["refused_at"])
                 if entry["partition"] == partition_key:
-                    _, failed = by_run.setdefault(entry["run_id"], (moment, []))
-                    failed += [name for name in names if name not in failed]
-            except (ValueError, KeyError, TypeError):
-                by_run[f"damaged line {number}"] = ("unknown", ["the record of this refusal is damaged"])
-        return list(by_run.values())
+                    known = by_run.setdefault(str(entry["run_id"]), RecordedRefusal(moment, ()))
+                    by_run[str(entry["run_id"])] = known.and_by(names)
+            except (ValueError, KeyError, TypeError, RecursionError):
+                by_run[f"damaged line {number}"] = DAMAGED_REFUSAL
+        return by_run
 
     def _refusals_path(self, key: dg.AssetKey) -> Path:
-        return self.base_path / REFUSALS_DIRECTORY / ("__".join(key.path) + ".jsonl")
+        return self._own(self.base_path / REFUSALS_DIRECTORY / ("__".join(key.path) + ".jsonl"))
+
+    def _own(self, path: Path) -> Path:
+        """Return a path below the private directory, after a look that no link leads it elsewhere."""
+        require_within(path, self.base_path)
+        return path
 
 
-class PrivateParquetIOManager(dg.ConfigurableIOManagerFactory[PrivateTables]):
-    """Private Parquet storage for tables and results between the stages."""
-
-    base_path: str = Field(default=DEFAULT_PRIVATE_PATH, description="Private local directory.")
-
-    def create_io_manager(self, context: dg.InitResourceContext) -> PrivateTables:  # noqa: ARG002 - Dagster's signature
-        """Open the storage."""
-        return PrivateTables(self.base_path)
+PrivateParquetIOManager = PrivateTables
+"""The public name, which says what it is to Dagster."""
 
 
 def guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
@@ -198,23 +279,38 @@ def _of_the_run(context: dg.InputContext) -> dg.InputContext:
     return of_the_run
 
 
-class ReleaseStore(dg.ConfigurableResource[Any]):
-    """The directory that releases leave from."""
+@dataclass(frozen=True)
+class ReleaseStore:
+    """The directory that releases leave from.
 
-    base_path: str = Field(default=DEFAULT_RELEASE_PATH, description="Directory of the releases.")
+    Parameters
+    ----------
+    base_path : str
+        Local directory; relative to the working directory of the process that builds the definitions.
+    """
+
+    base_path: str = DEFAULT_RELEASE_PATH
 
     def directory(self, release: str, stage: str, partition_key: str | None) -> Path:
         """Return the directory that holds the releases of one table, and of one partition if it has partitions."""
-        path = Path(self.base_path).absolute() / release / stage
-        return path if partition_key is None else path / partition_directory(_partition_text(partition_key))
+        root = Path(self.base_path).absolute()
+        path = root / release / stage
+        path = path if partition_key is None else path / partition_directory(partition_key)
+        require_within(path, root)
+        return path
 
 
-def private_resources(private_path: str, upstream: Sequence[UpstreamAsset]) -> dict[str, Any]:
+def private_resources(
+    private_path: str, upstream: Sequence[UpstreamAsset], release_path: str | None = None
+) -> dict[str, Any]:
     """Return the private storage, and what loads upstream assets with the guard around it.
 
     The same objects for the same directory: Dagster merges definitions only if they share resources.
     """
-    return {"private_tables": _private_tables(private_path)} | {
+    tables, resource = _private_tables(private_path)
+    if release_path is not None:
+        tables.keep_apart_from(Path(release_path).absolute())
+    return {"private_tables": resource} | {
         asset.input_manager_key: _guarded_input_manager(asset.io_manager_key, private_path) for asset in upstream
     }
 
@@ -233,13 +329,16 @@ def release_resources(release_path: str) -> dict[str, Any]:
 
 
 @cache
-def _private_tables(private_path: str) -> PrivateParquetIOManager:
-    return PrivateParquetIOManager(base_path=private_path)
+def _private_tables(private_path: str) -> tuple[PrivateTables, dg.IOManagerDefinition]:
+    tables = PrivateTables(private_path)
+    resource = dg.IOManagerDefinition(lambda _: tables, NO_CONFIGURATION, "Private tables; the place is fixed.")
+    return tables, resource
 
 
 @cache
-def _release_store(release_path: str) -> ReleaseStore:
-    return ReleaseStore(base_path=release_path)
+def _release_store(release_path: str) -> dg.ResourceDefinition:
+    store = ReleaseStore(release_path)
+    return dg.ResourceDefinition(lambda _: store, NO_CONFIGURATION, "Where releases leave from; the place is fixed.")
 
 
 @cache
@@ -250,18 +349,6 @@ def _guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputMa
 @cache
 def _guarded_partition_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
     return guarded_partition_input_manager(io_manager_key, private_path)
-
-
-def partition_directory(partition: str) -> str:
-    """Return a directory name for a partition key: one for each, and none that leads elsewhere."""
-    return quote(partition, safe="").replace(".", "%2E")
-
-
-def _partition_text(partition_key: str) -> str:
-    """Write the key as UPathIOManager does: the keys of several dimensions in the order of the dimensions' names."""
-    if not isinstance(partition_key, dg.MultiPartitionKey):
-        return partition_key
-    return "/".join(key for _, key in sorted(partition_key.keys_by_dimension.items()))
 
 
 def _content(artifact: Artifact) -> pd.DataFrame | Artifact:

@@ -373,10 +373,13 @@ class ReleaseSettings:
     def reidentification_is_asked_of(self) -> dict[str, Any]:
         """What an assessment of re-identification must have been made with, as JSON values."""
         assert self.anonymized is not None  # noqa: S101 - asked for by those who build the anonymized side alone
+        others = self.reidentification_settings.other_releases
+        withdrawn = {other.name: dict(other.withdrawn) for other in others if other.withdrawn}
         return {
             "known_to_the_policy": [list(columns) for columns in self.policy.known],
             "own_hierarchies": describe_hierarchies(self.arguments_of(self.anonymized, "source").get("hierarchies")),
-            "others_digests": [other.digest for other in self.reidentification_settings.other_releases],
+            "others_digests": [other.digest for other in others],
+            **({"withdrawn": withdrawn} if withdrawn else {}),
         }
 
     def arguments_of(self, settings: AnonymizationSettings, made_of: str) -> dict[str, Any]:

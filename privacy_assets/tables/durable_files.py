@@ -77,12 +77,19 @@ def write_directory(path: Path, files: Mapping[str, Callable[[BinaryIO], Any]]) 
 
 
 @contextlib.contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Keep other processes that use `locked` on a directory waiting; the lock ends with the process."""
+def locked(directory: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Keep others that use `locked` on a directory waiting, or find that one of them has it; it ends with the process.
+
+    Yields whether the lock was obtained, which is always so with ``wait``.
+    """
     descriptor = os.open(directory, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        is_obtained = True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            is_obtained = False
+        yield is_obtained
     finally:
         os.close(descriptor)
 

@@ -25,6 +25,10 @@ class ConflictError(InvalidTableError):
     """Releases contradict each other: no original could be behind a record of all of them."""
 
 
+class ConcurrentReleaseError(PrivacyAssetsError):
+    """Another run is releasing the same table at this moment."""
+
+
 class ContractError(InvalidTableError):
     """A table breaks its contract; ``failures`` counts the violations by column and check."""
 

@@ -1,6 +1,7 @@
 """Other releases of the same people through the gate: what an attacker who holds both can tell."""
 
 import copy
+import json
 from types import SimpleNamespace
 
 import dagster as dg
@@ -38,8 +39,14 @@ def released_as(project, name, contract=NUMBERED, source=numbered, **settings):
         contract=contract,
         source=source,
         private_path=str(project.private),
-        release_path=str(project.root / "releases"),
-        **({"policy": candidates_policy(), "anonymized": AnonymizationSettings(k=5)} | settings),
+        **(
+            {
+                "policy": candidates_policy(),
+                "anonymized": AnonymizationSettings(k=5),
+                "release_path": str(project.root / "releases"),
+            }
+            | settings
+        ),
     )
 
 
@@ -57,6 +64,10 @@ def run_all(project, *definitions, selection=None):
 
 def released(project, name):
     return list((project.root / "releases" / name).rglob("manifest.json"))
+
+
+def fingerprints(project, name):
+    return [json.loads(path.read_text())["fingerprint"] for path in released(project, name)]
 
 
 def with_columns(*names, n_more=0):
@@ -134,7 +145,7 @@ class TestOtherReleases:
         again = released_as(project, "first", anonymized=AnonymizationSettings(k=8))
         run_all(project, again, selection=[dg.AssetKey(["first", "anonymized"])])
         alone = dg.AssetSelection.assets(key("anonymized_release"))
-        assert "stands on tables other than those recorded for ['other_first', 'other_first_published']" in refusal(
+        assert "stands on tables other than those recorded for ['other_first', 'other_first_published_" in refusal(
             run_all(project, first, second, selection=alone), "anonymized"
         )
 
@@ -305,7 +316,8 @@ class TestOtherReleases:
         names = [
             each["name"] for each in read_artifact(project.stored(CANDIDATES)).header["settings"]["other_releases"]
         ]
-        assert names == ["first", "first (last published)"]
+        published = fingerprints(project, "first")
+        assert names == ["first", f"first (published as {published[0][:12]})"]
         alone = dg.AssetSelection.assets(key("anonymized_release"))
         assert "max_reidentification_probability is" in refusal(
             run_all(project, harmless, second, selection=alone), "anonymized"
@@ -313,12 +325,44 @@ class TestOtherReleases:
         # Had it never been published, the asset of today would be all that anybody may get.
         (project.root / "releases").rename(project.root / "elsewhere")
         gone = run_all(project, harmless, second, selection=selection)
-        assert "published a table that is not in" in failure_of(gone)
+        assert "1 cannot be read where they were written" in failure_of(gone)
         assert "other_first_published" in refusal(run_all(project, harmless, second, selection=alone), "anonymized")
-        # With the table of today published, both are one again.
+        # A later publication takes no earlier one back.
         (project.root / "elsewhere").rename(project.root / "releases")
         assert run_all(project, harmless).success
-        assert run_all(project, harmless, second, selection=selection).success
+        blocked = run_all(project, harmless, second, selection=selection)
+        assert blocked_by(blocked) == {"max_reidentification_probability_is_at_most_its_limit"}
+        # It counts no more once somebody says that nobody has it; and that stands in the manifest.
+        said = {published[0]: "Deleted by the only recipient; A. Lovelace"}
+        others = (OtherReleaseSettings("first", key="number", release="first", withdrawn=said),)
+        honest = self.second(project, reidentification=ReidentificationSettings(other_releases=others))
+        assert run_all(project, harmless, honest, selection=selection).success
+        manifest = json.loads(released(project, "people")[0].read_text())
+        assert manifest["settings"][CANDIDATES]["withdrawn"] == {"first": said}
+
+    def test_what_was_published_counts_wherever_it_was_written(self, project):
+        """Definitions that write elsewhere since do not hide what left before, nor does a clock that ran ahead."""
+        settings = {"reidentification": ReidentificationSettings(other_releases=self.others)}
+        assert run_all(project, released_as(project, "first")).success
+        written = released(project, "first")[0].parent
+        ahead = written.with_name(written.name.replace("2026", "2999"))
+        coarse = AnonymizationSettings(k=140, criterion="range")
+        elsewhere = {"release_path": str(project.root / "moved")}
+        harmless = released_as(project, "first", anonymized=coarse, **elsewhere)
+        assert run_all(project, harmless).success
+        moved = self.second(project, **settings, **elsewhere)
+        own = [key(stage) for stage in ("source", "anonymized", CANDIDATES, "anonymized_release")]
+        selection = dg.AssetSelection.assets(*own)
+        assert blocked_by(run_all(project, harmless, moved, selection=selection))
+        # Renamed within today's directory it is found by its content, and an altered copy is not taken for it.
+        (project.root / "moved" / "first" / "anonymized" / ahead.name).parent.mkdir(parents=True, exist_ok=True)
+        written.rename(project.root / "moved" / "first" / "anonymized" / ahead.name)
+        assert blocked_by(run_all(project, harmless, moved, selection=selection))
+        table = project.root / "moved" / "first" / "anonymized" / ahead.name / "anonymized.parquet"
+        pd.read_parquet(table).head(5).to_parquet(table)
+        altered = run_all(project, harmless, moved, selection=selection)
+        assert "does not verify" in failure_of(altered)
+        assert released(project, "people") == []
 
     def test_neighbors_that_are_made_and_published_again_in_one_run_are_combined(self, project):
         loose = candidates_policy(Limit("max_reidentification_probability", 0.5))
@@ -411,12 +455,12 @@ class TestOtherReleases:
             dg.materialize([of_run()], instance=instance)
             for _ in range(60):
                 instance.report_runless_asset_event(dg.AssetMaterialization(stages[1]))
-            with pytest.raises(InvalidTableError, match="published a table that is not in"):
+            with pytest.raises(InvalidTableError, match="1 cannot be read where they were written"):
                 published_besides(*arguments, None)
             with pytest.raises(InvalidTableError, match="'first/anonymized' has no partitions, and the release that"):
                 published_besides(*arguments, "north")
             dg.materialize([of_run(partitions)], instance=instance, partition_key="north")
-            with pytest.raises(InvalidTableError, match="published a table that is not in"):
+            with pytest.raises(InvalidTableError, match="1 cannot be read where they were written"):
                 published_besides(*arguments, "north")
             with pytest.raises(InvalidTableError, match="'first/anonymized' has partitions, and the release .* has no"):
                 published_besides(*arguments, None)
@@ -427,13 +471,13 @@ class TestOtherReleases:
         store = SimpleNamespace(directory=lambda *_: tmp_path)
         with dg.DagsterInstance.ephemeral() as instance:
             arguments = (self.others[0], current, store, instance, None)
-            assert published_besides(*arguments) is None
+            assert published_besides(*arguments) == ()
             (tmp_path / "2099-notes").mkdir()
-            assert published_besides(*arguments) is None
+            assert published_besides(*arguments) == ()
             written = tmp_path / "20260101T000000.000000Z-0123456789ab"
             written.mkdir()
             for manifest in (None, "{", "{}", "[]"):
                 if manifest is not None:
                     (written / "manifest.json").write_text(manifest)
-                with pytest.raises(InvalidTableError, match="a manifest.json is missing or damaged"):
+                with pytest.raises(InvalidTableError, match="the manifest.json is missing or damaged"):
                     published_besides(*arguments)

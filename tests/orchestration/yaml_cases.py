@@ -168,7 +168,7 @@ CASES = {
     "PrivacyReleaseComponent.private_path": (
         {"private_path": "private"},
         {"private_path": "releases/private"},
-        "lie in each other. Private tables and what may leave need directories of their own",
+        "are the same directory, or one contains the other. Private tables and what may leave need separate",
     ),
     "PrivacyReleaseComponent.release_path": (
         {"release_path": "published"},
@@ -493,6 +493,11 @@ CASES = {
         other(table={"file": "t.csv"}, masks={"age": {"kind": "exact", "column": "age"}}),
         other(table={"file": "t.csv"}, masks={"age": {"kind": "blurred"}}),
         "A release model names masks that do not exist: ['blurred']",
+    ),
+    "OtherReleaseYaml.withdrawn": (
+        other(release="b", withdrawn={"0" * 64: "deleted by the recipient; A. Lovelace"}),
+        other(release="b", withdrawn={"0" * 64: ""}),
+        "Entries [1] of `withdrawn` of the other release 'last' cannot be used. Expected a fingerprint",
     ),
     "OtherReleaseYaml.quasi_identifiers": (
         other(release="b", quasi_identifiers=["age"]),
