@@ -223,7 +223,7 @@ def other_release_asset(release: ReleaseSettings, other: OtherReleaseSettings) -
             table, model, quasi_identifiers = read_anonymized_release(Path(other.directory))
         else:
             assert other.table is not None and other.model is not None  # noqa: S101 - the settings refuse else
-            table = read_source(other.stage, other.table, partition_key_of(context), inputs)
+            table = read_source(other.stage, other.table, partition_key_of(context, release.partitions_def), inputs)
             model, quasi_identifiers = other.model, None
         if other.quasi_identifiers is not None:
             quasi_identifiers = list(other.quasi_identifiers)
@@ -257,7 +257,7 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
         original = inputs["source"]
         held = [_other_release(other, inputs[other.stage]) for other in others]
         made_of = {"source": fingerprint(inputs["source"]), stage: fingerprint(anonymization.table)}
-        store, partition_key = context.resources.release_store, partition_key_of(context)
+        store, partition_key = context.resources.release_store, partition_key_of(context, release.partitions_def)
         for other in others:
             if other.release is None:
                 continue

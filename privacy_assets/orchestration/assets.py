@@ -63,7 +63,7 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     )
     @guarded
     def source_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
-        table = read_source("source", source, partition_key_of(context), inputs)
+        table = read_source("source", source, partition_key_of(context, release.partitions_def), inputs)
         yield from _admitted(release, "source", check, lambda: release.contract.admit(table))
 
     return source_stage
@@ -99,7 +99,7 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
     def split_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         sides: tuple[pd.DataFrame, pd.DataFrame]
         if isinstance(split, GivenSplit):
-            sides = _given_sides(release, given, partition_key_of(context), inputs)
+            sides = _given_sides(release, given, partition_key_of(context, release.partitions_def), inputs)
         else:
             fraction, seed = split.train_fraction, split.seed
             sides = split_records(inputs["source"], train_fraction=fraction, seed=seed, person=person)
@@ -135,7 +135,7 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     @guarded
     def synthetic_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         if isinstance(synthetic, ExternalSynthetic):
-            made = read_source("synthetic", synthetic.source, partition_key_of(context), inputs)
+            made = read_source("synthetic", synthetic.source, partition_key_of(context, release.partitions_def), inputs)
         else:
             made = synthesize(
                 _released_columns(release, inputs["original"]),

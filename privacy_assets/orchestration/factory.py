@@ -165,7 +165,7 @@ def build_release_definitions(
     watch = release.monitoring
     checks = [each for own in limits.values() for each in own]
     if watch.drift_limit is not None:
-        checks.append(drift_check(name, release.key("source"), watch.drift_limit))
+        checks.append(drift_check(name, release.key("source"), watch.drift_limit, partitions_def))
     # By key: whoever uses the definitions may put the assets into another group.
     job = dg.define_asset_job(f"{name}_release", selection=dg.AssetSelection.assets(*assets))
     schedule = release_schedule(name, job, watch, partitions_def)

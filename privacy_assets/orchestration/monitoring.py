@@ -88,7 +88,9 @@ def refusal_sensor(
     return tell_of_refusals
 
 
-def drift_check(name: str, source: dg.AssetKey, limit: float) -> dg.AssetChecksDefinition:
+def drift_check(
+    name: str, source: dg.AssetKey, limit: float, partitions: dg.PartitionsDefinition[Any] | None = None
+) -> dg.AssetChecksDefinition:
     """Build the check that compares the source with what was last released."""
     description = f"No column has moved by more than {limit:g} from the source of the last release."
     spec = dg.AssetCheckSpec(DRIFT_CHECK, asset=source, description=description)
@@ -96,7 +98,7 @@ def drift_check(name: str, source: dg.AssetKey, limit: float) -> dg.AssetChecksD
     @dg.multi_asset_check(name=f"{name}__drift_check", specs=[spec], required_resource_keys=RESOURCES)
     @guarded
     def source_has_not_drifted(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        partition_key = partition_key_of(context)
+        partition_key = partition_key_of(context, partitions)
         private_tables = context.resources.private_tables
         table = private_tables.load(source, partition_key)
         yield _drift_of(private_tables, source, partition_key, table, limit)

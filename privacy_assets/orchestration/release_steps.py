@@ -108,11 +108,11 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
     @guarded
     def release_stage(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         # From the first look at the evidence to the rename no other run releases the same.
-        with context.resources.private_tables.releasing_alone(release.key(stage), partition_key_of(context)):
-            yield from release_what_is_admitted(context)
+        partition_key = partition_key_of(context, release.partitions_def)
+        with context.resources.private_tables.releasing_alone(release.key(stage), partition_key):
+            yield from release_what_is_admitted(context, partition_key)
 
-    def release_what_is_admitted(context: Any) -> Iterator[Any]:
-        partition_key = partition_key_of(context)
+    def release_what_is_admitted(context: Any, partition_key: str | None) -> Iterator[Any]:
         private_tables = context.resources.private_tables
         gathered = _gather(context, release, side)
         table, content = gathered.table, gathered.content
@@ -178,9 +178,9 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
 
 
 def _gather(context: Any, release: ReleaseSettings, side: str) -> Gathered:
-    resources = context.resources
+    resources, partition_key = context.resources, partition_key_of(context, release.partitions_def)
     return gather_evidence(
-        release, side, context.instance, resources.private_tables, resources.release_store, partition_key_of(context)
+        release, side, context.instance, resources.private_tables, resources.release_store, partition_key
     )
 
 
@@ -194,5 +194,5 @@ def _without_secrets(settings: Any) -> Any:
 def _record_refusal(context: Any, release: ReleaseSettings, side: str, decided: Sequence[Verdict]) -> None:
     failed = [verdict.name for verdict in decided if verdict.blocks]
     if failed:
-        key = release.key(f"{side}_release")
-        context.resources.private_tables.record_refusal(key, partition_key_of(context), context.run.run_id, failed)
+        key, partition_key = release.key(f"{side}_release"), partition_key_of(context, release.partitions_def)
+        context.resources.private_tables.record_refusal(key, partition_key, context.run.run_id, failed)

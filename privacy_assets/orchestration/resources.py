@@ -20,6 +20,7 @@ import pandas as pd
 
 from privacy_assets.orchestration.directories import partition_directory, require_separate, require_within
 from privacy_assets.orchestration.guard import call_guarded
+from privacy_assets.orchestration.partitions import not_about_one_partition
 from privacy_assets.orchestration.recorded import Recorded
 from privacy_assets.orchestration.sources import UpstreamAsset
 from privacy_assets.tables.artifact import TABLE_KIND, Artifact
@@ -119,15 +120,21 @@ class PrivateTables(dg.UPathIOManager):
 
         call_guarded(store, self.base_path, f"Storing {context.asset_key.to_user_string()}")
 
+    def load_input(self, context: dg.InputContext) -> Any:
+        """Read what an asset stored; of one with partitions, that of the partition which the run is about."""
+        what = context.asset_key.to_user_string()
+
+        def require_one_partition() -> None:
+            if context.has_asset_partitions and not context.has_partition_key:
+                raise InvalidSettingError(not_about_one_partition(what, context.step_context.run_tags))
+
+        call_guarded(require_one_partition, self.base_path, f"Loading {what}")
+        return super().load_input(context)
+
     def load_from_path(self, context: dg.InputContext, path: "UPath") -> pd.DataFrame | Artifact:
         """Read a frame or an artifact."""
 
         def load() -> pd.DataFrame | Artifact:
-            if context.has_asset_partitions and not context.has_partition_key:
-                raise InvalidTableError(
-                    f"{context.asset_key.to_user_string()} has partitions, and what reads it has none: there is no one "
-                    "table to read. Expected the same partitions on both sides. Nothing was read."
-                )
             partition_key = context.partition_key if context.has_asset_partitions else None
             recorded = Recorded(context.instance, context.asset_key, partition_key)
             artifact = read_artifact(self._own(Path(str(path))))

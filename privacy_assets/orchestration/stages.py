@@ -9,7 +9,9 @@ import pandas as pd
 
 from privacy_assets.orchestration.guard import log_openly
 from privacy_assets.orchestration.metadata import table_metadata
+from privacy_assets.orchestration.partitions import not_about_one_partition
 from privacy_assets.orchestration.settings import ReleaseSettings
+from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.fingerprint import fingerprint
 
 GATE_CHECK = "release_gate"
@@ -52,9 +54,22 @@ def blocking_check(release: ReleaseSettings, stage: str, name: str, description:
     return dg.AssetCheckSpec(name, asset=release.key(stage), blocking=True, description=description)
 
 
-def partition_key_of(context: Any) -> str | None:
-    """Return the partition that a step works on, if there are partitions."""
-    return context.partition_key if context.has_partition_key else None
+def partition_key_of(context: Any, partitions: dg.PartitionsDefinition[Any] | None) -> str | None:
+    """Return the partition that a step works on; None where there are no partitions.
+
+    Raises
+    ------
+    InvalidSettingError
+        If there are partitions, and the run is not about exactly one of them.
+    """
+    if partitions is None:
+        return None
+    if not context.has_partition_key:
+        raise InvalidSettingError(
+            not_about_one_partition(context.op_execution_context.op_handle.name, context.run.tags)
+        )
+    key: str = context.partition_key
+    return key
 
 
 def stored_table(

@@ -1,0 +1,16 @@
+"""Words for runs that are not about one partition of what has partitions."""
+
+from collections.abc import Mapping
+
+RANGE_TAG = "dagster/asset_partition_range_start"
+
+
+def not_about_one_partition(what: str, run_tags: Mapping[str, str]) -> str:
+    """Say that a run is about no partition, or about a range of them, and what to launch instead."""
+    found = "a range of them" if RANGE_TAG in run_tags else "none of them"
+    return (
+        f"{what} has partitions, and this run is about {found}. Each partition has its own evidence and its own "
+        "releases, so a run must be about exactly one. Nothing was read or written. Choose a partition when you launch "
+        "(`--partition KEY` on the command line); for several launch a backfill with a run for each partition. An "
+        "asset without partitions cannot read one that has some."
+    )

@@ -1,0 +1,287 @@
+"""No run configuration, link, key or second run makes the gate look, write or count elsewhere.
+
+Each test tries a way around on a persistent instance, sees it refused, and sees the honest counterpart released.
+"""
+
+import json
+import multiprocessing
+import os
+import shutil
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from privacy_assets.orchestration import release_steps
+from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings, ReidentificationSettings
+from privacy_assets.orchestration.directories import partition_directory, require_separate
+from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.policy import Limit, Policy
+from tests.orchestration.project import ASSESSMENT, NAME, REFUSES, Project, blocked_by, failure_of, key, people, refusal
+from tests.orchestration.test_other_releases import TestOtherReleases as OtherReleases
+from tests.orchestration.test_other_releases import released, released_as, run_all
+from tests.orchestration.test_records_assessments import CANDIDATES
+
+RELEASE = "synthetic_release"
+
+
+def configured(project, definitions, run_config):
+    with project.instance() as instance:
+        return dg.materialize(
+            [*definitions.assets, *definitions.asset_checks],
+            resources=dict(definitions.resources),
+            instance=instance,
+            run_config=run_config,
+            raise_on_error=False,
+        )
+
+
+@pytest.mark.parametrize("resource", ["release_store", "private_tables"])
+@pytest.mark.parametrize("place", ["elsewhere", "releases/people/synthetic/latest", "private/people", {"env": "HOME"}])
+def test_no_run_configuration_points_a_directory_elsewhere(project, resource, place):
+    path = place if isinstance(place, dict) else str(project.root / place)
+    config = {"resources": {resource: {"config": {"base_path": path}}}}
+    with pytest.raises(dg.DagsterInvalidConfigError) as refused:
+        configured(project, project.definitions(), config)
+    assert os.environ["HOME"] not in str(refused.value)
+    assert sorted(path.name for path in project.root.iterdir()) == ["data", "home"]
+
+
+def test_definitions_without_configuration_release(project):
+    assert configured(project, project.definitions(), {}).success
+    assert len(project.releases()) == 1
+
+
+def test_what_another_release_published_is_not_hidden_by_a_wipe(project):
+    """The records of the other release are wiped by whoever has the UI; what it published lies where it did."""
+    others = ReidentificationSettings(other_releases=OtherReleases.others)
+    first, second = released_as(project, "first"), OtherReleases().second(project, reidentification=others)
+    assert run_all(project, first).success
+    coarse = released_as(project, "first", anonymized=AnonymizationSettings(k=140, criterion="range"))
+    with project.instance() as instance:
+        instance.wipe_assets([dg.AssetKey(["first", "anonymized_release"])])
+    run_all(project, coarse, selection=[dg.AssetKey(["first", "anonymized"])])
+    own = dg.AssetSelection.assets(
+        *(key(stage) for stage in ("source", "anonymized", CANDIDATES, "anonymized_release"))
+    )
+    blocked = run_all(project, coarse, second, selection=own)
+    assert blocked_by(blocked) == {"max_reidentification_probability_is_at_most_its_limit"}
+    alone = run_all(project, coarse, second, selection=dg.AssetSelection.assets(key("anonymized_release")))
+    assert "max_reidentification_probability is" in refusal(alone, "anonymized")
+    assert released(project, "people") == []
+    assert len(released(project, "first")) == 1
+
+
+@pytest.mark.parametrize("linked", ["private", "releases"])
+def test_directories_that_a_link_has_joined_since_are_refused(project, linked):
+    definitions = project.definitions()
+    (project.root / "private").mkdir()
+    (project.root / "releases").mkdir()
+    target = project.root / ("releases" if linked == "private" else "private")
+    (project.root / linked).rmdir()
+    (project.root / linked).symlink_to(target, target_is_directory=True)
+    result = project.run(definitions)
+    assert not result.success
+    assert project.everything_released() == []
+    assert list(target.iterdir()) == []
+    said = [event.step_failure_data.error_display_string for event in result.all_events if event.is_step_failure]
+    assert all("once symbolic links are resolved" in each for each in said if "private_path" in each)
+    assert any("private_path" in each for each in said)
+    (project.root / linked).unlink()
+    assert project.run(definitions).success
+    assert len(project.releases()) == 1
+
+
+def test_a_link_that_leads_a_release_or_a_table_elsewhere_is_refused(project):
+    definitions = project.definitions()
+    (project.root / "elsewhere").mkdir()
+    (project.root / "releases").mkdir()
+    (project.root / "releases" / NAME).symlink_to(project.root / "elsewhere", target_is_directory=True)
+    assert "A symbolic link leads" in failure_of(project.run(definitions))
+    (project.root / "releases" / NAME).unlink()
+    shutil.rmtree(project.private)
+    project.private.mkdir(mode=0o700)
+    (project.private / NAME).symlink_to(project.root / "elsewhere", target_is_directory=True)
+    assert "A symbolic link leads" in failure_of(project.run(definitions))
+    assert list((project.root / "elsewhere").iterdir()) == []
+    (project.private / NAME).unlink()
+    assert project.run(definitions).success
+    assert len(project.releases()) == 1
+
+
+def test_a_private_directory_inside_a_release_is_refused(tmp_path):
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(InvalidSettingError, match="which is a published release"):
+        require_separate(tmp_path / "x" / "private", [])
+    require_separate(tmp_path.parent / "private", [tmp_path])
+
+
+def test_refusals_under_another_private_directory_are_counted(project):
+    project.run(project.definitions(REFUSES))
+    refusal(project.run(project.definitions(REFUSES), RELEASE))
+    moved = project.definitions(private_path=str(project.root / "another"))
+    assert project.run(moved).success
+    manifest = json.loads((project.releases()[0] / "manifest.json").read_text())
+    assert manifest["refusals_before"] == 2
+
+
+def test_refusals_count_once_and_by_partition(tmp_path):
+    project = Project(tmp_path, partitions=("a", "b"))
+    for seed, partition in enumerate(project.partitions, start=1):
+        project.write_tables(seed, partition)
+    project.run(project.definitions(REFUSES), partition="a")
+    shutil.rmtree(project.private / "refusals")
+    refusal(project.run(project.definitions(REFUSES), RELEASE, partition="a"))
+    counted = {}
+    for partition in project.partitions:
+        assert project.run(project.definitions(), partition=partition).success
+        manifest = json.loads((project.releases(partition)[0] / "manifest.json").read_text())
+        counted[partition] = manifest["refusals_before"]
+    assert counted == {"a": 2, "b": 0}
+
+
+@pytest.mark.parametrize("damage", ["deep", "directory"])
+def test_a_history_of_refusals_that_cannot_be_read_counts_and_stops_no_release(project, damage):
+    project.run(project.definitions(REFUSES))
+    history = next((project.private / "refusals").iterdir())
+    if damage == "deep":
+        history.write_text(history.read_text() + "\n" + "[" * 200_000)
+    else:
+        history.unlink()
+        history.mkdir()
+        failed = project.run(project.definitions(REFUSES), RELEASE)
+        assert "is not a file, so this refusal could not be added" in failure_of(failed)
+    assert project.run(project.definitions()).success
+    manifest = json.loads((project.releases()[0] / "manifest.json").read_text())
+    assert manifest["refusals_before"] == (2 if damage == "deep" else 3)
+
+
+@pytest.mark.parametrize(
+    "tags", [{}, {"dagster/asset_partition_range_start": "a", "dagster/asset_partition_range_end": "b"}]
+)
+def test_a_run_that_is_not_about_one_partition_is_told_what_to_launch(tmp_path, tags):
+    project = Project(tmp_path, partitions=("a", "b"))
+    asked = []
+
+    def source(partition_key):
+        asked.append(partition_key)
+        return people(300, 1)
+
+    definitions = project.definitions(source=source)
+    with project.instance() as instance:
+        result = dg.materialize(
+            [*definitions.assets, *definitions.asset_checks],
+            resources=dict(definitions.resources),
+            instance=instance,
+            raise_on_error=False,
+            tags=tags,
+        )
+    said = failure_of(result)
+    assert f"this run is about {'a range of them' if tags else 'none of them'}" in said
+    assert "launch a backfill with a run for each partition" in said
+    assert asked == []
+    assert not (project.root / "releases").exists()
+
+
+def test_partition_keys_have_directories_of_their_own():
+    def both(site, year):
+        return partition_directory(dg.MultiPartitionKey({"site": site, "year": year}))
+
+    assert both("a/b", "c") != both("a", "b/c")
+    assert both("a%2Fb", "c") != both("a/b", "c")
+    keys = ["a", "a/b", "a%2Fb", "..", ".", "", "latest", "Latest", "%6Catest", "x" * 60, "\N{SNOWMAN}"]
+    names = [partition_directory(each) for each in keys]
+    assert len(set(names)) == len(keys)
+    assert not {"latest", "", ".", ".."} & set(names)
+    assert not any("/" in name or name.startswith(".") for name in names)
+    assert both("a", "1") == "a%2F1"
+
+
+def test_partitions_called_latest_or_with_slashes_are_released_apart(tmp_path):
+    project = Project(tmp_path)
+    project.write_tables()
+    both = dg.MultiPartitionsDefinition(
+        {"site": dg.StaticPartitionsDefinition(["a/b", "a"]), "year": dg.StaticPartitionsDefinition(["b/c", "c"])}
+    )
+    policy = Policy((Limit("smallest_class", 5),))
+    settings = {"policy": policy, "synthetic": None, "anonymized": AnonymizationSettings(k=5), "assessment": None}
+    seeds = {("a/b", "c"): 1, ("a", "b/c"): 2}
+
+    def source(partition_key):
+        return people(60, seeds[tuple(partition_key.split("|"))])
+
+    definitions = project.definitions(partitions_def=both, source=source, **settings)
+    for site, year in seeds:
+        result = project.run(definitions, partition=dg.MultiPartitionKey({"site": site, "year": year}))
+        assert result.success, failure_of(result)
+    # Each still has its own table in private: the second did not take the place of the first.
+    for site, year in seeds:
+        again = project.run(
+            definitions, "anonymized_release", partition=dg.MultiPartitionKey({"site": site, "year": year})
+        )
+        assert again.success, failure_of(again)
+    whole = project.definitions(source=lambda: people(60, 3), **settings)
+    assert project.run(whole).success
+    named = project.definitions(
+        partitions_def=dg.StaticPartitionsDefinition(["latest"]), source=lambda partition_key: people(60, 4), **settings
+    )
+    assert project.run(named, partition="latest").success
+    directory = project.root / "releases" / NAME / "anonymized"
+    assert (directory / "latest").is_symlink()
+    assert len(list((directory / "%6Catest").glob("2*/manifest.json"))) == 1
+
+
+def test_a_source_overwritten_between_check_and_release_releases_nothing(project, monkeypatch):
+    definitions = project.definitions()
+    stages = ("source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    assert project.run(definitions, *stages).success
+    gather = release_steps.gather_evidence
+
+    def while_another_writes(*arguments):
+        project.write_tables(seed=9)
+        monkeypatch.setattr(release_steps, "gather_evidence", gather)
+        assert project.run(definitions, "source", "synthetic").success
+        return gather(*arguments)
+
+    monkeypatch.setattr(release_steps, "gather_evidence", while_another_writes)
+    assert "made of an earlier version of ['source']" in refusal(project.run(definitions, RELEASE))
+    assert project.everything_released() == []
+    assert project.run(definitions).success
+    assert len(project.releases()) == 1
+
+
+def release_when_told(root, begins, goes_on, results):
+    """Release in a process of its own; once the evidence is gathered, say so and wait."""
+    project = Project(Path(root))
+    gather = release_steps.gather_evidence
+
+    def gather_and_wait(*arguments):
+        gathered = gather(*arguments)
+        begins.set()
+        goes_on.wait(60)
+        return gathered
+
+    release_steps.gather_evidence = gather_and_wait
+    result = project.run(project.definitions(), RELEASE)
+    results.put((result.success, failure_of(result)))
+
+
+def test_two_processes_that_release_the_same_at_once_make_exactly_one_release(project):
+    stages = ("source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    definitions = project.definitions()
+    assert project.run(definitions, *stages).success
+    spawn = multiprocessing.get_context("spawn")
+    begins, goes_on, results = spawn.Event(), spawn.Event(), spawn.Queue()
+    other = spawn.Process(target=release_when_told, args=(str(project.root), begins, goes_on, results))
+    other.start()
+    try:
+        assert begins.wait(120)
+        said = failure_of(project.run(definitions, RELEASE))
+        assert project.everything_released() == []
+    finally:
+        goes_on.set()
+        succeeded, failure = results.get(timeout=120)
+        other.join(60)
+    assert "Another run is releasing people/synthetic_release at this moment" in said
+    assert succeeded, failure
+    assert len(project.releases()) == 1
