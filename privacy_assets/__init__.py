@@ -51,6 +51,7 @@ _PUBLIC_NAMES = {
     "RequiredSettings": "tables.policy",
     "SemanticAssessment": "tables.semantic_assessment",
     "SemanticRiskSettings": "orchestration.anonymized_settings",
+    "SigningKey": "tables.signing",
     "Split": "orchestration.settings",
     "SqlQuery": "orchestration.sources",
     "Suppressed": "tables.release_model",

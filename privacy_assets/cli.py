@@ -1,4 +1,4 @@
-"""The command ``privacy_assets``: run the quickstart, verify a received release."""
+"""The command ``privacy_assets``: run the quickstart, verify a received release, make keys that sign releases."""
 
 import argparse
 import sys
@@ -18,30 +18,87 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0 when the command did its work, 1 when a release does not verify or the quickstart broke.
+        Exit code: 0 when the command did its work, 1 when a release does not verify, the quickstart broke, or no key
+        was made.
     """
     parser = argparse.ArgumentParser(prog="privacy_assets", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("quickstart", help="run three releases of a real health table through the gate")
     verify = commands.add_parser("verify", help="check a received release against its manifest")
     verify.add_argument("directory", type=Path, help="release directory, with manifest.json in it")
+    verify.add_argument(
+        "--public-key",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="PEM file of a key that may have signed it; give the option once for each. Without a signature of one of "
+        "them the release is not verified",
+    )
+    verify.add_argument(
+        "--max-gib",
+        type=_positive,
+        default=4.0,
+        metavar="GIB",
+        help="largest file that is read, and what the table may take in memory (default: 4)",
+    )
+    keygen = commands.add_parser("keygen", help="make a private key that signs releases, and its public key")
+    keygen.add_argument("path", type=Path, help="file of the private key, or a directory for signing_key.pem")
     chosen = parser.parse_args(arguments)
-    return run_quickstart() if chosen.command == "quickstart" else run_verify(chosen.directory)
+    if chosen.command == "quickstart":
+        return run_quickstart()
+    if chosen.command == "keygen":
+        return run_keygen(chosen.path)
+    return run_verify(chosen.directory, chosen.public_key, int(chosen.max_gib * 2**30))
 
 
-def run_verify(directory: Path) -> int:
-    """Verify a release and print what was found."""
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 2**20:
+        raise ValueError(text)
+    return value
+
+
+def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> int:
+    """Verify a release and print what was found, and who signed it."""
+    from privacy_assets.tables.errors import InvalidSettingError
     from privacy_assets.tables.release_verification import verify_release
 
-    found = verify_release(directory)
-    if found.verified:
-        print(f"Verified: {directory} holds {found.n_records:,} records with fingerprint {found.fingerprint}.")
-        print("Its files, its table and the figures it was admitted for are what the manifest says.")
-        return 0
-    print(f"NOT verified: {directory}")
-    for problem in found.problems:
-        print(f"  - {problem}")
-    return 1
+    try:
+        found = verify_release(directory, public_keys=public_keys, max_bytes=max_bytes)
+    except InvalidSettingError as error:
+        print(f"NOT verified: {directory}\n  - {error}")
+        return 1
+    if not found.verified:
+        print(f"NOT verified: {directory}")
+        for problem in found.problems:
+            print(f"  - {problem}")
+        return 1
+    print(f"Verified: {directory} holds {found.n_records:,} records with fingerprint {found.fingerprint}.")
+    print("Its files, its table and the figures it was admitted for are what the manifest says.")
+    if found.trusted_key is not None:
+        print(f"Signed with the key {found.signing_key_id} ({found.trusted_key}).")
+    elif found.signing_key_id is not None:
+        print(f"A signature of the key {found.signing_key_id} is there and was not checked: give --public-key FILE.")
+    else:
+        print("It is not signed: this does not show who wrote it.")
+    return 0
+
+
+def run_keygen(path: Path) -> int:
+    """Make a pair of keys and print where they are; nothing of the private one is shown."""
+    from privacy_assets.tables.errors import InvalidSettingError
+    from privacy_assets.tables.signing import generate_key_pair
+
+    try:
+        private, public, key_id = generate_key_pair(path)
+    except InvalidSettingError as error:
+        print(error)
+        return 1
+    print(f"Key: {key_id}")
+    print(f"  private  {private}  (0600; keep it where releases are made, and nowhere else)")
+    print(f"  public   {public}  (give it to recipients, over a channel they trust)")
+    return 0
 
 
 def run_quickstart() -> int:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, PrivateAttr
 from privacy_assets.orchestration.component_anonymized import AnonymizedYaml, ReidentificationYaml, SemanticRiskYaml
 from privacy_assets.orchestration.component_monitoring import MonitoringYaml
 from privacy_assets.orchestration.component_scaffolder import PrivacyReleaseScaffolder
+from privacy_assets.orchestration.component_signing import SigningYaml
 from privacy_assets.orchestration.component_source import (
     EXAMPLE_COLUMNS,
     ResolvedContract,
@@ -109,6 +110,11 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         description="YAML file of signed-off exceptions, or a directory of them; relative to the root of the project.",
         examples=["waivers"],
     )
+    signing: SigningYaml | None = Field(
+        None,
+        description="Key that signs releases (extra signing); by default they are not signed.",
+        examples=[{"key_file": "/etc/privacy_assets/signing_key.pem"}],
+    )
     monitoring: MonitoringYaml | None = Field(
         None,
         description="What watches the release between its runs; by default nothing.",
@@ -189,7 +195,7 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
             "private_path": str(root / self.private_path),
             "release_path": str(root / self.release_path),
         }
-        for name in ("source", "split", "synthetic", "reidentification"):
+        for name in ("source", "split", "synthetic", "reidentification", "signing"):
             settings = getattr(self, name)
             arguments[name] = None if settings is None else settings.build(root)
         for name in ("generalize_synthetic", "assessment", "anonymized", "semantic_risk", "monitoring"):

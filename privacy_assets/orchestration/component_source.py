@@ -200,7 +200,7 @@ class LimitYaml(YamlSettings):
 
 
 class RequiredYaml(YamlSettings):
-    """What an mpUCC assessment must have looked at before its figures count."""
+    """What an mpUCC assessment must have looked at before its figures count, and whether a release must be signed."""
 
     exact_search: Flag = Field(True, description="Refuse a heuristic search.", examples=[False])
     max_baseline_cols: Whole | None = Field(
@@ -214,6 +214,7 @@ class RequiredYaml(YamlSettings):
     confidence_level: Number = Field(
         0.95, description="Highest confidence of the intervals where leakage is limited.", examples=[0.9]
     )
+    signature: Flag = Field(False, description="Refuse a release that no key signs (signing).", examples=[True])
 
     @model_validator(mode="after")
     def _check(self) -> "RequiredYaml":
@@ -237,7 +238,8 @@ class PolicyYaml(YamlSettings):
     )
     required: RequiredYaml | None = Field(
         None,
-        description="What an mpUCC assessment must have looked at before its figures count.",
+        description="What an mpUCC assessment must have looked at before its figures count, and whether a release must "
+        "be signed.",
         examples=[{"max_baseline_cols": 4}],
     )
     known: list[list[str]] = Field(

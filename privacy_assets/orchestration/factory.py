@@ -49,6 +49,7 @@ from privacy_assets.orchestration.sources import TableSource, UpstreamAsset
 from privacy_assets.tables.contract import TableContract, resolve_contract
 from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, Policy
 from privacy_assets.tables.release_files import require_formats
+from privacy_assets.tables.signing import SigningKey
 
 
 def build_release_definitions(
@@ -69,6 +70,7 @@ def build_release_definitions(
     partitions_def: dg.PartitionsDefinition[Any] | None = None,
     owners: Sequence[str] = (),
     waivers: str | Path | None = None,
+    signing: SigningKey | None = None,
     private_path: str = DEFAULT_PRIVATE_PATH,
     release_path: str = DEFAULT_RELEASE_PATH,
 ) -> dg.Definitions:
@@ -111,6 +113,9 @@ def build_release_definitions(
     waivers : str or Path, optional
         A YAML file, or a directory of such files, with signed-off exceptions from limits (``docs/waivers.md``). They
         are read whenever the gate is asked. By default there are none.
+    signing : SigningKey, optional
+        Where the key is that signs releases (``docs/signing.md``; extra ``signing``). It is read when a release is
+        made; one that cannot be used refuses the release. By default releases are not signed.
     private_path, release_path : str
         Local directories of the private tables and of the releases. Definitions that are merged must agree on them.
 
@@ -148,6 +153,7 @@ def build_release_definitions(
         partitions_def=partitions_def,
         owners=tuple(owners),
         waivers=None if waivers is None else Path(waivers).absolute(),
+        signing=signing,
     )
     assets = [] if source is None else [source_asset(release)]
     limits: dict[str, list[dg.AssetChecksDefinition]] = {}

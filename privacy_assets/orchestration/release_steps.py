@@ -1,6 +1,7 @@
 """The last stage: checks that show the verdicts of the gate, and the release that asks for them again."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
@@ -117,7 +118,8 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         gathered = _gather(context, release, side)
         table, content = gathered.table, gathered.content
         waivers = release.waivers_of(side)
-        decided = verdicts(release.policy, gathered.evidence, content, waivers)
+        signer, signing = release.signer()
+        decided = verdicts(release.policy, replace(gathered.evidence, signing=signing), content, waivers)
         shown = {VERDICTS: verdict_table(decided)}
         if table is None or not is_admitted(decided):
             reasons = "; ".join(verdict.reason for verdict in decided if verdict.blocks)
@@ -147,7 +149,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         directory = context.resources.release_store.directory(release.name, side, partition_key)
         watches_drift = release.source is not None and release.monitoring.drift_limit is not None
         profile = profile_table(private_tables.load(release.key("source"), partition_key)) if watches_drift else None
-        written = write_release(directory, table, content, record, release.formats, report)
+        written = write_release(directory, table, content, record, release.formats, report, signer)
         if profile is not None:
             try:
                 keep_profile(private_tables, release.name, partition_key, profile)

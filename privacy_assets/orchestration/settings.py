@@ -23,12 +23,13 @@ from privacy_assets.tables.anonymized_table import roles_of
 from privacy_assets.tables.artifact import canonical_json
 from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.gate import EXAMPLE_METRICS
+from privacy_assets.tables.gate import EXAMPLE_METRICS, SigningEvidence
 from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, require_cuts_that_apply
 from privacy_assets.tables.mpucc import MpuccSettings
 from privacy_assets.tables.policy import MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, Policy
 from privacy_assets.tables.preprocess import check_precisions
 from privacy_assets.tables.records_of_people import PEOPLE_WITH_SEVERAL_RECORDS
+from privacy_assets.tables.signing import Signer, SigningKey, load_signer, require_cryptography
 from privacy_assets.tables.split import check_split_settings
 from privacy_assets.tables.synthesize import Synthesizer, check_setting, resolve_synthesizer
 from privacy_assets.tables.waivers import Waiver, Waivers, read_waivers
@@ -164,6 +165,7 @@ class ReleaseSettings:
     partitions_def: dg.PartitionsDefinition[Any] | None = None
     owners: Sequence[str] = ()
     waivers: Path | None = None
+    signing: SigningKey | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(NAME_PATTERN, self.name):
@@ -179,6 +181,7 @@ class ReleaseSettings:
                     f"{EXAMPLE_METRICS[side]!r}."
                 )
         _check_owners(self.owners)
+        self._check_signing()
         self._check_synthetic_side()
         self._check_anonymized_side()
         if self.source is None and self.monitoring.drift_limit is not None:
@@ -189,6 +192,15 @@ class ReleaseSettings:
         if self.partitions_def is not None:
             for name, source in self.sources.items():
                 require_partitioned(name, source)
+
+    def _check_signing(self) -> None:
+        if self.signing is not None:
+            require_cryptography()
+        elif self.policy.required.signature:
+            raise InvalidSettingError(
+                f"The policy of {self.name!r} demands that releases are signed, but this one has no signing key. Name "
+                "one: signing=SigningKey(path=...) or SigningKey(variable=...); `privacy_assets keygen` makes one."
+            )
 
     def _check_synthetic_side(self) -> None:
         if self.synthetic is None:
@@ -368,6 +380,18 @@ class ReleaseSettings:
         others = {other for other in self.sides if other != side}
         own = tuple(each for each in files if not (isinstance(each, Waiver) and each.side in others))
         return Waivers(self.name, datetime.now(UTC).date(), own)
+
+    def signer(self) -> tuple[Signer | None, SigningEvidence | None]:
+        """Read the key as it is there now, and say what the gate may know of it."""
+        if self.signing is None:
+            return None, None
+        problem = ""
+        try:
+            signer = load_signer(self.signing)
+            return signer, SigningEvidence(signer.key_id)
+        except InvalidSettingError as error:
+            problem = str(error).removesuffix(".")
+        return None, SigningEvidence(None, problem)
 
     @property
     def reidentification_is_asked_of(self) -> dict[str, Any]:

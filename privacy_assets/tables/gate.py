@@ -64,6 +64,22 @@ class AssessmentEvidence(TableEvidence):
 
 
 @dataclass(frozen=True)
+class SigningEvidence:
+    """The key that would sign a release.
+
+    Parameters
+    ----------
+    key_id : str or None
+        Its identifier; None when it cannot be used.
+    problem : str
+        Why it cannot, else empty; nothing of the key.
+    """
+
+    key_id: str | None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Everything the gate may know about a table that is to leave.
 
@@ -94,6 +110,8 @@ class Evidence:
     must_succeed : tuple of str
         Assessments that must be there, with or without a limit on them: where they fail, releases contradict each other
         or the masks are not what they are said to be.
+    signing : SigningEvidence, optional
+        The key that would sign the release, if one was named.
     """
 
     side: str
@@ -108,6 +126,7 @@ class Evidence:
     asked_for: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     measured: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     must_succeed: tuple[str, ...] = ()
+    signing: SigningEvidence | None = None
 
 
 @dataclass(frozen=True)
@@ -183,6 +202,8 @@ def verdicts(
     needed = {limit.assessment for limit in limits} | set(evidence.must_succeed)
     for name in sorted(needed - set(MEASURED_AT_THE_GATE)):
         decided.extend(_assessment_verdicts(name, policy, evidence, fingerprint))
+    if policy.required.signature or evidence.signing is not None:
+        decided.append(_release_is_signed(evidence.signing))
     waivers = waivers or Waivers("", date.min)
     on_limits = {limit: waived_verdict(limit, limit_verdict(limit, evidence), waivers, fingerprint) for limit in limits}
     decided.extend(on_limits.values())
@@ -415,6 +436,16 @@ def _split_was_made_at_once(evidence: Evidence) -> Verdict:
         else "original and control do not come from one run, so a person may be on both sides"
     )
     return _verdict("one_run_made_original_and_control", at_once, reason, "Materialize everything from the split on.")
+
+
+def _release_is_signed(signing: SigningEvidence | None) -> Verdict:
+    if signing is None:
+        reason = "the policy demands a signature, and the release has no signing key"
+        return _failed("the_release_is_signed", reason, "Name one: signing=SigningKey(path=...) or (variable=...).")
+    if signing.key_id is None:
+        advice = "Bring the key back, or name a new one and give recipients its public key (docs/signing.md)."
+        return _failed("the_release_is_signed", signing.problem, advice)
+    return _verdict("the_release_is_signed", True, f"it is signed with the key {signing.key_id}")
 
 
 def _weaker_settings(settings: Mapping[str, Any], required: RequiredSettings, evidence: Evidence) -> Iterator[str]:

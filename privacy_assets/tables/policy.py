@@ -336,7 +336,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class RequiredSettings:
-    """What an mpUCC assessment must have looked at before its figures count.
+    """What an mpUCC assessment must have looked at before its figures count, and whether a release must be signed.
 
     Parameters
     ----------
@@ -356,6 +356,8 @@ class RequiredSettings:
     confidence_level : float
         Where leakage is limited: highest confidence of its intervals. The higher it is, the wider they are, and the
         less leakage is told from chance.
+    signature : bool
+        Refuse a release that no key signs.
     """
 
     exact_search: bool = True
@@ -364,6 +366,7 @@ class RequiredSettings:
     deduplicated: bool = True
     control_records: int = 100
     confidence_level: float = 0.95
+    signature: bool = False
 
     def __post_init__(self) -> None:
         columns = self.max_baseline_cols
@@ -371,7 +374,7 @@ class RequiredSettings:
             raise InvalidSettingError(
                 f"The policy requires max_baseline_cols={columns!r}; expected a whole number from 1, or None for all."
             )
-        for name in ("exact_search", "default_precision", "deduplicated"):
+        for name in ("exact_search", "default_precision", "deduplicated", "signature"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidSettingError(
                     f"The policy requires {name}={getattr(self, name)!r}; expected True or False."
@@ -396,7 +399,7 @@ class Policy:
     limits : sequence of Limit
         At least one of severity ``"error"``; one per metric.
     required : RequiredSettings
-        Settings that the assessment must have been made with.
+        Settings that the assessment must have been made with, and whether a release must be signed.
     use_case : str, optional
         Name of the preset that the policy started from; ``changes`` has what is not as there.
     known : sequence of sequence of str

@@ -1,5 +1,6 @@
 """A release on disk: the data, a manifest that says why it was admitted, and the proof that both belong together."""
 
+import hashlib
 import json
 import shutil
 import sys
@@ -23,21 +24,25 @@ from privacy_assets.tables.durable_files import (
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.gate import Verdict, is_admitted
-from privacy_assets.tables.policy import Policy
-from privacy_assets.tables.release_model import ReleaseModel
-from privacy_assets.tables.release_verification import (
+from privacy_assets.tables.manifest import (
+    FORMATS,
     MANIFEST_FILE,
     MANIFEST_VERSION,
     REPORT_FILE,
-    sha256_of,
-    verify_release,
+    SIGNATURE_FILE,
+    digest_of,
+    read_manifest_bytes,
 )
+from privacy_assets.tables.policy import Policy
+from privacy_assets.tables.release_model import ReleaseModel
+from privacy_assets.tables.release_signature import write_signature
+from privacy_assets.tables.release_verification import verify_release
+from privacy_assets.tables.signing import Signer
 from privacy_assets.tables.waivers import Waiver
 
 if TYPE_CHECKING:
     from privacy_assets.tables.report import ReportMaterial
 
-FORMATS = ("parquet", "csv")
 LATEST = "latest"
 RELEASED_FILE_MODE = 0o644
 RELEASED_DIRECTORY_MODE = 0o755
@@ -92,6 +97,7 @@ def write_release(
     record: ReleaseRecord,
     formats: Sequence[str] = ("parquet",),
     report: "ReportMaterial | None" = None,
+    signer: Signer | None = None,
 ) -> Path:
     """Publish a table as a new directory below ``directory`` and point ``latest`` to it.
 
@@ -111,6 +117,8 @@ def write_release(
         Files to write; the Parquet file is always there, because the fingerprint is verified on it.
     report : ReportMaterial, optional
         What ``report.html`` shows beside the manifest; by default nothing.
+    signer : Signer, optional
+        Key that signs the manifest; the signature is there when the release appears.
 
     Returns
     -------
@@ -120,16 +128,19 @@ def write_release(
     Raises
     ------
     InvalidTableError
-        The content is not the one that the verdicts admitted, or the files read back are not.
+        The content is not the one that the verdicts admitted, or the files read back are not, or the policy demands a
+        signature and nobody signs.
     """
     table = _without_extras(table)
     if not is_admitted(record.verdicts) or fingerprint(table) != content:
         raise InvalidTableError(
             "The table is not the content that the gate admitted. Nothing was released; materialize it again."
         )
+    if record.policy.required.signature and signer is None:
+        raise InvalidTableError("The policy demands a signature, and there is no key that signs. Nothing was released.")
     directory.mkdir(parents=True, exist_ok=True)
     with locked(directory):
-        return _write_locked(directory, table, content, record, formats, report)
+        return _write_locked(directory, table, content, record, formats, report, signer)
 
 
 def _write_locked(
@@ -139,6 +150,7 @@ def _write_locked(
     record: ReleaseRecord,
     formats: Sequence[str],
     report: "ReportMaterial | None",
+    signer: Signer | None,
 ) -> Path:
     created_at = datetime.now(UTC)
     final = directory / f"{created_at:%Y%m%dT%H%M%S.%fZ}-{content[:12]}"
@@ -148,9 +160,16 @@ def _write_locked(
         for data_format in {"parquet", *formats}:
             _write_data(temporary, record.stage, data_format, table)
         manifest = _manifest(record, temporary, table, content, created_at)
+        manifest["signed_by"] = None if signer is None else signer.key_id
         manifest["files"][REPORT_FILE] = _write_report(temporary / REPORT_FILE, manifest, report)
+        # As it will be read: tuples become lists, and keys become text.
+        manifest["digest"] = digest_of(json.loads(json.dumps(manifest, allow_nan=False)))
         write_json(temporary / MANIFEST_FILE, manifest, RELEASED_FILE_MODE)
-        found = verify_release(temporary)
+        if signer is not None:
+            write_signature(temporary / SIGNATURE_FILE, read_manifest_bytes(temporary), signer, RELEASED_FILE_MODE)
+        trusted = () if signer is None else (signer.public_key,)
+        # What was written here is no larger than what was in memory.
+        found = verify_release(temporary, public_keys=trusted, max_bytes=None)
         if not found.verified:
             raise InvalidTableError(
                 f"The files that were written do not verify: {'; '.join(found.problems)}. Nothing was released."
@@ -279,4 +298,5 @@ def _link_to(final: Path) -> Path:
 
 
 def _described(path: Path) -> dict[str, Any]:
-    return {"sha256": sha256_of(path), "bytes": path.stat().st_size}
+    with path.open("rb") as file:
+        return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "bytes": path.stat().st_size}

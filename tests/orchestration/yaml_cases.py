@@ -21,6 +21,7 @@ COLUMNS = {
 }
 BASE = {"source": {"file": "people.csv"}, "contract": {"columns": COLUMNS}, "policy": "research_sharing"}
 ANONYMIZED = {"anonymized": {"k": 3}}
+SIGNED = {"signing": {"key_variable": "RELEASE_KEY"}}
 DAILY = {"type": "daily", "start_date": "2026-01-01"}
 BY_PARTITION = {"source": {"file": "people-{partition_key}.csv"}}
 NO_NUMBER = "is not of type 'integer', 'number'"
@@ -150,6 +151,7 @@ CASES = {
         "'xlsx' is not one of ['parquet', 'csv']",
     ),
     "PrivacyReleaseComponent.waivers": ({"waivers": "waivers"}, {"waivers": 5}, "5 is not of type 'string', 'null'"),
+    "PrivacyReleaseComponent.signing": (SIGNED, {"signing": "key.pem"}, "'key.pem' is not of type 'object', 'null'"),
     "PrivacyReleaseComponent.monitoring": (
         {"monitoring": {"drift_limit": 0.2}},
         {"monitoring": "daily"},
@@ -328,6 +330,21 @@ CASES = {
             ("confidence_level", 0.9, "high", f"'high' {NO_NUMBER}"),
         ]
     },
+    "RequiredYaml.signature": (
+        policy(required={"signature": True}) | SIGNED,
+        policy(required={"signature": True}),
+        "demands that releases are signed, but this one has no signing key. Name one",
+    ),
+    # the signature
+    **by_name("SigningYaml", "signing")(
+        key_file=("keys/release.pem", "x" * 64, "The path of the signing key is not a path"),
+        key_variable=("RELEASE_KEY", "release-key", "is not the name of an environment variable"),
+    ),
+    "SigningYaml.key_id": (
+        {"signing": {"key_variable": "RELEASE_KEY", "key_id": "ab" * 32}},
+        {"signing": {"key_variable": "RELEASE_KEY", "key_id": "AB" * 32}},
+        "is not 64 hexadecimal digits in lower case",
+    ),
     # the synthetic side
     **by_name("SplitYaml", "split")(
         train_fraction=(0.5, 1.5, "`train_fraction` is 1.5; expected a number above 0 and below 1"),
@@ -537,6 +554,10 @@ CASES["SemanticRiskYaml.withhold"] = (
 
 STATIC = {"partitions": {"type": "static", "partition_keys": ["north", "south"]}}
 MORE_WRONG = [
+    ({"signing": {}}, "The settings of signing need one of key_file and key_variable"),
+    ({"signing": {"key_file": "a.pem", "key_variable": "KEY"}}, "need one of key_file and key_variable"),
+    ({"signing": {"key_variable": "MC4CAQAwBQYDK2VwBCIEI" + "A" * 43}}, "What was given is not shown"),
+    ({"signing": {"key_file": "-----BEGIN PRIVATE KEY-----"}}, "What was given is not shown"),
     (anonymized(t_closeness=True), "t_closeness"),
     (anonymized(t_closeness={"diagnosis": True}), "t_closeness"),
     ({"assessment": {"numeric_precision": True}}, "numeric_precision"),

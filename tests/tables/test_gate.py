@@ -6,6 +6,7 @@ import pytest
 from privacy_assets.tables.gate import (
     AssessmentEvidence,
     Evidence,
+    SigningEvidence,
     TableEvidence,
     is_admitted,
     limit_verdict,
@@ -370,3 +371,25 @@ def test_a_figure_is_not_shown_as_the_limit_that_it_is_not(value, shown):
         f"is {shown}; expected below 0.1"
         in limit_verdict(POLICY.limits[0], with_metrics(privacy_risk_score=value)).reason
     )
+
+
+@pytest.mark.parametrize(
+    ("is_demanded", "signing", "expected"),
+    [
+        (False, None, None),
+        (False, SigningEvidence("ab"), True),
+        (False, SigningEvidence(None, "the key file 'key.pem' does not exist"), False),
+        (True, None, False),
+        (True, SigningEvidence("ab"), True),
+        (True, SigningEvidence(None, "the key file 'key.pem' does not exist"), False),
+    ],
+)
+def test_a_key_that_is_named_or_demanded_must_be_there(is_demanded, signing, expected):
+    policy = POLICY.with_required(signature=is_demanded)
+    decided = verdicts(policy, good_evidence(signing=signing), "s")
+    found = [each for each in decided if each.name == "the_release_is_signed"]
+    assert [each.passed for each in found] == ([] if expected is None else [expected])
+    assert is_admitted(decided) is (expected is not False)
+    if expected is False:
+        assert "does not exist" in found[0].reason or "the release has no signing key" in found[0].reason
+        assert found[0].advice

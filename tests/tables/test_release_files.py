@@ -99,9 +99,10 @@ def edit_manifest(directory, **changes):
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-def swap_table(directory):
-    TABLE.assign(age=[9, 9]).to_parquet(directory / "synthetic.parquet", index=False)
-    data = (directory / "synthetic.parquet").read_bytes()
+def swap_table(directory, data=None):
+    if data is None:
+        data = TABLE.assign(age=[9, 9]).to_parquet(index=False)
+    (directory / "synthetic.parquet").write_bytes(data)
     files = json.loads((directory / "manifest.json").read_text())["files"]
     files["synthetic.parquet"] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     edit_manifest(directory, files=files)
@@ -162,7 +163,11 @@ def forget(key):
         (lambda directory: append_byte(directory / "synthetic.csv"), "'synthetic.csv' was changed"),
         (lambda directory: append_byte(directory / "synthetic.parquet"), "'synthetic.parquet' was changed"),
         (lambda directory: (directory / "synthetic.csv").unlink(), "'synthetic.csv' is missing"),
-        (lambda directory: (directory / "synthetic.parquet").write_bytes(b"SENTINEL"), "cannot be read as a table"),
+        (
+            lambda directory: (directory / "synthetic.parquet").write_bytes(b"x"),
+            "'synthetic.parquet' was changed",
+        ),
+        (lambda directory: swap_table(directory, b"SENTINEL"), "cannot be read as a table"),
         (lambda directory: (directory / "extra.csv").write_text("x"), "1 files are there that the manifest does not"),
         (lambda directory: (directory / "manifest.json").unlink(), "no manifest.json"),
         (lambda directory: (directory / "manifest.json").write_text("{"), "damaged or incomplete"),
@@ -294,7 +299,7 @@ def test_a_table_that_is_not_the_admitted_content_is_never_written(tmp_path):
 def test_a_failure_while_writing_leaves_the_earlier_release_and_nothing_else(tmp_path, monkeypatch, step):
     first = write(tmp_path)
 
-    def broken(*_):
+    def broken(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(release_files, step, broken)

@@ -1,0 +1,106 @@
+"""A received Parquet file, measured before it is read: what it unpacks to is bounded by what its manifest says.
+
+A few bytes of Parquet can stand for terabytes: a run of a billion equal values, a long text that a dictionary holds
+once and a billion rows refer to, values that share a prefix, a codec that packs zeros a thousand to one. So the footer
+is compared with the manifest first, only the encodings and codecs are read that releases are written with, and the
+cells are counted in batches, in which a repeated text is held once, before the table is made.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+CODECS = frozenset({"SNAPPY", "UNCOMPRESSED"})
+ENCODINGS = frozenset({"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "BIT_PACKED"})
+MAX_SNAPPY_RATIO = 32
+"""Snappy copies at most 64 bytes for 3; pages have headers besides."""
+WIDEST_FIXED_BYTES = 16
+BATCH_ROWS = 16_384
+MEBIBYTE = 2**20
+
+
+def bound_problem(file: BinaryIO, columns: Sequence[str], n_records: int, max_bytes: int | None) -> str | None:
+    """Say why a Parquet file is not to be read; None if it may be.
+
+    Parameters
+    ----------
+    file : binary file
+        The file, at any position.
+    columns : sequence of str
+        Its columns, as the manifest says.
+    n_records : int
+        Its number of records, as the manifest says.
+    max_bytes : int or None
+        What its cells may take in memory; None for no limit.
+
+    Notes
+    -----
+    Memory: one page and one batch at a time, at most `MAX_SNAPPY_RATIO` times the bytes of the file. Time: at most
+    `max_bytes` cells, for each takes a byte or more.
+    """
+    if max_bytes is not None and n_records * max(len(columns), 1) > max_bytes:
+        return _too_large(max_bytes)
+    parquet = pq.ParquetFile(file)
+    problem = _footer_problem(parquet, columns, n_records, os.fstat(file.fileno()).st_size)
+    if problem is not None or max_bytes is None:
+        return problem
+    return _cells_problem(file, _texts_of(parquet), n_records, max_bytes)
+
+
+def _footer_problem(parquet: Any, columns: Sequence[str], n_records: int, n_bytes: int) -> str | None:
+    metadata, schema = parquet.metadata, parquet.schema
+    leaves = [schema.column(position) for position in range(len(schema))]
+    is_flat = all(leaf.max_repetition_level == 0 and leaf.max_definition_level <= 1 for leaf in leaves)
+    if not is_flat or parquet.schema_arrow.names != list(columns) or [leaf.path for leaf in leaves] != list(columns):
+        return "its footer does not have the recorded columns and number of records"
+    groups = [metadata.row_group(position) for position in range(metadata.num_row_groups)]
+    n_rows = sum(group.num_rows for group in groups)
+    if metadata.num_rows != n_records or n_rows != n_records or any(group.num_rows < 0 for group in groups):
+        return "its footer does not have the recorded columns and number of records"
+    chunks = [(group.num_rows, group.column(position)) for group in groups for position in range(len(leaves))]
+    if any(chunk.num_values != n_rows for n_rows, chunk in chunks):
+        return "its footer does not have the recorded columns and number of records"
+    widths = [leaf.length for leaf in leaves if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY"]
+    unknown = {str(chunk.compression) for _, chunk in chunks} - CODECS
+    unknown |= {str(encoding) for _, chunk in chunks for encoding in chunk.encodings} - ENCODINGS
+    if unknown or any(width > WIDEST_FIXED_BYTES for width in widths):
+        return "it is packed in a way that releases are not written in"
+    if sum(chunk.total_uncompressed_size for _, chunk in chunks) > MAX_SNAPPY_RATIO * n_bytes:
+        return "its footer promises more than its bytes can unpack to"
+    return None
+
+
+def _texts_of(parquet: Any) -> list[str]:
+    leaves = [parquet.schema.column(position) for position in range(len(parquet.schema))]
+    return [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+
+
+def _cells_problem(file: BinaryIO, texts: Sequence[str], n_records: int, max_bytes: int) -> str | None:
+    """Count the cells batch by batch; a text that repeats is held once, and other encodings of texts are errors."""
+    parquet = pq.ParquetFile(file, read_dictionary=list(texts))
+    n_rows = n_bytes = 0
+    for batch in parquet.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
+        n_rows += batch.num_rows
+        n_bytes += sum(max(_bytes_of(column), batch.num_rows) for column in batch.columns)
+        if n_rows > n_records:
+            return "it has more records than recorded"
+        if n_bytes > max_bytes:
+            return _too_large(max_bytes)
+    return None if n_rows == n_records else "it has fewer records than recorded"
+
+
+def _bytes_of(column: Any) -> int:
+    """Return what the cells of a batch take once each is held by itself."""
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    lengths = pc.binary_length(column.dictionary)
+    total = pc.sum(pc.take(lengths, column.indices).cast(pa.int64())).as_py() or 0
+    return int(total) + int(column.indices.nbytes)
+
+
+def _too_large(max_bytes: int) -> str:
+    return f"it unpacks to more than {max_bytes / MEBIBYTE:,.0f} MiB, the limit of this verification"

@@ -1,0 +1,115 @@
+"""Files of somebody else: opened only if they are regular, and read no further than expected.
+
+A received directory may hold a link out of it, a pipe that never ends, or a file that grew. None of them may hang or
+fill the process that looks at it.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+BLOCK_BYTES = 1 << 20
+
+
+class NotRegularError(FileNotFoundError):
+    """The path leads to a link, a directory, a pipe or a device instead of a file."""
+
+
+class TooLargeError(OSError):
+    """The file has more bytes than it may have."""
+
+
+@contextlib.contextmanager
+def open_regular(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file for reading; a link is not followed, and a pipe keeps nobody waiting.
+
+    Raises
+    ------
+    NotRegularError
+        Something else is there.
+    OSError
+        Nothing is there, or it cannot be read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise NotRegularError(errno.ENOENT, "not a regular file") from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotRegularError(errno.ENOENT, "not a regular file")
+    with os.fdopen(descriptor, "rb") as file:
+        yield file
+
+
+def read_regular(path: Path, max_bytes: int) -> bytes:
+    """Return the content of a regular file.
+
+    Raises
+    ------
+    TooLargeError
+        It has more than `max_bytes`.
+    OSError
+        It cannot be read, or is not a regular file.
+    """
+    with open_regular(path) as file:
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise TooLargeError(errno.EFBIG, "larger than expected")
+    return data
+
+
+def is_as_recorded(file: BinaryIO, sha256: str, n_bytes: int) -> bool:
+    """Tell whether an open file has a size and SHA-256; of a larger one nothing is read."""
+    if os.fstat(file.fileno()).st_size != n_bytes:
+        return False
+    found, left = hashlib.sha256(), n_bytes
+    file.seek(0)
+    while left > 0:
+        block = file.read(min(BLOCK_BYTES, left))
+        if not block:
+            return False
+        found.update(block)
+        left -= len(block)
+    return found.hexdigest() == sha256
+
+
+def parse_json_object(data: bytes) -> dict[str, Any]:
+    """Read a JSON object that every reader understands in the same way.
+
+    Raises
+    ------
+    ValueError
+        It is not UTF-8, not JSON or not an object, has a key twice or a number that is not finite.
+    RecursionError
+        It is nested too deeply.
+    """
+    value = json.loads(
+        data.decode("utf-8"), object_pairs_hook=_single_keys, parse_constant=_not_finite, parse_float=_finite
+    )
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return value
+
+
+def _single_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    read = dict(pairs)
+    if len(read) != len(pairs):
+        raise ValueError("a key stands twice in an object")
+    return read
+
+
+def _not_finite(_: str) -> float:
+    raise ValueError("a number is not finite")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return _not_finite(text) if value in (float("inf"), float("-inf")) else value
