@@ -53,9 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _positive(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value < 2**20:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError("expected a number of GiB above 0")
     return value
 
 

@@ -33,7 +33,7 @@ PAGES = {path.name: path.read_text() for path in sorted(DOCS.glob("*.md"))}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 BLOCKS = {name: FENCE.findall(page) for name, page in PAGES.items()}
 LANGUAGES = {"python", "yaml", "sh", "text"}
-EXTRA_OF_PAGE = {"how-to-dbt.md": "duckdb"}
+EXTRA_OF_PAGE = {"how-to-dbt.md": ("duckdb", "sql"), "signing.md": ("cryptography", "signing")}
 CLICK_COMMANDS = {
     "dagster": ("dagster._cli", "create_dagster_cli"),
     "dg": ("dagster_dg_cli.cli", "create_dg_cli"),
@@ -55,7 +55,8 @@ def test_every_block_says_what_it_is():
 @pytest.mark.parametrize(("name", "codes"), blocks("python"))
 def test_the_code_of_a_page_runs_and_gives_what_its_comments_say(name, codes, monkeypatch, tmp_path):
     if name in EXTRA_OF_PAGE:
-        pytest.importorskip(EXTRA_OF_PAGE[name], reason="needs the extra `sql`")
+        module, extra = EXTRA_OF_PAGE[name]
+        pytest.importorskip(module, reason=f"needs the extra `{extra}`")
     monkeypatch.chdir(tmp_path)
     names = {"__name__": name, **what_the_reader_has(name)}
     for place, code in enumerate(codes, start=1):

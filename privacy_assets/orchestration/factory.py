@@ -47,6 +47,7 @@ from privacy_assets.orchestration.settings import (
 )
 from privacy_assets.orchestration.sources import TableSource, UpstreamAsset
 from privacy_assets.tables.contract import TableContract, resolve_contract
+from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, Policy
 from privacy_assets.tables.release_files import require_formats
 from privacy_assets.tables.signing import SigningKey
@@ -132,6 +133,7 @@ def build_release_definitions(
     # The same directory has one name, so that a release in YAML and one in Python share its resource.
     private, released = (str(Path(path).absolute()) for path in (private_path, release_path))
     require_separate(Path(private), [Path(released)])
+    _require_key_elsewhere(signing, released)
     admitted_by = Policy.for_use_case(policy) if isinstance(policy, str) else policy
     held_to = resolve_contract(contract)
     n_columns = len(held_to.released_columns)
@@ -217,3 +219,15 @@ def _upstream_assets(release: ReleaseSettings) -> list[UpstreamAsset]:
         *(other.table for other in release.reidentification_settings.other_releases),
     ]
     return [source for source in sources if isinstance(source, UpstreamAsset)]
+
+
+def _require_key_elsewhere(signing: SigningKey | None, release_path: str) -> None:
+    """Refuse a private key among what leaves."""
+    if signing is None or signing.path is None:
+        return
+    key, released = Path(signing.path), Path(release_path)
+    if released in key.parents or released.resolve() in key.resolve().parents:
+        raise InvalidSettingError(
+            f"The signing key {str(key)!r} lies in the directory of releases, {release_path!r}, which others may have. "
+            "Move the key to a place of its own; if anybody had it, make a new one."
+        )

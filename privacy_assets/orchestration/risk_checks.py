@@ -51,7 +51,8 @@ def build_privacy_risk_checks(
         counts as known to an attacker, and the person column, if the table has it and it is no direct identifier,
         counts people. A table that still has a direct identifier is refused.
     policy : Policy or str
-        Limits on synthetic or on anonymized records, or the name of a use case.
+        Limits on synthetic or on anonymized records, or the name of a use case. That it demands a signature plays no
+        role: nothing is released here.
     contract : TableContract, str or mapping
         Types and roles of the columns; a contract, the Python path of one, or its mapping.
     original, control : UpstreamAsset, optional

@@ -141,6 +141,14 @@ def test_a_run_cannot_point_to_another_key(project, pair):
     assert [verify_release(each, public_keys=[pair[1]]).verified for each in released(project)] == [True]
 
 
+def test_a_key_among_the_releases_is_refused(project, pair):
+    (project.root / "releases").mkdir()
+    (project.root / "link").symlink_to(project.root / "releases")
+    for place in ("releases/key.pem", "releases/people/anonymized/key.pem", "link/key.pem"):
+        with pytest.raises(InvalidSettingError, match="lies in the directory of releases"):
+            definitions(project, SigningKey(project.root / place))
+
+
 def test_a_relative_path_is_fixed_when_the_definitions_are_built(project, pair, monkeypatch, tmp_path):
     monkeypatch.chdir(project.root)
     key = SigningKey("key.pem")

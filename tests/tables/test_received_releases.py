@@ -14,12 +14,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from benchmarks.campaigns.fuzz_manifest import FORGEABLE, campaign, forge, is_listed, make_releases
 from privacy_assets.cli import main
 from privacy_assets.tables import manifest as manifest_module
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.manifest import KEYS_SINCE_VERSION_2, MANIFEST_KEYS, digest_of
+from privacy_assets.tables.received_files import parse_json_object
 from privacy_assets.tables.release_files import write_release
 from privacy_assets.tables.release_verification import verify_release
 from tests.shared_data import REPOSITORY
@@ -38,6 +41,12 @@ def problems(directory, **options):
     found = verify_release(directory, **options)
     assert found.verified == (not found.problems)
     return "; ".join(found.problems)
+
+
+def released(place, kind):
+    """Return one of the releases of the campaign."""
+    pytest.importorskip("cryptography", reason="needs the extra `signing`")
+    return next(each for each in make_releases(place) if each.kind == kind).directory
 
 
 def rewrite(directory, change):
@@ -127,6 +136,51 @@ def test_a_manifest_in_another_encoding_does_not_verify(release):
     text = (release / "manifest.json").read_text()
     (release / "manifest.json").write_text(text, encoding="utf-16")
     assert "it is not JSON" in problems(release)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+OBJECTS = st.dictionaries(st.text().filter(lambda name: name != "digest"), JSON, max_size=5)
+
+
+def strictly(value):
+    """Return a form in which two values are equal if they are written alike in JSON, but for the order of keys."""
+    if isinstance(value, dict):
+        return ("object", tuple(sorted((name, repr(strictly(inner))) for name, inner in value.items())))
+    if isinstance(value, list):
+        return ("list", tuple(map(strictly, value)))
+    return (type(value).__name__, repr(value))
+
+
+@settings(max_examples=150, deadline=None)
+@given(OBJECTS, st.sampled_from([None, 1, 4]), st.booleans())
+def test_an_object_is_read_as_it_was_written(value, indent, is_ascii):
+    read = parse_json_object(json.dumps(value, indent=indent, ensure_ascii=is_ascii).encode())
+    assert strictly(read) == strictly(value)
+    assert digest_of(read) == digest_of(value) == digest_of(value | {"digest": "anything"})
+    assert digest_of(dict(reversed(read.items()))) == digest_of(value)
+
+
+@settings(max_examples=150, deadline=None)
+@given(OBJECTS, st.sampled_from([0, 0.0, -0.0, 1, 1.0, True, False, None, "", "1", [], {}, [[]]]), st.data())
+def test_the_digest_is_of_the_meaning(value, other, data):
+    name = data.draw(st.sampled_from([*value, "another"]))
+    changed = value | {name: other}
+    assert (digest_of(changed) == digest_of(value)) == (strictly(changed) == strictly(value))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=40) | st.text(alphabet='{}[]",:0.e1-NaInfity \\ud8', max_size=40).map(str.encode))
+def test_whatever_bytes_are_parsed_nothing_but_a_refusal_comes_of_it(data):
+    try:
+        manifest_module.parse_manifest(data)
+    except manifest_module.DamagedManifestError as error:
+        assert str(error)
+    else:
+        raise AssertionError("no manifest is that short")
 
 
 def test_spaces_and_the_order_of_keys_change_nothing(release):
@@ -262,7 +316,7 @@ def test_many_files_are_counted_to_a_bound_only(release):
 
 
 def test_zero_records_of_zero_are_no_division_by_zero(tmp_path):
-    anonymized = next(each for each in make_releases(tmp_path) if each.kind == "anonymized").directory
+    anonymized = released(tmp_path, "anonymized")
     shutil.copytree(anonymized, tmp_path / "empty")
     empty = pd.read_parquet(tmp_path / "empty" / "anonymized.parquet").head(0)
     data = empty.to_parquet(index=False)
@@ -282,7 +336,7 @@ def test_zero_records_of_zero_are_no_division_by_zero(tmp_path):
 
 
 def test_a_recursive_diversity_that_no_class_can_have_fills_no_memory(tmp_path):
-    anonymized = next(each for each in make_releases(tmp_path) if each.kind == "anonymized").directory
+    anonymized = released(tmp_path, "anonymized")
 
     def claim(manifest):
         manifest["figures"]["anonymity"]["sensitive"]["illness"]["l_recursive_c"] = {str(10**15): 1.0}
@@ -442,6 +496,7 @@ def test_tables_of_every_kind_of_column_are_within_their_bounds(tmp_path):
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory):
+    pytest.importorskip("cryptography", reason="needs the extra `signing`")
     return make_releases(tmp_path_factory.mktemp("fuzzed"))
 
 

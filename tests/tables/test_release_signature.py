@@ -264,6 +264,26 @@ def test_a_demanded_signature_that_nobody_makes_releases_nothing(tmp_path):
     assert not (tmp_path / "releases").exists()
 
 
+def test_a_signature_that_cannot_be_written_or_is_wrong_leaves_the_earlier_release_and_nothing_else(
+    tmp_path, keys, monkeypatch
+):
+    from privacy_assets.tables import release_files, signing
+
+    def broken(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    first = release(tmp_path, keys[0])
+    monkeypatch.setattr(release_files, "write_signature", broken)
+    with pytest.raises(OSError, match="No space left"):
+        release(tmp_path, keys[0])
+    monkeypatch.undo()
+    monkeypatch.setattr(signing.Signer, "sign", lambda self, message: bytes(64))
+    with pytest.raises(InvalidTableError, match="do not verify: the signature of the key .* is not of this manifest"):
+        release(tmp_path, keys[0])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([first.name, "latest"])
+    assert problems(tmp_path / "latest", keys[0]) == ""
+
+
 def test_a_public_key_that_cannot_be_read_verifies_nothing(original, tmp_path, capsys):
     with pytest.raises(InvalidSettingError, match="Nothing was checked"):
         verify_release(original, public_keys=[tmp_path / "missing.pem"])
