@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any
 
 from privacy_assets.tables.policy import ANONYMITY, MPUCC, SIDES, Limit, Policy, RequiredSettings, Severity
-from privacy_assets.tables.waivers import UnusableWaiver, Waiver, Waivers
+from privacy_assets.tables.waivers import UnusableWaiver, Waiver, Waivers, in_full
 
 SPLIT_STAGES = ("original", "control")
 STAGES_ASSESSED = (*SPLIT_STAGES, "preprocessed")
@@ -21,6 +21,7 @@ MEASURED_AT_THE_GATE = (ANONYMITY,)
 """Assessments that need no asset: the gate measures them on the very table that it would release."""
 EXAMPLE_METRICS = {"synthetic": "privacy_risk_score", "anonymized": "smallest_class"}
 EVERY_WAIVER_IS_USED = "every_waiver_is_used"
+MOST_WAIVERS_SHOWN = 20
 REMAKE_ADVICE = "Materialize the assessment again, then the release."
 
 
@@ -225,10 +226,12 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
     passed = limit.holds_for(value)
     direction = str(limit.direction).replace("_", " ")
     if value is None or math.isnan(value):
-        reason = f"{limit.metric} has no value; expected {direction} {limit.value:g}"
+        reason = f"{limit.metric} has no value; expected {direction} {in_full(limit.value)}"
         value = None
     else:
-        reason = f"{limit.metric} is {shown_beside(value, limit.value)}; expected {direction} {limit.value:g}"
+        # A waiver must name what it excuses exactly.
+        shown = shown_beside(value, limit.value) if passed or not limit.blocks else in_full(value)
+        reason = f"{limit.metric} is {shown}; expected {direction} {in_full(limit.value)}"
         if not passed:
             reason += _by_how_much(limit, value, assessment)
     advice = "" if passed else limit.advice_for(value)
@@ -259,7 +262,7 @@ def waived_verdict(limit: Limit, verdict: Verdict, waivers: Waivers, fingerprint
         reasons.append(f"{waiver.file}: {', '.join(problems)}")
     if not reasons:
         return verdict
-    return replace(verdict, reason=f"{verdict.reason}; not waived ({'; '.join(reasons)})")
+    return replace(verdict, reason=f"{verdict.reason}; not waived ({_first(reasons)})")
 
 
 def _every_waiver_is_used(on_limits: Mapping[Limit, Verdict], waivers: Waivers, fingerprint: str) -> Verdict:
@@ -269,9 +272,15 @@ def _every_waiver_is_used(on_limits: Mapping[Limit, Verdict], waivers: Waivers, 
         for each in waivers.of_the_release
         if each.file not in used
     ]
-    reason = "; ".join(unused) or f"all {len(waivers.of_the_release)} waivers excuse from a limit"
+    reason = _first(unused) or f"all {len(waivers.of_the_release)} waivers excuse from a limit"
     advice = "Mend the waiver or take it away; one that is not used today could be tomorrow." if unused else ""
     return Verdict(EVERY_WAIVER_IS_USED, not unused, "warn", reason, advice)
+
+
+def _first(reasons: list[str]) -> str:
+    """Join some reasons, and count the others: an event has no room for those of a thousand files."""
+    n_others = len(reasons) - MOST_WAIVERS_SHOWN
+    return "; ".join(reasons[:MOST_WAIVERS_SHOWN]) + (f"; and {n_others} more" if n_others > 0 else "")
 
 
 def _why_unused(

@@ -17,7 +17,9 @@ Whoever can write the file can waive: its directory is to be protected as the po
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -34,6 +36,7 @@ MAX_DAYS = 366
 """Longest time from signature to expiry."""
 LONGEST_FILE = 65_536
 LONGEST_TEXT = 2_000
+MOST_FILES = 1_000
 SUFFIXES = (".yaml", ".yml")
 NOT_WAIVABLE = frozenset({"leakage_detected"})
 CANNOT_BE_WAIVED = (
@@ -55,10 +58,11 @@ class Waiver:
     metric : str
         Metric of the limit; not `leakage_detected`, which is 1 however much leaks.
     limit : float
-        Value of the limit as the policy has it, to the six digits that verdicts show.
+        Value of the limit, exactly as the policy has it and verdicts show it.
     figure : float
-        What was found and is accepted, to as many digits, within the range of the metric. The same records can turn
-        out to be riskier once they are assessed against others; that is not waived.
+        What was found and is accepted, within the range of the metric: as the refusal shows it, in full, or rounded
+        towards more risk. A riskier one is not waived, by however little. The same records can turn out to be riskier
+        once they are assessed against others.
     fingerprint : str
         Fingerprint of the content, as the metadata of its asset and of the refusal show it.
     person, reason : str
@@ -154,12 +158,12 @@ class Waiver:
             "it is for another release": self.release == release,
             "it is for another limit": self.metric == limit.metric,
             CANNOT_BE_WAIVED: self.metric != limit.metric or self.metric not in NOT_WAIVABLE,
-            f"it waives a limit of {self.limit:g}, and the policy has {limit.value:g}": (
-                self.metric != limit.metric or f"{self.limit:g}" == f"{limit.value:g}"
+            f"it waives a limit of {in_full(self.limit)}, and the policy has {in_full(limit.value)}": (
+                self.metric != limit.metric or self.limit == limit.value
             ),
             "it is for another content than the one at hand": self.fingerprint == fingerprint,
             "a figure without a value cannot be waived": value is not None,
-            f"it accepts a figure of {self.figure:g}, and what was found is riskier": (
+            f"it accepts a figure of {in_full(self.figure)}, and what was found is riskier": (
                 value is None or self.metric != limit.metric or self._accepts(value)
             ),
             f"it holds from {self.signed_on} on only": self.signed_on <= on,
@@ -169,8 +173,7 @@ class Waiver:
 
     def _accepts(self, value: float) -> bool:
         larger_is_riskier = METRICS[self.metric].direction in ("below", "at_most")
-        is_safer = value <= self.figure if larger_is_riskier else value >= self.figure
-        return is_safer or f"{value:g}" == f"{self.figure:g}"
+        return value <= self.figure if larger_is_riskier else value >= self.figure
 
 
 @dataclass(frozen=True)
@@ -210,45 +213,87 @@ class Waivers:
         return tuple(each for each in self.files if isinstance(each, UnusableWaiver) or each.release == self.release)
 
 
+def in_full(value: float) -> str:
+    """Write a number so that it reads back as the same one, in six digits where they suffice."""
+    shown = f"{value:g}"
+    return shown if float(shown) == value else repr(float(value))
+
+
 def read_waivers(path: Path) -> tuple[Waiver | UnusableWaiver, ...]:
-    """Read a waiver, or all of a directory; what cannot be read is said, never left out.
+    """Read a waiver, or all of a directory; what cannot be read is said, file by file, never left out.
 
     Parameters
     ----------
     path : Path
-        A YAML file, or a directory of such files. Hidden files (``.gitkeep``) are not looked at.
+        A YAML file, or a directory of at most 1,000 such files: those behind them in the order of their names are
+        counted, not read. Hidden files (``.gitkeep``) are not looked at.
     """
     try:
-        if path.is_dir():
-            found = sorted(each for each in path.iterdir() if not each.name.startswith("."))
-            return tuple(_read(each) for each in found)
+        paths = sorted(each for each in path.iterdir() if not each.name.startswith("."))
+    except NotADirectoryError:
         return (_read(path),)
+    except FileNotFoundError:
+        return (UnusableWaiver(_shown_name(path), "it is not there"),)
     except OSError:
-        return (UnusableWaiver(path.name, "it cannot be read"),)
+        return (UnusableWaiver(_shown_name(path), "it cannot be read"),)
+    found = tuple(_read(each) for each in paths[:MOST_FILES])
+    if len(paths) <= MOST_FILES:
+        return found
+    problem = f"it has {len(paths):,} files, of which the first {MOST_FILES:,} by name were read; expected no more"
+    return (*found, UnusableWaiver(_shown_name(path), problem))
 
 
 def _read(path: Path) -> Waiver | UnusableWaiver:
-    if not path.is_file():
-        problem = "it is a directory, and waivers lie beside each other" if path.is_dir() else "it is not there"
-    elif path.suffix.lower() not in SUFFIXES:
-        problem = f"its name does not end in {' or '.join(SUFFIXES)}"
-    else:
-        try:
-            if path.stat().st_size > LONGEST_FILE:
-                raise InvalidSettingError(f"it is larger than {LONGEST_FILE:,} bytes")
-            return Waiver.from_mapping(path.name, yaml.load(path.read_bytes(), _StrictLoader))  # noqa: S506 - a SafeLoader
-        except InvalidSettingError as error:
-            problem = str(error)
-        except OSError:
-            problem = "it cannot be read"
-        except Exception:  # noqa: BLE001 (PyYAML lets pass what its conversions raise, such as KeyError for !!bool x)
-            # What the parser says would quote the file.
-            problem = "it is not valid YAML"
-    return UnusableWaiver(path.name, problem)
+    name = _shown_name(path)
+    try:
+        if name != path.name:
+            raise InvalidSettingError("its name is not UTF-8")
+        if path.suffix.lower() not in SUFFIXES and not path.is_dir():
+            raise InvalidSettingError(f"its name does not end in {' or '.join(SUFFIXES)}")
+        return Waiver.from_mapping(name, yaml.load(_content(path), _StrictLoader))  # noqa: S506 - a SafeLoader
+    except InvalidSettingError as error:
+        problem = str(error)
+    except FileNotFoundError:
+        problem = "it is not there"
+    except OSError:
+        problem = "it cannot be read"
+    except Exception:  # noqa: BLE001 (PyYAML lets pass what its conversions raise, such as KeyError for !!bool x)
+        # What the parser says would quote the file.
+        problem = "it is not valid YAML"
+    return UnusableWaiver(name, problem)
+
+
+def _content(path: Path) -> bytes:
+    """Read a file of bounded size; what would block, such as a named pipe, is not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise InvalidSettingError("it is a directory, and waivers lie beside each other")
+        if not stat.S_ISREG(mode):
+            raise InvalidSettingError("it is not a file, but a pipe, a socket or a device")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read(LONGEST_FILE + 1)
+    finally:
+        os.close(descriptor)
+    if len(content) > LONGEST_FILE:
+        raise InvalidSettingError(f"it is larger than {LONGEST_FILE:,} bytes")
+    return content
+
+
+def _shown_name(path: Path) -> str:
+    """Return the name of a file in a form that every log can hold; another than its own where that is not UTF-8."""
+    return os.fsencode(path.name).decode(errors="replace")
 
 
 class _StrictLoader(yaml.SafeLoader):  # type: ignore[misc]
-    """Refuse what is said twice: plain YAML would take the last."""
+    """Refuse what is said twice, where plain YAML would take the last, and references, which can grow without bound."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Read a value that is written out."""
+        if self.check_event(yaml.AliasEvent):
+            raise InvalidSettingError("it refers to another part of itself (*name); expected every field written out")
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         """Build a mapping whose keys are all different."""
@@ -256,6 +301,12 @@ class _StrictLoader(yaml.SafeLoader):  # type: ignore[misc]
         if len(mapping) < len(node.value):
             raise InvalidSettingError("it has a field twice")
         return mapping
+
+
+# YAML 1.1 takes 1e-05 for a text, which is how Python writes that number.
+_StrictLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789")
+)
 
 
 def _as_date(value: object) -> date | None:
@@ -271,7 +322,10 @@ def _as_date(value: object) -> date | None:
 
 
 def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and len(value) <= LONGEST_TEXT
+    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_TEXT:
+        return False
+    # Half a character, which YAML can write, has no place in a manifest or a log.
+    return value.encode(errors="ignore").decode() == value
 
 
 def _is_number(value: object) -> bool:

@@ -1,10 +1,13 @@
 import json
+import os
 import re
 import textwrap
 from dataclasses import replace
 from datetime import date
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from privacy_assets.cli import main
 from privacy_assets.tables import waivers
@@ -223,8 +226,46 @@ def test_which_figure_is_riskier_depends_on_the_metric(figure, is_accepted):
 
 def test_a_limit_is_named_as_verdicts_show_it():
     third = Policy((Limit("privacy_risk_score", 1 / 3 - 0.2),))
-    assert is_admitted(decide(waiver(limit=0.133333), policy=third))
-    assert not is_admitted(decide(waiver(limit=0.1333), policy=third))
+    shown = re.search(r"expected below (\S+) ", named(decide(policy=third), SCORE_CHECK).reason)[1]
+    assert is_admitted(decide(waiver(limit=float(shown)), policy=third))
+    for other in (0.133333, 0.1333):
+        assert not is_admitted(decide(waiver(limit=other), policy=third))
+
+
+@pytest.mark.parametrize(
+    ("changes", "value"),
+    [
+        ({"figure": 0.2}, 0.2000004),
+        ({"figure": 0.2}, 0.2 + 1e-16 + 2e-17),
+        ({"limit": 0.1000004}, 0.2),
+        ({"limit": 0.1 - 1e-16}, 0.2),
+    ],
+)
+def test_nothing_riskier_is_accepted_and_no_other_limit_is_waived_by_however_little(changes, value):
+    assert is_admitted(decide(waiver(), evidence=of_content(with_metrics(privacy_risk_score=0.2))))
+    decided = decide(waiver(**changes), evidence=of_content(with_metrics(privacy_risk_score=value)))
+    assert value == 0.2 or f"{value!r};" in named(decided, SCORE_CHECK).reason
+    assert not is_admitted(decided)
+
+
+def copied_from(reason):
+    """Return the waiver of somebody who copies what the refusal says into YAML."""
+    figure, limit = re.search(r"privacy_risk_score is (\S+); expected below (\S+) ", reason).groups()
+    return "\n".join(f"{name}: {value}" for name, value in (FIELDS | {"figure": figure, "limit": limit}).items())
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.floats(5e-324, 0.5), st.floats(0.5, 1), st.floats(0.5, 1))
+def test_a_waiver_copied_from_the_refusal_excuses_from_that_figure_and_from_nothing_riskier(tmp_path, limit, one, two):
+    value, riskier = sorted([one, two])
+    policy = Policy((Limit("privacy_risk_score", limit),))
+    refused = decide(policy=policy, evidence=of_content(with_metrics(privacy_risk_score=value)))
+    if not named(refused, SCORE_CHECK).blocks:
+        return
+    (read,) = read_waivers(written(tmp_path, copied_from(named(refused, SCORE_CHECK).reason)))
+    assert is_admitted(decide(read, policy=policy, evidence=of_content(with_metrics(privacy_risk_score=value))))
+    of_riskier = of_content(with_metrics(privacy_risk_score=riskier))
+    assert is_admitted(decide(read, policy=policy, evidence=of_riskier)) == (riskier == value)
 
 
 def test_waivers_are_read_from_a_file_and_from_a_directory(tmp_path):
@@ -268,6 +309,9 @@ SECRET = "SENTINEL-cell"
         ("a.yaml", "figure: 1" + "0" * 400, "its figure is not a number"),
         ("a.yaml", "figure: 1" + "0" * 5_000, "it is not valid YAML"),
         ("a.yaml", "? {a: b}\n: c", "it is not valid YAML"),
+        ("a.yaml", "person: &a x\nreason: *a", "it refers to another part of itself"),
+        ("a.yaml", "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 60)), "refers to another"),
+        ("a.yaml", 'person: "\\ud800"', "its person is not a text"),
     ],
 )
 def test_a_file_that_is_no_waiver_is_named_with_its_problem_and_not_quoted(tmp_path, name, text, problem):
@@ -317,6 +361,67 @@ def test_a_waiver_of_a_year_is_the_longest():
     assert waiver(expires_on=date(2027, 7, 2)).expires_on == date(2027, 7, 2)
     with pytest.raises(InvalidSettingError, match="367 days"):
         waiver(expires_on=date(2027, 7, 3))
+
+
+def test_what_is_not_a_file_is_named_and_does_not_keep_the_other_waivers_from_counting(tmp_path):
+    written(tmp_path)
+    os.mkfifo(tmp_path / "a_pipe.yaml")
+    (tmp_path / "b_broken.yaml").symlink_to("nowhere")
+    (tmp_path / "c_loop.yaml").symlink_to("c_loop.yaml")
+    (tmp_path / "d_directory.yaml").mkdir()
+    (tmp_path / "e_device.yaml").symlink_to("/dev/zero")
+    (tmp_path / os.fsdecode(b"f_\xff.yaml")).write_text("release: x")
+    assert {each.file: getattr(each, "problem", None) for each in read_waivers(tmp_path)} == {
+        "a_pipe.yaml": "it is not a file, but a pipe, a socket or a device",
+        "b_broken.yaml": "it is not there",
+        "c_loop.yaml": "it cannot be read",
+        "d_directory.yaml": "it is a directory, and waivers lie beside each other",
+        "e_device.yaml": "it is not a file, but a pipe, a socket or a device",
+        "f_\ufffd.yaml": "its name is not UTF-8",
+        "score.yaml": None,
+    }
+    decided = decide(*read_waivers(tmp_path))
+    assert is_admitted(decided)
+    assert named(decided, EVERY_WAIVER_IS_USED).reason.count(".yaml: ") == 6
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, SECRET), FileNotFoundError(2, SECRET), OSError(5, SECRET)])
+def test_a_file_that_cannot_be_opened_or_vanishes_is_one_problem_of_its_own(tmp_path, monkeypatch, error):
+    written(tmp_path)
+    written(tmp_path, name="a.yaml")
+    opened = os.open
+
+    def refusing(path, *arguments, **options):
+        if str(path).endswith("a.yaml"):
+            raise error
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refusing)
+    unreadable, read = read_waivers(tmp_path)
+    assert unreadable.problem in ("it is not there", "it cannot be read")
+    assert read == waiver()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_directory_that_cannot_be_read_is_said(tmp_path):
+    (tmp_path / "closed").mkdir(0o000)
+    assert read_waivers(tmp_path / "closed") == (UnusableWaiver("closed", "it cannot be read"),)
+    assert read_waivers(tmp_path / "closed" / "a.yaml") == (UnusableWaiver("a.yaml", "it cannot be read"),)
+
+
+def test_of_very_many_files_the_first_thousand_are_read_and_the_verdict_stays_short(tmp_path):
+    written(tmp_path, name="0000.yaml")
+    for number in range(1_200):
+        (tmp_path / f"{number + 1:04}.yaml").touch()
+    found = read_waivers(tmp_path)
+    assert found[0] == waiver("0000.yaml")
+    assert found[-1] == UnusableWaiver(
+        tmp_path.name, "it has 1,201 files, of which the first 1,000 by name were read; expected no more"
+    )
+    decided = decide(*found)
+    assert is_admitted(decided)
+    assert named(decided, EVERY_WAIVER_IS_USED).reason.endswith("; and 980 more")
+    assert len(named(decided, EVERY_WAIVER_IS_USED).reason) < 5_000
 
 
 def test_a_path_where_nothing_is_and_a_directory_in_a_directory_are_said(tmp_path):
