@@ -49,6 +49,7 @@ from privacy_assets.orchestration.sources import TableSource, UpstreamAsset
 from privacy_assets.tables.contract import TableContract, resolve_contract
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, Policy
+from privacy_assets.tables.private_directories import require_private_root
 from privacy_assets.tables.release_files import require_formats
 from privacy_assets.tables.signing import SigningKey
 
@@ -133,6 +134,7 @@ def build_release_definitions(
     # The same directory has one name, so that a release in YAML and one in Python share its resource.
     private, released = (str(Path(path).absolute()) for path in (private_path, release_path))
     require_separate(Path(private), [Path(released)])
+    require_private_root(Path(private))
     _require_key_elsewhere(signing, released)
     admitted_by = Policy.for_use_case(policy) if isinstance(policy, str) else policy
     held_to = resolve_contract(contract)

@@ -10,25 +10,57 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-PRIVATE_DIRECTORY_MODE = 0o700
+from privacy_assets.tables.private_directories import (
+    MARK,
+    MARK_FILE,
+    PRIVATE_DIRECTORY_MODE,
+    TEMPORARY_MARK,
+    close_tree_to_others,
+    is_marked,
+    make_private_directory,
+    require_private_root,
+)
+
+__all__ = [
+    "PRIVATE_DIRECTORY_MODE",
+    "PRIVATE_FILE_MODE",
+    "TEMPORARY_MARK",
+    "locked",
+    "make_private_directory",
+    "make_private_root",
+    "remove_leftovers",
+    "sync_directory",
+    "temporary_sibling",
+    "write_directory",
+    "write_file",
+    "write_json",
+]
+
 PRIVATE_FILE_MODE = 0o600
-TEMPORARY_MARK = ".partial-"
-GITIGNORE = ".gitignore"
-
-
-def make_private_directory(path: Path) -> None:
-    """Make a directory, and those above it that are missing, readable by its owner alone."""
-    missing = [parent for parent in (path, *path.parents) if not parent.exists()]
-    for parent in reversed(missing):
-        parent.mkdir(mode=PRIVATE_DIRECTORY_MODE, exist_ok=True)
 
 
 def make_private_root(path: Path) -> None:
-    """Make a directory readable by its owner alone, and keep git from taking up what is in it."""
+    """Make a directory readable by its owner alone, and keep git from taking up what is in it.
+
+    One that is there is closed to others with all that is in it.
+
+    Raises
+    ------
+    InvalidSettingError
+        It is not for private tables alone, or cannot be closed.
+    """
+    require_private_root(path)
+    if path.exists():
+        close_tree_to_others(path.resolve())
     make_private_directory(path)
-    if not (path / GITIGNORE).exists():
-        with contextlib.suppress(FileExistsError):
-            write_file(path / GITIGNORE, lambda file: file.write(b"*\n"))
+    if is_marked(path):
+        return
+    with locked(path):
+        # As a whole: a directory with half a mark would be taken for somebody else's.
+        remove_leftovers(path / MARK_FILE)
+        temporary = path / f"{TEMPORARY_MARK}{MARK_FILE}-{uuid.uuid4().hex}"
+        write_file(temporary, lambda file: file.write(MARK))
+        temporary.rename(path / MARK_FILE)
 
 
 def write_file(path: Path, write: Callable[[BinaryIO], Any], mode: int = PRIVATE_FILE_MODE) -> None:
@@ -52,6 +84,7 @@ def temporary_sibling(path: Path) -> Path:
     make_private_directory(path.parent)
     temporary = path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}"
     temporary.mkdir(mode=PRIVATE_DIRECTORY_MODE)
+    temporary.chmod(PRIVATE_DIRECTORY_MODE)  # The process's umask may have taken bits away.
     return temporary
 
 
@@ -97,7 +130,10 @@ def locked(directory: Path, *, wait: bool = True) -> Iterator[bool]:
 def remove_leftovers(path: Path) -> None:
     """Remove the temporary siblings that earlier writers of ``path`` left behind."""
     for leftover in path.parent.glob(f"{TEMPORARY_MARK}{path.name}-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+        if leftover.is_dir() and not leftover.is_symlink():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
 
 
 def sync_directory(path: Path) -> None:

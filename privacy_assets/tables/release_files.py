@@ -34,6 +34,7 @@ from privacy_assets.tables.manifest import (
     read_manifest_bytes,
 )
 from privacy_assets.tables.policy import Policy
+from privacy_assets.tables.private_directories import RELEASED_DIRECTORY_MODE, make_released_directory
 from privacy_assets.tables.release_model import ReleaseModel
 from privacy_assets.tables.release_signature import write_signature
 from privacy_assets.tables.release_verification import verify_release
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
 LATEST = "latest"
 RELEASED_FILE_MODE = 0o644
-RELEASED_DIRECTORY_MODE = 0o755
 RECORDED_VERSIONS = ("privacy-assets", "pandas", "numpy", "pyarrow")
 
 
@@ -138,7 +138,7 @@ def write_release(
         )
     if record.policy.required.signature and signer is None:
         raise InvalidTableError("The policy demands a signature, and there is no key that signs. Nothing was released.")
-    directory.mkdir(parents=True, exist_ok=True)
+    make_released_directory(directory)
     with locked(directory):
         return _write_locked(directory, table, content, record, formats, report, signer)
 
