@@ -76,6 +76,7 @@ _PUBLIC_NAMES = {
     "match_candidates": "tables.matching",
     "measure_column_changes": "tables.column_changes",
     "read_formal_context": "tables.formal_context",
+    "read_released_csv": "tables.released_csv",
     "released_scales": "tables.formal_context",
     "split_records": "tables.split",
     "synthesize": "tables.synthesize",

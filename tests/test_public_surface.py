@@ -77,6 +77,7 @@ PUBLIC_NAMES = [
     "match_candidates",
     "measure_column_changes",
     "read_formal_context",
+    "read_released_csv",
     "released_scales",
     "split_records",
     "synthesize",

@@ -11,9 +11,8 @@ from urllib.parse import quote
 import dagster as dg
 
 from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.release_verification import MANIFEST_FILE
-
-LATEST = "latest"
+from privacy_assets.tables.manifest import MANIFEST_FILE
+from privacy_assets.tables.release_files import LATEST
 
 
 def require_separate(private_path: Path, release_paths: Iterable[Path]) -> None:

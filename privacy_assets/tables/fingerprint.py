@@ -41,7 +41,7 @@ def fingerprint(table: pd.DataFrame) -> str:
     sha = hashlib.sha256(FINGERPRINT_VERSION)
     sha.update(struct.pack("<qq", *table.shape))
     for name in table.columns:
-        column = _canonical(name, table[name])
+        column = canonical_array(name, table[name])
         for text in (name, str(column.type)):
             encoded = text.encode()
             sha.update(struct.pack("<q", len(encoded)))
@@ -63,7 +63,8 @@ def require_unique_text_names(table: pd.DataFrame) -> None:
         raise InvalidTableError(f"Column names are repeated: {repeated}. Each column needs a name of its own.")
 
 
-def _canonical(name: str, column: pd.Series) -> pa.Array:
+def canonical_array(name: str, column: pd.Series) -> pa.Array:
+    """Return the values of a column as the fingerprint sees them: in one type for each kind of value."""
     try:
         if isinstance(column.dtype, pd.CategoricalDtype):
             column = _values_of_categories(column)

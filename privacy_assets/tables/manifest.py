@@ -22,6 +22,7 @@ MANIFEST_KEYS = {
     *("formats", "columns", "files", "policy", "verdicts", "settings", "figures", "refusals_before", "versions"),
     *("waivers", "signed_by", "digest"),
 }
+OPTIONAL_KEYS = frozenset({"csv"})
 KEYS_SINCE_VERSION_2 = frozenset({"signed_by", "digest"})
 """Releases of version 1 verify without them: they are not signed, and an edit that is consistent goes unnoticed."""
 
@@ -59,7 +60,7 @@ def parse_manifest(data: bytes) -> dict[str, Any]:
             f"its version is later than {MANIFEST_VERSION}, the last that this version of privacy_assets reads"
         )
     expected = MANIFEST_KEYS - (KEYS_SINCE_VERSION_2 if version == 1 else set())
-    missing, n_unknown = sorted(expected - set(manifest)), len(set(manifest) - expected)
+    missing, n_unknown = sorted(expected - set(manifest)), len(set(manifest) - expected - OPTIONAL_KEYS)
     if missing or n_unknown:
         raise DamagedManifestError(f"it lacks {missing} and has {n_unknown} keys that a manifest does not have")
     wrong = sorted(name for name, is_right in _SHAPES.items() if name in manifest and not is_right(manifest[name]))
@@ -148,6 +149,7 @@ _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "refusals_before": _is_count,
     "waivers": _are_mappings,
     "versions": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
+    "csv": _is_mapping,
     "signed_by": lambda value: value is None or is_sha256(value),
     "digest": is_sha256,
 }

@@ -60,7 +60,8 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
         It cannot be read, or is not a regular file.
     """
     with open_regular(path) as file:
-        data = file.read(max_bytes + 1)
+        # A read of so many bytes takes that much memory at once, however small the file is.
+        data = file.read(min(os.fstat(file.fileno()).st_size, max_bytes) + 1)
     if len(data) > max_bytes:
         raise TooLargeError(errno.EFBIG, "larger than expected")
     return data

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -38,6 +38,7 @@ from privacy_assets.tables.private_directories import RELEASED_DIRECTORY_MODE, m
 from privacy_assets.tables.release_model import ReleaseModel
 from privacy_assets.tables.release_signature import write_signature
 from privacy_assets.tables.release_verification import verify_release
+from privacy_assets.tables.released_csv import write_csv
 from privacy_assets.tables.signing import Signer
 from privacy_assets.tables.waivers import Waiver
 
@@ -157,9 +158,9 @@ def _write_locked(
     _remove_abandoned(directory)
     temporary = temporary_sibling(final)
     try:
-        for data_format in {"parquet", *formats}:
-            _write_data(temporary, record.stage, data_format, table)
-        manifest = _manifest(record, temporary, table, content, created_at)
+        _write_parquet(temporary / f"{record.stage}.parquet", table)
+        csv = {"csv": _write_csv(temporary / f"{record.stage}.csv", table)} if "csv" in formats else {}
+        manifest = _manifest(record, temporary, table, content, created_at) | csv
         manifest["signed_by"] = None if signer is None else signer.key_id
         manifest["files"][REPORT_FILE] = _write_report(temporary / REPORT_FILE, manifest, report)
         # As it will be read: tuples become lists, and keys become text.
@@ -232,14 +233,15 @@ def require_formats(formats: Sequence[str]) -> tuple[str, ...]:
     return tuple(formats)
 
 
-def _write_data(directory: Path, stage: str, data_format: str, table: pd.DataFrame) -> None:
-    def write(file: BinaryIO) -> None:
-        if data_format == "csv":
-            table.to_csv(file, index=False)
-        else:
-            table.to_parquet(file, engine="pyarrow", index=False)
+def _write_parquet(path: Path, table: pd.DataFrame) -> None:
+    write_file(path, lambda file: table.to_parquet(file, engine="pyarrow", index=False), RELEASED_FILE_MODE)
 
-    write_file(directory / f"{stage}.{data_format}", write, RELEASED_FILE_MODE)
+
+def _write_csv(path: Path, table: pd.DataFrame) -> dict[str, Any]:
+    """Write the CSV file, and return what the manifest says of it."""
+    described: dict[str, Any] = {}
+    write_file(path, lambda file: described.update(write_csv(file, table)), RELEASED_FILE_MODE)
+    return described
 
 
 def _write_report(path: Path, manifest: Mapping[str, Any], material: "ReportMaterial | None") -> dict[str, Any]:

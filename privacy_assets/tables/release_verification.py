@@ -34,6 +34,7 @@ from privacy_assets.tables.policy import SEVERITIES, Limit, Policy, RequiredSett
 from privacy_assets.tables.received_files import TooLargeError, is_as_recorded, open_regular
 from privacy_assets.tables.release_model import ReleaseModel, columns_of
 from privacy_assets.tables.release_signature import agreement_problems, find_signature
+from privacy_assets.tables.released_csv import read_csv, write_csv
 from privacy_assets.tables.signing import PublicKey, read_public_key
 from privacy_assets.tables.waivers import Waiver
 
@@ -213,11 +214,32 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: i
     problems = []
     if found != manifest["fingerprint"]:
         problems.append("the table does not have the recorded fingerprint")
+    if f"{stage}.csv" in expected:
+        problems += _csv_problems(directory / f"{stage}.csv", table, manifest, max_bytes)
     if len(table) != manifest["n_records"] or list(table.columns) != columns:
         problems.append("the table does not have the recorded columns and number of records")
     elif stage == "anonymized":
         problems += _anonymity_problems(table, manifest)
     return problems
+
+
+def _csv_problems(path: Path, table: pd.DataFrame, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
+    """Read the CSV file back as the manifest describes it, and compare file and description with the table."""
+    described, n_bytes = manifest.get("csv"), manifest["files"][path.name]["bytes"]
+    if described is None:
+        # Manifests of version 1 describe none.
+        return [] if manifest["manifest_version"] == 1 else ["the manifest does not describe its CSV file"]
+    if max_bytes is not None and n_bytes > max_bytes:
+        return []  # Said already.
+    try:
+        is_same = fingerprint(read_csv(path, described, n_bytes)) == manifest["fingerprint"]
+    except (OSError, InvalidTableError):
+        is_same = False
+    if not is_same:
+        return [f"the file {path.name!r} is not the recorded table"]
+    with Path(os.devnull).open("wb") as nowhere:
+        is_described = write_csv(nowhere, table) == described
+    return [] if is_described else ["the manifest does not describe the CSV file of its table"]
 
 
 def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
