@@ -48,6 +48,7 @@ from privacy_assets.tables.class_rectangles import class_rectangles, columns_in_
 from privacy_assets.tables.errors import InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.generalized_synthetic import number_distinct_records
+from privacy_assets.tables.measured_loss import require_measured
 from privacy_assets.tables.other_releases import OtherRelease, join_original
 from privacy_assets.tables.policy import REIDENTIFICATION, SEMANTIC
 from privacy_assets.tables.records_of_people import (
@@ -107,7 +108,8 @@ def _generalized_asset(
         seed = arguments["seed"] if arguments["seed"] is not None else secrets.randbits(SECRET_BITS)
         progress = progress_logger(context, _rows_cut)
         anonymization = anonymize(table, **arguments | {"seed": seed}, progress=progress)
-        report, figures = measure_anonymity(anonymization, release.contract, table, arguments["subject"])
+        losses = require_measured(anonymization, table, arguments.get("hierarchies"))
+        report, figures = measure_anonymity(anonymization, release.contract, table, arguments["subject"], losses)
         failed = models_that_fail(anonymization, report)
         shown = {name: value for name, value in figures.items() if value is not None}
         if failed:
@@ -272,7 +274,7 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
             known=release.policy.known or None,
             max_known=settings.max_known,
             other_releases=held,
-            hierarchies=_hierarchies_of(release),
+            hierarchies=release.hierarchies,
             progress=progress_logger(context, _sets_assessed),
         )
         settings_used = {**assessment.settings, **release.reidentification_is_asked_of}
@@ -390,12 +392,6 @@ def _semantic_result(assessment: SemanticAssessment, made_of: dict[str, str]) ->
         | {f"{NAMESPACE}/{name}": dg.MetadataValue.md(picture) for name, picture in pictures.items()},
         data_version=dg.DataVersion(artifact.digest),
     )
-
-
-def _hierarchies_of(release: ReleaseSettings) -> dict[str, Any] | None:
-    assert release.anonymized is not None  # noqa: S101 - asked for by those who build the anonymized side alone
-    hierarchies: dict[str, Any] | None = release.arguments_of(release.anonymized, "source").get("hierarchies")
-    return hierarchies
 
 
 def _other_release(other: OtherReleaseSettings, artifact: Artifact) -> OtherRelease:

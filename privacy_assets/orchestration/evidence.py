@@ -16,10 +16,11 @@ from privacy_assets.orchestration.settings import ReleaseSettings, Synthesis
 from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.anonymized_table import describe_columns, keeps_the_contract, measure_anonymity, roles_of
 from privacy_assets.tables.artifact import Artifact
-from privacy_assets.tables.errors import ContractError, InvalidSettingError, InvalidTableError
+from privacy_assets.tables.errors import ContractError, InvalidSettingError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.gate import STAGES_ASSESSED, AssessmentEvidence, Evidence, TableEvidence
 from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, number_distinct_records
+from privacy_assets.tables.measured_loss import require_measured
 from privacy_assets.tables.mpucc import MpuccAssessment
 from privacy_assets.tables.policy import ANONYMITY, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC
 from privacy_assets.tables.reidentification import ReidentificationAssessment
@@ -283,10 +284,14 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
     nothing = Gathered(evidence, anonymization.table, "")
     if source is None:
         return nothing
+    keeps_contract = False
     try:
         keeps_contract = keeps_the_contract(anonymization, contract, source, contract.person)
-        report, measured = measure_anonymity(anonymization, contract, source, contract.person)
+        losses = require_measured(anonymization, source, storage.release.hierarchies)
+        report, measured = measure_anonymity(anonymization, contract, source, contract.person, losses)
         columns = describe_columns(anonymization, contract)
+    except PrivacyAssetsError as error:
+        return replace(nothing, evidence=replace(evidence, problem=str(error) if keeps_contract else ""))
     except UNMEASURABLE:
         return nothing
     return replace(
@@ -301,7 +306,8 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
         settings={name: storage.recorded(name).made_with for name in dict.fromkeys(("anonymized", stage))},
         figures={
             ANONYMITY: report.to_header(),
-            "statistics": anonymization.stats,
+            "statistics": anonymization.stats
+            | {name: measured[name] for name in ("information_loss", "suppressed_share")},
             "model": anonymization.model.to_json(),
         },
     )

@@ -25,6 +25,7 @@ from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.gate import EXAMPLE_METRICS, SigningEvidence
 from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, require_cuts_that_apply
+from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.mpucc import MpuccSettings
 from privacy_assets.tables.policy import MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, Policy
 from privacy_assets.tables.preprocess import check_precisions
@@ -373,6 +374,13 @@ class ReleaseSettings:
         assert self.anonymized is not None  # noqa: S101 - asked for by those who build the anonymized side alone
         hierarchies = self.arguments_of(self.anonymized, "source").get("hierarchies")
         return self.semantic_risk_settings.scales_for(anonymization, self.contract, hierarchies)
+
+    @property
+    def hierarchies(self) -> dict[str, Hierarchy] | None:
+        """The hierarchies that anonymized records are released by, if they are."""
+        assert self.anonymized is not None  # noqa: S101 - asked for by those who build the anonymized side alone
+        hierarchies: dict[str, Hierarchy] | None = self.arguments_of(self.anonymized, "source").get("hierarchies")
+        return hierarchies
 
     def waivers_of(self, side: str) -> Waivers:
         """Read the waivers as they lie there now, without those of the release's other side."""

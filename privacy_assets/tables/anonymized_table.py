@@ -1,11 +1,12 @@
 """An anonymized table as its reader has it: what its columns tell, what it measures, whether it keeps the contract.
 
-The gate asks this of the very table that would leave. Nothing is taken from the step that made it but the records that
-were left out and what was lost.
+The gate asks this of the very table that would leave. Nothing is taken from the step that made it but which record of
+the source each row is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from privacy_assets.tables.anonymize_settings import LDiversity
 from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import ContractError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
+from privacy_assets.tables.measured_loss import mean_loss
 from privacy_assets.tables.release_model import Interval, ReleaseModel, ValueSet
 from privacy_assets.tables.verify_anonymity import verify_anonymity
 
@@ -49,7 +51,11 @@ def columns_telling_of(name: str, model: ReleaseModel) -> tuple[str, ...]:
 
 
 def measure_anonymity(
-    anonymization: Anonymization, contract: TableContract, made_of: pd.DataFrame, subject: str | None
+    anonymization: Anonymization,
+    contract: TableContract,
+    made_of: pd.DataFrame,
+    subject: str | None,
+    losses: Mapping[str, float] | None = None,
 ) -> tuple[AnonymityReport, dict[str, float | None]]:
     """Measure the protection of the released table from the outside.
 
@@ -65,6 +71,9 @@ def measure_anonymity(
         The table that was anonymized.
     subject : str or None
         The column that says whose record a row is; None if each record counts as a person.
+    losses : mapping of str to float, optional
+        What each quasi-identifier loses, as :func:`~privacy_assets.tables.measured_loss.require_measured` found it;
+        without it, the information loss has no figure.
 
     Returns
     -------
@@ -108,7 +117,7 @@ def measure_anonymity(
         "suppressed_share": (len(made_of) - len(table)) / len(made_of),
         # Where nothing is sensitive, nothing sensitive is certain.
         "share_in_homogeneous_classes": report.share_in_homogeneous_classes if sensitive else 0.0,
-        "information_loss": stats["information_loss"],
+        "information_loss": None if losses is None else mean_loss(losses),
     }
     return report, {name: None if value is None else float(value) for name, value in figures.items()}
 

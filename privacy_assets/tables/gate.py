@@ -128,6 +128,7 @@ class Evidence:
     measured: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     must_succeed: tuple[str, ...] = ()
     signing: SigningEvidence | None = None
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -407,6 +408,8 @@ def _table_keeps_the_contract(evidence: Evidence) -> Verdict:
     reason = (
         f"{evidence.stage} has the columns that today's contract releases, and keeps it"
         if keeps
+        else f"{evidence.stage} could not be measured: {evidence.problem}"
+        if evidence.problem
         else f"{evidence.stage} is not as today's contract admits it: other columns, types or ranges"
     )
     return _verdict(f"{evidence.stage}_keeps_the_contract", keeps, reason, f"Materialize from {evidence.stage} on.")

@@ -94,11 +94,12 @@ def generalized_columns(
     if not generalization.scale.is_ordered:
         return _set_columns(generalization, rows)
     if cells is not None:
-        generalization = _widened(generalization, *cells)
+        generalization = widened(generalization, *cells)
     return _interval_columns(generalization, rows, is_cell=cells is not None)
 
 
-def _widened(own: Generalization, low: NDArray[np.int64], high: NDArray[np.int64]) -> Generalization:
+def widened(own: Generalization, low: NDArray[np.int64], high: NDArray[np.int64]) -> Generalization:
+    """Return the values that lie in the part of space of each class, in the place of those that occur in it."""
     has_known = own.has_known
     high = np.minimum(high, own.scale.n_known - 1)
     low, high = (
@@ -152,7 +153,7 @@ def _ends(
     following = values[np.minimum(high + 1, scale.n_known - 1)]
     is_inner = is_cell & (high < scale.n_known - 1)
     if not scale.is_closed:
-        above = _just_above(values[high], scale.decimals)
+        above = just_above(values[high], scale.decimals)
         # Where the next decimal lies beyond the next value, the end is that value: intervals of classes are apart.
         is_beyond = is_inner | ((high < scale.n_known - 1) & (following < above))
         highs = np.where(is_beyond, following, above)
@@ -167,7 +168,7 @@ def _ends(
     return lows, highs, texts[: len(lows)], texts[len(lows) :]
 
 
-def _just_above(values: NDArray[np.float64], decimals: int | None) -> NDArray[np.float64]:
+def just_above(values: NDArray[np.float64], decimals: int | None) -> NDArray[np.float64]:
     """Return the next number of so many decimals, or the next float where those are farther apart."""
     with np.errstate(over="ignore"):
         nearest = np.nextafter(values, np.inf)

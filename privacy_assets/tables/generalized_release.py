@@ -21,8 +21,10 @@ from privacy_assets.tables.generalization_labels import (
     centroid_column,
     generalized_columns,
     repeated_text,
+    widened,
 )
-from privacy_assets.tables.information_loss import entropy_of_labels
+from privacy_assets.tables.information_loss import entropy_of_labels, non_uniform_entropy
+from privacy_assets.tables.measured_loss import label_widths
 from privacy_assets.tables.quasi_identifiers import Dimension, Scale
 from privacy_assets.tables.release_model import Exact, Interval, Mask, ReleaseModel, Suppressed, ValueSet
 from privacy_assets.tables.row_hashes import hash_rows
@@ -99,6 +101,8 @@ def release(
     members = pd.DataFrame({"class": class_of_released, "row": records.astype(np.int64)})
     frame, stats = describe_classes(classes, settings), measure(classes, dimensions, settings)
     model = _release_model(table, [d.scale for d in dimensions], settings)
+    if cells is not None:
+        _use_cells(generalized, model, cells, dimensions, classes, frame, stats)
     if given is not None:
         _use_given(given, dimensions, frame, stats)
         model = ReleaseModel({**model.masks, **given.masks})
@@ -126,6 +130,29 @@ def _use_given(given: GivenClasses, dimensions: list[Dimension], frame: pd.DataF
         )
         for dimension in dimensions
     }
+
+
+def _use_cells(
+    labels: dict[str, dict[str, pd.Series[Any]]],
+    model: ReleaseModel,
+    cells: tuple[NDArray[np.int64], NDArray[np.int64]],
+    dimensions: list[Dimension],
+    classes: Classes,
+    frame: pd.DataFrame,
+    stats: dict[str, Any],
+) -> None:
+    """Put the losses of labels that are wider than the values in each class in the place of those of the values."""
+    sizes = classes.sizes
+    widths = {d.scale.name: label_widths(labels[d.scale.name], model.masks[d.scale.name], d.scale) for d in dimensions}
+    frame["loss"] = np.mean(list(widths.values()), axis=0)
+    stats["certainty_penalty"] = {
+        name: float(own @ sizes + stats["n_suppressed"]) / stats["n_rows"] for name, own in widths.items()
+    }
+    stats["information_loss"] = float(np.mean(list(stats["certainty_penalty"].values())))
+    for j, (dimension, own) in enumerate(zip(dimensions, classes.generalizations, strict=True)):
+        if dimension.scale.is_ordered:
+            wide = widened(own, cells[0][:, j], cells[1][:, j])
+            stats["non_uniform_entropy"][dimension.scale.name] = non_uniform_entropy(wide, dimension.codes, sizes)
 
 
 def _release_model(table: pd.DataFrame, scales: list[Scale], settings: AnonymizeSettings) -> ReleaseModel:

@@ -1,4 +1,7 @@
-"""How much a generalization gives away of a table's information: computed from class membership, never from labels.
+"""How much a generalization gives away of a table's information, computed from class membership.
+
+Labels that say less than membership does, nodes of hierarchies and cells, lose what they say:
+:mod:`~privacy_assets.tables.measured_loss`, by which the gate measures all of them again.
 
 Notes
 -----

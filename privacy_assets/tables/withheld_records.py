@@ -14,6 +14,7 @@ from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.anonymized_table import measure_anonymity, models_that_fail
 from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidTableError
+from privacy_assets.tables.measured_loss import mean_loss, measure_losses
 
 
 def withhold_records_at_risk(
@@ -106,13 +107,17 @@ def withhold_records(anonymization: Anonymization, kept: NDArray[np.bool_], made
     classes = _count(anonymization, members, made_of)
     before = anonymization.classes.set_index("class")["rows"]
     n_in_part = int((classes["rows"].to_numpy() < before.loc[classes["class"]].to_numpy()).sum())
-    return replace(
+    held = replace(
         anonymization,
         table=table.assign(**{name: _used(table[name]) for name in table.columns}),
         members=members,
         classes=classes,
         stats=_describe(anonymization, classes, len(made_of)) | {"n_classes_withheld_in_part": n_in_part},
     )
+    if anonymization.settings["output"] == "centroid":
+        # Centres have no labels: they lose what the records that are left span.
+        held.stats["information_loss"] = mean_loss(measure_losses(held, made_of))
+    return held
 
 
 def note_on_tight_ends(withheld: Anonymization) -> str:

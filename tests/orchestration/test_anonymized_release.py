@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.orchestration import anonymized_assets
 from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings
 from privacy_assets.orchestration.settings import ExternalSynthetic, GivenSplit
 from privacy_assets.orchestration.sources import TableFile
@@ -225,6 +226,25 @@ def test_an_anonymized_table_that_was_edited_is_refused(project, edit):
     if edit == "cut off":
         (path / "header.json").write_text("{")
     assert_refused(project, run_release(project, definitions), "not what the run recorded")
+    assert_released(project, project.run(definitions))
+
+
+@pytest.mark.parametrize("bounds", ["tight", "cell"])
+def test_a_loss_that_is_not_that_of_the_labels_is_refused_though_a_run_recorded_it(project, monkeypatch, bounds):
+    definitions = definitions_of(project, anonymized=AnonymizationSettings(bounds=bounds))
+
+    def embellished(*arguments, **settings):
+        found = anonymize(*arguments, **settings)
+        return replace(found, stats=found.stats | {"information_loss": found.stats["information_loss"] - 1e-6})
+
+    monkeypatch.setattr(anonymized_assets, "anonymize", embellished)
+    assert "not those of what would leave" in failure_of(project.run(definitions, "source", "anonymized"))
+    with monkeypatch.context() as patch:
+        patch.setattr(anonymized_assets, "require_measured", lambda *_: None)
+        # The check of the limit measures as the gate does.
+        assert SMALLEST in blocked_by(project.run(definitions, "source", "anonymized"))
+    assert_refused(project, run_release(project, definitions), "anonymized could not be measured: The figures that are")
+    monkeypatch.undo()
     assert_released(project, project.run(definitions))
 
 
