@@ -6,7 +6,6 @@ is compared with the manifest first, only the encodings and codecs are read that
 cells are counted in batches, in which a repeated text is held once, before the table is made.
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
@@ -14,13 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-CODECS = frozenset({"SNAPPY", "UNCOMPRESSED"})
-ENCODINGS = frozenset({"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "BIT_PACKED"})
+from privacy_assets.tables.parquet_footer import Footer, read_footer
+
+CODECS = frozenset({0, 1})
+"""None, and Snappy."""
+ENCODINGS = frozenset({0, 2, 3, 4, 8})
+"""Plain, dictionaries, runs and packed bits; not those that build a value from the one before."""
 MAX_SNAPPY_RATIO = 32
 """Snappy copies at most 64 bytes for 3; pages have headers besides."""
 WIDEST_FIXED_BYTES = 16
 BATCH_ROWS = 16_384
 MEBIBYTE = 2**20
+OTHER_FOOTER = "its footer does not have the recorded columns and number of records"
 
 
 def bound_problem(file: BinaryIO, columns: Sequence[str], n_records: int, max_bytes: int | None) -> str | None:
@@ -44,39 +48,31 @@ def bound_problem(file: BinaryIO, columns: Sequence[str], n_records: int, max_by
     """
     if max_bytes is not None and n_records * max(len(columns), 1) > max_bytes:
         return _too_large(max_bytes)
-    parquet = pq.ParquetFile(file)
-    problem = _footer_problem(parquet, columns, n_records, os.fstat(file.fileno()).st_size)
+    footer = read_footer(file)
+    problem = _footer_problem(footer, columns, n_records, file.seek(0, 2))
     if problem is not None or max_bytes is None:
         return problem
-    return _cells_problem(file, _texts_of(parquet), n_records, max_bytes)
+    texts = [column.name for column in footer.columns if column.is_text]
+    return _cells_problem(file, texts, n_records, max_bytes)
 
 
-def _footer_problem(parquet: Any, columns: Sequence[str], n_records: int, n_bytes: int) -> str | None:
-    metadata, schema = parquet.metadata, parquet.schema
-    leaves = [schema.column(position) for position in range(len(schema))]
-    is_flat = all(leaf.max_repetition_level == 0 and leaf.max_definition_level <= 1 for leaf in leaves)
-    if not is_flat or parquet.schema_arrow.names != list(columns) or [leaf.path for leaf in leaves] != list(columns):
-        return "its footer does not have the recorded columns and number of records"
-    groups = [metadata.row_group(position) for position in range(metadata.num_row_groups)]
-    n_rows = sum(group.num_rows for group in groups)
-    if metadata.num_rows != n_records or n_rows != n_records or any(group.num_rows < 0 for group in groups):
-        return "its footer does not have the recorded columns and number of records"
-    chunks = [(group.num_rows, group.column(position)) for group in groups for position in range(len(leaves))]
-    if any(chunk.num_values != n_rows for n_rows, chunk in chunks):
-        return "its footer does not have the recorded columns and number of records"
-    widths = [leaf.length for leaf in leaves if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY"]
-    unknown = {str(chunk.compression) for _, chunk in chunks} - CODECS
-    unknown |= {str(encoding) for _, chunk in chunks for encoding in chunk.encodings} - ENCODINGS
-    if unknown or any(width > WIDEST_FIXED_BYTES for width in widths):
+def _footer_problem(footer: Footer, columns: Sequence[str], n_records: int, n_bytes: int) -> str | None:
+    if [column.name for column in footer.columns] != list(columns) or not all(each.is_flat for each in footer.columns):
+        return OTHER_FOOTER
+    if footer.n_records != n_records or sum(n_rows for n_rows, _ in footer.groups) != n_records:
+        return OTHER_FOOTER
+    for n_rows, chunks in footer.groups:
+        if len(chunks) != len(columns) or any(chunk.n_values != n_rows for chunk in chunks):
+            return OTHER_FOOTER
+    everything = [chunk for _, chunks in footer.groups for chunk in chunks]
+    is_usual = all(
+        each.codec in CODECS and each.encodings <= ENCODINGS and not each.is_elsewhere for each in everything
+    )
+    if not is_usual or any(column.width > WIDEST_FIXED_BYTES for column in footer.columns):
         return "it is packed in a way that releases are not written in"
-    if sum(chunk.total_uncompressed_size for _, chunk in chunks) > MAX_SNAPPY_RATIO * n_bytes:
+    if sum(chunk.n_unpacked_bytes for chunk in everything) > MAX_SNAPPY_RATIO * n_bytes:
         return "its footer promises more than its bytes can unpack to"
     return None
-
-
-def _texts_of(parquet: Any) -> list[str]:
-    leaves = [parquet.schema.column(position) for position in range(len(parquet.schema))]
-    return [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
 
 
 def _cells_problem(file: BinaryIO, texts: Sequence[str], n_records: int, max_bytes: int) -> str | None:
