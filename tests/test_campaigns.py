@@ -11,7 +11,7 @@ from tests.shared_data import REPOSITORY
 if not (REPOSITORY / "benchmarks" / "campaigns").exists():
     pytest.skip("the campaigns are not beside these tests", allow_module_level=True)
 
-from benchmarks.campaigns import full_disk, kill, releases  # noqa: E402 - only where there are campaigns
+from benchmarks.campaigns import full_disk, kill, releases
 
 
 def found(counts):

@@ -57,6 +57,11 @@ def test_the_release_is_what_its_manifest_says_and_the_command_verifies_it(quick
     manifest = json.loads((latest / "manifest.json").read_text())
     assert manifest["policy"]["use_case"] == "internal_analytics"
     assert "person_id" not in [column["column"] for column in manifest["columns"]]
+    rare = manifest["figures"]["rare_values"]
+    assert set(rare["by_column"]) == {"site", "sex", "self_rated_health"}
+    assert (rare["people_per_value"], rare["rare_values_released"]) == (3, 0)
+    assert manifest["settings"]["synthetic"]["settings"]["min_atom"] == 5
+    assert manifest["settings"]["synthetic"]["redrawn"]["n_values"] == 0
 
 
 def test_the_anonymized_records_are_in_classes_of_the_policy_and_the_rest_of_them_is_exact(quickstart):
@@ -96,6 +101,7 @@ def test_the_definitions_are_valid_and_hold_all_releases():
         "synthetic_keeps_the_contract",
         "privacy_risk_score_is_below_its_limit",
         "no_leakage_is_detected",
+        "rare_values_released_is_at_most_its_limit",
         "mpucc_assessment_settings_meet_the_policy",
         "every_class_has_at_least_k_records",
         "smallest_class_is_at_least_its_limit",

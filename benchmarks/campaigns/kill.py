@@ -103,7 +103,7 @@ def count_operations(work: Callable[[], None]) -> tuple[int, float]:
 
     status = forked(counting)
     os.close(writable)
-    with open(readable, "rb") as pipe:
+    with os.fdopen(readable, "rb") as pipe:
         n_operations, seconds = pipe.read().split() or (b"0", b"0")
     if status != 0:
         raise SystemExit("A release that nothing interrupts failed; set CAMPAIGN_DEBUG=1 to see why.")

@@ -39,8 +39,9 @@ from privacy_assets.tables.mpucc import MpuccAssessment, SearchProgress, assess_
 from privacy_assets.tables.policy import MPUCC
 from privacy_assets.tables.preprocess import PreprocessedTables, preprocess
 from privacy_assets.tables.ratings import risk_level
+from privacy_assets.tables.redraw import shown_redrawn
 from privacy_assets.tables.split import people_on_both_sides, split_records
-from privacy_assets.tables.synthesize import synthesize
+from privacy_assets.tables.synthesize import make_synthetic_records
 
 CHECKS_OF_STAGES = {
     "source_keeps_its_contract": "Columns, types, ranges and missing values are as the contract says.",
@@ -134,18 +135,22 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     )
     @guarded
     def synthetic_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+        made_with = release.for_manifest()["synthetic"]
         if isinstance(synthetic, ExternalSynthetic):
             made = read_source("synthetic", synthetic.source, partition_key_of(context, release.partitions_def), inputs)
         else:
-            made = synthesize(
-                _released_columns(release, inputs["original"]),
-                method=synthetic.method,
-                n_records=synthetic.n_records,
-                seed=synthetic.seed,
-                settings=synthetic.settings or None,
+            original, person = inputs["original"], release.contract.person
+            made, redrawn = make_synthetic_records(
+                _released_columns(release, original),
+                synthetic.method,
+                synthetic.n_records,
+                synthetic.seed,
+                synthetic.settings or None,
+                None if person is None else original[person],
             )
+            made_with |= {} if redrawn is None else {"redrawn": shown_redrawn(redrawn)}
         upstream = None if brought_in else "original"
-        how = {MADE_WITH: release.for_manifest()["synthetic"], MADE_OF: _fingerprints(inputs, "original")}
+        how = {MADE_WITH: made_with, MADE_OF: _fingerprints(inputs, "original")}
         yield from _admitted(release, "synthetic", check, lambda: release.contract.admit_synthetic(made), how, upstream)
 
     return synthetic_stage

@@ -215,6 +215,12 @@ class RequiredYaml(YamlSettings):
         0.95, description="Highest confidence of the intervals where leakage is limited.", examples=[0.9]
     )
     signature: Flag = Field(False, description="Refuse a release that no key signs (signing).", examples=[True])
+    people_per_value: Whole | None = Field(
+        None,
+        description="People who must have a text or category value that leaves, where rare_values_released is limited; "
+        "by default as many as smallest_class asks for, else as in the use case, else 3.",
+        examples=[10],
+    )
 
     @model_validator(mode="after")
     def _check(self) -> "RequiredYaml":

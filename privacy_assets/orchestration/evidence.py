@@ -18,11 +18,26 @@ from privacy_assets.tables.anonymized_table import describe_columns, keeps_the_c
 from privacy_assets.tables.artifact import Artifact
 from privacy_assets.tables.errors import ContractError, InvalidSettingError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.tables.fingerprint import fingerprint
-from privacy_assets.tables.gate import STAGES_ASSESSED, AssessmentEvidence, Evidence, TableEvidence
+from privacy_assets.tables.gate import (
+    SPLIT_STAGES,
+    STAGES_ASSESSED,
+    AssessmentEvidence,
+    Evidence,
+    TableEvidence,
+)
 from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, number_distinct_records
 from privacy_assets.tables.measured_loss import require_measured
 from privacy_assets.tables.mpucc import MpuccAssessment
-from privacy_assets.tables.policy import ANONYMITY, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.tables.policy import (
+    ANONYMITY,
+    METRICS,
+    MPUCC,
+    RARE_VALUES,
+    RARE_VALUES_RELEASED,
+    REIDENTIFICATION,
+    SEMANTIC,
+)
+from privacy_assets.tables.rare_values import RareValues, count_rare_values
 from privacy_assets.tables.reidentification import ReidentificationAssessment
 from privacy_assets.tables.release_files import published_fingerprint
 from privacy_assets.tables.report_words import CONTROL, LEAKAGE
@@ -189,7 +204,10 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
     release, contract = storage.release, storage.release.contract
     synthetic, synthetic_content = storage.table("synthetic")
     stages = (*STAGES_ASSESSED, "synthetic", *(["source"] if release.source is not None else []))
-    tables = storage.evidence(stages, {"synthetic": synthetic_content})
+    limits_rare_values = release.policy.limit_on(RARE_VALUES_RELEASED) is not None
+    people = {side: storage.table(side) for side in SPLIT_STAGES} if limits_rare_values else {}
+    contents = {side: content for side, (_, content) in people.items()}
+    tables = storage.evidence(stages, {"synthetic": synthetic_content, **contents})
     table, content = synthetic, synthetic_content
     found: dict[str, Any] = {}
     keeps_contract = table is not None and _is_admitted_as_it_is(release, table, content)
@@ -206,6 +224,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
             keeps_contract = keeps_the_contract(generalized, contract, made_of, DISTINCT_RECORD)
         columns = [] if generalized is None else describe_columns(generalized, contract)
     assessment, assessed = storage.assessment(MPUCC, MpuccAssessment, metrics_of)
+    rare = _rare_values(storage, table, found.get(stage), [each for each, _ in people.values()])
     evidence = Evidence(
         side="synthetic",
         stage=stage,
@@ -216,17 +235,44 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         declared_precisions=contract.precisions,
         lineage=_lineage(release),
         keeps_contract=keeps_contract,
+        measured={} if rare is None else {RARE_VALUES: rare.metrics},
+        remarks={} if rare is None else {RARE_VALUES_RELEASED: rare.remark},
     )
     settings = {made: storage.recorded(name).made_with for made, name in _settings_of(release).items()}
     if assessed is not None:
         settings[MPUCC] = dict(assessed.settings)
-    figures = {} if assessment is None else {MPUCC: dict(assessment.scores)}
+    figures: dict[str, Any] = {} if assessment is None else {MPUCC: dict(assessment.scores)}
     if assessment is not None:
         found[MPUCC] = assessment
         if assessment.control is not None:
             leakage = LEAKAGE[assessment.control.leakage_detected]
             figures[CONTROL] = {"leakage": leakage, **assessment.control.to_header()}
+    figures |= {} if rare is None else {RARE_VALUES: rare.to_json()}
     return Gathered(evidence, table, content or "", columns, settings, figures, found)
+
+
+def _rare_values(
+    storage: _Storage,
+    table: pd.DataFrame | None,
+    generalized: Anonymization | None,
+    people: list[pd.DataFrame | None],
+) -> RareValues | None:
+    """Count the rare values of a table at hand against the people at hand; None where they are not or cannot be."""
+    contract, policy = storage.release.contract, storage.release.policy
+    known = [each for each in people if each is not None]
+    if table is None or not people or len(known) < len(people):
+        return None
+    try:
+        return count_rare_values(
+            table,
+            known,
+            people_per_value=policy.people_per_value,
+            person=contract.person,
+            columns=contract.released_columns,
+            masks=None if generalized is None else generalized.model.masks,
+        )
+    except UNMEASURABLE:
+        return None
 
 
 def _gather_anonymized(storage: _Storage) -> Gathered:

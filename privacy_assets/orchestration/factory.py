@@ -48,7 +48,15 @@ from privacy_assets.orchestration.settings import (
 from privacy_assets.orchestration.sources import TableSource, UpstreamAsset
 from privacy_assets.tables.contract import TableContract, resolve_contract
 from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, Policy
+from privacy_assets.tables.policy import (
+    ANONYMITY,
+    MPUCC,
+    RARE_VALUES,
+    RARE_VALUES_RELEASED,
+    REIDENTIFICATION,
+    SEMANTIC,
+    Policy,
+)
 from privacy_assets.tables.private_directories import require_private_root
 from privacy_assets.tables.release_files import require_formats
 from privacy_assets.tables.signing import SigningKey
@@ -138,6 +146,8 @@ def build_release_definitions(
     _require_key_elsewhere(signing, released)
     admitted_by = Policy.for_use_case(policy) if isinstance(policy, str) else policy
     held_to = resolve_contract(contract)
+    if synthetic is None and anonymized is None:
+        synthetic = Synthesis()
     n_columns = len(held_to.released_columns)
     required_columns = min(admitted_by.required.max_baseline_cols or n_columns, n_columns)
     release = ReleaseSettings(
@@ -146,7 +156,7 @@ def build_release_definitions(
         policy=admitted_by,
         source=source,
         split=split or Split(),
-        synthetic=Synthesis() if synthetic is None and anonymized is None else synthetic,
+        synthetic=synthetic.held_to(admitted_by) if isinstance(synthetic, Synthesis) else synthetic,
         assessment=assessment or AssessmentSettings(max_baseline_cols=required_columns),
         formats=require_formats(formats),
         anonymized=anonymized,
@@ -165,7 +175,8 @@ def build_release_definitions(
         assets += [split_assets(release), synthetic_asset(release)]
         assets += [] if generalize_synthetic is None else [generalized_synthetic_asset(release)]
         assets += [preprocessed_asset(release), mpucc_assessment_asset(release)]
-        limits["synthetic"] = [limit_checks(release, MPUCC)]
+        of_rare_values = [RARE_VALUES] if admitted_by.limit_on(RARE_VALUES_RELEASED) is not None else []
+        limits["synthetic"] = [limit_checks(release, each) for each in (*of_rare_values, MPUCC)]
     if "anonymized" in release.sides:
         assets += _anonymized_side(release)
         assessed = (each for each in (REIDENTIFICATION, SEMANTIC) if release.assesses(each))

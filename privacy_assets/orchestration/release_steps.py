@@ -23,6 +23,7 @@ from privacy_assets.orchestration.stages import GATE_CHECK, RESOURCES, asset_arg
 from privacy_assets.tables.drift import profile_table
 from privacy_assets.tables.gate import (
     MEASURED_AT_THE_GATE,
+    SPLIT_STAGES,
     STAGES_ASSESSED,
     Verdict,
     is_admitted,
@@ -31,7 +32,7 @@ from privacy_assets.tables.gate import (
     verdicts,
     waived_verdict,
 )
-from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES
+from privacy_assets.tables.policy import ANONYMITY, MPUCC, RARE_VALUES, REIDENTIFICATION, SEMANTIC, SIDES
 from privacy_assets.tables.release_files import ReleaseRecord, write_release
 
 SECRETS = ("seed", "scale_digests")
@@ -41,13 +42,17 @@ GATE_DESCRIPTION = "The policy admits the very content that would be released; a
 def limit_checks(release: ReleaseSettings, assessment: str) -> dg.AssetChecksDefinition:
     """Build one check per limit on an assessment; they show the verdicts that the release step asks for again."""
     side = SIDES[assessment]
-    stage = release.anonymized_stage if assessment == ANONYMITY else assessment
+    measured = {ANONYMITY: release.anonymized_stage, RARE_VALUES: release.synthetic_stage}
+    stage = measured.get(assessment, assessment)
     key = release.key(stage)
+    # What the figure is measured against; records that were brought in may be there before it.
+    deps = [release.key(people) for people in SPLIT_STAGES] if assessment == RARE_VALUES else []
     limits = {limit.check_name: limit for limit in release.policy.limits_of(side) if limit.assessment == assessment}
     specs = [
         dg.AssetCheckSpec(
             name,
             asset=key,
+            additional_deps=deps,
             blocking=limit.blocks,
             description=f"{limit.metric} must be {str(limit.direction).replace('_', ' ')} {limit.value:g}.",
         )

@@ -23,7 +23,8 @@ from privacy_assets.tables.contract import TableContract, resolve_contract
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.gate import AssessmentEvidence, Evidence, Verdict, limit_verdict, settings_verdict
 from privacy_assets.tables.mpucc import assess_mpuccs
-from privacy_assets.tables.policy import ANONYMITY, MPUCC, Limit, Policy
+from privacy_assets.tables.policy import ANONYMITY, MPUCC, RARE_VALUES, RARE_VALUES_RELEASED, Limit, Policy
+from privacy_assets.tables.rare_values import RareValues, count_rare_values
 from privacy_assets.tables.verify_anonymity import verify_anonymity
 
 SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"
@@ -83,7 +84,9 @@ def build_privacy_risk_checks(
 
     def decide(table: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> list[Verdict]:
         evidence = (
-            _evidence_of_synthetic(keeps, settings, table, others) if original else _evidence_of_records(keeps, table)
+            _evidence_of_synthetic(keeps, held_to, settings, table, others)
+            if original
+            else _evidence_of_records(keeps, table)
         )
         decided = [limit_verdict(limit, evidence) for limit in limits]
         more = settings_verdict(MPUCC, held_to, evidence) if original else _identifiers_verdict(keeps, table)
@@ -111,7 +114,7 @@ def _require_assets(checked: Sequence[object], original: object, control: object
 
 def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAsset | None) -> list[Limit]:
     if original is not None:
-        limits = [limit for limit in policy.limits_of("synthetic") if limit.assessment == MPUCC]
+        limits = [limit for limit in policy.limits_of("synthetic") if limit.assessment in (MPUCC, RARE_VALUES)]
         if control is None and any(limit.needs_control and limit.blocks for limit in limits):
             raise InvalidSettingError(
                 "The policy limits leakage, which is measured against records that the synthesizer has not seen. Give "
@@ -208,13 +211,17 @@ def _results(key: dg.AssetKey, decided: Sequence[Verdict]) -> Iterator[dg.AssetC
 
 
 def _evidence_of_synthetic(
-    contract: TableContract, settings: AssessmentSettings, synthetic: pd.DataFrame, others: Mapping[str, pd.DataFrame]
+    contract: TableContract,
+    policy: Policy,
+    settings: AssessmentSettings,
+    synthetic: pd.DataFrame,
+    others: Mapping[str, pd.DataFrame],
 ) -> Evidence:
     released = list(contract.released_columns)
     tables = {name: contract.admit(table)[released] for name, table in others.items()}
-    found = assess_mpuccs(
-        tables["original"], contract.admit_synthetic(synthetic), tables.get("control"), **asdict(settings)
-    )
+    admitted = contract.admit_synthetic(synthetic)
+    found = assess_mpuccs(tables["original"], admitted, tables.get("control"), **asdict(settings))
+    rare = _rare_values(contract, policy, admitted, tables, others)
     assessed = AssessmentEvidence(None, None, None, metrics=metrics_of(found), settings=found.settings)
     return Evidence(
         "synthetic",
@@ -223,6 +230,34 @@ def _evidence_of_synthetic(
         {},
         {MPUCC: assessed},
         declared_precisions=contract.precisions,
+        measured={} if rare is None else {RARE_VALUES: rare.metrics},
+        remarks={} if rare is None else {RARE_VALUES_RELEASED: rare.remark},
+    )
+
+
+def _rare_values(
+    contract: TableContract,
+    policy: Policy,
+    admitted: pd.DataFrame,
+    tables: Mapping[str, pd.DataFrame],
+    others: Mapping[str, pd.DataFrame],
+) -> RareValues | None:
+    """Count the rare values, if the policy limits them; who a record is of is told by the tables as they came."""
+    if policy.limit_on(RARE_VALUES_RELEASED) is None:
+        return None
+    people, whose = list(tables.values()), None
+    if contract.person is not None:
+        whose = "person"
+        while whose in contract.columns:
+            whose += "_"
+        codes = iter(pd.factorize(pd.concat([table[contract.person] for table in others.values()]))[0])
+        people = [table.assign(**{whose: [next(codes) for _ in range(len(table))]}) for table in people]
+    return count_rare_values(
+        admitted,
+        people,
+        people_per_value=policy.people_per_value,
+        person=whose,
+        columns=contract.released_columns,
     )
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,10 @@ from privacy_assets.tables.gate import EXAMPLE_METRICS, SigningEvidence
 from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, require_cuts_that_apply
 from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.mpucc import MpuccSettings
-from privacy_assets.tables.policy import MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, Policy
+from privacy_assets.tables.policy import MPUCC, RARE_VALUES_RELEASED, REIDENTIFICATION, SEMANTIC, SIDES, Policy
 from privacy_assets.tables.preprocess import check_precisions
 from privacy_assets.tables.records_of_people import PEOPLE_WITH_SEVERAL_RECORDS
+from privacy_assets.tables.redraw import MIN_ATOM
 from privacy_assets.tables.signing import Signer, SigningKey, load_signer, require_cryptography
 from privacy_assets.tables.split import check_split_settings
 from privacy_assets.tables.synthesize import Synthesizer, check_setting, resolve_synthesizer
@@ -82,7 +83,8 @@ class Synthesis:
     seed : int
         Seed of fit and sample.
     settings : mapping
-        Settings of an embedded method.
+        Settings of an embedded method. Where the policy limits `rare_values_released`, `min_atom` is at least the
+        number of people that it asks for, unless it is set here.
     """
 
     method: str | Synthesizer = "gaussian_copula"
@@ -105,6 +107,16 @@ class Synthesis:
             f"The settings of the synthesizer {synthesizer.name!r} cannot be written to the manifest. Expected plain "
             "JSON values: text, numbers that are finite, booleans, lists and mappings."
         )
+
+    def held_to(self, policy: Policy) -> "Synthesis":
+        """Return it so that an embedded method redraws the values that the policy calls rare, unless asked not to."""
+        if (
+            not isinstance(self.method, str)
+            or "min_atom" in self.settings
+            or policy.limit_on(RARE_VALUES_RELEASED) is None
+        ):
+            return self
+        return replace(self, settings={**self.settings, "min_atom": max(MIN_ATOM, policy.people_per_value)})
 
     def for_manifest(self) -> dict[str, Any]:
         """Return method, seed and settings in use as JSON values."""

@@ -4,8 +4,10 @@ The first column is drawn from its own values. For each later one a tree predict
 (classification for text, categories and booleans, regression on ranks for numbers and datetimes); a synthetic record
 falls into a leaf and takes the value of a random real record of that leaf, the *donor*. Missing is one more value.
 
-What it may reveal: **every value is an observed one**, and where leaves are narrow whole records come out verbatim (on
-adult some in a hundred). It keeps the table's structure better than a copula, and is why a gate watches the result.
+What it may reveal: **every value is an observed one**, text and categories only if `min_atom` people have them (rarer
+ones are redrawn from the others of their column before anything is learned), and where leaves are narrow whole records
+come out verbatim (on adult some in a hundred). It keeps the table's structure better than a copula, and is why a gate
+watches the result.
 
 References
 ----------
@@ -17,7 +19,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,7 +28,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.synthesize import Kind, check_kinds, check_setting
+from privacy_assets.tables.rare_values import RareColumn
+from privacy_assets.tables.redraw import MIN_ATOM, redraw_rare_values
+from privacy_assets.tables.synthesize import REDRAWN_KINDS, Kind, check_kinds, check_setting
 
 MAX_CLASSES: Final = 50
 """Classes a tree tells apart; the rarer values of a column are one class, its donors still give their own values."""
@@ -45,13 +49,17 @@ class Cart:
         Donors a leaf holds at least; more donors make fewer verbatim copies and weaker dependence.
     max_depth : int, optional
         Depth of the trees; unlimited by default.
+    min_atom : int
+        Text and categories that fewer people have are redrawn (`redraw_rare_values`); 1 reproduces all of them.
     """
 
     name = "cart"
 
-    def __init__(self, *, min_samples_leaf: int = 5, max_depth: int | None = None) -> None:
+    def __init__(self, *, min_samples_leaf: int = 5, max_depth: int | None = None, min_atom: int = MIN_ATOM) -> None:
         self._min_samples_leaf = check_setting(self.name, "min_samples_leaf", min_samples_leaf, at_least=1)
         self._max_depth = None if max_depth is None else check_setting(self.name, "max_depth", max_depth, at_least=1)
+        self._min_atom = check_setting(self.name, "min_atom", min_atom, at_least=1)
+        self.redrawn: Mapping[str, RareColumn] = {}
         self._steps: tuple[_Step, ...] = ()
         self._columns: pd.DataFrame = pd.DataFrame()
         self._codes: NDArray[np.float32] = np.empty((0, 0), dtype=np.float32)
@@ -59,12 +67,24 @@ class Cart:
     @property
     def settings(self) -> Mapping[str, Any]:
         """Settings in use."""
-        return {"min_samples_leaf": self._min_samples_leaf, "max_depth": self._max_depth}
+        return {
+            "min_samples_leaf": self._min_samples_leaf,
+            "max_depth": self._max_depth,
+            "min_atom": self._min_atom,
+        }
 
-    def fit(self, table: pd.DataFrame, *, seed: int) -> Cart:
-        """Grow one tree per column; cost is n log n in rows and quadratic in columns."""
-        kinds = list(check_kinds(table, self.name).values())
+    def fit(self, table: pd.DataFrame, *, seed: int, person: Sequence[Any] | None = None) -> Cart:
+        """Grow one tree per column; cost is n log n in rows and quadratic in columns.
+
+        `person` says whose record each row is, for `min_atom`; what was redrawn is counted in `redrawn`.
+        """
+        kind_of = check_kinds(table, self.name)
+        kinds = list(kind_of.values())
         trees = _sklearn_trees()
+        columns = [name for name, kind in kind_of.items() if kind in REDRAWN_KINDS]
+        table, self.redrawn = redraw_rare_values(
+            table, columns, min_atom=self._min_atom, seed=seed, person=person, synthesizer=self.name
+        )
         random = np.random.default_rng(seed)
         self._columns = table.reset_index(drop=True)
         codes = [_codes(column, kind) for (_, column), kind in zip(self._columns.items(), kinds, strict=True)]

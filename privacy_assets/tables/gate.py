@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from privacy_assets.tables.policy import ANONYMITY, MPUCC, SIDES, Limit, Policy, RequiredSettings, Severity
+from privacy_assets.tables.policy import ANONYMITY, MPUCC, RARE_VALUES, SIDES, Limit, Policy, RequiredSettings, Severity
 from privacy_assets.tables.waivers import UnusableWaiver, Waiver, Waivers, in_full
 
 SPLIT_STAGES = ("original", "control")
 STAGES_ASSESSED = (*SPLIT_STAGES, "preprocessed")
 """What an assessment stands on, beside the table that is to leave."""
-MEASURED_AT_THE_GATE = (ANONYMITY,)
+MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES)
 """Assessments that need no asset: the gate measures them on the very table that it would release."""
 EXAMPLE_METRICS = {"synthetic": "privacy_risk_score", "anonymized": "smallest_class"}
 EVERY_WAIVER_IS_USED = "every_waiver_is_used"
@@ -113,6 +113,9 @@ class Evidence:
         or the masks are not what they are said to be.
     signing : SigningEvidence, optional
         The key that would sign the release, if one was named.
+    remarks : mapping of str to str
+        Where a figure comes from, by its metric, for the reason of a limit that it does not meet: names of columns and
+        counts.
     """
 
     side: str
@@ -129,6 +132,7 @@ class Evidence:
     must_succeed: tuple[str, ...] = ()
     signing: SigningEvidence | None = None
     problem: str = ""
+    remarks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -234,7 +238,7 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
         shown = shown_beside(value, limit.value) if passed or not limit.blocks else in_full(value)
         reason = f"{limit.metric} is {shown}; expected {direction} {in_full(limit.value)}"
         if not passed:
-            reason += _by_how_much(limit, value, assessment)
+            reason += _by_how_much(limit, value, assessment, evidence.remarks.get(limit.metric))
     advice = "" if passed else limit.advice_for(value)
     severity: Severity = "error" if limit.blocks else "warn"
     return Verdict(
@@ -298,7 +302,9 @@ def _why_unused(
     return ", ".join(problems) or f"the limit on {each.metric} holds, or is waived already"
 
 
-def _by_how_much(limit: Limit, value: float, assessment: AssessmentEvidence | None) -> str:
+def _by_how_much(limit: Limit, value: float, assessment: AssessmentEvidence | None, remark: str | None) -> str:
+    if remark:
+        return f" ({remark})"
     if limit.metric != "leakage_detected" or assessment is None:
         return f" (off by {abs(value - limit.value):.6g})"
     excess = {name: figure for name, figure in assessment.metrics.items() if "excess" in name and figure is not None}

@@ -8,10 +8,11 @@ dependence. Sampling goes the same way back. Random positions blur the dependenc
 is drawn, so the matrix is calibrated until drawn records show the correlation that real ones do.
 
 What it may reveal: text, categories, booleans, numeric columns of few values and every number that several records
-share come out as *observed values*; a category held by one person can appear in the output. Numbers held by fewer than
-`min_atom` records are drawn evenly from intervals that `min_interval` records fall into, but the ends of such intervals
-are observed, the smallest and the largest number among them. Whole records come out only by coincidence, because no
-more than pairwise dependence is learned.
+share come out as *observed values*, text and categories only if `min_atom` people have them: rarer ones are redrawn
+from the others of their column before anything is learned. Numbers held by fewer than `min_atom` records are drawn
+evenly from intervals that `min_interval` records fall into, but the ends of such intervals are observed, the smallest
+and the largest number among them. Whole records come out only by coincidence, because no more than pairwise dependence
+is learned.
 
 References
 ----------
@@ -34,7 +35,9 @@ from scipy.special import ndtr, ndtri
 
 from privacy_assets.tables.coding import MAX_DECIMALS
 from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.synthesize import Kind, check_kinds, check_setting
+from privacy_assets.tables.rare_values import RareColumn
+from privacy_assets.tables.redraw import MIN_ATOM, redraw_rare_values
+from privacy_assets.tables.synthesize import REDRAWN_KINDS, Kind, check_kinds, check_setting
 
 MIN_EIGENVALUE: Final = 1e-6
 MAX_CORRELATION: Final = 0.999
@@ -50,6 +53,7 @@ class GaussianCopula:
     ----------
     min_atom : int
         A number or datetime that at least so many records share is reproduced as it is; rarer ones are interpolated.
+        Text and categories that fewer people have are redrawn (`redraw_rare_values`); 1 reproduces all of them.
     min_interval : int
         Records in an interval that rare numbers are drawn from evenly, at least (fewer between two atoms). Intervals
         from one record to the next would follow clusters of real numbers so closely that many come out again: on
@@ -61,7 +65,7 @@ class GaussianCopula:
 
     name = "gaussian_copula"
 
-    def __init__(self, *, min_atom: int = 5, min_interval: int = 20, max_discrete: int = 100) -> None:
+    def __init__(self, *, min_atom: int = MIN_ATOM, min_interval: int = 20, max_discrete: int = 100) -> None:
         self._min_atom = check_setting(self.name, "min_atom", min_atom, at_least=1)
         self._min_interval = check_setting(self.name, "min_interval", min_interval, at_least=1)
         self._max_discrete = check_setting(self.name, "max_discrete", max_discrete, at_least=0)
@@ -69,6 +73,7 @@ class GaussianCopula:
         self._dtypes: pd.Series[Any] = pd.Series([], dtype=object)
         self._margins: tuple[_Margin, ...] = ()
         self._root: NDArray[Any] = np.empty((0, 0))
+        self.redrawn: Mapping[str, RareColumn] = {}
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -79,10 +84,17 @@ class GaussianCopula:
             "max_discrete": self._max_discrete,
         }
 
-    def fit(self, table: pd.DataFrame, *, seed: int) -> GaussianCopula:
-        """Learn the margins and the correlation of the normal scores; cost is linear in rows, quadratic in columns."""
+    def fit(self, table: pd.DataFrame, *, seed: int, person: Sequence[Any] | None = None) -> GaussianCopula:
+        """Learn the margins and the correlation of the normal scores; cost is linear in rows, quadratic in columns.
+
+        `person` says whose record each row is, for `min_atom`; what was redrawn is counted in `redrawn`.
+        """
         kinds = check_kinds(table, self.name)
         self._dtypes = table.dtypes
+        columns = [name for name, kind in kinds.items() if kind in REDRAWN_KINDS]
+        table, self.redrawn = redraw_rare_values(
+            table, columns, min_atom=self._min_atom, seed=seed, person=person, synthesizer=self.name
+        )
         table = _without_arrow_moments(table, kinds)
         random = np.random.default_rng(seed)
         cells, margins = self._learn_margins(table, kinds)

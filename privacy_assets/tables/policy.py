@@ -35,8 +35,11 @@ MPUCC = "mpucc_assessment"
 ANONYMITY = "anonymity"
 REIDENTIFICATION = "reidentification_assessment"
 SEMANTIC = "semantic_assessment"
+RARE_VALUES = "rare_values"
+RARE_VALUES_RELEASED = "rare_values_released"
 SIDES: Mapping[str, str] = {
     MPUCC: "synthetic",
+    RARE_VALUES: "synthetic",
     ANONYMITY: "anonymized",
     REIDENTIFICATION: "anonymized",
     SEMANTIC: "anonymized",
@@ -53,6 +56,10 @@ CANDIDATES_ADVICE = (
 SEMANTIC_ADVICE = (
     "Leave out or coarsen the columns that the advice table of the assessment names, or withhold the records at risk "
     "(semantic_risk: withhold)."
+)
+RARE_VALUES_ADVICE = (
+    "Coarsen or drop the columns that are named, or let the synthesizer redraw their rare values: the embedded ones do "
+    "where `min_atom` in their settings is at least the number of people that the policy asks for."
 )
 METRICS: Mapping[str, Metric] = {
     "privacy_risk_score": Metric(MPUCC, "below", 0, 1, "1 - overall_protection"),
@@ -73,6 +80,15 @@ METRICS: Mapping[str, Metric] = {
         1,
         "1 if an excess over the control is beyond chance, else 0; none if the control is too small",
         "no_leakage_is_detected",
+    ),
+    RARE_VALUES_RELEASED: Metric(
+        RARE_VALUES,
+        "at_most",
+        0,
+        math.inf,
+        "text and category values that leave and that somebody in the source has, but fewer people than the policy "
+        "asks for",
+        advice=RARE_VALUES_ADVICE,
     ),
     "smallest_class": Metric(
         ANONYMITY,
@@ -189,6 +205,10 @@ SMALLEST_CLASSES: Mapping[str, int] = {
     "high_risk_data": 20,
 }
 """People of the smallest class by use case; 1 / k is the largest chance to pick the right one among k."""
+PEOPLE_PER_VALUE = 3
+"""People who must have a value that leaves, for policies that say nothing of it or of the size of classes."""
+RARE_VALUES_WARN: frozenset[str] = frozenset({"internal_analytics", "development"})
+"""Use cases in which rare values are shown and do not refuse."""
 
 LEAKAGE_ADVICE = (
     "The synthetic records resemble the originals more than they resemble people the synthesizer never saw: it copies. "
@@ -358,6 +378,10 @@ class RequiredSettings:
         less leakage is told from chance.
     signature : bool
         Refuse a release that no key signs.
+    people_per_value : int, optional
+        Where `rare_values_released` is limited: people who must have a text or category value that leaves; fewer, and
+        it is rare. By default as many as a blocking limit on `smallest_class` asks for, else as in the use case, else
+        3.
     """
 
     exact_search: bool = True
@@ -367,6 +391,7 @@ class RequiredSettings:
     control_records: int = 100
     confidence_level: float = 0.95
     signature: bool = False
+    people_per_value: int | None = None
 
     def __post_init__(self) -> None:
         columns = self.max_baseline_cols
@@ -387,6 +412,12 @@ class RequiredSettings:
         if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
             raise InvalidSettingError(
                 f"The policy requires confidence_level={confidence!r}; expected a number between 0 and 1."
+            )
+        people = self.people_per_value
+        if people is not None and (isinstance(people, bool) or not isinstance(people, int) or people < 1):
+            raise InvalidSettingError(
+                f"The policy requires people_per_value={people!r}; expected a whole number from 1, or None for as many "
+                "as in the smallest class."
             )
 
 
@@ -441,9 +472,9 @@ class Policy:
     def for_use_case(cls, use_case: str) -> "Policy":
         """Return the preset of a use case.
 
-        The synthetic side: its limit on ``privacy_risk_score``, and no detected leakage. The anonymized side: its
-        ``smallest_class`` k, a ``max_reidentification_probability`` of 1 / k, and a warning if a sensitive value is
-        certain for anybody.
+        The synthetic side: its limit on ``privacy_risk_score``, no detected leakage, and no text or category value
+        that fewer than k people have (a warning in `RARE_VALUES_WARN`). The anonymized side: its ``smallest_class`` k,
+        a ``max_reidentification_probability`` of 1 / k, and a warning if a sensitive value is certain for anybody.
 
         Raises
         ------
@@ -455,6 +486,7 @@ class Policy:
         limits = (
             Limit("privacy_risk_score", USE_CASES[use_case]),
             Limit("leakage_detected", 0),
+            Limit(RARE_VALUES_RELEASED, 0, severity="warn" if use_case in RARE_VALUES_WARN else "error"),
             Limit("smallest_class", SMALLEST_CLASSES[use_case]),
             Limit("max_reidentification_probability", 1 / SMALLEST_CLASSES[use_case]),
             Limit("share_in_homogeneous_classes", 0),
@@ -479,6 +511,16 @@ class Policy:
     def limit_on(self, metric: str) -> Limit | None:
         """Return the limit on a metric, if there is one."""
         return next((limit for limit in self.limits if limit.metric == metric), None)
+
+    @property
+    def people_per_value(self) -> int:
+        """People who must have a text or category value that leaves, for the limit on `rare_values_released`."""
+        if self.required.people_per_value is not None:
+            return self.required.people_per_value
+        smallest = self.limit_on("smallest_class")
+        if smallest is not None and smallest.blocks:
+            return math.floor(smallest.value) + 1 if smallest.direction == "above" else math.ceil(smallest.value)
+        return SMALLEST_CLASSES.get(str(self.use_case), PEOPLE_PER_VALUE)
 
     def with_limit(self, limit: Limit) -> "Policy":
         """Return a policy with this limit added, in the place of the one on the same metric if there is one."""

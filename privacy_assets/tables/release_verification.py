@@ -31,6 +31,7 @@ from privacy_assets.tables.manifest import (
 )
 from privacy_assets.tables.parquet_bounds import bound_problem
 from privacy_assets.tables.policy import SEVERITIES, Limit, Policy, RequiredSettings
+from privacy_assets.tables.rare_values import rare_values_problems
 from privacy_assets.tables.received_files import TooLargeError, is_as_recorded, open_regular
 from privacy_assets.tables.release_model import ReleaseModel, columns_of
 from privacy_assets.tables.release_signature import agreement_problems, find_signature
@@ -220,6 +221,8 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: i
         problems.append("the table does not have the recorded columns and number of records")
     elif stage == "anonymized":
         problems += _anonymity_problems(table, manifest)
+    else:
+        problems += rare_values_problems(table, manifest, _policy_of(manifest))
     return problems
 
 
@@ -344,8 +347,7 @@ def _statistics_problems(n_released: int, statistics: Mapping[str, Any]) -> list
 def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
     """Decide the recorded limits again on the recorded figures, and look for the conditions on the evidence."""
     described = manifest["policy"]
-    limits = tuple(Limit(**recorded) for recorded in described["limits"])
-    policy = Policy(limits, RequiredSettings(**described["required"]), described["use_case"], tuple(described["known"]))
+    policy = _policy_of(manifest)
     decided = tuple(Verdict(**verdict) for verdict in manifest["verdicts"])
     if any(type(verdict.passed) is not bool or verdict.severity not in SEVERITIES for verdict in decided):
         return ["a verdict is recorded that can be none"]
@@ -377,6 +379,12 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
 
 def _is_of_another(verdict: Verdict, limit: Limit) -> bool:
     return (verdict.severity, verdict.limit) != (limit.severity, limit.value)
+
+
+def _policy_of(manifest: Mapping[str, Any]) -> Policy:
+    described = manifest["policy"]
+    limits = tuple(Limit(**recorded) for recorded in described["limits"])
+    return Policy(limits, RequiredSettings(**described["required"]), described["use_case"], tuple(described["known"]))
 
 
 def _waived_problems(manifest: Mapping[str, Any], limit: Limit, verdict: Verdict) -> list[str]:

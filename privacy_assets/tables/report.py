@@ -12,7 +12,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from privacy_assets.tables.gate import Verdict, shown_beside
-from privacy_assets.tables.policy import METRICS, MPUCC, SENSITIVE_METRICS
+from privacy_assets.tables.policy import METRICS, MPUCC, RARE_VALUES, SENSITIVE_METRICS
 from privacy_assets.tables.ratings import RISK_LEVELS, risk_level
 from privacy_assets.tables.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, percent, plain_words
 
@@ -214,6 +214,16 @@ def _measured_tables(figures: Mapping[str, Any], material: ReportMaterial) -> It
             [(name, percent(loss)) for name, loss in sorted(losses.items(), key=lambda item: -item[1])],
             frozenset({1}),
         )
+    rare = figures.get(RARE_VALUES, {})
+    found = [(name, own) for name, own in rare.get("by_column", {}).items() if own["n_values"]]
+    if found:
+        most = sorted(found, key=lambda item: -item[1]["n_values"])[:MOST_ROWS]
+        yield _Table(
+            f"Text and category values that fewer than {rare['people_per_value']:,} people have, by column",
+            ("Column", "Values", "Records"),
+            [(name, _text(own["n_values"]), _text(own["n_records"])) for name, own in most],
+            frozenset({1, 2}),
+        )
     advice = material.attribute_advice
     if advice is not None and len(advice):
         columns = [name for name in advice.columns if advice[name].notna().any()]
@@ -243,7 +253,9 @@ def _policy_table(policy: Mapping[str, Any]) -> _Table:
     rows = [("use case", _text(policy["use_case"]))]
     if policy["changes"]:
         rows.append(("changed from the use case", ", ".join(map(_in_words, policy["changes"]))))
-    rows += [(f"required: {_in_words(name)}", _text(value)) for name, value in policy["required"].items()]
+    required = policy["required"].items()
+    # Where it says nothing, how many people are asked for stands among the figures.
+    rows += [(f"required: {_in_words(name)}", _text(value)) for name, value in required if not _is_open(name, value)]
     known = "; ".join(", ".join(columns) for columns in policy["known"]) or "all quasi-identifiers"
     return _Table("The policy", ("Setting", "Value"), [*rows, ("columns that an attacker knows", known)])
 
@@ -252,6 +264,10 @@ def _columns_table(columns: Sequence[Mapping[str, Any]]) -> _Table:
     names = list(dict.fromkeys(name for column in columns for name in column if name != "column"))
     rows = [(column["column"], *(_text(column.get(name, "")) for name in names)) for column in columns]
     return _Table("Columns of the release and their roles", ("Column", *(_in_words(name) for name in names)), rows)
+
+
+def _is_open(name: str, value: Any) -> bool:
+    return name == "people_per_value" and value is None
 
 
 def _refusals_table(refusals: Sequence[Refusal]) -> _Table:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 from privacy_assets.tables.policy import (
     ANONYMITY,
     MPUCC,
+    RARE_VALUES,
+    RARE_VALUES_RELEASED,
     REIDENTIFICATION,
     SEMANTIC,
 )
@@ -119,6 +121,22 @@ def _control(control: Mapping[str, Any]) -> str:
     )
 
 
+def _rare_values(counts: Mapping[str, Any]) -> str:
+    least, found = counts["people_per_value"], counts[RARE_VALUES_RELEASED]
+    if not found:
+        return (
+            f"Every text or category value in these records is one that at least {least:,} people of the source have, "
+            "or nobody: none proves that a certain person is in it."
+        )
+    values = "1 text or category value" if found == 1 else f"{found:,} text and category values"
+    records = counts["records_with_rare_values"]
+    return (
+        f"{values}, in {records:,} record{'' if records == 1 else 's'}, {'is one' if found == 1 else 'are some'} that "
+        f"fewer than {least:,} people have: whoever knows somebody by such a value learns that this person is in the "
+        "source."
+    )
+
+
 def _classes(report: Mapping[str, Any]) -> str:
     size, unit = (report["k"], "records") if report.get("k_people") is None else (report["k_people"], "people")
     return (
@@ -176,6 +194,7 @@ _SAYINGS = (
         ("leakage", "n_matched_records", "matched_identification_rate", "control_identification_rate"),
         _control,
     ),
+    _Saying(RARE_VALUES, ("people_per_value", RARE_VALUES_RELEASED, "records_with_rare_values"), _rare_values),
     _Saying(ANONYMITY, ("k", "n_classes"), _classes),
     _Saying(ANONYMITY, ("share_in_homogeneous_classes",), _homogeneous),
     _Saying(STATISTICS, ("information_loss",), _loss),

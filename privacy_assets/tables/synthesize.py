@@ -8,15 +8,16 @@ measured afterwards, on what they made.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Final, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.tables.rare_values import RareColumn
 
 Kind = Literal["integer", "float", "boolean", "datetime", "category", "text"]
 
@@ -27,6 +28,8 @@ SYNTHESIZERS: Final[Mapping[str, str]] = {
 """Embedded synthesizers by name; the classes are imported when they are asked for (`synthesizer_class`)."""
 
 MIN_RECORDS: Final = 2
+REDRAWN_KINDS: Final = frozenset({"text", "category"})
+"""Kinds of columns whose rare values the embedded synthesizers redraw."""
 
 
 @runtime_checkable
@@ -52,6 +55,21 @@ class Synthesizer(Protocol):
         ...
 
 
+class SyntheticRecords(NamedTuple):
+    """Synthetic records, and what was redrawn before they were learned.
+
+    Attributes
+    ----------
+    table : DataFrame
+        The records.
+    redrawn : mapping of str to RareColumn or None
+        The rare values that were redrawn, by column of text or categories; None for synthesizers that are not embedded.
+    """
+
+    table: pd.DataFrame
+    redrawn: Mapping[str, RareColumn] | None
+
+
 def synthesize(
     original: pd.DataFrame,
     *,
@@ -59,8 +77,13 @@ def synthesize(
     n_records: int | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
+    person: Sequence[Any] | pd.Series[Any] | None = None,
 ) -> pd.DataFrame:
     """Learn from `original` and make synthetic records of the same columns, order and dtypes.
+
+    The embedded methods do not reproduce text and category values that fewer than `min_atom` people have: these are
+    redrawn from the others of their column first, unless `min_atom` in `settings` is 1. Other synthesizers decide
+    themselves.
 
     Parameters
     ----------
@@ -75,6 +98,9 @@ def synthesize(
         Decides every random draw; the same seed and table give the same records.
     settings : mapping, optional
         Settings of the embedded synthesizer `method`.
+    person : sequence, optional
+        Whose record each row of `original` is, so that one person with many records counts as one; used by the embedded
+        methods alone. By default each record counts as a person.
 
     Returns
     -------
@@ -86,17 +112,38 @@ def synthesize(
     InvalidSettingError
         Unknown method or settings, `n_records` below 1, a negative seed.
     InvalidTableError
-        `original` cannot be learned from, or the synthesizer returned something that is not such a table.
+        `original` cannot be learned from, a column has no value that enough people have, or the synthesizer returned
+        something that is not such a table.
     """
+    return make_synthetic_records(original, method, n_records, seed, settings, person).table
+
+
+def make_synthetic_records(
+    original: pd.DataFrame,
+    method: str | Synthesizer,
+    n_records: int | None,
+    seed: int,
+    settings: Mapping[str, Any] | None,
+    person: Sequence[Any] | pd.Series[Any] | None,
+) -> SyntheticRecords:
+    """Make synthetic records as `synthesize` does, and count what was redrawn."""
     synthesizer = resolve_synthesizer(method, settings)
     count = len(original) if n_records is None else n_records
     _check_whole_number("seed", seed, at_least=0)
     check_learnable(original, synthesizer.name)
     _check_whole_number("n_records", count, at_least=1)
     fit_seed, sample_seed = (int(state) for state in np.random.SeedSequence(seed).generate_state(2))
-    synthetic = synthesizer.fit(original, seed=fit_seed).sample(count, seed=sample_seed)
+    redraws = is_embedded(synthesizer)
+    fitted = synthesizer.fit(original, seed=fit_seed, **({"person": person} if redraws else {}))
+    synthetic = fitted.sample(count, seed=sample_seed)
     _check_output(synthetic, original, count, synthesizer.name)
-    return synthetic.reset_index(drop=True)
+    redrawn = fitted.redrawn if redraws else None  # type: ignore[attr-defined]
+    return SyntheticRecords(synthetic.reset_index(drop=True), redrawn)
+
+
+def is_embedded(synthesizer: Synthesizer) -> bool:
+    """Whether a synthesizer is one of `SYNTHESIZERS`, which redraw rare values and count people."""
+    return type(synthesizer) in {synthesizer_class(name) for name in SYNTHESIZERS}
 
 
 def synthesizer_class(name: str) -> type[Any]:

@@ -34,7 +34,7 @@ from privacy_assets.orchestration.settings import (
     Synthesis,
 )
 from privacy_assets.orchestration.sources import SqlQuery, TableFile, UpstreamAsset
-from privacy_assets.tables.policy import Limit, Policy
+from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
 from privacy_assets.tables.release_model import ReleaseModel
 from tests.orchestration.project import ADMITS, ASSESSMENT, NAME, PROJECT_VARIABLE, Project, refusal
 
@@ -255,6 +255,21 @@ def test_success_shows_no_cell(project, capfd, method):
     result = project.run(definitions)
     assert result.asset_materializations_for_node(f"{NAME}__{ASSESSMENT}")
     assert_nothing_leaked(project, capfd, "identification_rate")
+
+
+@pytest.mark.parametrize("method", ["external", "gaussian_copula"])
+def test_values_of_too_few_people_are_refused_without_being_shown(project, capfd, method):
+    policy = Policy(
+        (Limit("privacy_risk_score", ADMITS, "at_most"), Limit("rare_values_released", 0)),
+        RequiredSettings(control_records=20, people_per_value=1000),
+    )
+    synthetic = {} if method == "external" else {"synthetic": Synthesis(method)}
+    definitions = project.definitions(source=sentinel_people, policy=policy, **synthetic)
+    result = project.run(definitions)
+    assert not result.success
+    # Where records are made here, there is nothing to redraw from.
+    expected = "by column: " if method == "external" else "these columns have no others"
+    assert_nothing_leaked(project, capfd, expected)
 
 
 def anonymized(project, smallest=5, **settings):

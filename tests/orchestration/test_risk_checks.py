@@ -1,6 +1,7 @@
 """Checks on assets that exist already: tables of a DuckDB file, as dbt would make them."""
 
 import dagster as dg
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -95,6 +96,45 @@ def test_synthetic_records_are_assessed_where_they_are_and_what_comes_after_is_b
 def test_copies_are_detected(project):
     copies = synthetic_assets(lambda: people(240, 1).drop(columns="patient"))
     assert "no_leakage_is_detected" in blocked_by(run(project, copies, synthetic_checks(project, 0.999)))
+
+
+def test_values_of_few_people_are_counted_where_the_records_are(project):
+    def jobs(n_records, seed, rare):
+        table = people(n_records, seed)[["patient", "age"]]
+        table["job"] = np.where(table.index < rare, "diver", "cook")
+        table.loc[: rare - 1, "patient"] = "the diver"
+        return table
+
+    contract = {
+        "columns": {name: CONTRACT["columns"][name] for name in ("patient", "age")}
+        | {"job": {"type": "text", "role": "other"}}
+    }
+
+    def checked(limit, made_up):
+        definitions = build_privacy_risk_checks(
+            assets=upstream("shared"),
+            original=upstream("seen"),
+            control=upstream("unseen"),
+            contract=contract,
+            policy=Policy((Limit("privacy_risk_score", 1), limit)),
+            assessment=AssessmentSettings(n_matched_samples=2),
+            private_path=str(project.private),
+        )
+        shared = people(100, 3)[["age"]].assign(job=made_up)
+        # One person on both sides: six records, one diver.
+        tables = [
+            made("seen", lambda: jobs(240, 1, 3)),
+            made("unseen", lambda: jobs(60, 2, 3)),
+            made("shared", lambda: shared),
+        ]
+        result = run(project, tables, definitions)
+        return {each.check_name: each for each in result.get_asset_check_evaluations()}
+
+    name = "rare_values_released_is_at_most_its_limit"
+    found = checked(Limit("rare_values_released", 0), ["diver", "cook"] * 50)[name]
+    assert not found.passed
+    assert "that fewer than 3 people have, by column: 'job': 1" in found.description
+    assert checked(Limit("rare_values_released", 0), "cook")[name].passed
 
 
 def banded(width: int) -> pd.DataFrame:

@@ -328,6 +328,7 @@ CASES = {
             ("deduplicated", False, 0, f"0 {NO_FLAG}"),
             ("control_records", 50, "many", f"'many' {NO_WHOLE_NUMBER}"),
             ("confidence_level", 0.9, "high", f"'high' {NO_NUMBER}"),
+            ("people_per_value", 7, 0, "requires people_per_value=0; expected a whole number from 1, or None for"),
         ]
     },
     "RequiredYaml.signature": (

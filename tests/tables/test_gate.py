@@ -51,6 +51,7 @@ def good_evidence(**changes) -> Evidence:
         {MPUCC: assessment},
         lineage={"synthetic": ("original",), "original": ("source",), "control": ("source",)},
         keeps_contract=True,
+        measured={"rare_values": {"rare_values_released": 0.0}},
     )
     return replace(evidence, **changes)
 
@@ -71,6 +72,12 @@ def with_metrics(**changes) -> Evidence:
 
 def with_settings(**changes) -> Evidence:
     return with_assessment(settings={**SETTINGS, **changes})
+
+
+def with_rare_values(count, remark="") -> Evidence:
+    return good_evidence(
+        measured={"rare_values": {"rare_values_released": count}}, remarks={"rare_values_released": remark}
+    )
 
 
 def blocking(evidence, fingerprint="s", policy=POLICY) -> list[str]:
@@ -96,6 +103,7 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         "mpucc_assessment_settings_meet_the_policy",
         "privacy_risk_score_is_below_its_limit",
         "no_leakage_is_detected",
+        "rare_values_released_is_at_most_its_limit",
         "verbatim_copies_is_at_most_its_limit",
     ]
     assert all(verdict.reason for verdict in decided)
@@ -148,6 +156,10 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         (with_metrics(privacy_risk_score=None), "privacy_risk_score_is_below_its_limit"),
         (with_metrics(leakage_detected=1.0), "no_leakage_is_detected"),
         (with_metrics(leakage_detected=None), "no_leakage_is_detected"),
+        (good_evidence(measured={}), "rare_values_released_is_at_most_its_limit"),
+        (with_rare_values(1.0), "rare_values_released_is_at_most_its_limit"),
+        (with_rare_values(None), "rare_values_released_is_at_most_its_limit"),
+        (with_rare_values(math.nan), "rare_values_released_is_at_most_its_limit"),
     ],
 )
 def test_each_gap_in_the_evidence_refuses_and_says_which_with_advice(evidence, refused_by):
@@ -393,3 +405,14 @@ def test_a_key_that_is_named_or_demanded_must_be_there(is_demanded, signing, exp
     if expected is False:
         assert "does not exist" in found[0].reason or "the release has no signing key" in found[0].reason
         assert found[0].advice
+
+
+def test_rare_values_are_refused_with_the_columns_they_are_in():
+    decided = verdicts(POLICY, with_rare_values(3.0, "by column: 'plan': 3"), "s")
+    (verdict,) = [each for each in decided if each.blocks]
+    assert verdict.reason == "rare_values_released is 3; expected at most 0 (by column: 'plan': 3)"
+    assert "min_atom" in verdict.advice
+    warned = POLICY.with_limit(Limit("rare_values_released", 0, severity="warn"))
+    assert is_admitted(verdicts(warned, with_rare_values(3.0), "s"))
+    unlimited = Policy(tuple(limit for limit in POLICY.limits if limit.metric != "rare_values_released"))
+    assert is_admitted(verdicts(unlimited, good_evidence(measured={}), "s"))

@@ -13,17 +13,18 @@ from privacy_assets.tables.ratings import mitigation
 
 
 @pytest.mark.parametrize(
-    ("use_case", "value", "k"),
+    ("use_case", "value", "k", "refuses_rare_values"),
     [
-        ("public_release", 0.05, 11),
-        ("research_sharing", 0.10, 5),
-        ("internal_analytics", 0.20, 3),
-        ("development", 0.30, 2),
-        ("high_risk_data", 0.01, 20),
+        ("public_release", 0.05, 11, True),
+        ("research_sharing", 0.10, 5, True),
+        ("internal_analytics", 0.20, 3, False),
+        ("development", 0.30, 2, False),
+        ("high_risk_data", 0.01, 20, True),
     ],
 )
-def test_presets_have_the_published_limits_and_refuse_detected_leakage(use_case, value, k):
-    limits = {limit.metric: limit for limit in Policy.for_use_case(use_case).limits}
+def test_presets_have_the_published_limits_and_refuse_detected_leakage(use_case, value, k, refuses_rare_values):
+    policy = Policy.for_use_case(use_case)
+    limits = {limit.metric: limit for limit in policy.limits}
     assert limits["privacy_risk_score"].value == value
     assert limits["privacy_risk_score"].direction == "below"
     assert limits["leakage_detected"].holds_for(0.0)
@@ -32,14 +33,22 @@ def test_presets_have_the_published_limits_and_refuse_detected_leakage(use_case,
     assert not limits["smallest_class"].holds_for(k - 1)
     assert limits["max_reidentification_probability"].holds_for(1 / k)
     assert not limits["max_reidentification_probability"].holds_for(1 / (k - 1))
-    assert [name for name, limit in limits.items() if limit.severity == "warn"] == ["share_in_homogeneous_classes"]
+    warned = ["rare_values_released", "share_in_homogeneous_classes"][refuses_rare_values:]
+    assert [name for name, limit in limits.items() if limit.severity == "warn"] == warned
+    assert limits["rare_values_released"].holds_for(0.0)
+    assert not limits["rare_values_released"].holds_for(1.0)
+    assert policy.people_per_value == k
     assert limits["share_in_homogeneous_classes"].holds_for(0.0)
     assert not limits["share_in_homogeneous_classes"].holds_for(1e-6)
 
 
 def test_a_limit_belongs_to_the_side_that_it_is_about():
     policy = Policy.for_use_case("development").with_limit(Limit("l_diversity", 2))
-    assert [limit.metric for limit in policy.limits_of("synthetic")] == ["privacy_risk_score", "leakage_detected"]
+    assert [limit.metric for limit in policy.limits_of("synthetic")] == [
+        "privacy_risk_score",
+        "leakage_detected",
+        "rare_values_released",
+    ]
     assert [limit.metric for limit in policy.limits_of("anonymized")] == [
         "smallest_class",
         "max_reidentification_probability",
@@ -136,6 +145,7 @@ def test_a_metric_is_limited_once_and_can_be_overridden():
     assert [(limit.metric, limit.value) for limit in stricter.limits] == [
         ("privacy_risk_score", 0.1),
         ("leakage_detected", 0),
+        ("rare_values_released", 0),
         ("smallest_class", 2),
         ("max_reidentification_probability", 0.5),
         ("share_in_homogeneous_classes", 0),
@@ -168,6 +178,8 @@ def test_advice_of_a_limit_is_its_own_or_that_of_the_risk_level():
         (Limit("baseline_protection", 0.5), False),
         (Limit("total_identified", 10**12), False),
         (Limit("verbatim_copies", 10**9), False),
+        # Copies of originals whose values are all frequent meet it.
+        (Limit("rare_values_released", 0), False),
         (Limit("excess_copy_rate", 0.999), False),
     ],
 )
@@ -195,8 +207,32 @@ def test_a_preset_that_was_changed_says_so():
         ({"deduplicated": "no"}, "deduplicated='no'; expected True or False"),
         ({"control_records": -5}, "control_records=-5; expected a whole number from 0"),
         ({"confidence_level": 7}, "confidence_level=7; expected a number between 0 and 1"),
+        ({"people_per_value": 0}, "people_per_value=0; expected a whole number from 1, or None"),
+        ({"people_per_value": True}, "people_per_value=True; expected a whole number from 1, or None"),
+        ({"people_per_value": 2.5}, "people_per_value=2.5; expected a whole number from 1, or None"),
     ],
 )
 def test_required_settings_that_make_no_sense_are_refused(required, message):
     with pytest.raises(InvalidSettingError, match=re.escape(message)):
         RequiredSettings(**required)
+
+
+@pytest.mark.parametrize(
+    ("policy", "people"),
+    [
+        (Policy((Limit("privacy_risk_score", 0.1),)), 3),
+        (Policy((Limit("smallest_class", 7),)), 7),
+        (Policy((Limit("smallest_class", 6.5),)), 7),
+        (Policy((Limit("smallest_class", 6, "above"),)), 7),
+        (Policy((Limit("smallest_class", 7, severity="warn"), Limit("privacy_risk_score", 0.1))), 3),
+        (Policy((Limit("smallest_class", 7),), RequiredSettings(people_per_value=4)), 4),
+        (Policy.for_use_case("public_release").with_limit(Limit("smallest_class", 20)), 20),
+        (Policy.for_use_case("public_release").with_limit(Limit("smallest_class", 2, severity="warn")), 11),
+    ],
+)
+def test_a_value_is_rare_as_a_class_is_small_unless_the_policy_says_otherwise(policy, people):
+    assert policy.people_per_value == people
+
+
+def test_a_policy_by_hand_has_no_limit_on_rare_values():
+    assert Policy((Limit("privacy_risk_score", 0.1),)).limit_on("rare_values_released") is None

@@ -86,6 +86,16 @@ def record(**changes):
     return ReleaseRecord(**{**defaults, **changes})
 
 
+def rare_values(n_values, people=3):
+    counted = {MARKUP: {"n_values": n_values, "n_records": n_values}}
+    return {
+        "people_per_value": people,
+        "rare_values_released": n_values,
+        "records_with_rare_values": n_values,
+        "by_column": counted,
+    }
+
+
 def page_of(directory, material=MATERIAL, table=TABLE, **changes):
     written = write_release(directory, table, fingerprint(table), record(**changes), ("csv",), material)
     return (written / "report.html").read_text(), json.loads((written / "manifest.json").read_text())
@@ -290,12 +300,41 @@ def test_a_preset_is_named_with_what_was_changed_of_it(tmp_path):
         CONDITION,
         limit_verdict("privacy_risk_score", 0.04, 0.05),
         limit_verdict("leakage_detected", 0.0, 0),
+        limit_verdict("rare_values_released", 0.0, 0),
     )
-    page, _ = page_of(tmp_path, policy=preset, verdicts=verdicts)
+    page, _ = page_of(tmp_path, policy=preset, verdicts=verdicts, figures={"rare_values": rare_values(0, 11)})
     assert "The policy “public release” admitted these 2 records." in text_of(page)
-    page, manifest = page_of(tmp_path, policy=preset.with_limit(Limit("smallest_class", 2)), verdicts=verdicts)
+    changed = preset.with_limit(Limit("smallest_class", 2))
+    figures = {"rare_values": rare_values(0, 2)}
+    page, manifest = page_of(tmp_path, policy=changed, verdicts=verdicts, figures=figures)
     assert "The policy “public release”, changed in smallest class, admitted these 2 records." in text_of(page)
     assert manifest["policy"]["changes"] == ["smallest_class"]
+
+
+def test_rare_values_are_explained_and_counted_by_column(tmp_path):
+    policy = Policy((Limit("privacy_risk_score", 0.2), Limit("rare_values_released", 0, severity="warn")))
+    verdict = limit_verdict("privacy_risk_score", 0.17, 0.2)
+
+    def text(n_values):
+        found = limit_verdict("rare_values_released", float(n_values), 0, not n_values, "warn", "Coarsen it.")
+        page, _ = page_of(
+            tmp_path,
+            policy=policy,
+            verdicts=(CONDITION, verdict, found),
+            figures={"rare_values": rare_values(n_values)},
+        )
+        return text_of(page)
+
+    one = text(1)
+    assert "1 text or category value, in 1 record, is one that fewer than 3 people have" in one
+    assert "Text and category values that fewer than 3 people have, by column Column Values Records" in one
+    assert "Warning: rare_values_released is 1.0. Coarsen it." in one
+    # How many people are asked for stands among the figures; the policy leaves it open.
+    assert "people per value 3" in one
+    assert "required: people per value" not in one
+    none = text(0)
+    assert "Every text or category value in these records is one that at least 3 people" in none
+    assert "by column Column Values" not in none
 
 
 def test_settings_that_only_programs_read_are_left_to_the_manifest(tmp_path):
