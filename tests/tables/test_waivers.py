@@ -20,7 +20,14 @@ from privacy_assets.tables.release_verification import verify_release
 from privacy_assets.tables.report import ReportMaterial
 from privacy_assets.tables.waivers import UnusableWaiver, Waiver, Waivers, read_waivers
 from tests.shared_data import REPOSITORY
-from tests.tables.test_gate import POLICY, anonymized_evidence, good_evidence, with_assessment, with_metrics
+from tests.tables.test_gate import (
+    POLICY,
+    anonymized_evidence,
+    good_evidence,
+    with_assessment,
+    with_metrics,
+    with_rare_values,
+)
 from tests.tables.test_release_files import RECORD, TABLE
 
 CONTENT = "ab" * 32
@@ -118,6 +125,14 @@ def test_a_waiver_of_another_limit_waives_nothing_and_says_so():
         "score.yaml: the limit on identification_rate holds, or is waived already; "
         "k.yaml: the policy has no limit on smallest_class here"
     )
+
+
+def test_so_many_rare_values_and_no_more_can_be_waived():
+    three = waiver("rare.yaml", metric="rare_values_released", limit=0, figure=3)
+    for found, is_waived in ((3.0, True), (4.0, False), (None, False)):
+        decided = decide(three, evidence=of_content(with_rare_values(found)))
+        assert is_admitted(decided) == is_waived
+        assert (named(decided, "rare_values_released_is_at_most_its_limit").waived_by is not None) == is_waived
 
 
 @pytest.mark.parametrize(
