@@ -30,7 +30,7 @@ from privacy_assets.tables.manifest import (
     read_manifest_bytes,
 )
 from privacy_assets.tables.parquet_bounds import bound_problem
-from privacy_assets.tables.policy import SEVERITIES, Limit, Policy, RequiredSettings
+from privacy_assets.tables.policy import RARE_VALUES_RELEASED, SEVERITIES, Limit, Policy, RequiredSettings
 from privacy_assets.tables.rare_values import rare_values_problems
 from privacy_assets.tables.received_files import TooLargeError, is_as_recorded, open_regular
 from privacy_assets.tables.release_model import ReleaseModel, columns_of
@@ -353,7 +353,11 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
         return ["a verdict is recorded that can be none"]
     if not policy.limits_of(manifest["stage"]):
         return [f"the policy has no limit on {manifest['stage']!r} records"]
-    problems = [] if described["changes"] == list(policy.changes) else ["the policy is not the preset that it names"]
+    changes = list(policy.changes)
+    if manifest["manifest_version"] == 1:
+        # The presets had no such limit then.
+        changes = [name for name in changes if name != RARE_VALUES_RELEASED]
+    problems = [] if described["changes"] == changes else ["the policy is not the preset that it names"]
     if not set(described) <= set(policy.to_json()):
         problems.append("the policy has keys that a policy does not have")
     failed = [str(verdict.name)[:LONGEST_NAME] for verdict in decided if verdict.blocks]

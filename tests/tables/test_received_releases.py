@@ -24,6 +24,7 @@ from privacy_assets.tables import manifest as manifest_module
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.manifest import KEYS_SINCE_VERSION_2, MANIFEST_KEYS, digest_of
 from privacy_assets.tables.parquet_footer import read_footer
+from privacy_assets.tables.policy import RARE_VALUES_RELEASED, Policy
 from privacy_assets.tables.received_files import parse_json_object
 from privacy_assets.tables.release_files import write_release
 from privacy_assets.tables.release_verification import verify_release
@@ -80,6 +81,21 @@ def parquet(table, **options):
 
 
 # The version before.
+
+
+def test_a_preset_of_the_version_before_is_still_the_preset_that_it_names(tmp_path):
+    """The presets have gained a limit since."""
+    shutil.copytree(OLD_RELEASES / "synthetic", tmp_path / "old")
+    path = tmp_path / "old" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    preset = Policy.for_use_case("development").to_json()
+    preset["limits"] = [limit for limit in preset["limits"] if limit["metric"] != RARE_VALUES_RELEASED]
+    manifest["policy"] = preset | {"changes": []}
+    path.write_text(json.dumps(manifest))
+    assert "the policy is not the preset that it names" not in problems(tmp_path / "old")
+    manifest["policy"]["limits"] = preset["limits"][1:]
+    path.write_text(json.dumps(manifest))
+    assert "the policy is not the preset that it names" in problems(tmp_path / "old")
 
 
 @pytest.mark.parametrize("side", ["synthetic", "anonymized"])
