@@ -6,13 +6,15 @@ body fetches, calls one function of `privacy_assets.tables` and attaches metadat
 Bodies take their inputs without annotations, so that Dagster checks no type and describes no cell.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import dagster as dg
 import pandas as pd
 
+from privacy_assets.orchestration.column_checks import check_columns, columns_check
 from privacy_assets.orchestration.evidence import metrics_of
 from privacy_assets.orchestration.guard import guarded
 from privacy_assets.orchestration.metadata import NAMESPACE, score_metadata
@@ -60,12 +62,15 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         **asset_arguments(release, "source"),
         description="The table as its contract admits it: typed, checked, without direct identifiers.",
         ins=upstream_inputs(source=source),
-        check_specs=[blocking_check(release, "source", check, CHECKS_OF_STAGES[check])],
+        check_specs=[
+            blocking_check(release, "source", check, CHECKS_OF_STAGES[check]),
+            columns_check(release, "source"),
+        ],
     )
     @guarded
     def source_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         table = read_source("source", source, partition_key_of(context, release.partitions_def), inputs)
-        yield from _admitted(release, "source", check, lambda: release.contract.admit(table))
+        yield from _admitted(release, "source", check, lambda: release.contract.admit(table), sides=release.sides)
 
     return source_stage
 
@@ -92,7 +97,10 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
             ),
         },
         ins=upstream_inputs(**given) if given else {"source": dg.AssetIn(release.key("source"))},
-        check_specs=[blocking_check(release, "original", check, CHECKS_OF_STAGES[check])],
+        check_specs=[
+            blocking_check(release, "original", check, CHECKS_OF_STAGES[check]),
+            *([columns_check(release, "original")] if given else []),
+        ],
         partitions_def=release.partitions_def,
         required_resource_keys=RESOURCES,
     )
@@ -111,6 +119,8 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
                 f"{on_both} people have records in both original and control. The control must hold only people whom "
                 "the synthesizer has not seen; divide the records by person. Nothing was stored."
             )
+        if given:
+            yield from check_columns(release, "original", pd.concat(sides, ignore_index=True), ("synthetic",))
         made = {MADE_WITH: release.for_manifest()["split"], MADE_OF: _fingerprints(inputs, "source")}
         for stage, table in zip(("original", "control"), sides, strict=True):
             yield stored_table(release, stage, table, made, None if given else "source")
@@ -131,7 +141,10 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         ins=upstream_inputs(synthetic=synthetic.source)
         if isinstance(synthetic, ExternalSynthetic)
         else {"original": dg.AssetIn(release.key("original"))},
-        check_specs=[blocking_check(release, "synthetic", check, CHECKS_OF_STAGES[check])],
+        check_specs=[
+            blocking_check(release, "synthetic", check, CHECKS_OF_STAGES[check]),
+            *([columns_check(release, "synthetic")] if brought_in else []),
+        ],
     )
     @guarded
     def synthetic_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
@@ -151,7 +164,9 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             made_with |= {} if redrawn is None else {"redrawn": shown_redrawn(redrawn)}
         upstream = None if brought_in else "original"
         how = {MADE_WITH: made_with, MADE_OF: _fingerprints(inputs, "original")}
-        yield from _admitted(release, "synthetic", check, lambda: release.contract.admit_synthetic(made), how, upstream)
+        sides = ("synthetic",) if brought_in else ()
+        admit = partial(release.contract.admit_synthetic, made)
+        yield from _admitted(release, "synthetic", check, admit, how, upstream, sides)
 
     return synthetic_stage
 
@@ -223,8 +238,12 @@ def _admitted(
     admit: Callable[[], pd.DataFrame],
     made: dict[str, Any] | None = None,
     made_of: str | None = None,
+    sides: Sequence[str] = (),
 ) -> Iterator[dg.MaterializeResult[pd.DataFrame] | dg.AssetCheckResult]:
-    """Yield the table that the contract admits; if it admits none, the failed check with its counts, then the error."""
+    """Yield the table that the contract admits; if it admits none, the failed check with its counts, then the error.
+
+    Columns that leave as they are on one of the `sides` are looked at before anything is stored.
+    """
     violation: ContractError | None = None
     try:
         table = admit()
@@ -234,8 +253,10 @@ def _admitted(
         counts = {f"{column}: {rule}": count for column, rule, count in violation.failures[:MAX_FAILURES_SHOWN]}
         yield dg.AssetCheckResult(check_name=check, passed=False, metadata=counts, description=str(violation))
         raise violation
-    yield stored_table(release, stage, table, made, made_of)
     yield dg.AssetCheckResult(check_name=check, passed=True)
+    if sides:
+        yield from check_columns(release, stage, table, sides)
+    yield stored_table(release, stage, table, made, made_of)
 
 
 def _split_check(release: ReleaseSettings, check: str, person: str | None, on_both: int) -> dg.AssetCheckResult:

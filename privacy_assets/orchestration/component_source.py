@@ -127,6 +127,12 @@ class ColumnYaml(YamlSettings):
         examples=["ordinal"],
     )
     person: Flag = Field(False, description="True for the one column that says whose record a row is.", examples=[True])
+    leaves_as_is: str | None = Field(
+        None,
+        description="Why the column may leave unmodified although it looks identifying, and who decided: from 3 words "
+        "to 500 characters, published with the release.",
+        examples=["Names of public offices, checked by the data protection officer"],
+    )
 
 
 EXAMPLE_COLUMNS: dict[str, dict[str, Any]] = {

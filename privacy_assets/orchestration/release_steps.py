@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 
+from privacy_assets.orchestration.column_checks import with_examined_columns
 from privacy_assets.orchestration.evidence import Gathered, gather_evidence
 from privacy_assets.orchestration.guard import ReleaseRefused, guarded
 from privacy_assets.orchestration.metadata import (
@@ -121,6 +122,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
     def release_what_is_admitted(context: Any, partition_key: str | None) -> Iterator[Any]:
         private_tables = context.resources.private_tables
         gathered = _gather(context, release, side)
+        gathered = with_examined_columns(gathered, release, side, context, partition_key)
         table, content = gathered.table, gathered.content
         waivers = release.waivers_of(side)
         signer, signing = release.signer()
@@ -149,6 +151,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
             figures=gathered.figures,
             columns=gathered.columns,
             refusals_before=len(refusals),
+            acknowledged=release.contract.acknowledged,
             waivers=[each for each in waivers.usable if each.file in {verdict.waived_by for verdict in decided}],
         )
         directory = context.resources.release_store.directory(release.name, side, partition_key)

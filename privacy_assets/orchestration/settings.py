@@ -21,6 +21,7 @@ from privacy_assets.orchestration.sources import TableSource, require_partitione
 from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.anonymized_table import roles_of
 from privacy_assets.tables.artifact import canonical_json
+from privacy_assets.tables.column_examination import columns_that_leave
 from privacy_assets.tables.contract import TableContract
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.gate import EXAMPLE_METRICS, SigningEvidence
@@ -197,6 +198,7 @@ class ReleaseSettings:
         self._check_signing()
         self._check_synthetic_side()
         self._check_anonymized_side()
+        self._check_acknowledged()
         if self.source is None and self.monitoring.drift_limit is not None:
             raise InvalidSettingError(
                 f"The release {self.name!r} watches the drift of its source, but has none: original and control are "
@@ -283,6 +285,17 @@ class ReleaseSettings:
             labelled = roles_of(self.contract, None).quasi_identifiers if is_lattice else ()
             self.semantic_risk_settings.check(self.contract, self.policy, labelled)
 
+    def _check_acknowledged(self) -> None:
+        """Refuse reasons for columns that leave as they are where no side lets them."""
+        leaving = {name for side in self.sides for name in self.columns_leaving(side)}
+        reduced = [name for name in self.contract.acknowledged if name not in leaving]
+        if reduced:
+            raise InvalidSettingError(
+                f"The contract says of {reduced} why they leave as they are, but no side of the release {self.name!r} "
+                "lets them: quasi-identifiers are generalized, and synthesized if they are numbers or times. Take "
+                "leaves_as_is away, or give the column the role 'other' or 'sensitive'."
+            )
+
     def _check_known(self) -> None:
         """Refuse columns that no release has; those of another release of the project show when it is assessed."""
         if any(other.release is not None for other in self.reidentification_settings.other_releases):
@@ -329,6 +342,17 @@ class ReleaseSettings:
         """The sides that are released: ``"synthetic"``, ``"anonymized"``, or both."""
         asked = {"synthetic": self.synthetic is not None, "anonymized": self.anonymized is not None}
         return tuple(side for side in dict.fromkeys(SIDES.values()) if asked[side])
+
+    def columns_leaving(self, side: str) -> dict[str, str]:
+        """Return the role of each column that leaves a side as it is."""
+        is_generalized = side == "synthetic" and self.generalize_synthetic is not None
+        released = self.contract.released_columns
+        described = [
+            each
+            for each in self.contract.describe()
+            if each["column"] in released and not (is_generalized and each["role"] == "quasi_identifier")
+        ]
+        return columns_that_leave(described, side)
 
     @property
     def synthetic_stage(self) -> str:

@@ -8,7 +8,7 @@ that the contract does not name is an error, because nothing is classified silen
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -23,10 +23,12 @@ from privacy_assets.tables.conversion import ColumnType, Kind, convert
 from privacy_assets.tables.errors import ContractError, InvalidSettingError, InvalidTableError
 
 ROLES: Final = ("direct_identifier", "quasi_identifier", "sensitive", "other")
-METADATA_KEYS: Final = ("role", "precision", "hierarchy", "scale", "person")
+METADATA_KEYS: Final = ("role", "precision", "hierarchy", "scale", "person", "leaves_as_is")
 DATETIME_PRECISIONS: Final = ("D", "H", "T", "min", "S", "sec", "s", "L", "ms", "U", "us", "N", "ns")
 MAX_DECIMALS: Final = 10
 MAX_FAILURES_SHOWN: Final = 40
+LONGEST_REASON: Final = 500
+FEWEST_REASON_WORDS: Final = 3
 TABLE: Final = "(table)"
 """Stands in a failure for the whole table, where no single column is at fault."""
 
@@ -60,8 +62,9 @@ class TableContract:
     ----------
     schema : DataFrameSchema or DataFrameModel class
         Each column needs a type and `metadata={"role": ...}` with one of `ROLES`. Optional in the metadata:
-        `precision` (decimals of a float column, unit of a datetime column), `hierarchy`, `scale`, and `person` (True
-        for the one column that says whose record a row is). The schema's own `strict`, `coerce` and `ordered` play no
+        `precision` (decimals of a float column, unit of a datetime column), `hierarchy`, `scale`, `person` (True for
+        the one column that says whose record a row is), and `leaves_as_is` (why a column that looks identifying may
+        leave unmodified, and who decided; it is published). The schema's own `strict`, `coerce` and `ordered` play no
         role: a contract is always strict, and converts only what loses nothing.
 
     Raises
@@ -146,6 +149,11 @@ class TableContract:
             raise InvalidSettingError(f"There is no role {role!r}. There are {list(ROLES)}.")
         return tuple(name for name, own in self.roles.items() if own == role)
 
+    @property
+    def acknowledged(self) -> dict[str, str]:
+        """Why columns may leave as they are, by column, in the words of the contract."""
+        return {name: reason.strip() for name, reason in self.metadata("leaves_as_is").items()}
+
     def metadata(self, key: str) -> dict[str, Any]:
         """Return what the columns declare under `key` (precision, hierarchy, scale); only columns that do."""
         declared = {name: column.metadata.get(key) for name, column in self._described().items()}
@@ -188,6 +196,7 @@ class TableContract:
         failures = _shape_failures(table, expected)
         if any(column == TABLE for column, _, _ in failures):
             raise _broken(subject, failures)
+        acknowledged = [name for name, check, _ in failures if check == "is_present" and name in self.acknowledged]
         converted = {}
         for name in expected:
             if name in table.columns:
@@ -196,7 +205,7 @@ class TableContract:
         result = pd.DataFrame(converted)
         failures += self._check_failures(result, with_table_checks=not failures)
         if failures:
-            raise _broken(subject, failures)
+            raise _broken(subject, failures, acknowledged)
         return result
 
     def _required(self, name: str) -> ColumnType:
@@ -289,6 +298,8 @@ def _column_problems(name: Hashable, column: pa.Column) -> Iterable[str]:
         yield f"has unknown metadata {unknown}: there are {list(METADATA_KEYS)}"
     if not isinstance(metadata.get("person", False), bool):
         yield "has a `person` that is neither true nor false"
+    if "leaves_as_is" in metadata:
+        yield from _acknowledgement_problems(metadata)
     if not column.required or column.default is not None:
         yield "is optional or has a default: a contract knows no silent values"
     if any(check.raise_warning for check in column.checks):
@@ -300,6 +311,21 @@ def _column_problems(name: Hashable, column: pa.Column) -> Iterable[str]:
     yield from _precision_problems(metadata.get("precision"), kind)
     if metadata.get("scale") is not None:
         yield from _scale_problems(metadata["scale"])
+
+
+def _acknowledgement_problems(metadata: Mapping[str, Any]) -> Iterable[str]:
+    reason = metadata["leaves_as_is"]
+    expected = f"expected why it may leave as it is, and who decided: at least {FEWEST_REASON_WORDS} words"
+    if not isinstance(reason, str):
+        yield f"has a `leaves_as_is` that is no text; {expected}"
+    elif len(reason) > LONGEST_REASON:
+        yield f"has a `leaves_as_is` of {len(reason)} characters; expected at most {LONGEST_REASON}"
+    elif len(reason.split()) < FEWEST_REASON_WORDS:
+        yield f"has a `leaves_as_is` without a reason; {expected}"
+    elif not reason.replace("\n", " ").isprintable():
+        yield "has a `leaves_as_is` with characters that cannot be printed; expected plain text"
+    if metadata.get("role") == "direct_identifier" or metadata.get("person") is True:
+        yield "has a `leaves_as_is`, but never leaves: it is a direct identifier, or the person. Take it away"
 
 
 def _precision_problems(precision: object, kind: Kind | None) -> Iterable[str]:
@@ -395,11 +421,15 @@ def _failure(error: pa.errors.SchemaError) -> Failure:
     return column, name, max(int(count), 1)
 
 
-def _broken(subject: str, failures: list[Failure]) -> ContractError:
+def _broken(subject: str, failures: list[Failure], acknowledged: Sequence[str] = ()) -> ContractError:
     shown = "; ".join(_sentence(*failure) for failure in failures[:MAX_FAILURES_SHOWN])
     if len(failures) > MAX_FAILURES_SHOWN:
         shown += f"; and {len(failures) - MAX_FAILURES_SHOWN} more"
     remedies = [REMEDIES[check] for check in dict.fromkeys(check for _, check, _ in failures) if check in REMEDIES]
+    if acknowledged:
+        remedies.append(
+            f"take {list(acknowledged)}, with its `leaves_as_is`, out of the contract if it is gone for good"
+        )
     advice = "; ".join([*remedies, "correct the table, or the contract where it is wrong"])
     return ContractError(
         f"{subject} does not keep its contract: {shown}. Nothing was admitted: {advice}.",

@@ -33,9 +33,9 @@ TYPES: Final[Mapping[str, str]] = {
 
 COLUMN_KEYS: Final = (
     "type", "role", "nullable", "unique", "min", "max", "categories", "isin", "ordered",
-    "precision", "hierarchy", "scale", "person",
+    "precision", "hierarchy", "scale", "person", "leaves_as_is",
 )  # fmt: skip
-METADATA: Final = ("role", "precision", "hierarchy", "scale", "person")
+METADATA: Final = ("role", "precision", "hierarchy", "scale", "person", "leaves_as_is")
 FLAGS: Final = ("nullable", "unique", "ordered")
 
 

@@ -6,11 +6,13 @@ hand or altered since is a failed verdict, and so is a figure that is missing or
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
+from privacy_assets.tables.column_examination import ColumnExamination
+from privacy_assets.tables.leaving_columns import IDENTIFYING_CHECK, MEASURE_CHECK, decide_on
 from privacy_assets.tables.policy import ANONYMITY, MPUCC, RARE_VALUES, SIDES, Limit, Policy, RequiredSettings, Severity
 from privacy_assets.tables.waivers import UnusableWaiver, Waiver, Waivers, in_full
 
@@ -116,6 +118,12 @@ class Evidence:
     remarks : mapping of str to str
         Where a figure comes from, by its metric, for the reason of a limit that it does not meet: names of columns and
         counts.
+    examined : mapping of str to sequence of ColumnExamination
+        Columns that leave as they are, by the stage in which they were looked at.
+    must_be_examined : tuple of str
+        Stages in which they must have been: the table at hand, and the one that it comes from.
+    acknowledged : mapping of str to str
+        Why columns may leave although they look identifying, as the contract says.
     """
 
     side: str
@@ -133,6 +141,9 @@ class Evidence:
     signing: SigningEvidence | None = None
     problem: str = ""
     remarks: Mapping[str, str] = field(default_factory=dict)
+    examined: Mapping[str, Sequence[ColumnExamination]] = field(default_factory=dict)
+    must_be_examined: tuple[str, ...] = ()
+    acknowledged: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -202,6 +213,7 @@ def verdicts(
     decided = [_a_limit_protects(policy, evidence.side)]
     decided.append(_table_is_as_recorded(evidence, fingerprint))
     decided.append(_table_keeps_the_contract(evidence))
+    decided.extend(_columns_may_leave(evidence))
     decided.extend(_made_of_what_is_recorded(stage, evidence) for stage in evidence.lineage)
     if evidence.side == SIDES[MPUCC]:
         decided.append(_split_was_made_at_once(evidence))
@@ -419,6 +431,15 @@ def _table_keeps_the_contract(evidence: Evidence) -> Verdict:
         else f"{evidence.stage} is not as today's contract admits it: other columns, types or ranges"
     )
     return _verdict(f"{evidence.stage}_keeps_the_contract", keeps, reason, f"Materialize from {evidence.stage} on.")
+
+
+def _columns_may_leave(evidence: Evidence) -> Iterator[Verdict]:
+    """Decide on columns that leave as they are: no waiver excuses from it, a reason in the contract alone does."""
+    stages = (evidence.stage, *evidence.must_be_examined)
+    passed, reason, advice = decide_on("identifying", stages, evidence.examined, evidence.acknowledged)
+    yield Verdict(IDENTIFYING_CHECK, passed, "error", reason, advice)
+    passed, reason, advice = decide_on("nearly_unique", stages, evidence.examined, evidence.acknowledged)
+    yield Verdict(MEASURE_CHECK, passed, "warn", reason, advice)
 
 
 def _made_of_what_is_recorded(stage: str, evidence: Evidence) -> Verdict:

@@ -20,10 +20,10 @@ FORMATS = ("parquet", "csv")
 MANIFEST_KEYS = {
     *("manifest_version", "release", "stage", "partition", "created_at", "run_id", "fingerprint", "n_records"),
     *("formats", "columns", "files", "policy", "verdicts", "settings", "figures", "refusals_before", "versions"),
-    *("waivers", "signed_by", "digest"),
+    *("waivers", "columns_leaving_as_is", "signed_by", "digest"),
 }
 OPTIONAL_KEYS = frozenset({"csv"})
-KEYS_SINCE_VERSION_2 = frozenset({"signed_by", "digest"})
+KEYS_SINCE_VERSION_2 = frozenset({"columns_leaving_as_is", "signed_by", "digest"})
 """Releases of version 1 verify without them: they are not signed, and an edit that is consistent goes unnoticed."""
 
 
@@ -149,6 +149,7 @@ _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "refusals_before": _is_count,
     "waivers": _are_mappings,
     "versions": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
+    "columns_leaving_as_is": _are_mappings,
     "csv": _is_mapping,
     "signed_by": lambda value: value is None or is_sha256(value),
     "digest": is_sha256,

@@ -5,7 +5,7 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +24,7 @@ from privacy_assets.tables.durable_files import (
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.gate import Verdict, is_admitted
+from privacy_assets.tables.leaving_columns import MANIFEST_KEY, manifest_entries
 from privacy_assets.tables.manifest import (
     FORMATS,
     MANIFEST_FILE,
@@ -76,6 +77,8 @@ class ReleaseRecord:
         Runs in which this release was refused before.
     waivers : sequence of Waiver
         Signed-off exceptions under which verdicts passed.
+    acknowledged : mapping of str to str
+        Why columns that look identifying leave as they are, by column, in the words of the contract.
     """
 
     release: str
@@ -89,6 +92,7 @@ class ReleaseRecord:
     columns: Sequence[Mapping[str, Any]]
     refusals_before: int
     waivers: Sequence[Waiver] = ()
+    acknowledged: Mapping[str, str] = field(default_factory=dict)
 
 
 def write_release(
@@ -269,6 +273,7 @@ def _manifest(
         "n_records": len(table),
         "formats": sorted(path.suffix.removeprefix(".") for path in directory.iterdir()),
         "columns": [dict(column) for column in record.columns],
+        MANIFEST_KEY: manifest_entries(table, record.columns, record.stage, record.acknowledged),
         "files": files,
         "policy": record.policy.to_json(),
         "verdicts": [asdict(verdict) for verdict in record.verdicts],

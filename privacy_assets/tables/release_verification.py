@@ -16,6 +16,7 @@ from privacy_assets.tables.artifact import canonical_json
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.gate import EVERY_WAIVER_IS_USED, Verdict
+from privacy_assets.tables.leaving_columns import recorded_problems
 
 # Also names of this module: whoever reads releases asks it for them.
 from privacy_assets.tables.manifest import MANIFEST_FILE as MANIFEST_FILE
@@ -218,8 +219,9 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: i
     if f"{stage}.csv" in expected:
         problems += _csv_problems(directory / f"{stage}.csv", table, manifest, max_bytes)
     if len(table) != manifest["n_records"] or list(table.columns) != columns:
-        problems.append("the table does not have the recorded columns and number of records")
-    elif stage == "anonymized":
+        return [*problems, "the table does not have the recorded columns and number of records"]
+    problems += recorded_problems(table, manifest)
+    if stage == "anonymized":
         problems += _anonymity_problems(table, manifest)
     else:
         problems += rare_values_problems(table, manifest, _policy_of(manifest))

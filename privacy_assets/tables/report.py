@@ -12,6 +12,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from privacy_assets.tables.gate import Verdict, shown_beside
+from privacy_assets.tables.leaving_columns import MANIFEST_KEY
 from privacy_assets.tables.policy import METRICS, MPUCC, RARE_VALUES, SENSITIVE_METRICS
 from privacy_assets.tables.ratings import RISK_LEVELS, risk_level
 from privacy_assets.tables.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, percent, plain_words
@@ -134,6 +135,7 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
         settings=list(_settings_tables(manifest["settings"])),
         policy=_policy_table(manifest["policy"]),
         columns=_columns_table(manifest["columns"]),
+        leaving=_leaving_table(manifest.get(MANIFEST_KEY, ())),
         refusals=_refusals_table(material.refusals),
         files=_files_table(manifest["files"]),
         versions=", ".join(f"{name} {version}" for name, version in manifest["versions"].items()),
@@ -268,6 +270,24 @@ def _columns_table(columns: Sequence[Mapping[str, Any]]) -> _Table:
 
 def _is_open(name: str, value: Any) -> bool:
     return name == "people_per_value" and value is None
+
+
+def _leaving_table(leaving: Sequence[Mapping[str, Any]]) -> _Table:
+    places = ("identifying", "nearly_unique", "ordinary")
+    first = sorted(leaving, key=lambda each: (each["leaves_as_is"] is None, places.index(each["finding"])))
+    rows = [
+        (
+            each["column"],
+            each["role"],
+            percent(each["share_distinct"]),
+            percent(each["share_alone"]),
+            ", ".join(each["reads_like"]) or _in_words(each["finding"]),
+            each["leaves_as_is"] or "not asked for",
+        )
+        for each in first
+    ]
+    names = ("Column", "Role", "Distinct values", "Alone with a value", "Reads like", "Why it leaves, and who decided")
+    return _Table("Columns that leave as they are", names, rows, frozenset({2, 3}))
 
 
 def _refusals_table(refusals: Sequence[Refusal]) -> _Table:

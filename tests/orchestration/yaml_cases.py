@@ -276,6 +276,11 @@ CASES = {
         column("age", person=True),
         "`person` is set on ['patient', 'age']; one column at most says whose record a row is",
     ),
+    "ColumnYaml.leaves_as_is": (
+        column("diagnosis", leaves_as_is="Texts of a fixed list, checked by the data office"),
+        column("diagnosis", leaves_as_is=True),
+        "True is not of type 'string', 'null'",
+    ),
     # policy
     "PolicyYaml.use_case": (
         {"policy": {"use_case": "development"}},
@@ -559,6 +564,22 @@ MORE_WRONG = [
     ({"signing": {"key_file": "a.pem", "key_variable": "KEY"}}, "need one of key_file and key_variable"),
     ({"signing": {"key_variable": "MC4CAQAwBQYDK2VwBCIEI" + "A" * 43}}, "What was given is not shown"),
     ({"signing": {"key_file": "-----BEGIN PRIVATE KEY-----"}}, "What was given is not shown"),
+    (column("diagnosis", leaves_as_is=" "), "column 'diagnosis' has a `leaves_as_is` without a reason; expected why"),
+    (column("diagnosis", leaves_as_is="ok"), "column 'diagnosis' has a `leaves_as_is` without a reason; expected why"),
+    (column("diagnosis", leaves_as_is="a b " * 200), "has a `leaves_as_is` of 800 characters; expected at most 500"),
+    (column("diagnosis", leaves_as_is="who\x00 decided it"), "with characters that cannot be printed"),
+    (
+        column("patient", leaves_as_is="the ethics board decided"),
+        "column 'patient' has a `leaves_as_is`, but never leaves",
+    ),
+    (
+        column("age", leaves_as_is="the ethics board decided"),
+        "The contract says of ['age'] why they leave as they are, but no side of the release 'people' lets them",
+    ),
+    (
+        column("plan", leaves_as_is="the ethics board decided") | ANONYMIZED,
+        "The contract says of ['plan'] why they leave as they are, but no side of the release 'people' lets them",
+    ),
     (anonymized(t_closeness=True), "t_closeness"),
     (anonymized(t_closeness={"diagnosis": True}), "t_closeness"),
     ({"assessment": {"numeric_precision": True}}, "numeric_precision"),

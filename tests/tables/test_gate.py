@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 
+from privacy_assets.tables.column_examination import ColumnExamination
 from privacy_assets.tables.gate import (
     AssessmentEvidence,
     Evidence,
@@ -25,6 +26,15 @@ SETTINGS = {
     "confidence_level": 0.95,
     "deduplicate": True,
 }
+
+
+PLAN = ColumnExamination("plan", "other", "text", 500, 3, 0.006, 0.0, 6, 5.0)
+NAMES = replace(
+    PLAN, column="name", finding="identifying", reasons=("reads like names of people (98.0% of its texts)",)
+)
+WEIGHT = replace(
+    PLAN, column="weight", kind="number", finding="nearly_unique", reasons=("40.0% of the people are alone",)
+)
 
 
 def good_evidence(**changes) -> Evidence:
@@ -52,6 +62,8 @@ def good_evidence(**changes) -> Evidence:
         lineage={"synthetic": ("original",), "original": ("source",), "control": ("source",)},
         keeps_contract=True,
         measured={"rare_values": {"rare_values_released": 0.0}},
+        examined={"synthetic": (PLAN,), "source": (PLAN,)},
+        must_be_examined=("synthetic", "source"),
     )
     return replace(evidence, **changes)
 
@@ -91,6 +103,8 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         "the_policy_limits_the_synthetic_side",
         "synthetic_is_as_recorded",
         "synthetic_keeps_the_contract",
+        "no_identifying_column_leaves_undecided",
+        "no_nearly_unique_measure_leaves_undecided",
         "synthetic_was_made_of_the_recorded_tables",
         "original_was_made_of_the_recorded_tables",
         "control_was_made_of_the_recorded_tables",
@@ -151,6 +165,15 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         (with_settings(given_precision=None), "mpucc_assessment_settings_meet_the_policy"),
         (with_settings(deduplicate=False), "mpucc_assessment_settings_meet_the_policy"),
         (with_assessment(settings={}), "mpucc_assessment_settings_meet_the_policy"),
+        (good_evidence(examined={}), "no_identifying_column_leaves_undecided"),
+        (good_evidence(examined={"synthetic": (PLAN,)}), "no_identifying_column_leaves_undecided"),
+        (good_evidence(examined={"source": (PLAN,)}, must_be_examined=()), "no_identifying_column_leaves_undecided"),
+        (good_evidence(examined={"synthetic": (NAMES,), "source": ()}), "no_identifying_column_leaves_undecided"),
+        (good_evidence(examined={"synthetic": (), "source": (NAMES,)}), "no_identifying_column_leaves_undecided"),
+        (
+            good_evidence(examined={"synthetic": (NAMES,), "source": ()}, acknowledged={"plan": "by the board"}),
+            "no_identifying_column_leaves_undecided",
+        ),
         (with_metrics(privacy_risk_score=0.1), "privacy_risk_score_is_below_its_limit"),
         (with_metrics(privacy_risk_score=math.nan), "privacy_risk_score_is_below_its_limit"),
         (with_metrics(privacy_risk_score=None), "privacy_risk_score_is_below_its_limit"),
@@ -208,6 +231,8 @@ def anonymized_evidence(**changes) -> Evidence:
         lineage={"anonymized": ("source",)},
         keeps_contract=True,
         measured={"anonymity": {"smallest_class": 5.0, "information_loss": 0.3, "share_in_homogeneous_classes": 0.0}},
+        examined={"anonymized": (), "source": ()},
+        must_be_examined=("anonymized", "source"),
     )
     return replace(evidence, **changes)
 
@@ -224,6 +249,8 @@ def test_the_anonymized_side_is_held_by_its_own_limits_measured_on_the_table_at_
         "the_policy_limits_the_anonymized_side",
         "anonymized_is_as_recorded",
         "anonymized_keeps_the_contract",
+        "no_identifying_column_leaves_undecided",
+        "no_nearly_unique_measure_leaves_undecided",
         "anonymized_was_made_of_the_recorded_tables",
         "smallest_class_is_at_least_its_limit",
         "information_loss_is_at_most_its_limit",
@@ -416,3 +443,46 @@ def test_rare_values_are_refused_with_the_columns_they_are_in():
     assert is_admitted(verdicts(warned, with_rare_values(3.0), "s"))
     unlimited = Policy(tuple(limit for limit in POLICY.limits if limit.metric != "rare_values_released"))
     assert is_admitted(verdicts(unlimited, good_evidence(measured={}), "s"))
+
+
+def test_a_reason_in_the_contract_lets_an_identifying_column_leave_and_is_told():
+    evidence = good_evidence(
+        examined={"synthetic": (PLAN, NAMES), "source": (NAMES, PLAN)}, acknowledged={"name": "made-up names, says Ada"}
+    )
+    decided = {verdict.name: verdict for verdict in verdicts(POLICY, evidence, "s")}
+    assert is_admitted(tuple(decided.values()))
+    reason = decided["no_identifying_column_leaves_undecided"].reason
+    assert reason == (
+        "the contract says of every column that looks identifying why it leaves as it is: 'name' (made-up names, says "
+        "Ada)"
+    )
+
+
+def test_a_refused_column_is_named_once_with_what_was_found():
+    evidence = good_evidence(examined={"synthetic": (NAMES, WEIGHT), "source": (NAMES,)})
+    refused = [verdict for verdict in verdicts(POLICY, evidence, "s") if verdict.blocks]
+    assert [verdict.reason for verdict in refused] == [
+        "columns that would leave as they are look identifying (1): column 'name' reads like names of people (98.0% of "
+        "its texts)"
+    ]
+    assert "leaves_as_is" in refused[0].advice
+
+
+@pytest.mark.parametrize("use_case", ["public_release", "internal_analytics", "development", "high_risk_data"])
+def test_an_identifying_column_refuses_and_a_nearly_unique_measure_warns_under_every_preset(use_case):
+    policy = Policy.for_use_case(use_case)
+    evidence = good_evidence(examined={"synthetic": (NAMES, WEIGHT), "source": ()})
+    decided = {verdict.name: verdict for verdict in verdicts(policy, evidence, "s")}
+    assert decided["no_identifying_column_leaves_undecided"].blocks
+    warned = decided["no_nearly_unique_measure_leaves_undecided"]
+    assert (warned.passed, warned.severity) == (False, "warn")
+    assert "'weight' 40.0% of the people are alone" in warned.reason
+
+
+def test_a_thousand_refused_columns_are_counted_and_the_first_are_named():
+    columns = tuple(replace(NAMES, column=f"c{number}") for number in range(1_000))
+    decided = verdicts(POLICY, good_evidence(examined={"synthetic": columns, "source": columns}), "s")
+    reason = next(verdict.reason for verdict in decided if verdict.blocks)
+    assert reason.startswith("columns that would leave as they are look identifying (1000)")
+    assert reason.endswith("; and 980 more columns")
+    assert len(reason) < 2_000

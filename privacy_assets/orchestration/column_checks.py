@@ -1,0 +1,114 @@
+"""Columns that leave as they are: the check before anything is computed of them, and what the gate asks again."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.orchestration.evidence import UNREADABLE, Gathered
+from privacy_assets.orchestration.recorded import Recorded
+from privacy_assets.orchestration.resources import PrivateTables
+from privacy_assets.orchestration.settings import ReleaseSettings
+from privacy_assets.orchestration.stages import blocking_check
+from privacy_assets.tables.column_examination import ColumnExamination, examine_columns
+from privacy_assets.tables.errors import InvalidTableError
+from privacy_assets.tables.fingerprint import fingerprint
+from privacy_assets.tables.leaving_columns import IDENTIFYING_CHECK, decide_on
+
+COLUMNS_DESCRIPTION = (
+    "Every column that leaves as it is and looks identifying is acknowledged in the contract, with a reason."
+)
+MOST_COLUMNS_SHOWN = 40
+
+
+def columns_check(release: ReleaseSettings, stage: str) -> dg.AssetCheckSpec:
+    """Describe the check of the columns that leave as they are."""
+    return blocking_check(release, stage, IDENTIFYING_CHECK, COLUMNS_DESCRIPTION)
+
+
+def check_columns(
+    release: ReleaseSettings, stage: str, table: pd.DataFrame, sides: Sequence[str]
+) -> Iterator[dg.AssetCheckResult]:
+    """Yield whether it is decided of each identifying column why it leaves; raise if it is not.
+
+    Raises
+    ------
+    InvalidTableError
+        Columns look identifying, and the contract does not say why they leave.
+    """
+    by_side = {side: release.columns_leaving(side) for side in sides}
+    roles = {name: role for own in by_side.values() for name, role in own.items()}
+    examined = examine_columns(table, roles, release.contract.person)
+    acknowledged = release.contract.acknowledged
+    decision = decide_on("identifying", [stage], {stage: examined}, acknowledged)
+    sides_of = {each.column: [side for side in sides if each.column in by_side[side]] for each in examined}
+    yield dg.AssetCheckResult(
+        check_name=IDENTIFYING_CHECK,
+        asset_key=release.key(stage),
+        passed=decision.passed,
+        metadata={"columns_that_leave_as_they_are": len(examined), "columns": _table(examined, acknowledged, sides_of)},
+        description=decision.reason,
+    )
+    if not decision.passed:
+        raise InvalidTableError(f"In {stage} {decision.reason}. Nothing was stored. {decision.advice}")
+
+
+def _table(
+    examined: Sequence[ColumnExamination], acknowledged: dict[str, str], sides_of: dict[str, list[str]]
+) -> dg.TableMetadataValue:
+    """Show the first columns, those that look identifying before the others; counts and shares alone."""
+    places = ("identifying", "nearly_unique", "ordinary")
+    first = sorted(examined, key=lambda each: (each.column in acknowledged, places.index(each.finding)))
+    records = [
+        dg.TableRecord(
+            {
+                "column": each.column,
+                "sides": ", ".join(sides_of[each.column]),
+                "finding": each.finding.replace("_", " "),
+                "why": "; ".join(each.reasons),
+                "values": each.n_values,
+                "distinct": each.n_distinct,
+                "share_alone": round(each.share_alone, 6),
+                "leaves_as_is": acknowledged.get(each.column, ""),
+            }
+        )
+        for each in first[:MOST_COLUMNS_SHOWN]
+    ]
+    kinds = {"values": "int", "distinct": "int", "share_alone": "float"}
+    names = ("column", "sides", "finding", "why", "values", "distinct", "share_alone", "leaves_as_is")
+    schema = dg.TableSchema([dg.TableColumn(name, kinds.get(name, "string")) for name in names])
+    return dg.MetadataValue.table(records, schema)
+
+
+def with_examined_columns(
+    gathered: Gathered, release: ReleaseSettings, side: str, context: Any, partition_key: str | None
+) -> Gathered:
+    """Examine the very table that would leave, and the one that it comes from, in which people can be counted."""
+    roles = release.columns_leaving(side)
+    origin = "original" if release.source is None else "source"
+    examined = {}
+    if gathered.table is not None:
+        examined[gathered.evidence.stage] = examine_columns(gathered.table, roles)
+    recorded = Recorded(context.instance, release.key(origin), partition_key)
+    source = _table_as_recorded(context.resources.private_tables, release.key(origin), partition_key, recorded.version)
+    if source is not None:
+        examined[origin] = examine_columns(source, roles, release.contract.person)
+    evidence = replace(
+        gathered.evidence,
+        examined=examined,
+        must_be_examined=(gathered.evidence.stage, origin),
+        acknowledged=release.contract.acknowledged,
+    )
+    return replace(gathered, evidence=evidence)
+
+
+def _table_as_recorded(
+    private_tables: PrivateTables, key: dg.AssetKey, partition_key: str | None, version: str | None
+) -> pd.DataFrame | None:
+    try:
+        table = private_tables.load(key, partition_key)
+        return table if isinstance(table, pd.DataFrame) and fingerprint(table) == version else None
+    except UNREADABLE:
+        return None
