@@ -214,7 +214,8 @@ class OtherReleaseSettings:
     hierarchies : mapping of Hierarchy by column, optional
         Those that its model names.
     withdrawn : mapping of str to str, optional
-        Tables that the release of this project published and that nobody holds any more: by fingerprint, why and who
+        Tables that the release of this project published and that do not count, because nobody holds them any more or
+        because they are of records that have changed since: by fingerprint (at least its first 12 digits), why and who
         decided. They are not assessed. The manifest shows what is said here.
     """
 
@@ -251,14 +252,14 @@ class OtherReleaseSettings:
         wrong = [
             number
             for number, (content, reason) in enumerate(self.withdrawn.items(), start=1)
-            if not (isinstance(content, str) and re.fullmatch("[0-9a-f]{64}", content))
+            if not (isinstance(content, str) and re.fullmatch("[0-9a-f]{12,64}", content))
             or not (isinstance(reason, str) and 0 < len(reason.strip()) <= LONGEST_REASON)
         ]
         if wrong:
             raise InvalidSettingError(
                 f"Entries {wrong} of `withdrawn` of the other release {self.name!r} cannot be used. Expected a "
-                f"fingerprint of 64 hexadecimal digits with a text of 1 to {LONGEST_REASON:,} characters that says "
-                "why, and who decided."
+                f"fingerprint, or its first 12 digits at least, with a text of 1 to {LONGEST_REASON:,} characters that "
+                "says why, and who decided."
             )
 
     @property
@@ -270,6 +271,10 @@ class OtherReleaseSettings:
     def published_stage(self) -> str:
         """What the names of the tables that it published begin with, for the gate."""
         return f"{self.stage}_published"
+
+    def counts(self, content: str) -> bool:
+        """Whether a published table counts, by its fingerprint: nobody said that it was withdrawn."""
+        return not any(content.startswith(withdrawn) for withdrawn in self.withdrawn)
 
     @property
     def digest(self) -> str:

@@ -199,9 +199,9 @@ class OtherReleaseYaml(YamlSettings):
     )
     withdrawn: dict[str, str] = Field(
         default_factory=dict,
-        description="Published tables of a release of this project that nobody holds any more, by fingerprint: why, "
-        "and who decided.",
-        examples=[{"0" * 64: "Deleted by the only recipient, letter of 2 May; A. Lovelace"}],
+        description="Published tables of a release of this project that do not count, as nobody holds them any more or "
+        "their records have changed: by fingerprint, why and who decided.",
+        examples=[{"0123456789ab": "Deleted by the only recipient, letter of 2 May; A. Lovelace"}],
     )
 
     @model_validator(mode="after")

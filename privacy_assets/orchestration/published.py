@@ -4,7 +4,6 @@ A later publication does not take an earlier one back. So each one counts that D
 directory of the releases, wherever its name sorts and whatever a clock said.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,9 +17,9 @@ from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.artifact import canonical_json
 from privacy_assets.tables.errors import InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
+from privacy_assets.tables.manifest import MANIFEST_FILE, parse_manifest, read_manifest_bytes
 from privacy_assets.tables.other_releases import OtherRelease, is_part_of
 from privacy_assets.tables.release_files import read_anonymized_release
-from privacy_assets.tables.release_verification import MANIFEST_FILE
 
 SIDE = "anonymized"
 RELEASE_NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{12}")
@@ -81,7 +80,7 @@ def published_besides(
     recorded = publications(instance, dg.AssetKey([other.release, f"{SIDE}_release"]), partition_key)
     written = _manifests(directory) | dict(_recorded_elsewhere(recorded, directory))
     contents = {manifest["fingerprint"] for manifest in written.values()}
-    lost = [each for each in recorded if each.fingerprint not in contents | set(other.withdrawn)]
+    lost = [each for each in recorded if each.fingerprint not in contents and other.counts(each.fingerprint)]
     if lost:
         raise InvalidTableError(_how_to_bring_back(other, lost, directory))
     return tuple(_known_besides(other, current, written))
@@ -95,7 +94,7 @@ def _known_besides(
     for path, manifest in written.items():
         content = manifest["fingerprint"]
         described = (content, canonical_json(manifest["figures"]["model"]))
-        if described in seen or content in other.withdrawn:
+        if described in seen or not other.counts(content):
             continue
         seen.add(described)
         table, model, quasi_identifiers = read_anonymized_release(path)
@@ -139,9 +138,9 @@ def _recorded_elsewhere(recorded: list[Publication], directory: Path) -> Iterato
 
 def _manifest(path: Path) -> dict[str, Any] | None:
     try:
-        manifest = json.loads((path / MANIFEST_FILE).read_bytes())
-        is_whole = isinstance(manifest["fingerprint"], str) and manifest["figures"]["model"] and manifest["run_id"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        manifest = parse_manifest(read_manifest_bytes(path))
+        is_whole = bool(manifest["figures"]["model"])
+    except (OSError, ValueError, KeyError):
         return None
     return manifest if is_whole else None
 
