@@ -97,6 +97,7 @@ def test_the_definitions_are_valid_and_hold_all_releases():
     checks = {key.name for key in defs.resolve_asset_graph().asset_check_keys}
     assert checks == {
         "source_keeps_its_contract",
+        "no_identifying_column_leaves_undecided",
         "no_person_is_on_both_sides",
         "synthetic_keeps_the_contract",
         "privacy_risk_score_is_below_its_limit",

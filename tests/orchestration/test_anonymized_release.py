@@ -92,6 +92,7 @@ def test_the_source_alone_is_anonymized_verified_and_released(project):
     checks = {each.check_name: each for each in result.get_asset_check_evaluations()}
     assert set(checks) == {
         "source_keeps_its_contract",
+        "no_identifying_column_leaves_undecided",
         "every_class_has_at_least_k_records",
         SMALLEST,
         "share_in_homogeneous_classes_is_at_most_its_limit",

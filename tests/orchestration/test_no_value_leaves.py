@@ -79,6 +79,9 @@ CONTRACT = {
 }
 
 
+NUMBER = {"type": "integer", "role": "other", "leaves_as_is": "Numbers of the study, as its board decided"}
+
+
 def sentinel_people(n_records: int = 120, seed: int = 0) -> pd.DataFrame:
     random = np.random.default_rng(seed)
     return pd.DataFrame(
@@ -304,7 +307,7 @@ def test_the_reports_of_both_sides_show_no_cell(project, capfd):
         Limit("max_basic_semantic_risk", 0.9999),
         Limit("information_loss", 0.000_001),
     )
-    numbered = {**CONTRACT["columns"], "number": {"type": "integer", "role": "other"}}
+    numbered = {**CONTRACT["columns"], "number": NUMBER}
     definitions = project.definitions(
         contract={"columns": numbered},
         policy=Policy(limits),
@@ -375,7 +378,7 @@ def test_an_assessment_of_records_that_breaks_shows_no_cell(project, capfd, monk
 
 
 def test_withheld_records_and_other_releases_show_no_cell(project, capfd):
-    numbered = {**CONTRACT["columns"], "number": {"type": "integer", "role": "other"}}
+    numbered = {**CONTRACT["columns"], "number": NUMBER}
 
     def people() -> pd.DataFrame:
         return sentinel_people().assign(number=range(INTEGER, INTEGER + 120))

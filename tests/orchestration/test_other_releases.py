@@ -26,7 +26,8 @@ from tests.orchestration.project import CONTRACT, blocked_by, failure_of, key, p
 from tests.orchestration.test_records_assessments import CANDIDATES, candidates_policy
 
 NUMBERED = copy.deepcopy(CONTRACT)
-NUMBERED["columns"]["number"] = {"type": "integer", "role": "other"}
+DECIDED = "Random numbers link the releases of a study, as its board decided"
+NUMBERED["columns"]["number"] = {"type": "integer", "role": "other", "leaves_as_is": DECIDED}
 
 
 def numbered() -> pd.DataFrame:
@@ -109,7 +110,7 @@ class TestOtherReleases:
 
         def half(*names):
             columns = {name: RAND["columns"][name] for name in ("person_id", *names)}
-            number = {"record_number": {"type": "integer", "role": "other"}}
+            number = {"record_number": {"type": "integer", "role": "other", "leaves_as_is": DECIDED}}
 
             def source() -> pd.DataFrame:
                 table = load_rand_hie()[["person_id", *names]]
@@ -275,7 +276,7 @@ class TestOtherReleases:
 
     def test_keys_that_do_not_match_are_refused_with_columns_and_counts_and_no_value(self, project):
         contract = copy.deepcopy(NUMBERED)
-        contract["columns"]["number"] = {"type": "text", "role": "other", "nullable": True}
+        contract["columns"]["number"] |= {"type": "text", "nullable": True}
 
         def keyed(keys):
             return lambda: people(300, 1).assign(
