@@ -18,6 +18,7 @@ MOST_ADVICE_SHOWN = 40
 # An event takes 100 KB in all.
 MOST_COLUMNS_SHOWN = 70
 LONGEST_SETTINGS = 16_384
+LONGEST_NAMES = 16_384
 
 
 def table_metadata(
@@ -26,9 +27,10 @@ def table_metadata(
     roles: Mapping[str, str],
     made_of: tuple[dg.AssetKey, Mapping[str, str]] | None = None,
 ) -> dict[str, Any]:
-    """Describe a table by its number of rows, its columns with their roles (the first 70), and its fingerprint.
+    """Describe a table by its number of rows, its first 70 columns (fewer if their names are long), its fingerprint.
 
-    ``made_of`` is the asset that it was made of, and by column the column there that it comes from.
+    Columns have their roles. ``made_of`` is the asset that it was made of, and by column the column there that it comes
+    from.
     """
     columns = [
         dg.TableColumn(
@@ -36,7 +38,7 @@ def table_metadata(
             str(table[name].dtype),
             tags={f"{NAMESPACE}/role": roles[name]} if name in roles else {},
         )
-        for name in table.columns[:MOST_COLUMNS_SHOWN]
+        for name in _shown_columns(table)
     ]
     return {
         "dagster/row_count": len(table),
@@ -49,12 +51,19 @@ def table_metadata(
 
 def _lineage(table: pd.DataFrame, key: dg.AssetKey, columns: Mapping[str, str]) -> dg.TableColumnLineage:
     return dg.TableColumnLineage(
-        {
-            name: [dg.TableColumnDep(key, columns[name])]
-            for name in table.columns[:MOST_COLUMNS_SHOWN]
-            if name in columns
-        }
+        {name: [dg.TableColumnDep(key, columns[name])] for name in _shown_columns(table) if name in columns}
     )
+
+
+def _shown_columns(table: pd.DataFrame) -> list[str]:
+    """Return the first columns, as many as an event has room for."""
+    shown, length = [], 0
+    for name in table.columns[:MOST_COLUMNS_SHOWN]:
+        length += len(json.dumps(name))
+        if length > LONGEST_NAMES:
+            break
+        shown.append(name)
+    return shown
 
 
 def score_metadata(scores: Mapping[str, Any]) -> dict[str, Any]:

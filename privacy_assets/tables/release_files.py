@@ -22,7 +22,7 @@ from privacy_assets.tables.durable_files import (
     write_json,
 )
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.tables.fingerprint import fingerprint
+from privacy_assets.tables.fingerprint import fingerprint, require_unique_text_names
 from privacy_assets.tables.gate import Verdict, is_admitted
 from privacy_assets.tables.leaving_columns import MANIFEST_KEY, manifest_entries
 from privacy_assets.tables.manifest import (
@@ -136,6 +136,7 @@ def write_release(
         The content is not the one that the verdicts admitted, or the files read back are not, or the policy demands a
         signature and nobody signs.
     """
+    require_unique_text_names(table)
     table = _without_extras(table)
     if not is_admitted(record.verdicts) or fingerprint(table) != content:
         raise InvalidTableError(

@@ -47,6 +47,16 @@ def test_hundreds_of_long_column_names_fit_into_an_event():
     assert (shown.value["k"], shown.value["method"], len(shown.value["sensitive"])) == (5, "mondrian", 1)
 
 
+def test_column_names_as_long_as_an_event_are_counted_and_not_shown():
+    for name, n_columns in (("n" * 100_000, 1), ("\u00fc" * 300, 70)):
+        table = pd.DataFrame({f"{number}{name}": [1] for number in range(n_columns)})
+        roles = dict.fromkeys(table.columns, "other")
+        shown = table_metadata(table, "f" * 64, roles, (dg.AssetKey("source"), {each: each for each in table.columns}))
+        assert len(serialize_value(dg.AssetMaterialization("table", metadata=shown))) < 100_000
+        assert shown["privacy_assets/column_count"] == n_columns
+        assert len(shown["dagster/column_schema"].columns) < n_columns
+
+
 def test_settings_of_a_usual_table_are_shown_as_they_are():
     settings = settings_of([f"column_{place}" for place in range(40)])
     assert settings_metadata(settings).value == settings
