@@ -127,7 +127,8 @@ def build_release_definitions(
         Where the key is that signs releases (``docs/signing.md``; extra ``signing``). It is read when a release is
         made; one that cannot be used refuses the release. By default releases are not signed.
     private_path, release_path : str
-        Local directories of the private tables and of the releases. Definitions that are merged must agree on them.
+        Local directories of the private tables and of the releases. Definitions that are merged must agree on them. The
+        private one is closed to others, so it must be for private tables alone: new, empty, or one of ours.
 
     Returns
     -------

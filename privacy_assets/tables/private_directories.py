@@ -3,6 +3,7 @@
 import os
 import stat
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from privacy_assets.tables.errors import InvalidSettingError
@@ -60,8 +61,8 @@ def require_private_root(path: Path) -> None:
     Raises
     ------
     InvalidSettingError
-        It is the home, the working or the temporary directory or one above them, can be written by all like these, or
-        has files in it without the mark of a private directory.
+        It is the home or the working directory or one above them, the temporary directory or another that many users
+        write into, or has files in it without the mark of a private directory.
     """
     try:
         _require_own_directory(path)
@@ -74,12 +75,12 @@ def require_private_root(path: Path) -> None:
 
 def _require_own_directory(path: Path) -> None:
     place = path.resolve()
-    shared = [each.resolve() for each in (Path.home(), Path.cwd(), Path(tempfile.gettempdir()))]
-    is_above = place in {above for each in shared for above in (each, *each.parents)}
+    shared = [own for find in (Path.home, Path.cwd) for own in _with_parents(find)]
+    is_above = place in [Path("/"), Path(tempfile.gettempdir()).resolve(), *shared]
     found = place.stat().st_mode if place.exists() else stat.S_IFDIR
     problem = ""
     if is_above:
-        problem = "is the home, the working or the temporary directory, or one above them"
+        problem = "is the home or the working directory, or one above them, or the temporary directory"
     elif not stat.S_ISDIR(found):
         problem = "is not a directory"
     elif found & stat.S_ISVTX:
@@ -96,6 +97,14 @@ def _require_own_directory(path: Path) -> None:
             f"The private directory {str(path)!r} {problem}. Expected a directory of its own, which is closed to "
             "others: one that is new or empty. Nothing was changed."
         )
+
+
+def _with_parents(find: Callable[[], Path]) -> list[Path]:
+    try:
+        found = find().resolve()
+    except (OSError, RuntimeError):
+        return []  # A user without a home, or a directory that is gone: neither can be taken for the private one.
+    return [found, *found.parents]
 
 
 def is_marked(directory: Path) -> bool:

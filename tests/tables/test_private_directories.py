@@ -150,6 +150,15 @@ def test_places_that_others_share_are_refused_even_with_a_mark(tmp_path, monkeyp
     assert mode(place.resolve()) == before
 
 
+def test_a_user_without_a_home_can_have_a_private_directory(tmp_path, monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(private_directories.Path, "home", homeless)
+    make_private_root(tmp_path / "private")
+    assert mode(tmp_path / "private") == 0o700
+
+
 @pytest.mark.parametrize("way", ["refused", "ignored"])
 def test_a_directory_that_cannot_be_closed_is_refused_with_its_mode(tmp_path, monkeypatch, way):
     root = tmp_path / "private"
