@@ -16,7 +16,7 @@ import pandas as pd
 
 from privacy_assets.orchestration.column_checks import check_columns, columns_check
 from privacy_assets.orchestration.evidence import metrics_of
-from privacy_assets.orchestration.guard import guarded
+from privacy_assets.orchestration.guard import guarded, speaks
 from privacy_assets.orchestration.metadata import NAMESPACE, score_metadata
 from privacy_assets.orchestration.pictures import columns_that_drive_the_risk, identified_by_size
 from privacy_assets.orchestration.recorded import MADE_OF, MADE_WITH
@@ -248,6 +248,8 @@ def _admitted(
     try:
         table = admit()
     except ContractError as error:
+        if not speaks(error):
+            raise
         violation = error
     if violation is not None:
         counts = {f"{column}: {rule}": count for column, rule, count in violation.failures[:MAX_FAILURES_SHOWN]}

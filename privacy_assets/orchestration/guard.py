@@ -3,34 +3,40 @@
 An exception's text, its cause, a printed frame and a warning can all hold cells. So every body runs with its output
 turned into a private file, and every exception leaves as a `dagster.Failure` that says the kind of error, our own
 message where it is one of ours, and where it happened. The full traceback goes to a private file.
+
+Nothing of an exception object is trusted: its class, its attributes and its text are somebody else's code. What is said
+in its place is made after it was caught, outside of every `except`, where nothing can attach it again; and if that
+fails, a constant is said.
 """
 
 import contextlib
+import errno
 import functools
+import gc
 import logging
 import os
-import sys
 import traceback
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from types import FrameType, TracebackType
+from typing import Any, TypeVar, cast
 
 import dagster as dg
 from dagster._core.errors import DagsterExecutionInterruptedError
 
-from privacy_assets.tables.durable_files import PRIVATE_FILE_MODE, make_private_directory, make_private_root, write_file
+from privacy_assets.orchestration.hidden_output import HiddenOutput, say_openly
 from privacy_assets.tables.errors import PrivacyAssetsError
+from privacy_assets.tables.own_code import MadeHere, is_own_class, is_own_frame, is_trusted_frame
+from privacy_assets.tables.safe_names import class_name
 
-FAILURES_DIRECTORY = "failures"
-OWN_PACKAGE = "privacy_assets"
 INTERRUPTS = (KeyboardInterrupt, GeneratorExit, DagsterExecutionInterruptedError)
 """What stops a run from outside passes, without its text and without the exception that it met."""
+WITHHELD = "The text of this error is withheld here, because it may hold cells of the table."
 
 T = TypeVar("T")
 
 
-class ValueFreeFailure(dg.Failure):
+class ValueFreeFailure(MadeHere, dg.Failure):
     """A failure of our own: its description and metadata hold no cell."""
 
 
@@ -38,7 +44,7 @@ class ReleaseRefused(ValueFreeFailure):
     """The gate refused a release; description and metadata hold the verdicts."""
 
 
-def guarded(body: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., Iterator[Any]]:
     """Guard the generator body of an asset or asset check.
 
     The first argument must be the Dagster context of a step that has the resource ``private_tables``.
@@ -47,12 +53,19 @@ def guarded(body: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
     @functools.wraps(body)
     def wrapper(context: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
         private_path: Path = context.resources.private_tables.base_path
+        what = context.op_execution_context.op_handle.name
         events = body(context, *args, **kwargs)
-        while True:
-            event = call_guarded(lambda: next(events, None), private_path, context.op_execution_context.op_handle.name)
-            if event is None:
-                return
-            yield event
+        try:
+            while True:
+                with _nothing_attached(context):
+                    event = call_guarded(lambda: next(events, None), private_path, what)
+                if event is None:
+                    return
+                yield event
+        except GeneratorExit:
+            # Dagster gives up; what the body still holds goes while output is hidden.
+            call_guarded(events.close, private_path, what)
+            raise
 
     return wrapper
 
@@ -74,153 +87,145 @@ def call_guarded(call: Callable[[], T], private_path: Path, what: str) -> T:
     ValueFreeFailure
         In place of every exception of the call; one of our own passes as it is.
     """
-    failure: dg.Failure | None = None
-    interrupt: BaseException | None = None
-    kept = _PrivateOutput(private_path, what)
+    # Made first, when nothing can have gone wrong yet.
+    raised: BaseException = ValueFreeFailure(
+        description=f"{what} failed. {WITHHELD} Of what kind it is and where it happened could not be found out either."
+    )
+    done = False
+    result: Any = None
+    unguarded: BaseException | None = None
     try:
-        with kept:
-            return call()
-    except ValueFreeFailure as own:
-        failure = own
-    except INTERRUPTS as error:
-        interrupt = type(error)()
-    except BaseException as error:  # noqa: BLE001 - the guard is the one place that must catch everything
-        failure = _value_free_failure(error, kept, what)
-    # Raised outside the except block and as a new traceback: inside it, Python would attach the original exception as
-    # context, and Dagster stores that.
-    raised = interrupt or failure
-    assert raised is not None  # noqa: S101 - one of the branches above has set it
-    raised.__cause__ = raised.__context__ = None
-    raise raised
+        with HiddenOutput(private_path, what) as hidden:
+            result, caught = _outcome(call)
+            if caught is None:
+                done = True
+            else:
+                raised = _replacement(caught, hidden, what) or raised
+                # It goes while output is hidden, for what its frames hold may print when it goes.
+                _clear_frames(caught)
+                caught = None
+                gc.collect()
+    except BaseException as error:  # noqa: BLE001 - of the guard itself, such as too many open files
+        unguarded = error
+    if done and unguarded is None:
+        return cast(T, result)
+    if unguarded is not None:
+        raised = _failure_of_the_guard(unguarded, what) or raised
+        unguarded = None
+    try:
+        raise raised
+    finally:
+        # Whoever calls may be handling an exception of the same table.
+        raised.__context__ = None
 
 
-def log_openly(context: Any, message: str) -> None:
+def log_openly(context: Any, message: str, level: int = logging.INFO) -> None:
     """Log a message of our own, which holds no cell, from inside the guard."""
-    with _OUTPUTS[-1].opened() if _OUTPUTS else contextlib.nullcontext():
-        context.log.info(message)
+    say_openly(lambda: context.log.log(level, message))
 
 
-def _value_free_failure(error: BaseException, kept: "_PrivateOutput", what: str) -> dg.Failure:
-    path = kept.add("".join(traceback.format_exception(error)))
-    kind = type(error).__name__
-    place = _place_of(error)
-    if isinstance(error, PrivacyAssetsError):
-        message = str(error)
-    elif isinstance(error, OSError) and error.errno is not None:
-        message = f"{os.strerror(error.errno)}."
-    elif isinstance(error, MemoryError):
-        message = "Memory ran out."
-    else:
-        message = "The text of this error is withheld here, because it may hold cells of the table."
+def speaks(error: BaseException) -> bool:
+    """Tell whether an error may say its text: this package made it and raised it, and nobody else's code had it since.
+
+    Of a class that is derived from one of ours anything can come, and whoever passes an error on can change it.
+    """
+    if not issubclass(type(error), PrivacyAssetsError | ValueFreeFailure) or not is_own_class(type(error)):
+        return False
+    frames = _frames_of(error)
+    return bool(
+        frames
+        and is_own_frame(frames[-1])
+        and all(is_trusted_frame(frame) for frame in frames)
+        and vars(error).get("was_made_here") is True
+    )
+
+
+def _outcome(call: Callable[[], T]) -> tuple[T | None, BaseException | None]:
+    try:
+        return call(), None
+    except BaseException as error:  # noqa: BLE001 - the guard is the one place that must catch everything
+        return None, error
+
+
+def _replacement(error: BaseException, hidden: HiddenOutput, what: str) -> BaseException | None:
+    """Return what is raised instead of an exception; None if its own code kept that from being found out."""
+    with contextlib.suppress(BaseException):
+        interrupt = next((each for each in INTERRUPTS if issubclass(type(error), each)), None)
+        return interrupt() if interrupt is not None else _failure_of(error, hidden, what)
+    return None
+
+
+def _failure_of_the_guard(error: BaseException, what: str) -> BaseException | None:
+    with contextlib.suppress(BaseException):
+        return ValueFreeFailure(
+            description=f"The output of {what} could not be kept from others: {class_name(type(error))}: "
+            f"{_constant_text(error)} What it did does not count."
+        )
+    return None
+
+
+def _failure_of(error: BaseException, hidden: HiddenOutput, what: str) -> ValueFreeFailure:
+    is_ours = speaks(error)
+    if is_ours and isinstance(error, ValueFreeFailure):
+        return type(error)(description=error.description, metadata=error.metadata, allow_retries=error.allow_retries)
+    kind, place = class_name(type(error)), _place_of(error)
+    path = hidden.add(_full_text(error))
+    message = BaseException.__str__(error) if is_ours else _constant_text(error)
     return ValueFreeFailure(
         description=f"{what} failed with {kind} at {place}: {message} The full traceback is in {path or 'no file'}.",
         metadata={"error": kind, "place": place, "private_traceback": str(path or "could not be written")},
     )
 
 
+def _constant_text(error: BaseException) -> str:
+    if issubclass(type(error), OSError):
+        number = OSError.__dict__["errno"].__get__(error)
+        if type(number) is int and number in errno.errorcode:
+            return f"{os.strerror(number)}."
+    return "Memory ran out." if issubclass(type(error), MemoryError) else WITHHELD
+
+
+def _full_text(error: BaseException) -> str:
+    """Return the traceback with all texts, for the private file; without them where they cannot be had."""
+    with contextlib.suppress(BaseException):
+        return "".join(traceback.format_exception(error))
+    with contextlib.suppress(BaseException):
+        return "".join(["The text of the error cannot be had.\n", *traceback.format_tb(_traceback_of(error))])
+    return "The traceback cannot be written.\n"
+
+
 def _place_of(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if OWN_PACKAGE in Path(frame.filename).parts]
-    if not frames:
+    """Return the last place in this package: names of files and functions of others can hold cells."""
+    own = [each for each in traceback.walk_tb(_traceback_of(error)) if is_own_frame(each[0])]
+    if not own:
         return "an unknown place"
-    last = own[-1] if own else frames[-1]
-    return f"{Path(last.filename).name}:{last.lineno} in {last.name}"
+    frame, line = own[-1]
+    return f"{Path(frame.f_code.co_filename).name}:{line} in {frame.f_code.co_name}"
 
 
-class _PrivateOutput:
-    """Take everything that a block prints and logs, at Python's level and below it, into a private file."""
-
-    def __init__(self, private_path: Path, what: str) -> None:
-        self.path: Path | None = private_path / FAILURES_DIRECTORY / f"{what.replace('/', '__')}-{uuid.uuid4().hex}.txt"
-
-    def __enter__(self) -> None:
-        self._target = self._open()
-        self._text = os.fdopen(os.dup(self._target), "w", buffering=1, errors="replace")
-        self._shown = (sys.stdout, sys.stderr)
-        self._handlers = {logger: logger.handlers for logger in _loggers_with_handlers()}
-        self._descriptors = [_duplicate(descriptor) for descriptor in (1, 2)]
-        self._hide()
-        _OUTPUTS.append(self)
-
-    def __exit__(self, *_: object) -> None:
-        _OUTPUTS.pop()
-        self._show()
-        for saved in self._descriptors:
-            if saved is not None:
-                os.close(saved)
-        self._text.close()
-        os.close(self._target)
-        if self.path is not None and self.path.stat().st_size == 0:
-            self.path.unlink()
-
-    def add(self, text: str) -> Path | None:
-        """Add to the file after the block; return its path, or None if it could not be written."""
-        try:
-            if self.path is not None and not self.path.exists():
-                write_file(self.path, lambda file: file.write(text.encode(errors="replace")))
-            elif self.path is not None:
-                with self.path.open("a", errors="replace") as file:
-                    file.write(text)
-        except OSError:
-            return None  # A full disk must not replace the failure that it caused.
-        return self.path
-
-    @contextlib.contextmanager
-    def opened(self) -> Iterator[None]:
-        """Show again for a moment what is printed and logged."""
-        self._show()
-        try:
-            yield
-        finally:
-            self._hide()
-
-    def _open(self) -> int:
-        assert self.path is not None  # noqa: S101 - set in __init__
-        try:
-            make_private_root(self.path.parent.parent)  # Here first, whatever an asset writes there afterwards.
-            make_private_directory(self.path.parent)
-            return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE_FILE_MODE)
-        except OSError:
-            self.path = None
-            return os.open(os.devnull, os.O_WRONLY)
-
-    def _hide(self) -> None:
-        _flush(sys.stdout, sys.stderr)
-        sys.stdout = sys.stderr = self._text
-        private_handler = logging.StreamHandler(self._text)
-        for logger in self._handlers:
-            logger.handlers = [private_handler]
-        for descriptor, saved in zip((1, 2), self._descriptors, strict=True):
-            if saved is not None:
-                os.dup2(self._target, descriptor)
-
-    def _show(self) -> None:
-        _flush(sys.stdout, sys.stderr)
-        sys.stdout, sys.stderr = self._shown
-        for logger, handlers in self._handlers.items():
-            logger.handlers = handlers
-        for descriptor, saved in zip((1, 2), self._descriptors, strict=True):
-            if saved is not None:
-                os.dup2(saved, descriptor)
+def _frames_of(error: BaseException) -> list[FrameType]:
+    return [frame for frame, _ in traceback.walk_tb(_traceback_of(error))]
 
 
-_OUTPUTS: list[_PrivateOutput] = []
+def _traceback_of(error: BaseException) -> TracebackType | None:
+    """Return the traceback that Python keeps, whatever a class says of its attribute of that name."""
+    found: TracebackType | None = BaseException.__dict__["__traceback__"].__get__(error)
+    return found
 
 
-def _loggers_with_handlers() -> list[logging.Logger]:
-    """Return the loggers that write by themselves; Dagster's own among them, which writes to the event log."""
-    named = [logger for logger in logging.root.manager.loggerDict.values() if isinstance(logger, logging.Logger)]
-    return [logging.root, *(logger for logger in named if logger.handlers)]
+def _clear_frames(error: BaseException) -> None:
+    with contextlib.suppress(BaseException):
+        traceback.clear_frames(_traceback_of(error))
 
 
-def _duplicate(descriptor: int) -> int | None:
+@contextlib.contextmanager
+def _nothing_attached(context: Any) -> Iterator[None]:
+    """Drop the events and metadata that a function of the user's attaches to the step by way of Dagster's context."""
+    step = context.op_execution_context
+    inner = step.get_step_execution_context()
+    before = inner._metadata_accumulator
     try:
-        return os.dup(descriptor)
-    except OSError:
-        return None  # A daemon may have closed it; then nothing can be printed to it either.
-
-
-def _flush(*streams: TextIO) -> None:
-    for stream in streams:
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
+        yield
+    finally:
+        inner._metadata_accumulator = before
+        list(step.consume_events())

@@ -1,5 +1,6 @@
 """The last stage: checks that show the verdicts of the gate, and the release that asks for them again."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,7 @@ import dagster as dg
 
 from privacy_assets.orchestration.column_checks import with_examined_columns
 from privacy_assets.orchestration.evidence import Gathered, gather_evidence
-from privacy_assets.orchestration.guard import ReleaseRefused, guarded
+from privacy_assets.orchestration.guard import ReleaseRefused, guarded, log_openly
 from privacy_assets.orchestration.metadata import (
     NAMESPACE,
     VERDICTS,
@@ -35,6 +36,7 @@ from privacy_assets.tables.gate import (
 )
 from privacy_assets.tables.policy import ANONYMITY, MPUCC, RARE_VALUES, REIDENTIFICATION, SEMANTIC, SIDES
 from privacy_assets.tables.release_files import ReleaseRecord, write_release
+from privacy_assets.tables.safe_names import class_name
 
 SECRETS = ("seed", "scale_digests")
 GATE_DESCRIPTION = "The policy admits the very content that would be released; asked by the release step itself."
@@ -163,9 +165,11 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
                 keep_profile(private_tables, release.name, partition_key, profile)
             except OSError as error:
                 # What was released is out: a run that failed now would say that it is not.
-                context.log.warning(
-                    f"What the source is like was not kept ({type(error).__name__}), so that drift is measured from an "
-                    "earlier release."
+                log_openly(
+                    context,
+                    f"What the source is like was not kept ({class_name(type(error))}), so that drift is measured from "
+                    "an earlier release.",
+                    logging.WARNING,
                 )
         yield dg.MaterializeResult(
             metadata=shown

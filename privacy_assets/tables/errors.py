@@ -1,11 +1,14 @@
 """Errors whose messages may be shown to anyone.
 
 A message of one of these classes names columns, counts, settings and limits, never a cell of a table. The guard of
-the Dagster layer passes such a message on; the text of every other exception stays in a private file.
+the Dagster layer passes such a message on; the text of every other exception stays in a private file, and so does that
+of an error of these classes, or of a class derived from them, that code outside of this package made or raised.
 """
 
+from privacy_assets.tables.own_code import MadeHere
 
-class PrivacyAssetsError(Exception):
+
+class PrivacyAssetsError(MadeHere, Exception):
     """Base of all errors of this package; its message holds no cell of a table."""
 
 
