@@ -49,7 +49,7 @@ from privacy_assets.tables.errors import InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.generalized_synthetic import number_distinct_records
 from privacy_assets.tables.measured_loss import require_measured
-from privacy_assets.tables.other_releases import OtherRelease, join_original
+from privacy_assets.tables.other_releases import OtherRelease, join_original, require_described_columns
 from privacy_assets.tables.policy import REIDENTIFICATION, SEMANTIC
 from privacy_assets.tables.records_of_people import (
     PEOPLE_WITH_SEVERAL_RECORDS,
@@ -227,6 +227,8 @@ def other_release_asset(release: ReleaseSettings, other: OtherReleaseSettings) -
             assert other.table is not None and other.model is not None  # noqa: S101 - the settings refuse else
             table = read_source(other.stage, other.table, partition_key_of(context, release.partitions_def), inputs)
             model, quasi_identifiers = other.model, None
+            known = (*release.contract.columns, *(other.quasi_identifiers or ()))
+            require_described_columns(other.name, table, other.key, model, known)
         if other.quasi_identifiers is not None:
             quasi_identifiers = list(other.quasi_identifiers)
         header = {"model": model.to_json(), "quasi_identifiers": quasi_identifiers}

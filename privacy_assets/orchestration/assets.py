@@ -280,6 +280,9 @@ def _given_sides(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Admit both sides as one table, so that one person has one code on both."""
     sides = [read_source(stage, source, partition_key, inputs) for stage, source in given.items()]
+    for side in sides:
+        # Together they would have the columns of both.
+        release.contract.require_known_columns(side)
     admitted = release.contract.admit(pd.concat(sides, ignore_index=True))
     n_originals = len(sides[0])
     return admitted.iloc[:n_originals].reset_index(drop=True), admitted.iloc[n_originals:].reset_index(drop=True)

@@ -219,6 +219,16 @@ def _clear_frames(error: BaseException) -> None:
 
 
 @contextlib.contextmanager
+def nothing_attached_to_input(context: dg.InputContext) -> Iterator[None]:
+    """Drop the events and metadata that an IO manager of the user's attaches to what it loads."""
+    try:
+        yield
+    finally:
+        list(context.consume_events())
+        context.consume_logged_metadata()
+
+
+@contextlib.contextmanager
 def _nothing_attached(context: Any) -> Iterator[None]:
     """Drop the events and metadata that a function of the user's attaches to the step by way of Dagster's context."""
     step = context.op_execution_context

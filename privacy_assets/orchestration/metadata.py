@@ -9,6 +9,7 @@ import pandas as pd
 
 from privacy_assets.tables.gate import Verdict
 from privacy_assets.tables.ratings import rate_baseline, rate_identification
+from privacy_assets.tables.safe_names import dtype_name
 
 NAMESPACE = "privacy_assets"
 VERDICTS = "verdicts"
@@ -35,7 +36,7 @@ def table_metadata(
     columns = [
         dg.TableColumn(
             name,
-            str(table[name].dtype),
+            dtype_name(table[name].dtype),
             tags={f"{NAMESPACE}/role": roles[name]} if name in roles else {},
         )
         for name in _shown_columns(table)

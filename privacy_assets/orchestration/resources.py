@@ -19,7 +19,7 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.orchestration.directories import partition_directory, require_separate, require_within
-from privacy_assets.orchestration.guard import call_guarded
+from privacy_assets.orchestration.guard import call_guarded, nothing_attached_to_input
 from privacy_assets.orchestration.partitions import not_about_one_partition
 from privacy_assets.orchestration.recorded import Recorded
 from privacy_assets.orchestration.sources import UpstreamAsset
@@ -249,7 +249,8 @@ def guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputMan
     def load_guarded(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         io_manager = getattr(context.resources, io_manager_key)
         what = f"Loading {context.asset_key.to_user_string()}"
-        return call_guarded(lambda: io_manager.load_input(context), Path(private_path).absolute(), what)
+        with nothing_attached_to_input(context):
+            return call_guarded(lambda: io_manager.load_input(context), Path(private_path).absolute(), what)
 
     return load_guarded
 
@@ -264,7 +265,10 @@ def guarded_partition_input_manager(io_manager_key: str, private_path: str) -> d
     def load_guarded(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         io_manager = getattr(context.resources, io_manager_key)
         what = f"Loading {context.asset_key.to_user_string()}"
-        return call_guarded(lambda: io_manager.load_input(_of_the_run(context)), Path(private_path).absolute(), what)
+        with nothing_attached_to_input(context):
+            return call_guarded(
+                lambda: io_manager.load_input(_of_the_run(context)), Path(private_path).absolute(), what
+            )
 
     return load_guarded
 

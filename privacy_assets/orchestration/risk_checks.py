@@ -25,6 +25,7 @@ from privacy_assets.tables.gate import AssessmentEvidence, Evidence, Verdict, li
 from privacy_assets.tables.mpucc import assess_mpuccs
 from privacy_assets.tables.policy import ANONYMITY, MPUCC, RARE_VALUES, RARE_VALUES_RELEASED, Limit, Policy
 from privacy_assets.tables.rare_values import RareValues, count_rare_values
+from privacy_assets.tables.safe_names import type_name
 from privacy_assets.tables.verify_anonymity import verify_anonymity
 
 SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"
@@ -83,6 +84,7 @@ def build_privacy_risk_checks(
     settings.check(len(keeps.released_columns))
 
     def decide(table: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> list[Verdict]:
+        table = table if original else _named_by_contract(keeps, table)
         evidence = (
             _evidence_of_synthetic(keeps, held_to, settings, table, others)
             if original
@@ -183,7 +185,7 @@ def _checks(asset: UpstreamAsset, limits: Sequence[Limit], others: Mapping[str, 
         table = inputs.pop("table")
         for name, each in {"table": table, **inputs}.items():
             if not isinstance(each, pd.DataFrame):
-                raise InvalidTableError(f"The {name} is a {type(each).__name__}; expected a pandas DataFrame.")
+                raise InvalidTableError(f"The {name} is a {type_name(each)}; expected a pandas DataFrame.")
         yield from _results(asset.asset_key, decide(table, inputs))
 
     return privacy_risk_checks
@@ -259,6 +261,15 @@ def _rare_values(
         person=whose,
         columns=contract.released_columns,
     )
+
+
+def _named_by_contract(contract: TableContract, table: pd.DataFrame) -> pd.DataFrame:
+    """Name columns that the contract does not know by their place: what a file without its header has are values."""
+    names = [
+        name if isinstance(name, str) and name in contract.roles else f"column at place {place}"
+        for place, name in enumerate(table.columns, 1)
+    ]
+    return table.set_axis(names, axis=1)
 
 
 def _identifiers_verdict(contract: TableContract, table: pd.DataFrame) -> Verdict:

@@ -1,5 +1,6 @@
 """What one release is configured with."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -99,10 +100,12 @@ class Synthesis:
         check_setting("Synthesis", "seed", self.seed, at_least=0)
         synthesizer = resolve_synthesizer(self.method, self.settings)
         try:
-            canonical_json(dict(synthesizer.settings))
+            described = canonical_json({"method": synthesizer.name, "settings": dict(synthesizer.settings)})
         except (TypeError, ValueError):
             pass
         else:
+            # Now, before it has seen a table: what it has learned from one is in none of its settings.
+            object.__setattr__(self, "_described", described)
             return
         raise InvalidSettingError(
             f"The settings of the synthesizer {synthesizer.name!r} cannot be written to the manifest. Expected plain "
@@ -121,12 +124,12 @@ class Synthesis:
 
     def for_manifest(self) -> dict[str, Any]:
         """Return method, seed and settings in use as JSON values."""
-        synthesizer = resolve_synthesizer(self.method, self.settings)
+        described = json.loads(self._described)  # type: ignore[attr-defined]
         return {
-            "method": synthesizer.name,
+            "method": described["method"],
             "n_records": self.n_records,
             "seed": self.seed,
-            "settings": dict(synthesizer.settings),
+            "settings": described["settings"],
         }
 
 

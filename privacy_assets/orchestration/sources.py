@@ -13,6 +13,7 @@ import pandas as pd
 
 from privacy_assets.orchestration.sql_rows import PARTITION_PARAMETER, read_rows
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.tables.safe_names import type_name
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -210,6 +211,6 @@ def read_source(name: str, source: TableSource, partition_key: str | None, input
         table = source(partition_key=partition_key) if _takes_partition(source) else source()
     if not isinstance(table, pd.DataFrame):
         raise InvalidTableError(
-            f"The source {name!r} gave a {type(table).__name__}; expected a pandas DataFrame. Nothing was stored."
+            f"The source {name!r} gave a {type_name(table)}; expected a pandas DataFrame. Nothing was stored."
         )
     return table

@@ -44,6 +44,7 @@ from privacy_assets.tables.information_loss import class_widths
 from privacy_assets.tables.lattice import lattice_classes, read_hierarchies
 from privacy_assets.tables.quasi_identifiers import Dimension, read_dimensions
 from privacy_assets.tables.row_hashes import hash_rows
+from privacy_assets.tables.safe_names import type_name
 from privacy_assets.tables.sensitive_values import (
     SensitiveValues,
     make_models,
@@ -201,9 +202,7 @@ def _anonymize(
 
 def _check_table(table: pd.DataFrame, settings: AnonymizeSettings) -> None:
     if not isinstance(table, pd.DataFrame):
-        raise InvalidTableError(
-            f"The table is a {type(table).__name__}. Expected a pandas DataFrame. Convert it first."
-        )
+        raise InvalidTableError(f"The table is a {type_name(table)}. Expected a pandas DataFrame. Convert it first.")
     require_unique_text_names(table)
     roles = {
         "quasi_identifiers": settings.quasi_identifiers,

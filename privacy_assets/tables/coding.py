@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.tables.errors import InvalidTableError
+from privacy_assets.tables.safe_names import class_name, dtype_name, type_name
 
 Kind = Literal["number", "boolean", "text", "datetime", "aware datetime", "duration", "missing"]
 
@@ -139,7 +140,7 @@ def read_column(column: pd.Series[Any], where: str) -> ColumnValues:
     except InvalidTableError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever pandas raises may show a cell
-        problem = type(error).__name__
+        problem = class_name(type(error))
     # Raised here and not above, so that the error does not carry the other one as its context.
     raise InvalidTableError(
         f"{where} holds values that cannot be read ({problem}). Expected numbers, booleans, text in Unicode, dates, "
@@ -216,9 +217,9 @@ def _kind_of(column: pd.Series[Any], where: str) -> Kind:
     inferred = pd.api.types.infer_dtype(column, skipna=True) if _holds_objects(column) else str(dtype)
     kind = _INFERRED_KINDS.get(inferred)
     if kind is None:
-        found = inferred
+        found = inferred if _holds_objects(column) else dtype_name(dtype)
         if _holds_objects(column):
-            found = f"{inferred}, by type: {dict(Counter(type(value).__name__ for value in column.dropna()))}"
+            found = f"{inferred}, by type: {dict(Counter(type_name(value) for value in column.dropna()))}"
         raise InvalidTableError(
             f"{where} holds values of a kind that cannot be compared ({found}). Expected numbers, booleans, text, "
             "dates, datetimes or durations, one kind per column. Convert the column to one of them, or leave it out."

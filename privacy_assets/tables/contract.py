@@ -21,6 +21,7 @@ from privacy_assets.tables.conceptual_scales import read_scale
 from privacy_assets.tables.contract_mapping import schema_from_mapping
 from privacy_assets.tables.conversion import ColumnType, Kind, convert
 from privacy_assets.tables.errors import ContractError, InvalidSettingError, InvalidTableError
+from privacy_assets.tables.safe_names import type_name
 
 ROLES: Final = ("direct_identifier", "quasi_identifier", "sensitive", "other")
 METADATA_KEYS: Final = ("role", "precision", "hierarchy", "scale", "person", "leaves_as_is")
@@ -33,6 +34,7 @@ TABLE: Final = "(table)"
 """Stands in a failure for the whole table, where no single column is at fault."""
 
 REMEDIES: Final[Mapping[str, str]] = {
+    "has_mostly_columns_of_the_contract": "a file without its header has values for names, so they are withheld",
     "is_in_the_contract": "give an extra column a role in the contract, or drop it",
     "is_named_once": "rename repeated columns",
     "is_not_all_missing": "drop a column without values from table and contract",
@@ -78,7 +80,7 @@ class TableContract:
     (boolean), text, category, datetime64[us] with or without a time zone. Narrower types of the schema are widened.
     """
 
-    __slots__ = ("_columns", "_schema", "person", "precisions", "roles")
+    __slots__ = ("_check_names", "_columns", "_schema", "person", "precisions", "roles")
 
     roles: Mapping[str, str]
     """Role of each column, in order."""
@@ -99,6 +101,10 @@ class TableContract:
         persons = [name for name, column in columns.items() if column.metadata.get("person")]
         self._freeze("_schema", schema)
         self._freeze("_columns", MappingProxyType(columns))
+        # Before any of them has seen a table.
+        checks = {TABLE: schema.checks} | {str(name): column.checks for name, column in schema.columns.items()}
+        names = {(name, i): _check_name(check) for name, own in checks.items() for i, check in enumerate(own)}
+        self._freeze("_check_names", MappingProxyType(names))
         self._freeze("roles", MappingProxyType({name: column.role for name, column in columns.items()}))
         self._freeze("person", persons[0] if persons else None)
         self._freeze("precisions", MappingProxyType(self.metadata("precision")))
@@ -175,6 +181,18 @@ class TableContract:
         kept = [name for name in self.columns if name in self.released_columns or name == self.person]
         return admitted[kept]
 
+    def require_known_columns(self, table: pd.DataFrame) -> None:
+        """Refuse a table whose columns are not those of the contract, such as a file that was read without its header.
+
+        Raises
+        ------
+        ContractError
+            Counts; no name that the contract does not have.
+        """
+        failures = [each for each in _shape_failures(table, self.columns) if each[:2] != (TABLE, "has_records")]
+        if any(column == TABLE for column, _, _ in failures):
+            raise _broken("The table", failures)
+
     def admit_synthetic(self, table: pd.DataFrame) -> pd.DataFrame:
         """Check a synthetic table: exactly the released columns, by the same types, ranges and checks.
 
@@ -232,7 +250,7 @@ class TableContract:
             try:
                 checks.validate(table, lazy=True)
             except pa.errors.SchemaErrors as errors:
-                found = [_failure(error) for error in errors.schema_errors]
+                found = [_failure(error, self._check_names) for error in errors.schema_errors]  # type: ignore[attr-defined]
         return found or []
 
     def _described(self) -> Mapping[str, _Column]:
@@ -386,22 +404,33 @@ def _kind(column: pa.Column) -> Kind | None:
 def _shape_failures(table: pd.DataFrame, expected: tuple[str, ...]) -> list[Failure]:
     """Compare the columns; failures of the `TABLE` leave nothing to look at further."""
     if not isinstance(table, pd.DataFrame):
-        raise InvalidTableError(f"A contract admits a pandas DataFrame; got {type(table).__name__}.")
+        raise InvalidTableError(f"A contract admits a pandas DataFrame; got {type_name(table)}.")
     names = [str(name) for name in table.columns]
     repeated = {name: names.count(name) for name in names if names.count(name) > 1}
     extra = [name for name in dict.fromkeys(names) if name not in expected]
     if not set(names) & set(expected):
         # A file read without its header has values for names: none of them is shown then.
         return [(TABLE, f"has_any_of_the_columns {list(expected)}", len(names))]
-    failures = [(name, "is_named_once", count) for name, count in repeated.items()]
-    failures += [(name, "is_present", 1) for name in expected if name not in names]
+    missing = [(name, "is_present", 1) for name in expected if name not in names]
+    if missing and len(extra) >= len(set(names) & set(expected)):
+        # As likely a file without its header, or one joined to another: the names may be values.
+        return [(TABLE, "has_mostly_columns_of_the_contract", len(extra)), *missing]
+    failures = [(name, "is_named_once", count) for name, count in repeated.items()] + missing
     failures += [(name, "is_in_the_contract", 1) for name in extra]
     if repeated or len(table) == 0:
         failures.append((TABLE, "has_unique_columns" if repeated else "has_records", len(repeated) or 1))
     return failures
 
 
-def _failure(error: pa.errors.SchemaError) -> Failure:
+def _check_name(check: Any) -> str:
+    """Return the name of a check, with its bounds, which are the contract's own; longer lists are not shown."""
+    given = str(getattr(check, "name", None) or "check")
+    bounds = getattr(check, "statistics", None) or {}
+    shown = ", ".join(f"{bound:g}" for bound in bounds.values() if isinstance(bound, int | float))
+    return "custom_check" if given == "<lambda>" else f"{given}({shown})" if shown else given
+
+
+def _failure(error: pa.errors.SchemaError, names: Mapping[tuple[str, int | None], str]) -> Failure:
     """Count what a pandera error reports; its text and its failure cases hold values and are not used."""
     of_column = isinstance(error.schema, pa.Column)
     column = str(error.schema.name) if of_column else TABLE
@@ -409,11 +438,7 @@ def _failure(error: pa.errors.SchemaError) -> Failure:
     if reason in {"DUPLICATES", "SERIES_CONTAINS_DUPLICATES"}:
         name = "is_unique"
     else:
-        given = str(getattr(error.check, "name", None) or "check")
-        bounds = getattr(error.check, "statistics", None) or {}
-        # The bounds are the contract's own; lists of allowed values would be too long to show.
-        shown = ", ".join(f"{bound:g}" for bound in bounds.values() if isinstance(bound, int | float))
-        name = "custom_check" if given == "<lambda>" else f"{given}({shown})" if shown else given
+        name = names.get((column, error.check_index), "custom_check")
     if reason == "CHECK_ERROR":
         return column, f"{name} (could not be evaluated)", 1
     cases = error.failure_cases

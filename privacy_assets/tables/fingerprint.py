@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privacy_assets.tables.errors import InvalidTableError
+from privacy_assets.tables.safe_names import dtype_name
 
 FINGERPRINT_VERSION = b"privacy_assets table 1"
 
@@ -78,8 +79,8 @@ def canonical_array(name: str, column: pd.Series) -> pa.Array:
         pass
     raise InvalidTableError(
         f"Column {name!r} holds values of several kinds, or of a kind that the Parquet files here cannot hold (dtype "
-        f"{column.dtype}). Expected integers, floats, booleans, text, categories, dates, datetimes or durations; "
-        "convert the column first."
+        f"{dtype_name(column.dtype)}). Expected integers, floats, booleans, text, categories, dates, datetimes or "
+        "durations; convert the column first."
     )
 
 

@@ -25,6 +25,7 @@ from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import require_unique_text_names
 from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.release_model import HierarchyMapping, Interval, Mask, ReleaseModel, ValueSet
+from privacy_assets.tables.safe_names import type_name
 from privacy_assets.tables.scaled_column import MAX_ATTRIBUTES, ScaledColumn, scale_column
 
 Scales = Mapping[str, Any] | Literal["binary"]
@@ -212,15 +213,13 @@ def read_formal_context(table: pd.DataFrame, scales: Scales, model: ReleaseModel
 
 def _read_scales(table: pd.DataFrame, scales: Scales) -> dict[str, ConceptualScale]:
     if not isinstance(table, pd.DataFrame):
-        raise InvalidTableError(
-            f"The table is a {type(table).__name__}. Expected a pandas DataFrame. Convert it first."
-        )
+        raise InvalidTableError(f"The table is a {type_name(table)}. Expected a pandas DataFrame. Convert it first.")
     require_unique_text_names(table)
     if isinstance(scales, str) and scales == "binary":
         scales = dict.fromkeys(table.columns, "binary")
     given: object = scales
     if not isinstance(given, Mapping):
-        found = repr(given) if isinstance(given, str) else type(given).__name__
+        found = repr(given) if isinstance(given, str) else type_name(given)
         raise InvalidSettingError(f"scales is {found}. Expected a mapping of columns to scales, or 'binary'.")
     if not scales:
         raise InvalidSettingError("scales names no column. Expected at least one: without attributes nothing is known.")

@@ -19,6 +19,7 @@ from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.mask_sets import Original, read_mask
 from privacy_assets.tables.quasi_identifiers import read_dimension
 from privacy_assets.tables.release_model import Mask, ReleaseModel, Suppressed, columns_of
+from privacy_assets.tables.safe_names import type_name
 
 # Up to so many possible keys per record, counting them all is faster than sorting those that occur.
 KEYS_PER_ROW = 16
@@ -62,7 +63,7 @@ def check_tables(original: pd.DataFrame, released: pd.DataFrame) -> None:
     for words, table in (("original", original), ("released", released)):
         if not isinstance(table, pd.DataFrame):
             raise InvalidTableError(
-                f"The {words} table is a {type(table).__name__}. Expected a pandas DataFrame. Convert it first."
+                f"The {words} table is a {type_name(table)}. Expected a pandas DataFrame. Convert it first."
             )
         require_unique_text_names(table)
         if len(table) == 0:
@@ -78,7 +79,7 @@ def check_model(
 ) -> None:
     """Refuse masks of columns that are not there, and released columns of which nobody says what they tell."""
     if not isinstance(model, ReleaseModel):
-        raise InvalidSettingError(f"The model is a {type(model).__name__}. Expected a ReleaseModel.")
+        raise InvalidSettingError(f"The model is a {type_name(model)}. Expected a ReleaseModel.")
     if not model.masks:
         raise InvalidSettingError("The release model has no mask. Expected one per released column.")
     unknown = {name: type(mask).__name__ for name, mask in model.masks.items() if not isinstance(mask, Mask)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,9 @@ from privacy_assets.tables.errors import ConflictError, InvalidSettingError, Inv
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.record_keys import match_keys
-from privacy_assets.tables.release_model import ReleaseModel, Suppressed
+from privacy_assets.tables.release_model import ReleaseModel, Suppressed, columns_of
+
+MOST_PLACES_SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +134,38 @@ def check_quasi_identifiers(name: str, names: Sequence[str] | None) -> None:
         raise InvalidSettingError(
             f"The quasi_identifiers of the other release {name!r} are a text, empty, or name a column twice. Expected "
             "a list of different column names, or None for those that it was anonymized by. Nothing was assessed."
+        )
+
+
+def require_described_columns(
+    name: str, table: pd.DataFrame, key: str, model: ReleaseModel, also: Collection[str] = ()
+) -> None:
+    """Refuse a table with columns that nobody described: their names may be values, of a file without its header.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the other release.
+    table : DataFrame
+        Its table.
+    key, model
+        As of `OtherRelease`; the columns that they name are described.
+    also : collection of str
+        Further names that are known.
+
+    Raises
+    ------
+    InvalidTableError
+        Counts, and none of the names.
+    """
+    described = {key, *model.masks, *also, *(column for mask in model.masks.values() for column in columns_of(mask))}
+    unknown = [position for position, column in enumerate(table.columns, 1) if column not in described]
+    if unknown:
+        raise InvalidTableError(
+            f"{len(unknown)} of the {len(table.columns)} columns of the other release {name!r} are neither its key nor "
+            f"in its model or the contract, at the places {unknown[:MOST_PLACES_SHOWN]}. Their names are withheld: a "
+            "file that was read without its header has values there. Give the file its header, say in the model what "
+            "each column tells, or leave these columns out. Nothing was stored."
         )
 
 

@@ -21,6 +21,7 @@ from privacy_assets.tables.coding import (
     read_column,
 )
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.tables.safe_names import type_name
 
 _UNIT_NAMES: Mapping[str, str] = {
     **{name.lower(): name for name in DATETIME_UNITS},
@@ -301,7 +302,7 @@ def check_columns(frames: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
     for name, frame in frames.items():
         if not isinstance(frame, pd.DataFrame):
             raise InvalidTableError(
-                f"The {name} table is a {type(frame).__name__}. Expected a pandas DataFrame. Convert it first."
+                f"The {name} table is a {type_name(frame)}. Expected a pandas DataFrame. Convert it first."
             )
         labels = list(frame.columns)
         odd = [str(label) for label in labels if not isinstance(label, str)]

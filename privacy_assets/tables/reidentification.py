@@ -22,6 +22,7 @@ from privacy_assets.tables.mpucc_settings import is_integer, require
 from privacy_assets.tables.other_releases import OtherRelease
 from privacy_assets.tables.release_model import ReleaseModel, Suppressed
 from privacy_assets.tables.result_columns import tuple_column
+from privacy_assets.tables.safe_names import type_name
 
 DEFAULT_MAX_KNOWN = 3
 MAX_SETS = 5000
@@ -182,7 +183,7 @@ def assess_reidentification(
         _refuse_given(model=model, truth=truth, subject=subject, quasi_identifiers=quasi_identifiers, k=k)
         quasi_identifiers = released.settings["quasi_identifiers"]
         k, subject = released.settings["k"], released.settings["subject"]
-    wrong = sorted({type(other).__name__ for other in other_releases if not isinstance(other, OtherRelease)})
+    wrong = sorted({type_name(other) for other in other_releases if not isinstance(other, OtherRelease)})
     require(not wrong, "other_releases", wrong, "a list of OtherRelease")
     keys = tuple(dict.fromkeys(other.key for other in other_releases))
     index = _make_index(original, released, model, truth, subject, hierarchies, keys, n_threads)

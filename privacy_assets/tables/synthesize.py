@@ -18,6 +18,7 @@ from pandas.api import types
 
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.rare_values import RareColumn
+from privacy_assets.tables.safe_names import dtype_name, type_name
 
 Kind = Literal["integer", "float", "boolean", "datetime", "category", "text"]
 
@@ -128,15 +129,16 @@ def make_synthetic_records(
 ) -> SyntheticRecords:
     """Make synthetic records as `synthesize` does, and count what was redrawn."""
     synthesizer = resolve_synthesizer(method, settings)
+    name = synthesizer.name  # Before it has seen the table.
     count = len(original) if n_records is None else n_records
     _check_whole_number("seed", seed, at_least=0)
-    check_learnable(original, synthesizer.name)
+    check_learnable(original, name)
     _check_whole_number("n_records", count, at_least=1)
     fit_seed, sample_seed = (int(state) for state in np.random.SeedSequence(seed).generate_state(2))
     redraws = is_embedded(synthesizer)
     fitted = synthesizer.fit(original, seed=fit_seed, **({"person": person} if redraws else {}))
     synthetic = fitted.sample(count, seed=sample_seed)
-    _check_output(synthetic, original, count, synthesizer.name)
+    _check_output(synthetic, original, count, name)
     redrawn = fitted.redrawn if redraws else None  # type: ignore[attr-defined]
     return SyntheticRecords(synthetic.reset_index(drop=True), redrawn)
 
@@ -166,7 +168,7 @@ def column_kinds(table: pd.DataFrame) -> dict[str, Kind | None]:
 def check_learnable(table: pd.DataFrame, synthesizer: str) -> None:
     """Raise `InvalidTableError` when `table` has a shape, a name or an infinity that no synthesizer can learn from."""
     if not isinstance(table, pd.DataFrame):
-        raise InvalidTableError(f"{synthesizer!r} learns from a pandas DataFrame, and got a {type(table).__name__}.")
+        raise InvalidTableError(f"{synthesizer!r} learns from a pandas DataFrame, and got a {type_name(table)}.")
     n_rows, n_columns = table.shape
     if n_columns == 0:
         raise InvalidTableError(f"{synthesizer!r} has no columns to learn from: all were removed or none was there.")
@@ -193,7 +195,7 @@ def check_kinds(table: pd.DataFrame, synthesizer: str) -> dict[str, Kind]:
     """
     check_learnable(table, synthesizer)
     kinds = column_kinds(table)
-    unknown = {name: str(table[name].dtype) for name, kind in kinds.items() if kind is None}
+    unknown = {name: dtype_name(table[name].dtype) for name, kind in kinds.items() if kind is None}
     if unknown:
         raise InvalidTableError(
             f"{synthesizer!r} cannot learn columns of these types: {unknown}. It knows integers, floats, booleans, "
@@ -248,7 +250,7 @@ def resolve_synthesizer(method: str | Synthesizer, settings: Mapping[str, Any] |
         missing = [part for part in ("name", "settings", "fit", "sample") if not hasattr(method, part)]
         if missing:
             raise InvalidSettingError(
-                f"A synthesizer of type {type(method).__name__} lacks {missing}. It needs `name`, `settings`, "
+                f"A synthesizer of type {type_name(method)} lacks {missing}. It needs `name`, `settings`, "
                 "`fit(table, *, seed)` and `sample(n_records, *, seed)`."
             )
         return method
@@ -267,7 +269,7 @@ def _check_whole_number(name: str, value: object, *, at_least: int) -> None:
 
 def _check_output(synthetic: object, original: pd.DataFrame, n_records: int, name: str) -> None:
     if not isinstance(synthetic, pd.DataFrame):
-        raise InvalidTableError(f"Synthesizer {name!r} returned a {type(synthetic).__name__}; expected a DataFrame.")
+        raise InvalidTableError(f"Synthesizer {name!r} returned a {type_name(synthetic)}; expected a DataFrame.")
     expected, found = list(original.columns), list(synthetic.columns)
     if expected != found:
         missing, extra = [c for c in expected if c not in found], [c for c in found if c not in expected]
@@ -276,7 +278,7 @@ def _check_output(synthetic: object, original: pd.DataFrame, n_records: int, nam
             f"{len(extra)} that it did not learn; expected {expected}."
         )
     wrong = {
-        str(column): f"{synthetic[column].dtype} instead of {original[column].dtype}"
+        str(column): f"{dtype_name(synthetic[column].dtype)} instead of {dtype_name(original[column].dtype)}"
         for column in expected
         if synthetic[column].dtype != original[column].dtype
     }

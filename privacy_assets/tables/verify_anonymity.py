@@ -26,6 +26,7 @@ from privacy_assets.tables.anonymity_report import AnonymityReport, ClassSizes, 
 from privacy_assets.tables.coding import ORDERED_KINDS, ColumnValues, group_rows, read_column
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.fingerprint import require_unique_text_names
+from privacy_assets.tables.safe_names import type_name
 
 # Entropies of equal shares differ from log(l) in their last bits; rounded to this, they give l.
 ENTROPY_DECIMALS = 9
@@ -243,9 +244,7 @@ def check_roles(table: pd.DataFrame, roles: Mapping[str, Sequence[str]]) -> None
         Columns by argument; the first argument must name at least one.
     """
     if not isinstance(table, pd.DataFrame):
-        raise InvalidTableError(
-            f"The table is a {type(table).__name__}. Expected a pandas DataFrame. Convert it first."
-        )
+        raise InvalidTableError(f"The table is a {type_name(table)}. Expected a pandas DataFrame. Convert it first.")
     require_unique_text_names(table)
     first = next(iter(roles))
     if not roles[first]:

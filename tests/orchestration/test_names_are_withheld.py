@@ -1,0 +1,207 @@
+"""Names that others choose can be cells: columns of a file without its header, classes, dtypes, settings, checks."""
+
+import dagster as dg
+import pandas as pd
+import pandera.pandas as pa
+import pytest
+
+from privacy_assets.orchestration.anonymized_settings import (
+    AnonymizationSettings,
+    OtherReleaseSettings,
+    ReidentificationSettings,
+)
+from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
+from privacy_assets.orchestration.settings import ExternalSynthetic, GivenSplit, Synthesis
+from privacy_assets.orchestration.sources import TableFile, UpstreamAsset
+from privacy_assets.tables.contract import TableContract
+from privacy_assets.tables.errors import ContractError, InvalidTableError
+from privacy_assets.tables.policy import Limit, Policy
+from privacy_assets.tables.release_model import ReleaseModel
+from tests.orchestration.project import Project, failure_of
+from tests.orchestration.sentinels import (
+    CONTRACT,
+    INTEGER,
+    TEXT,
+    assert_nothing_leaked,
+    sentinel_people,
+    sentinel_synthetic,
+)
+
+NUMBERED = {"columns": {**CONTRACT["columns"], "number": {"type": "integer", "role": "other"}}}
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Project(
+        tmp_path,
+        settings={"contract": CONTRACT, "synthetic": ExternalSynthetic(sentinel_synthetic, control_was_withheld=True)},
+    )
+
+
+def numbered() -> pd.DataFrame:
+    return sentinel_people().assign(number=range(INTEGER, INTEGER + 120))
+
+
+def without_header(project, table: pd.DataFrame, name: str) -> TableFile:
+    path = project.root / "data" / f"{name}.csv"
+    table.to_csv(path, index=False, header=False)
+    return TableFile(str(path))
+
+
+def with_other_release(project, source):
+    other = OtherReleaseSettings("plans", "number", table=source, model=ReleaseModel.from_labels(["name_of_plan"]))
+    return project.definitions(
+        contract=NUMBERED,
+        policy=Policy((Limit("smallest_class", 2), Limit("max_reidentification_probability", 0.99))),
+        source=numbered,
+        synthetic=None,
+        anonymized=AnonymizationSettings(k=30),
+        reidentification=ReidentificationSettings(other_releases=(other,)),
+    )
+
+
+def test_another_release_without_its_header_is_refused_by_counts(project, capfd):
+    table = numbered()[["name_of_plan", "number", "income"]]
+    definitions = with_other_release(project, without_header(project, table, "other"))
+    result = project.run(definitions, "other_plans")
+    assert not result.success
+    assert "3 of the 3 columns of the other release 'plans'" in failure_of(result)
+    assert_nothing_leaked(project, capfd, "at the places [1, 2, 3]")
+
+
+def test_another_release_with_a_column_that_nobody_described_is_refused_by_counts(project, capfd):
+    table = numbered()[["name_of_plan", "number"]].assign(**{f"{TEXT}-{INTEGER}": 1})
+    result = project.run(with_other_release(project, lambda: table), "other_plans")
+    assert "1 of the 3 columns of the other release 'plans'" in failure_of(result)
+    assert_nothing_leaked(project, capfd, "at the places [3]")
+
+
+def test_another_release_may_have_the_columns_of_the_contract(project):
+    table = numbered()[["name_of_plan", "number", "cost"]]
+    assert project.run(with_other_release(project, lambda: table), "other_plans").success
+
+
+@pytest.mark.parametrize("headerless", ["original", "control"])
+def test_a_side_of_a_split_without_its_header_is_refused_by_counts(project, capfd, headerless):
+    sides = {"original": sentinel_people(), "control": sentinel_people(40, seed=2).drop(columns="cost")}
+    given = {name: (lambda side=side: side) for name, side in sides.items()}
+    given[headerless] = without_header(project, sides[headerless], headerless)
+    result = project.run(project.definitions(source=None, split=GivenSplit(**given)), "original", "control")
+    assert "has_any_of_the_columns" in failure_of(result)
+    assert_nothing_leaked(project, capfd, "has_any_of_the_columns")
+
+
+def test_a_synthetic_table_without_its_header_is_refused_by_counts(project, capfd):
+    brought = ExternalSynthetic(without_header(project, sentinel_synthetic(), "synthetic"), control_was_withheld=True)
+    result = project.run(project.definitions(source=sentinel_people, synthetic=brought), "synthetic")
+    assert "has_any_of_the_columns" in failure_of(result)
+    assert_nothing_leaked(project, capfd)
+
+
+def test_a_table_of_others_without_its_header_is_checked_by_places(project, capfd):
+    read = pd.read_csv(without_header(project, sentinel_people(), "shared").path, dtype=str)
+    upstream = dg.asset(name="shared", io_manager_key="memory")(lambda: read.assign(**{TEXT: [[1]] * len(read)}))
+    definitions = build_privacy_risk_checks(
+        assets=UpstreamAsset("shared", "memory"),
+        contract=CONTRACT,
+        policy=Policy((Limit("smallest_class", 5),)),
+        private_path=str(project.private),
+    )
+    with project.instance() as instance:
+        dg.materialize(
+            [upstream, *definitions.asset_checks],
+            resources={**definitions.resources, "memory": dg.InMemoryIOManager()},
+            instance=instance,
+            raise_on_error=False,
+        )
+    assert_nothing_leaked(project, capfd, "Column 'column at place 7' holds values of a kind that cannot be compared")
+
+
+def test_names_are_shown_of_a_table_that_has_what_the_contract_asks_for():
+    contract = TableContract.from_mapping(CONTRACT)
+    with pytest.raises(ContractError, match="column 'notes' is not in the contract"):
+        contract.admit(sentinel_people().assign(notes=1))
+    mixed = sentinel_people().drop(columns=["cost", "region", "admitted"]).assign(**{TEXT: 1, f"{TEXT} II": 2, "x": 3})
+    with pytest.raises(ContractError) as refused:
+        contract.admit(mixed)
+    assert TEXT not in str(refused.value) + str(refused.value.failures)
+    assert "has_mostly_columns_of_the_contract fails (3)" in str(refused.value)
+    assert "column 'cost' is missing" in str(refused.value)
+
+
+class Learning:
+    """A synthesizer whose name and settings change with the table that it learns from."""
+
+    def __init__(self, result=None) -> None:
+        self.name = "learning"
+        self.settings = {"rounds": 1}
+        self.result = result
+
+    def fit(self, table, *, seed):
+        self.settings["largest"] = int(table["income"].max())
+        self.name = str(table["name_of_plan"].iloc[0])
+        self.table = table
+        return self
+
+    def sample(self, n_records, *, seed):
+        return self.table.head(n_records) if self.result is None else self.result(self.table)
+
+
+def test_a_synthesizer_is_described_as_it_was_before_it_saw_the_table(project, capfd):
+    definitions = project.definitions(source=sentinel_people, synthetic=Synthesis(Learning()))
+    assert project.run(definitions, "source", "original", "control", "synthetic").success
+    assert_nothing_leaked(project, capfd, '"rounds": 1|rounds')
+
+
+RESULTS = {
+    "a class named after a cell": (
+        lambda table: type(str(table["name_of_plan"].iloc[0]), (), {})(),
+        "returned a object",
+    ),
+    "a dtype with a cell": (
+        lambda table: table.assign(cost=table["cost"].astype(pd.SparseDtype(float, INTEGER))),
+        "SparseDtype instead of float64",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", RESULTS)
+def test_what_a_synthesizer_returns_is_described_without_cells(project, capfd, what):
+    result, message = RESULTS[what]
+    definitions = project.definitions(source=sentinel_people, synthetic=Synthesis(Learning(result)))
+    failed = project.run(definitions, "source", "original", "control", "synthetic")
+    assert "people__synthetic" in [event.step_key for event in failed.all_events if event.is_step_failure]
+    assert_nothing_leaked(project, capfd, message)
+
+
+def test_a_source_that_gives_an_object_of_a_class_named_after_a_cell_shows_no_cell(project, capfd):
+    definitions = project.definitions(source=lambda: type(f"{TEXT}-{INTEGER}", (dict,), {})())
+    assert "gave a subclass of dict; expected a pandas DataFrame" in failure_of(project.run(definitions, "source"))
+    assert_nothing_leaked(project, capfd)
+
+
+def test_an_error_of_ours_that_an_array_of_others_raises_while_a_contract_is_asked_shows_no_cell(project, capfd):
+    class ToldError(ContractError):
+        """What a class of others says in place of ours."""
+
+    class Table(pd.DataFrame):
+        def __getitem__(self, name):
+            raise ToldError(f"{TEXT} {INTEGER}", ((TEXT, TEXT, INTEGER),))
+
+    definitions = project.definitions(source=lambda: Table(sentinel_people()))
+    failed = failure_of(project.run(definitions, "source"))
+    assert "failed with subclass of ContractError" in failed
+    assert_nothing_leaked(project, capfd, "withheld")
+
+
+def test_checks_of_a_contract_keep_the_names_that_they_had_before_they_saw_a_table():
+    def fails(values: pd.Series) -> bool:
+        check.name = str(values.iloc[0])
+        return False
+
+    check = pa.Check(fails, name="is_plausible")
+    contract = TableContract(pa.DataFrameSchema({"plan": pa.Column(str, check, metadata={"role": "other"})}))
+    for _ in range(2):
+        with pytest.raises(InvalidTableError, match="is_plausible") as refused:
+            contract.admit(pd.DataFrame({"plan": [TEXT]}))
+        assert TEXT not in str(refused.value)
