@@ -32,7 +32,7 @@ def released(tmp_path_factory):
 
 
 def points(n_touched):
-    """Choose ten random points of a run, more than half of them while the release is written."""
+    """Choose six random points of a run, more than half of them while the release is written."""
     assert n_touched > 3 * N_POINTS
     chosen = random.Random(20)
     release = range(n_touched - 25, n_touched + 1)
