@@ -162,7 +162,9 @@ def _ends(
     if scale.unit:
         # In nanoseconds a date of the Middle Ages has no place, so the step is made in the unit of the values.
         step = np.ones(1, f"timedelta64[{scale.unit}]").astype(f"timedelta64[{np.datetime_data(values.dtype)[0]}]")
-    highs = np.where(is_inner, following - step, values[high])
+    before = following - step
+    # Whole numbers beyond 2**53 in floats have no other one step below: the interval then ends at its largest value.
+    highs = np.where(is_inner & (before < following), before, values[high])
     ends = np.concatenate([lows, highs])
     texts = texts_of(Scale(scale.name, scale.kind, True, ends, False, 0, scale.unit, scale.time_zone))
     return lows, highs, texts[: len(lows)], texts[len(lows) :]

@@ -205,7 +205,10 @@ def _largest_below(highs: NDArray[np.float64], scale: Scale) -> NDArray[np.float
     known = scale.known
     below = np.nextafter(highs, -np.inf)
     if scale.decimals is not None:
-        below = np.minimum(np.round(highs - 10.0**-scale.decimals, scale.decimals), below)
+        # The largest floats are whole, and have no place for the powers of ten that rounding takes.
+        with np.errstate(over="ignore", invalid="ignore"):
+            rounded = np.round(highs - 10.0**-scale.decimals, scale.decimals)
+        below = np.where(np.isfinite(rounded), np.minimum(rounded, below), below)
     # An interval that ends right above a value of the source holds up to that very value.
     code = np.maximum(np.searchsorted(known, highs, side="left") - 1, 0)
     ends_there = highs <= just_above(known[code], scale.decimals)

@@ -99,3 +99,11 @@ def test_typed_columns_survive_parquet():
         assert fingerprint(through_parquet(released)) == fingerprint(released)
     released = anonymize(table[["whole"]], quasi_identifiers=["whole"], k=2).table
     assert released["whole_low"].dtype == "Int64" and released["whole_missing"].dtype == bool
+
+
+def test_cells_of_the_largest_whole_numbers_in_floats_are_apart():
+    table = pd.DataFrame({"x": [-1.7e308] * 10 + [-1e18] * 10})
+    released = anonymize(table, quasi_identifiers=["x"], k=1, bounds="cell").table
+    lower = released[released["x_low"].astype(float) < -1e300]
+    assert len(lower) == 10
+    assert (lower["x_high"].astype(float) == -1.7e308).all()

@@ -23,6 +23,7 @@ KINDS = {
     "some missing": st.none() | st.integers(0, 9),
     "decimals": st.integers(0, 400).map(lambda n: n / 10),
     "floats": st.floats(-1e3, 1e3),
+    "far floats": st.sampled_from([-1.7e308, -0.5, 0.0, 1.5, 1.7e308, 1.7976931348623157e308]),
     "far": st.sampled_from([-(2**63), 0, 2**53, 2**63 - 1]),
     "beyond": st.sampled_from([0, 2**70, 2**71, 2**72]),
     "text": st.sampled_from(["a", "b", "c, d", None]),
@@ -44,7 +45,7 @@ def tables(draw):
     columns = {}
     for kind in kinds:
         values = draw(st.lists(KINDS[kind], min_size=n_rows, max_size=n_rows))
-        column = pd.Series(values, dtype=None if kind in ("day", "zoned", "span", "floats") else object)
+        column = pd.Series(values, dtype=None if kind in ("day", "zoned", "span", "floats", "far floats") else object)
         if kind == "some missing":
             column = column.astype("Int64")
         elif kind == "ranked":
