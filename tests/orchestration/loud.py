@@ -78,8 +78,9 @@ def speak_through_dagster(cell: str) -> None:
         each.log.info(cell)
         each.log.critical("cell: %s", cell)
         each.log.with_tags(step_key=cell).warning(cell)
-        each.log_event(dg.AssetObservation(cell, metadata={"cell": cell}))
-        each.log_event(dg.AssetMaterialization(cell, metadata={"cell": cell}))
+        if not isinstance(each, dg.AssetCheckExecutionContext):
+            each.log_event(dg.AssetObservation(cell, metadata={"cell": cell}))
+            each.log_event(dg.AssetMaterialization(cell, metadata={"cell": cell}))
     inner = context.op_execution_context
     for output in inner.op_def.output_defs:
         if not inner.get_step_execution_context().has_seen_output(output.name):

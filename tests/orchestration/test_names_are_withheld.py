@@ -156,7 +156,7 @@ def test_a_synthesizer_is_described_as_it_was_before_it_saw_the_table(project, c
 RESULTS = {
     "a class named after a cell": (
         lambda table: type(str(table["name_of_plan"].iloc[0]), (), {})(),
-        "returned a object",
+        "returned a subclass of object",
     ),
     "a dtype with a cell": (
         lambda table: table.assign(cost=table["cost"].astype(pd.SparseDtype(float, INTEGER))),
