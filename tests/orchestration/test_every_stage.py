@@ -342,6 +342,7 @@ def test_no_stage_that_says_cells_in_every_way_and_succeeds_shows_one(project, c
         )
     assert result.success, failure_of(result)
     assert spoke == set(names.values())
+    assert [each for each in result.all_events if CELL in str(each)] == []
     assert_nothing_leaked(project, capfd, "identification_rate")
 
 
