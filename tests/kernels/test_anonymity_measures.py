@@ -13,6 +13,7 @@ from privacy_assets.kernels.anonymity_measures import (
     group_by_class,
     measure_classes,
 )
+from tests.examples import examples
 from tests.reference import anonymity_measures as reference
 
 
@@ -31,7 +32,7 @@ def classes_and_values(draw):
 
 
 @given(classes_and_values(), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_each_class_agrees_with_the_definitions(drawn, is_ordered):
     found, class_of_row, values = measured(*drawn, is_ordered)
     table = values.tolist()
@@ -50,7 +51,7 @@ def test_each_class_agrees_with_the_definitions(drawn, is_ordered):
 
 
 @given(classes_and_values(), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_measures_keep_their_bounds(drawn, is_ordered):
     found, class_of_row, values = measured(*drawn, is_ordered)
     assert (found.n_values <= np.bincount(class_of_row)).all()
@@ -63,7 +64,7 @@ def test_measures_keep_their_bounds(drawn, is_ordered):
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1, max_size=30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_people_are_counted_once_per_class(rows):
     labels, class_of_row = np.unique([c for c, _ in rows], return_inverse=True)
     people = [person for _, person in rows]

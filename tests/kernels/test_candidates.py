@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.kernels.candidates import Boxes, Points, count_candidates, list_candidates
+from tests.examples import examples
 from tests.reference import reidentification as reference
 
 
@@ -54,7 +55,7 @@ def arranged(n_codes, points, people, boxes):
 
 
 @given(cases(), st.sampled_from([1, 2]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_counts_are_those_of_the_reference(case, n_threads):
     points, boxes, plain, people, sets = arranged(*case)
     found = count_candidates(points, boxes, case[0], n_threads)
@@ -73,7 +74,7 @@ def test_an_empty_set_has_no_candidates(n_columns):
 
 
 @given(cases())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_the_points_of_each_box_are_listed(case):
     points, boxes, plain, _, sets = arranged(*case)
     singly = points._replace(person=np.zeros(0, np.int32), n_people=0)

@@ -14,6 +14,7 @@ from privacy_assets.kernels.concepts import (
     words_to_close,
 )
 from privacy_assets.kernels.stem_basis import find_stem_basis
+from tests.examples import examples
 from tests.random_contexts import as_context, as_table, contexts, names, numbers, random_rows
 from tests.reference import formal_concepts as reference
 
@@ -42,7 +43,7 @@ def basis_of(context, min_support=0):
 
 
 @given(contexts(), st.integers(0, 4))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_concepts_and_covers_are_those_of_brute_force(drawn, min_support):
     rows, universe = drawn
     context = as_context(rows, universe)
@@ -54,7 +55,7 @@ def test_concepts_and_covers_are_those_of_brute_force(drawn, min_support):
 
 
 @given(contexts(), st.integers(0, 4))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_the_stem_basis_is_that_of_brute_force(drawn, min_support):
     rows, universe = drawn
     found = basis_of(as_context(rows, universe), min_support)
@@ -63,7 +64,7 @@ def test_the_stem_basis_is_that_of_brute_force(drawn, min_support):
 
 
 @given(contexts())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_the_stem_basis_is_sound_complete_and_has_no_rule_too_many(drawn):
     rows, universe = drawn
     rules = [(premise, conclusion) for premise, conclusion, _ in basis_of(as_context(rows, universe))]
@@ -75,7 +76,7 @@ def test_the_stem_basis_is_sound_complete_and_has_no_rule_too_many(drawn):
 
 
 @given(contexts())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_neighbors_are_those_of_the_lattice(drawn):
     rows, universe = drawn
     context = as_context(rows, universe)
@@ -91,7 +92,7 @@ def test_neighbors_are_those_of_the_lattice(drawn):
 
 
 @given(contexts())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_closures_are_those_of_the_definition(drawn):
     rows, universe = drawn
     context = as_context(rows, universe)
@@ -104,7 +105,7 @@ def test_closures_are_those_of_the_definition(drawn):
 
 
 @given(contexts())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_small_concepts_covers_and_bases_are_those_of_another_library(drawn):
     oracle = pytest.importorskip("concepts")
     rows, universe = drawn

@@ -11,6 +11,7 @@ from privacy_assets.kernels import lattice, lattice_leftovers
 from privacy_assets.kernels.lattice import count_nodes, sweep_lattice
 from privacy_assets.kernels.lattice_models import Column, Items, Sensitive, limits_of
 from privacy_assets.kernels.mondrian_models import DISTINCT, ENTROPY, NO_L, RECURSIVE
+from tests.examples import examples
 from tests.reference import lattice as reference
 
 KINDS = {NO_L: "none", DISTINCT: "distinct", ENTROPY: "entropy", RECURSIVE: "recursive"}
@@ -111,7 +112,7 @@ def loss_of(items, found):
 
 
 @given(problems())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_the_sweep_publishes_what_enumeration_publishes(problem):
     items, k = problem
     if not is_class(items, k, list(range(len(items.weights)))):
@@ -127,7 +128,7 @@ def test_the_sweep_publishes_what_enumeration_publishes(problem):
 
 
 @given(problems(), st.integers(0, 8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_no_more_is_suppressed_than_may_be_and_the_rest_satisfies_the_models(problem, n_allowed):
     items, k = problem
     n_allowed = min(n_allowed, len(items.weights) - 1)
@@ -143,7 +144,7 @@ def test_no_more_is_suppressed_than_may_be_and_the_rest_satisfies_the_models(pro
 
 
 @given(problems(), st.lists(st.integers(1, 4), min_size=24, max_size=24))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_an_item_of_some_weight_is_as_many_rows(problem, weights):
     items, k = problem
     weights = np.array(weights[: len(items.weights)])

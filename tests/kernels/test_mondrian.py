@@ -19,6 +19,7 @@ from privacy_assets.kernels.mondrian_models import (
 )
 from privacy_assets.kernels.mondrian_rows import pack_rows
 from privacy_assets.kernels.mondrian_tree import build_tree, route_rows
+from tests.examples import examples
 from tests.kernels.mondrian_tables import classes_of, describe, even, only_compiled, wide_table
 from tests.reference import mondrian as reference
 
@@ -54,7 +55,7 @@ def limits(draw):
 
 
 @given(coded_tables(), limits(), st.integers(1, 6), st.booleans(), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_every_cut_is_the_best_allowable_one_and_none_is_left(table, limit, k, is_by_range, by_people):
     kinds, columns, people, secret = table
     (kind, least, c, most, is_ordered), wanted = limit

@@ -23,10 +23,11 @@ from privacy_assets.kernels.mondrian_cuts import (
 from privacy_assets.kernels.mondrian_few import count_few_rows, decide_on_few, fit_words
 from privacy_assets.kernels.mondrian_models import DISTINCT, no_evidence, row_models
 from privacy_assets.kernels.mondrian_rows import count_rows, pack_rows
+from tests.examples import examples
 from tests.kernels.mondrian_tables import classes_of, describe, even, heavy_neighbors, wide_table
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.integers(0, 10_000),
     st.sampled_from([250, 700, 3000]),
@@ -101,7 +102,7 @@ def by_chunks(columns, chunks, dimensions, models):
 
 
 @given(st.integers(0, 1000), st.integers(1, 7), st.sampled_from([3, 10, 40]), st.booleans())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_decisions_fed_with_added_histograms_of_chunks_give_the_identical_partition(seed, n_chunks, k, is_by_range):
     # Ordered dimensions of far more values than bins, and a set of more.
     kinds, columns = wide_table(1500, seed, n_values=60_000)
@@ -129,7 +130,7 @@ def test_added_histograms_of_single_codes_decide_where_no_boundary_of_bins_allow
 
 
 @given(st.integers(0, 100_000), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_kept_histograms_are_given_back_where_single_codes_decide(seed, is_by_range):
     kinds, columns, k = heavy_neighbors(seed)
     dimensions, n_values = describe(kinds, columns)
@@ -140,7 +141,7 @@ def test_kept_histograms_are_given_back_where_single_codes_decide(seed, is_by_ra
 
 
 @given(st.integers(0, 100_000), st.booleans(), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_people_and_diversity_hold_where_single_codes_decide(seed, is_by_range, by_people):
     kinds, columns, k = heavy_neighbors(seed)
     dimensions, n_values = describe(kinds, columns)
@@ -183,7 +184,7 @@ def test_heavy_neighbors_make_single_codes_decide_in_classes_that_are_cut_again(
     st.sampled_from([1, 2, 9]),
     st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_a_class_of_few_rows_is_cut_as_its_histogram_says(seed, kinds, size, k, is_by_range):
     random = np.random.default_rng(seed)
     kinds = [(is_ordered, n if is_ordered else min(n, BITS)) for is_ordered, n in kinds]

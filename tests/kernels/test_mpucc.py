@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from privacy_assets.kernels.code_blocks import group_by_width, suffix_groups
 from privacy_assets.kernels.mpucc import find_mpuccs
+from tests.examples import examples
 from tests.reference import mpucc as reference
 
 
@@ -84,7 +85,7 @@ def test_codes_of_every_width_agree_with_enumeration(widths):
 
 
 @given(st.integers(0, 2**32), st.integers(1, 60), st.integers(1, 60), st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_threads_never_change_a_result(seed, n_original, n_synthetic, n_columns):
     rng = np.random.default_rng(seed)
     n_values = rng.integers(1, 6, n_columns).tolist()

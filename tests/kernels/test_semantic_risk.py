@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from privacy_assets.kernels.formal_context import make_context, pack_patterns, unpack_rows
 from privacy_assets.kernels.semantic_risk import find_greatest_subset, measure_rows
 from privacy_assets.kernels.semantic_search import search_semantic_risks
+from tests.examples import examples
 from tests.random_contexts import as_context, contexts, random_rows
 from tests.reference import formal_concepts as reference
 
@@ -21,7 +22,7 @@ def packed(rows, universe):
 
 
 @given(contexts(), st.sampled_from([1, 2]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_every_risk_agrees_with_the_lattice(drawn, n_threads):
     rows, universe = drawn
     context, row_of_record = packed(rows, universe)
@@ -41,7 +42,7 @@ def test_every_risk_agrees_with_the_lattice(drawn, n_threads):
 
 
 @given(contexts(), st.integers(1, 5), st.sampled_from([1, 2]))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_what_is_kept_is_the_greatest_acceptable_subset(drawn, k, n_threads):
     rows, universe = drawn
     context, row_of_record = packed(rows, universe)
@@ -58,7 +59,7 @@ def test_what_is_kept_is_the_greatest_acceptable_subset(drawn, k, n_threads):
 
 
 @given(contexts(), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_a_difference_never_falls_when_records_are_added(drawn, data):
     rows, universe = drawn
     added = data.draw(st.lists(st.frozensets(st.sampled_from(sorted(universe))), max_size=4))
@@ -69,7 +70,7 @@ def test_a_difference_never_falls_when_records_are_added(drawn, data):
 
 
 @given(contexts(), st.integers(1, 5), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_any_order_of_removal_ends_at_the_same_records(drawn, k, random):
     rows, universe = drawn
     context, row_of_record = packed(rows, universe)
@@ -115,7 +116,7 @@ def test_a_search_beyond_its_bound_says_so():
 
 
 @given(contexts(max_attributes=6), st.integers(60, 66))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_packing_keeps_every_attribute(drawn, n_before):
     rows, universe = drawn
     distinct = sorted(set(rows), key=sorted)

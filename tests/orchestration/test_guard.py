@@ -14,6 +14,7 @@ from privacy_assets.orchestration import guard
 from privacy_assets.orchestration.guard import ReleaseRefused, ValueFreeFailure, call_guarded
 from privacy_assets.orchestration.sources import TableFile
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
+from tests.examples import examples
 from tests.orchestration.attacking_exceptions import ATTRIBUTES, attacks
 
 CELL = "Zaphodine-Quxington"
@@ -66,7 +67,7 @@ def test_no_exception_object_gets_its_text_through(attack, tmp_path, capfd):
 texts = st.sampled_from([CELL, str(NUMBER), NUMBER, float(NUMBER), None, CELL.encode(), (CELL, NUMBER)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     base=st.sampled_from([ValueError, OSError, KeyError, InvalidTableError, ReleaseRefused, KeyboardInterrupt]),
     overridden=st.sets(st.sampled_from([*ATTRIBUTES, "__str__", "__repr__"]), max_size=4),

@@ -19,6 +19,7 @@ from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.release_model import Suppressed, ValueSet
 from privacy_assets.tables.verify_anonymity import verify_anonymity
+from tests.examples import examples
 from tests.reference import mondrian as reference
 from tests.tables.mixed_tables import POOLS, through_parquet
 
@@ -138,7 +139,7 @@ def lies_inside(value, row, name, mask):
 
 
 @given(tables(), options())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_every_class_satisfies_every_model_and_every_original_lies_inside_its_label(drawn, chosen):
     table, names = drawn
     try:
@@ -172,7 +173,7 @@ def test_every_class_satisfies_every_model_and_every_original_lies_inside_its_la
 
 
 @given(tables(), options(), st.randoms())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_order_of_the_rows_and_a_duplicated_index_change_nothing(drawn, chosen, random):
     table, names = drawn
     chosen["k"] = 2
@@ -243,7 +244,7 @@ def test_two_threads_give_the_classes_of_one_under_every_model(monkeypatch, subj
 
 
 @given(tables(), options())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_result_returns_from_its_artifact_and_its_tree_finds_the_classes_again(drawn, chosen):
     table, names = drawn
     chosen |= {"l_diversity": None, "k": 1 if len(table) < 2 else 2, "subject": None}
@@ -271,7 +272,7 @@ def refused(table, names, **chosen):
 
 
 @given(tables(max_rows=30), options())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_strict_classes_do_not_overlap(drawn, chosen):
     table, names = drawn
     found = refused(table, names, **(chosen | {"relaxed": False}))
@@ -290,7 +291,7 @@ def test_strict_classes_do_not_overlap(drawn, chosen):
 
 
 @given(tables(max_rows=14, max_columns=2), options())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_no_allowable_cut_is_left(drawn, chosen):
     table, names = drawn
     found = refused(table, names, **(chosen | {"relaxed": False, "max_suppression": 0.0}))
@@ -338,7 +339,7 @@ def are_apart(one, other, name, mask):
 
 
 @given(tables(max_columns=4), st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_centroids_are_released_in_the_type_of_their_column(drawn, k):
     table, names = drawn
     found = plan(table, names, k=min(k, len(table)), output="centroid")

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from privacy_assets.tables.belief import BeliefFunction
 from privacy_assets.tables.errors import InvalidSettingError
+from tests.examples import examples
 from tests.reference import reidentification as reference
 
 RECORDS = range(5)
@@ -17,7 +18,7 @@ def masses(draw):
 
 
 @given(masses(), st.frozensets(st.sampled_from(RECORDS)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_belief_is_at_most_probability_is_at_most_plausibility(drawn, event):
     found = BeliefFunction(drawn)
     assert sum(found.masses.values()) == pytest.approx(1)
@@ -33,7 +34,7 @@ def test_belief_is_at_most_probability_is_at_most_plausibility(drawn, event):
 
 
 @given(masses(), masses())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_compatibility_is_that_of_all_sets(drawn, other):
     truth = reference.pignistic(other)
     found = BeliefFunction(drawn)

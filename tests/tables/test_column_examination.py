@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from privacy_assets.tables.column_examination import ColumnExamination, columns_that_leave, examine_columns
 from privacy_assets.tables.text_shapes import SHAPES, is_name, shape_of, whole_number_of
+from tests.examples import examples
 from tests.shared_data import shared_file
 from tests.tables.planted_columns import LANGUAGES, PLANTED, ordinary, planted, planted_numbers
 
@@ -178,7 +179,7 @@ class TestCounts:
                 different.append(value)
         return len(kept), len(different), alone / len(held) if held else 0.0
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150), deadline=None)
     @given(
         st.lists(st.tuples(st.sampled_from([None, *"abcdefgh"]), st.integers(0, 6)), min_size=1, max_size=25),
         st.sampled_from(["str", "category", "object", "number", "datetime"]),
@@ -197,7 +198,7 @@ class TestCounts:
         assert found.share_distinct == (n_distinct / n_values if n_values else 0.0)
         assert found.share_alone == alone
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(st.lists(st.one_of(st.none(), st.text(max_size=12)), min_size=1, max_size=30))
     def test_lengths_are_those_of_the_texts_and_any_text_can_be_looked_at(self, texts):
         found = examine(pd.Series(texts, dtype=object).astype("str"))
@@ -205,7 +206,7 @@ class TestCounts:
         assert found.longest_text == (lengths[-1] if lengths else None)
         assert found.median_text == (np.median(lengths) if lengths else None)
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=examples(300), deadline=None)
     @given(st.one_of(st.text(max_size=60), st.text("0123456789 .,-/()+:'@ABab", max_size=24)))
     def test_every_text_has_one_shape(self, text):
         assert shape_of(text) in {*SHAPES, "words"}

@@ -12,6 +12,7 @@ from privacy_assets.tables.errors import ConflictError, InvalidSettingError, Inv
 from privacy_assets.tables.other_releases import OtherRelease
 from privacy_assets.tables.reidentification import assess_reidentification
 from privacy_assets.tables.release_model import ReleaseModel, Suppressed
+from tests.examples import examples
 
 
 @st.composite
@@ -24,7 +25,7 @@ def people(draw):
 
 
 @given(people(), st.integers(1, 2), st.integers(1, 2))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_candidate_of_several_releases_is_one_in_each(table, k, other_k):
     first = anonymize(table, quasi_identifiers=["age", "sex"], k=k)
     second = anonymize(table, quasi_identifiers=["zip", "sex"], k=other_k, criterion="range")

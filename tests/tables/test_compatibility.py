@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from privacy_assets.tables.compatibility import _group, _least_slack, is_compatible
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.uniform_compatibility import Side, _Program, decide_by_program, decide_quickly
+from tests.examples import examples
 from tests.reference import reidentification as reference
 
 
@@ -33,14 +34,14 @@ def probabilities(draw):
 
 
 @given(probabilities())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_the_linear_program_agrees_with_all_focal_sets(drawn):
     truth, claimed = drawn
     assert is_compatible(truth, claimed) == reference.is_compatible(truth, claimed)
 
 
 @given(probabilities(), st.sampled_from([1e-7, 0.003, 0.03, 0.2]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_the_tolerance_is_what_claims_may_miss_in_all(drawn, tolerance):
     """It did nothing but where there is one candidate."""
     truth, claimed = drawn
@@ -73,7 +74,7 @@ def edge_claims(draw):
 
 
 @given(edge_claims())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_quick_tests_and_growing_program_agree_with_the_program_of_all_pairs(drawn):
     n_candidates, claimed = drawn
     truth = np.where(np.arange(len(claimed)) < n_candidates, 1 / n_candidates, 0)

@@ -8,6 +8,7 @@ from privacy_assets.tables.artifact import Artifact
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
 from privacy_assets.tables.errors import InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
+from tests.examples import examples
 
 
 def every_kind() -> pd.DataFrame:
@@ -81,7 +82,7 @@ def test_moving_a_character_between_neighbors_matters():
     assert fingerprint(pd.DataFrame({"a": ["ab", "c"]})) != fingerprint(pd.DataFrame({"a": ["a", "bc"]}))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.integers(-3, 3), st.sampled_from(["", "a", "b", None])), max_size=5))
 def test_equal_rows_have_equal_fingerprints_and_others_do_not(rows):
     table = pd.DataFrame(rows, columns=["n", "t"]).astype({"n": "int64", "t": "str"})

@@ -15,6 +15,7 @@ from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.formal_context import read_formal_context, released_scales
 from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.release_model import Exact, HierarchyMapping, Interval, Label, ReleaseModel, ValueSet
+from tests.examples import examples
 from tests.tables.people import every_kind
 
 PLACES = Hierarchy.from_mapping(
@@ -76,7 +77,7 @@ def test_windows_may_overlap_and_hold_the_ends_they_say():
     st.lists(st.tuples(st.integers(-6, 5), st.integers(1, 6)), min_size=1, max_size=4, unique=True),
     st.sampled_from(["both", "left", "right", "neither"]),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_windows_agree_with_comparison(values, drawn, closed):
     windows = [(low, low + width) for low, width in drawn]
     context = read_formal_context(

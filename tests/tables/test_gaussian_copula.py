@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from privacy_assets.tables.gaussian_copula import GaussianCopula, order_by_association, positive_definite
 from privacy_assets.tables.synthesize import synthesize
+from tests.examples import examples
 from tests.shared_data import shared_file
 from tests.tables.fidelity import marginals_and_pairs, verbatim_share
 from tests.tables.people import every_kind
@@ -53,7 +54,7 @@ def test_independent_columns_stay_independent():
     assert np.abs(correlation - np.eye(3)).max() < 0.05
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     values=st.lists(st.floats(-1e9, 1e9, allow_nan=False) | st.just(float("nan")), min_size=2, max_size=40),
     decimals=st.integers(0, 6),
@@ -65,7 +66,7 @@ def test_floats_stay_in_their_range_and_precision(values, decimals):
     assert np.array_equal(np.round(made, decimals), made)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(values=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=40))
 def test_whole_numbers_of_any_size_stay_in_their_range(values):
     original = pd.DataFrame({"a": np.array(values, dtype=np.int64)})

@@ -16,6 +16,7 @@ from privacy_assets.tables.generalized_synthetic import (
     preprocess_generalized,
 )
 from privacy_assets.tables.mpucc import assess_preprocessed
+from tests.examples import examples
 
 PRECISIONS = {"numeric_precision": None, "datetime_precision": None}
 
@@ -43,7 +44,7 @@ def generalized(synthetic: pd.DataFrame, k: int = 5, **changes):
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(10, 60), st.integers(0, 1000), st.integers(1, 6))
 def test_a_row_that_was_anonymized_gets_its_own_label(n_rows, seed, k):
     synthetic = records(n_rows, seed)

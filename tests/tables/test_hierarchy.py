@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.hierarchy import Hierarchy
+from tests.examples import examples
 
 COUNTRIES = {"Europe": {"West": ["France", "Spain"], "East": ["Poland"]}, "Asia": {"Far East": ["Japan"]}}
 
@@ -177,7 +178,7 @@ def test_a_label_may_repeat_upwards_only_while_it_means_the_same():
     st.sampled_from([[1, 2], [5, 10, 20, 40], [7]]),
     st.integers(-9, 9),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_whole_numbers_lie_in_closed_intervals(values, widths, origin):
     for value, path in zip(values, paths(Hierarchy.intervals(widths, origin), values, "Int64"), strict=True):
         assert path[0] == ("missing" if value is None else str(value))
@@ -193,7 +194,7 @@ def test_whole_numbers_lie_in_closed_intervals(values, widths, origin):
     st.lists(st.decimals(-50, 50, places=3).map(float), min_size=1, max_size=30),
     st.sampled_from([[0.1, 0.2, 1.0], [0.25], [0.3, 0.6]]),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_floats_lie_in_half_open_intervals(values, widths):
     for value, path in zip(values, paths(Hierarchy.intervals(widths), [*values, 0.0005])[:-1], strict=True):
         for label in path[1:-1]:
@@ -216,7 +217,7 @@ def test_integers_beyond_64_bits_have_intervals():
     st.sampled_from([[10], [1, 2**40, 2**80], [10**20], [3, 3 * 10**18], [2.0, 1e18]]),
     st.sampled_from([0, 5, -5, 2**63 - 1, -(2**63), 10**20]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_whole_numbers_of_any_size_lie_in_their_intervals(values, widths, origin):
     values = [2**63 - 1, 2**63 - 2, -(2**63), 1 - 2**63, *values]
     is_64_bit = all(-(2**63) <= value < 2**63 for value in values)

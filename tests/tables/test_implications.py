@@ -18,6 +18,7 @@ from privacy_assets.tables.formal_context import read_formal_context
 from privacy_assets.tables.implications import confidence_bound, luxenburger_basis, stem_basis
 from privacy_assets.tables.risk_chains import columns_of_chains, find_risk_chains
 from privacy_assets.tables.row_measures import measure_context
+from tests.examples import examples
 from tests.random_contexts import as_context, contexts, names, numbers
 from tests.reference import formal_concepts as reference
 from tests.running_example import ATTRIBUTES, CONTEXT
@@ -169,7 +170,7 @@ def test_a_bound_of_confidence_is_met_exactly_by_record_5():
 
 
 @given(contexts(max_attributes=6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_the_bounds_of_confidence_hold(drawn):
     rows, universe = drawn
     context = as_context(rows, universe)
@@ -194,7 +195,7 @@ def test_the_bounds_of_confidence_hold(drawn):
 
 
 @given(contexts(max_attributes=6), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_forgetting_is_sound_complete_and_order_independent(drawn, data):
     rows, universe = drawn
     context = as_context(rows, universe)
@@ -212,7 +213,7 @@ def test_forgetting_is_sound_complete_and_order_independent(drawn, data):
 
 
 @given(contexts(max_attributes=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_canonical_form_of_any_complete_set_of_rules_is_the_stem_basis(drawn):
     rows, universe = drawn
     basis = stem_basis(as_context(rows, universe))
@@ -243,7 +244,7 @@ def test_chains_are_those_of_the_running_example(name):
 
 
 @given(contexts(max_attributes=6), st.integers(1, 4))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_chains_are_those_of_the_lattice(drawn, largest):
     rows, universe = drawn
     found = find_risk_chains(as_context(rows, universe), 1 / largest, max_chains=10_000)

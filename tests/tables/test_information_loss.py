@@ -17,6 +17,7 @@ from privacy_assets.tables.information_loss import (
     non_uniform_entropy,
 )
 from privacy_assets.tables.quasi_identifiers import read_dimension
+from tests.examples import examples
 
 
 @st.composite
@@ -39,7 +40,7 @@ def generalized(values, classes):
 
 
 @given(columns())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_penalty_and_entropy_agree_with_sums_over_rows(drawn):
     values, classes = drawn
     dimension, generalization, sizes = generalized(values, classes)

@@ -18,6 +18,7 @@ from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.leveled_column import Leaves
 from privacy_assets.tables.release_model import Exact, HierarchyMapping, Suppressed
 from privacy_assets.tables.verify_anonymity import verify_anonymity
+from tests.examples import examples
 from tests.tables.mixed_tables import through_parquet
 from tests.tables.test_anonymize import SECRETS, check_models, tables
 
@@ -78,7 +79,7 @@ def plan(table, names, **chosen):
 
 
 @given(tables(), options())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_every_model_holds_and_every_original_lies_under_its_node(drawn, chosen):
     table, names = drawn
     found = plan(table, names, **chosen)
@@ -135,7 +136,7 @@ def check_from_outside(table, found, names, chosen):
 
 
 @given(tables(), options(), st.randoms())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_order_and_the_index_of_the_rows_change_nothing(drawn, chosen, random):
     table, names = drawn
     table["name"] = "same"
@@ -154,7 +155,7 @@ def test_the_order_and_the_index_of_the_rows_change_nothing(drawn, chosen, rando
 
 
 @given(tables(), options())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_a_result_returns_from_its_artifact(drawn, chosen):
     table, names = drawn
     found = plan(table, names, **chosen)

@@ -23,6 +23,7 @@ from privacy_assets.tables.release_model import (
     ReleaseModel,
     Suppressed,
 )
+from tests.examples import examples
 from tests.reference import reidentification as reference
 
 MODEL = ReleaseModel({"age": BoundedNoise("age", 2), "sex": Exact("sex")})
@@ -45,7 +46,7 @@ def candidate_claims(index, known):
 
 
 @given(st.integers(0, 30), st.integers(2, 5), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_audit_is_that_of_the_definitions(seed, n_rows, data):
     original, released, truth = people(n_rows, seed)
     index = CandidateIndex(MODEL, original, released, truth, n_threads=1)
@@ -183,7 +184,7 @@ def test_people_are_not_audited_as_records():
 
 
 @given(st.integers(0, 20), st.sampled_from([None, 0.3]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_distances_are_those_of_the_definition(seed, softness):
     original, released, _ = people(8, seed)
     original.loc[0, "age"] = None
@@ -202,7 +203,7 @@ def test_distances_are_those_of_the_definition(seed, softness):
 
 
 @given(st.integers(0, 30), st.integers(1, 5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_a_tree_and_all_pairs_find_the_same_originals(seed, n_texts):
     rng = np.random.default_rng(seed)
     tables = [

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from privacy_assets.tables.candidate_index import CandidateIndex
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.release_model import BoundedNoise, Label, RankWindow, ReleaseModel
+from tests.examples import examples
 
 
 def sizes(mask, original, released):
@@ -19,7 +20,7 @@ def sizes(mask, original, released):
 
 
 @given(st.integers(-300, 290), st.lists(st.integers(-400, 400), min_size=1, max_size=9), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_noise_has_no_smallest_scale(exponent, thousandths, data):
     """Originals and ends were rounded to 10 decimals: noise of 1e-12 left everybody as a candidate."""
     scale, n = 10.0**exponent, len(thousandths)

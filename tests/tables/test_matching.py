@@ -8,6 +8,7 @@ from privacy_assets.tables.candidate_index import CandidateIndex
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.matching import match_candidates
 from privacy_assets.tables.release_model import Interval, ReleaseModel, Suppressed
+from tests.examples import examples
 from tests.reference import reidentification as reference
 
 MODEL = ReleaseModel({"x": Interval("low", "high", True), "y": Suppressed()})
@@ -26,7 +27,7 @@ def releases(draw):
 
 
 @given(releases())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_candidates_that_remain_are_those_of_some_perfect_matching(drawn):
     original, released, truth = drawn
     index = CandidateIndex(MODEL, original, released, truth, n_threads=1)

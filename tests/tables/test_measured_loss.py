@@ -16,6 +16,7 @@ from privacy_assets.tables.errors import InvalidTableError
 from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.measured_loss import mean_loss, measure_losses, require_measured
 from privacy_assets.tables.withheld_records import withhold_records
+from tests.examples import examples
 
 CODES = Hierarchy.from_mapping({"1": ["11", "12", "13"], "2": ["21", "22"]})
 KINDS = {
@@ -61,7 +62,7 @@ def stored_and_read(found):
     return Anonymization.from_artifact(found.to_artifact())
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(tables(), st.sampled_from(["tight", "cell"]), st.sampled_from(["labels", "centroid"]), st.integers(1, 3))
 def test_what_is_stored_is_what_is_measured_whatever_the_columns(drawn, bounds, output, k):
     table, names = drawn

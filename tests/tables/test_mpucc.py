@@ -16,6 +16,7 @@ from privacy_assets.tables.intervals import newcombe_interval, wilson_interval
 from privacy_assets.tables.mpucc import MpuccAssessment, assess_mpuccs, assess_preprocessed
 from privacy_assets.tables.mpucc_settings import count_combinations
 from privacy_assets.tables.preprocess import preprocess
+from tests.examples import examples
 from tests.reference import mpucc as reference
 from tests.tables.mixed_tables import table_pairs, through_parquet
 
@@ -53,14 +54,14 @@ def compare_with_reference(original, synthetic, deduplicate, max_size=None, min_
 
 
 @given(table_pairs(), st.booleans(), st.sampled_from([1, 2]))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_every_record_and_combination_agrees_with_enumeration(tables, deduplicate, n_threads):
     found, *_ = compare_with_reference(*tables, deduplicate, n_threads=n_threads)
     assert found.scores["search"] == "exact"
 
 
 @given(table_pairs(max_columns=5), st.booleans(), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_limited_search_agrees_with_a_limited_enumeration(tables, deduplicate, max_size):
     compare_with_reference(*tables, deduplicate, max_size=min(max_size, len(tables[0].columns)))
 
@@ -68,7 +69,7 @@ def test_a_limited_search_agrees_with_a_limited_enumeration(tables, deduplicate,
 @given(
     table_pairs(max_columns=5), st.booleans(), st.sampled_from([0.01, 0.1, 0.3]), st.sampled_from([0.5, 1.0, 2.0, inf])
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_a_heuristic_search_follows_its_definition(tables, deduplicate, min_gain, alpha):
     min_gain += 1e-7  # off the round figures, where the last bit of a logarithm would decide
     found, _, rows = compare_with_reference(*tables, deduplicate, min_gain=min_gain, alpha=alpha)
@@ -81,7 +82,7 @@ def test_a_heuristic_search_follows_its_definition(tables, deduplicate, min_gain
 
 
 @given(table_pairs(max_columns=4), st.booleans(), st.sampled_from([0.0, 0.5, 1.0, 3.0, inf]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_entropies_agree_with_their_formula(tables, deduplicate, alpha):
     found, _, rows = compare_with_reference(*tables, deduplicate, alpha=alpha)
     names = list(tables[0].columns)
@@ -94,13 +95,13 @@ def test_entropies_agree_with_their_formula(tables, deduplicate, alpha):
 
 
 @given(table_pairs(max_columns=5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_number_of_threads_changes_nothing(tables):
     assert assess_mpuccs(*tables, n_threads=1) == assess_mpuccs(*tables, n_threads=2)
 
 
 @given(table_pairs(max_columns=4), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_an_assessment_returns_from_its_artifact_unchanged(tables, has_control):
     found = assess_mpuccs(*tables, tables[0] if has_control else None, renyi_alpha=1.0)
     artifact = found.to_artifact()
@@ -111,7 +112,7 @@ def test_an_assessment_returns_from_its_artifact_unchanged(tables, has_control):
 
 
 @given(table_pairs())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_reported_combination_does_single_out_its_pair(tables):
     original, synthetic = tables
     originals, synthetics = reference.plain_rows(original, synthetic)
@@ -284,7 +285,7 @@ def test_an_empty_table_is_refused(name):
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.sampled_from([0.8, 0.95, 0.99]))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_the_wilson_interval_is_that_of_scipy(successes, failures, level):
     if successes + failures == 0:
         assert wilson_interval(0, 0, level) == (0, 1)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.preprocess import PreprocessedTables, preprocess
+from tests.examples import examples
 from tests.reference import mpucc as reference
 from tests.tables.mixed_tables import table_pairs, through_parquet
 
@@ -20,7 +21,7 @@ DATES = pd.DataFrame({"seen": pd.to_datetime(["2020-01-01", "2020-01-02"])})
 
 
 @given(table_pairs(), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_rows_are_equal_in_codes_when_they_are_equal_in_values(tables, deduplicate):
     prepared = preprocess(*tables, deduplicate=deduplicate)
     rows = reference.plain_rows(*tables)
@@ -38,7 +39,7 @@ def test_rows_are_equal_in_codes_when_they_are_equal_in_values(tables, deduplica
 
 
 @given(table_pairs(max_columns=4), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_prepared_tables_return_from_their_artifact_unchanged(tables, has_control):
     prepared = preprocess(*tables, tables[1] if has_control else None)
     artifact = prepared.to_artifact()

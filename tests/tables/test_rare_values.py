@@ -21,6 +21,7 @@ from privacy_assets.tables.redraw import redraw_rare_values
 from privacy_assets.tables.release_files import ReleaseRecord, write_release
 from privacy_assets.tables.release_verification import verify_release
 from privacy_assets.tables.synthesize import SYNTHESIZERS, make_synthetic_records, synthesize, synthesizer_class
+from tests.examples import examples
 from tests.reference import rare_values as reference
 from tests.tables.people import TEXT, every_kind
 
@@ -54,7 +55,7 @@ def records_of(n_people):
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(records_of(6), records_of(6), records_of(6), st.integers(1, 8), st.booleans())
 def test_counts_are_those_of_the_definition(released, originals, control, least, of_people):
     person = "person" if of_people else None
@@ -148,7 +149,7 @@ def test_values_that_labels_spell_out_are_counted():
     assert found.by_column["job"].n_records == (shown.str.contains("smith") | shown.str.contains("diver")).sum() >= 4
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(records_of(6), st.integers(1, 6), st.integers(0, 2**32 - 1), st.booleans())
 def test_what_is_redrawn_comes_from_values_of_enough_people(records, least, seed, of_people):
     table, columns = table_of(records), ["job", "code", "word"]

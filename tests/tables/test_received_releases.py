@@ -28,6 +28,7 @@ from privacy_assets.tables.policy import RARE_VALUES_RELEASED, Policy
 from privacy_assets.tables.received_files import parse_json_object
 from privacy_assets.tables.release_files import write_release
 from privacy_assets.tables.release_verification import verify_release
+from tests.examples import examples
 from tests.shared_data import REPOSITORY
 from tests.tables.test_release_files import RECORD, TABLE
 
@@ -174,7 +175,7 @@ def strictly(value):
     return (type(value).__name__, repr(value))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(OBJECTS, st.sampled_from([None, 1, 4]), st.booleans())
 def test_an_object_is_read_as_it_was_written(value, indent, is_ascii):
     read = parse_json_object(json.dumps(value, indent=indent, ensure_ascii=is_ascii).encode())
@@ -183,7 +184,7 @@ def test_an_object_is_read_as_it_was_written(value, indent, is_ascii):
     assert digest_of(dict(reversed(read.items()))) == digest_of(value)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(OBJECTS, st.sampled_from([0, 0.0, -0.0, 1, 1.0, True, False, None, "", "1", [], {}, [[]]]), st.data())
 def test_the_digest_is_of_the_meaning(value, other, data):
     name = data.draw(st.sampled_from([*value, "another"]))
@@ -191,7 +192,7 @@ def test_the_digest_is_of_the_meaning(value, other, data):
     assert (digest_of(changed) == digest_of(value)) == (strictly(changed) == strictly(value))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.binary(max_size=40) | st.text(alphabet='{}[]",:0.e1-NaInfity \\ud8', max_size=40).map(str.encode))
 def test_whatever_bytes_are_parsed_nothing_but_a_refusal_comes_of_it(data):
     try:
@@ -475,7 +476,7 @@ def test_a_footer_at_which_arrow_ends_the_process_is_not_shown_to_it(release):
             assert isinstance(problems(release), str)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=5, unique=True),
     st.integers(0, 30),
@@ -508,7 +509,7 @@ def test_a_footer_is_read_as_arrow_reads_it(names, n_records, group, codec, has_
             assert not chunk.is_elsewhere
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=60), st.integers(0, 80))
 def test_whatever_a_footer_is_nothing_but_a_refusal_comes_of_it(data, length):
     with pytest.raises(ValueError):

@@ -28,6 +28,7 @@ from privacy_assets.tables.release_model import (
     Suppressed,
     ValueSet,
 )
+from tests.examples import examples
 from tests.reference import reidentification as reference
 from tests.tables.mixed_tables import through_parquet
 from tests.tables.test_anonymize import SECRETS, is_missing, lies_inside, options, plan, tables
@@ -61,7 +62,7 @@ def anonymized(drawn, chosen):
 
 
 @given(tables(max_rows=15), options(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_candidates_of_what_anonymize_released_are_those_of_its_masks(drawn, chosen, data):
     made = anonymized(drawn, chosen)
     if made is None:
@@ -89,7 +90,7 @@ def test_candidates_of_what_anonymize_released_are_those_of_its_masks(drawn, cho
 
 
 @given(tables(max_rows=20), options(), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_nonspecificity_never_rises_with_another_known_column_and_storage_changes_nothing(drawn, chosen, data):
     made = anonymized(drawn, chosen)
     if made is None:
@@ -112,7 +113,7 @@ def test_nonspecificity_never_rises_with_another_known_column_and_storage_change
 
 
 @given(st.data(), st.integers(1, 15), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_group_by_and_the_scan_agree_where_both_apply(data, n_rows, has_people):
     """Global recoding: each value belongs to one set."""
     columns, masks, names = {}, {}, [f"q{i}" for i in range(data.draw(st.integers(1, 3)))]

@@ -10,6 +10,7 @@ from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.reidentification import assess_reidentification
 from privacy_assets.tables.release_model import HierarchyMapping
+from tests.examples import examples
 from tests.reference import reidentification as reference
 from tests.tables.test_anonymize import SECRETS, is_missing, tables
 from tests.tables.test_lattice import hierarchy_for, options
@@ -51,7 +52,7 @@ def predicates_of(table, hierarchies):
 
 
 @given(tables(max_rows=15), options(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_candidates_of_what_the_lattice_released_are_those_under_its_nodes(drawn, chosen, data):
     table, names = drawn
     hierarchies = draw_hierarchies(data.draw, table, names)

@@ -20,6 +20,7 @@ from privacy_assets.tables.release_files import write_release
 from privacy_assets.tables.release_signature import write_signature
 from privacy_assets.tables.release_verification import verify_release
 from privacy_assets.tables.signing import SigningKey, generate_key_pair, load_signer
+from tests.examples import examples
 from tests.tables.test_release_files import RECORD, TABLE
 
 pytest.importorskip("cryptography", reason="needs the extra `signing`")
@@ -291,7 +292,7 @@ def test_a_public_key_that_cannot_be_read_verifies_nothing(original, tmp_path, c
     assert "NOT verified" in capsys.readouterr().out
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_no_other_bytes_are_a_signature(original, keys, data):
     path = original / "signature.json"

@@ -18,6 +18,7 @@ from privacy_assets.tables.manifest import digest_of
 from privacy_assets.tables.release_files import write_release
 from privacy_assets.tables.release_verification import verify_release
 from privacy_assets.tables.released_csv import escape, read_csv, read_released_csv, unescape, write_csv
+from tests.examples import examples
 from tests.tables.test_release_files import RECORD, write
 
 RUN_BY_SPREADSHEETS = (
@@ -145,7 +146,7 @@ COLUMNS = {
 }
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_a_table_reads_back_with_its_fingerprint(data, tmp_path_factory):
     kinds = data.draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=4))

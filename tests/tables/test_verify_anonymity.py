@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from privacy_assets.tables.anonymity_report import AnonymityReport
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.verify_anonymity import verify_anonymity
+from tests.examples import examples
 from tests.reference import anonymity_measures as reference
 from tests.tables.mixed_tables import table_pairs
 
@@ -27,7 +28,7 @@ def rows_of(table, columns):
 
 
 @given(table_pairs(max_columns=5, max_rows=25), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_the_report_agrees_with_the_definitions_for_every_kind_of_column(tables, data):
     table = tables[0]
     names = data.draw(st.permutations(list(table.columns)))
@@ -55,7 +56,7 @@ def test_the_report_agrees_with_the_definitions_for_every_kind_of_column(tables,
 
 
 @given(table_pairs(max_columns=4, max_rows=15), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_order_and_index_of_the_rows_change_nothing(tables, seed):
     # pycanon reads index labels as positions: on a table whose index was shuffled it measures other rows.
     table = tables[0]

@@ -19,6 +19,7 @@ from privacy_assets.tables.release_files import write_release
 from privacy_assets.tables.release_verification import verify_release
 from privacy_assets.tables.report import ReportMaterial
 from privacy_assets.tables.waivers import UnusableWaiver, Waiver, Waivers, read_waivers
+from tests.examples import examples
 from tests.shared_data import REPOSITORY
 from tests.tables.test_gate import (
     POLICY,
@@ -269,7 +270,7 @@ def copied_from(reason):
     return "\n".join(f"{name}: {value}" for name, value in (FIELDS | {"figure": figure, "limit": limit}).items())
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.floats(5e-324, 0.5), st.floats(0.5, 1), st.floats(0.5, 1))
 def test_a_waiver_copied_from_the_refusal_excuses_from_that_figure_and_from_nothing_riskier(tmp_path, limit, one, two):
     value, riskier = sorted([one, two])
