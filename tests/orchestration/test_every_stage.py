@@ -51,7 +51,8 @@ from tests.orchestration.sentinels import (
 )
 
 CELL = f"{TEXT}-{INTEGER}"
-NUMBERED = {"columns": {**CONTRACT["columns"], "number": {"type": "integer", "role": "other"}}}
+NUMBER = {"type": "integer", "role": "other", "leaves_as_is": "Numbers of the study, as its board decided"}
+NUMBERED = {"columns": {**CONTRACT["columns"], "number": NUMBER}}
 PACKAGE = Path(privacy_assets.__file__).parent
 SLOW = ("a deep chain", "a deep group", "too deep a recursion")
 """These take seconds to be written down, and no stage differs in it."""
@@ -215,8 +216,9 @@ def test_every_stage_is_guarded_and_every_guarded_body_is_a_stage_here():
 
 
 def test_every_other_call_of_the_guard_is_attacked_here():
-    # `wrapper` is what makes a stage of a body; the others are attacked by the tests of storage and of loading below.
-    assert written_in_the_code(calls_the_guard) - {"guarded", "wrapper"} == {
+    # `wrapper` is what makes a stage of a body, and `load_input` looks at the partitions of a run alone; the others are
+    # attacked by the tests of storage and of loading below.
+    assert written_in_the_code(calls_the_guard) - {"guarded", "load_input", "wrapper"} == {
         *("dump_to_path", "load_from_path", "load_guarded"),
         *("guarded_input_manager", "guarded_partition_input_manager"),
     }
