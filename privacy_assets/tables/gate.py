@@ -246,9 +246,11 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
         reason = f"{limit.metric} has no value; expected {direction} {in_full(limit.value)}"
         value = None
     else:
-        # A waiver must name what it excuses exactly.
-        shown = shown_beside(value, limit.value) if passed or not limit.blocks else in_full(value)
-        reason = f"{limit.metric} is {shown}; expected {direction} {in_full(limit.value)}"
+        # A waiver must name what it excuses exactly; for all else six digits are enough.
+        can_be_waived = limit.blocks and not passed
+        shown = in_full(value) if can_be_waived else shown_beside(value, limit.value)
+        expected = in_full(limit.value) if can_be_waived else f"{limit.value:g}"
+        reason = f"{limit.metric} is {shown}; expected {direction} {expected}"
         if not passed:
             reason += _by_how_much(limit, value, assessment, evidence.remarks.get(limit.metric))
     advice = "" if passed else limit.advice_for(value)
