@@ -9,7 +9,7 @@ import pandas as pd
 
 from privacy_assets.orchestration.evidence import UNREADABLE, Gathered
 from privacy_assets.orchestration.recorded import Recorded
-from privacy_assets.orchestration.resources import PrivateTables
+from privacy_assets.orchestration.resources import PrivateParquetIOManager
 from privacy_assets.orchestration.settings import ReleaseSettings
 from privacy_assets.orchestration.stages import blocking_check
 from privacy_assets.tables.column_examination import ColumnExamination, examine_columns
@@ -105,7 +105,7 @@ def with_examined_columns(
 
 
 def _table_as_recorded(
-    private_tables: PrivateTables, key: dg.AssetKey, partition_key: str | None, version: str | None
+    private_tables: PrivateParquetIOManager, key: dg.AssetKey, partition_key: str | None, version: str | None
 ) -> pd.DataFrame | None:
     try:
         table = private_tables.load(key, partition_key)

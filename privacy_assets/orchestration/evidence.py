@@ -11,7 +11,7 @@ import pandas as pd
 from privacy_assets.orchestration.anonymized_settings import OtherReleaseSettings
 from privacy_assets.orchestration.published import published_besides
 from privacy_assets.orchestration.recorded import Recorded
-from privacy_assets.orchestration.resources import PrivateTables, ReleaseStore
+from privacy_assets.orchestration.resources import PrivateParquetIOManager, ReleaseStore
 from privacy_assets.orchestration.settings import ReleaseSettings, Synthesis
 from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.anonymized_table import describe_columns, keeps_the_contract, measure_anonymity, roles_of
@@ -89,7 +89,7 @@ def gather_evidence(
     release: ReleaseSettings,
     side: str,
     instance: dg.DagsterInstance,
-    private_tables: PrivateTables,
+    private_tables: PrivateParquetIOManager,
     release_store: ReleaseStore,
     partition_key: str | None,
 ) -> Gathered:
@@ -104,7 +104,7 @@ class _Storage:
 
     release: ReleaseSettings
     instance: dg.DagsterInstance
-    private_tables: PrivateTables
+    private_tables: PrivateParquetIOManager
     release_store: ReleaseStore
     partition_key: str | None
 

@@ -11,7 +11,7 @@ import pandas as pd
 from privacy_assets.orchestration.guard import guarded
 from privacy_assets.orchestration.monitoring_settings import AlertHook, MonitoringSettings, Refusal
 from privacy_assets.orchestration.refusals import PARTITION_TAG, refused_runs
-from privacy_assets.orchestration.resources import PrivateTables
+from privacy_assets.orchestration.resources import PrivateParquetIOManager
 from privacy_assets.orchestration.stages import RESOURCES, partition_key_of
 from privacy_assets.tables.artifact import Artifact
 from privacy_assets.tables.artifact_files import read_artifact, write_artifact
@@ -106,13 +106,19 @@ def drift_check(
     return source_has_not_drifted
 
 
-def keep_profile(private_tables: PrivateTables, name: str, partition_key: str | None, profile: Artifact) -> None:
+def keep_profile(
+    private_tables: PrivateParquetIOManager, name: str, partition_key: str | None, profile: Artifact
+) -> None:
     """Keep in private what the source of a release was like."""
     write_artifact(private_tables.private_path(PROFILES_DIRECTORY, name, partition_key), profile)
 
 
 def _drift_of(
-    private_tables: PrivateTables, source: dg.AssetKey, partition_key: str | None, table: pd.DataFrame, limit: float
+    private_tables: PrivateParquetIOManager,
+    source: dg.AssetKey,
+    partition_key: str | None,
+    table: pd.DataFrame,
+    limit: float,
 ) -> dg.AssetCheckResult:
     path = private_tables.private_path(PROFILES_DIRECTORY, source.path[0], partition_key)
     about: dict[str, Any] = {"check_name": DRIFT_CHECK, "asset_key": source, "severity": dg.AssetCheckSeverity.WARN}

@@ -11,7 +11,7 @@ import dagster as dg
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
 from privacy_assets.orchestration.metadata import REFUSES, VERDICTS
-from privacy_assets.orchestration.resources import PrivateTables, RecordedRefusal
+from privacy_assets.orchestration.resources import PrivateParquetIOManager, RecordedRefusal
 
 PARTITION_TAG = "dagster/partition"
 _PAGE = 500
@@ -72,7 +72,7 @@ def refused_runs(
 def refusals_before(
     instance: dg.DagsterInstance,
     keys: Sequence[dg.AssetCheckKey],
-    private_tables: PrivateTables,
+    private_tables: PrivateParquetIOManager,
     key: dg.AssetKey,
     partition_key: str | None,
 ) -> tuple[RecordedRefusal, ...]:

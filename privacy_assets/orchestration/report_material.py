@@ -16,7 +16,7 @@ from privacy_assets.orchestration.pictures import (
     records_by_class_size,
 )
 from privacy_assets.orchestration.reidentification_pictures import reidentification_curve
-from privacy_assets.orchestration.resources import PrivateTables, RecordedRefusal
+from privacy_assets.orchestration.resources import PrivateParquetIOManager, RecordedRefusal
 from privacy_assets.orchestration.semantic_pictures import describe_risks, risk_distribution
 from privacy_assets.orchestration.settings import ReleaseSettings
 from privacy_assets.tables.anonymization import Anonymization
@@ -36,7 +36,7 @@ def report_material(
     release: ReleaseSettings,
     side: str,
     gathered: Gathered,
-    private_tables: PrivateTables,
+    private_tables: PrivateParquetIOManager,
     partition_key: str | None,
     refusals: Sequence[RecordedRefusal],
 ) -> ReportMaterial:
@@ -69,7 +69,7 @@ def _column_changes(
     release: ReleaseSettings,
     assessment: MpuccAssessment,
     gathered: Gathered,
-    private_tables: PrivateTables,
+    private_tables: PrivateParquetIOManager,
     partition_key: str | None,
 ) -> pd.DataFrame | None:
     """Measure on the very tables that were assessed; None if they are not there any more."""

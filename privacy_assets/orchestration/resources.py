@@ -54,7 +54,7 @@ class RecordedRefusal:
 DAMAGED_REFUSAL = RecordedRefusal("unknown", ("the record of this refusal is damaged",))
 
 
-class PrivateTables(dg.UPathIOManager):
+class PrivateParquetIOManager(dg.UPathIOManager):
     """Keep tables and results as Parquet files that their owner alone can read (directories 0700, files 0600).
 
     Takes and gives a `pandas.DataFrame` or an `Artifact`. An asset is a directory that is replaced as a whole. Nothing
@@ -238,10 +238,6 @@ class PrivateTables(dg.UPathIOManager):
         return path
 
 
-PrivateParquetIOManager = PrivateTables
-"""The public name, which says what it is to Dagster."""
-
-
 def guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
     """Return an input manager that loads by the IO manager of another asset, with the guard around it."""
 
@@ -340,8 +336,8 @@ def release_resources(release_path: str) -> dict[str, Any]:
 
 
 @cache
-def _private_tables(private_path: str) -> tuple[PrivateTables, dg.IOManagerDefinition]:
-    tables = PrivateTables(private_path)
+def _private_tables(private_path: str) -> tuple[PrivateParquetIOManager, dg.IOManagerDefinition]:
+    tables = PrivateParquetIOManager(private_path)
     resource = dg.IOManagerDefinition(lambda _: tables, NO_CONFIGURATION, "Private tables; the place is fixed.")
     return tables, resource
 

@@ -31,7 +31,7 @@ from privacy_assets.orchestration.anonymized_settings import (
 )
 from privacy_assets.orchestration.guard import ValueFreeFailure, guarded
 from privacy_assets.orchestration.monitoring_settings import MonitoringSettings
-from privacy_assets.orchestration.resources import PrivateTables
+from privacy_assets.orchestration.resources import PrivateParquetIOManager
 from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
 from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSynthetic
 from privacy_assets.orchestration.sources import UpstreamAsset
@@ -280,9 +280,9 @@ def store_or_load(what: str, path: Path, load_input: Callable[..., object]) -> o
     context.asset_key.to_user_string.return_value = "people/source"
     context.resources.upstream.load_input = load_input
     if what == "storing":
-        return PrivateTables(str(path)).dump_to_path(context, pd.DataFrame({"a": [1]}), path / "a")
+        return PrivateParquetIOManager(str(path)).dump_to_path(context, pd.DataFrame({"a": [1]}), path / "a")
     if what == "reading":
-        return PrivateTables(str(path)).load_from_path(context, path / "a")
+        return PrivateParquetIOManager(str(path)).load_from_path(context, path / "a")
     of_partitions = what == "loading a partition"
     make = resources.guarded_partition_input_manager if of_partitions else resources.guarded_input_manager
     return make("upstream", str(path)).resource_fn(None).load_input(context)

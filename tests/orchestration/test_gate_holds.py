@@ -20,7 +20,7 @@ import pytest
 
 from privacy_assets.orchestration import evidence as evidence_module
 from privacy_assets.orchestration import release_steps
-from privacy_assets.orchestration.resources import PrivateTables
+from privacy_assets.orchestration.resources import PrivateParquetIOManager
 from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSynthetic, GivenSplit, Split, Synthesis
 from privacy_assets.orchestration.sources import TableFile
 from privacy_assets.tables.artifact import Artifact
@@ -374,7 +374,9 @@ def test_a_full_disk_while_releasing_or_refusing_releases_nothing(project, monke
         raise OSError(28, "No space left on device")
 
     project.run(project.definitions(), "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
-    monkeypatch.setattr(*((release_steps, broken) if broken == "write_release" else (PrivateTables, broken)), full)
+    monkeypatch.setattr(
+        *((release_steps, broken) if broken == "write_release" else (PrivateParquetIOManager, broken)), full
+    )
     limit = ADMITS if broken == "write_release" else REFUSES
     result = release_alone(project, project.definitions(limit))
     assert "No space left on device" in failure_of(result)
@@ -422,7 +424,7 @@ def test_a_control_of_another_split_is_refused(project):
     assert_released(project, project.run(definitions))
 
 
-class OnlyTheFirst(PrivateTables):
+class OnlyTheFirst(PrivateParquetIOManager):
     """Storage that takes one table and then breaks."""
 
     def __init__(self, base_path):

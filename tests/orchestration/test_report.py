@@ -26,9 +26,9 @@ def page_of(project):
 
 
 def stored(project, stage, kind):
-    from privacy_assets.orchestration.resources import PrivateTables
+    from privacy_assets.orchestration.resources import PrivateParquetIOManager
 
-    return kind.from_artifact(PrivateTables(str(project.private)).load(key(stage), None))
+    return kind.from_artifact(PrivateParquetIOManager(str(project.private)).load(key(stage), None))
 
 
 def test_the_page_shows_what_was_measured_on_the_very_tables_that_were_assessed(released):

@@ -20,7 +20,7 @@ duckdb = pytest.importorskip("duckdb", reason="needs the extra `sql`")
 sqlalchemy = pytest.importorskip("sqlalchemy", reason="needs the extra `sql`")
 URL = "TEST_DATABASE_URL"
 QUERY = "SELECT * FROM people ORDER BY patient"
-PARTS_OF_A_RUN = {"created_at", "run_id", "files"}
+PARTS_OF_A_RUN = {"created_at", "run_id", "files", "digest"}
 BEYOND_FLOATS = 2**53 + 1
 TABLE = """
     CREATE TABLE people (patient text, age integer, plan text, joined timestamp, cost numeric(8, 1));
