@@ -1,6 +1,7 @@
 """The command ``privacy_assets``: run the quickstart, verify a received release, make keys that sign releases."""
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit code: 0 when the command did its work, 1 when a release does not verify, the quickstart broke, or no key
         was made.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A directory can have a name that the terminal cannot write.
+        sys.stdout.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(prog="privacy_assets", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("quickstart", help="run three releases of a real health table through the gate")

@@ -181,7 +181,9 @@ class _Storage:
             artifact = self.private_tables.load(other.asset_keys(self.release.name)[other.stage], self.partition_key)
             assert isinstance(artifact, Artifact)  # noqa: S101 - a plain table would not be readable either
             current = Anonymization.from_artifact(artifact)
-            found = published_besides(other, current, self.release_store, self.instance, self.partition_key)
+            found = published_besides(
+                other, current, self.release_store, self.instance, self.private_tables, self.partition_key
+            )
         except (InvalidTableError, *UNREADABLE, AssertionError):
             return {other.published_stage: TableEvidence(None, None, None)}
         return {each.stage: TableEvidence(each.fingerprint, each.fingerprint, each.run_id) for each in found}

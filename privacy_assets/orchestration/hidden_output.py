@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,7 @@ class _Gate:
         self.shown: tuple[Any, ...] = ()
         self.saved: dict[int, int] = {}
         self.handle = logging.Handler.handle
+        self.call_handlers = logging.Logger.callHandlers
 
     def enter(self, block: HiddenOutput) -> None:
         with self.lock:
@@ -132,8 +133,9 @@ class _Gate:
             self._forget_saved()
             raise
         sys.stdout, sys.stderr = (_Router(self.shown[0], 1), _Router(self.shown[1], 2))
-        self.handle = logging.Handler.handle
+        self.handle, self.call_handlers = logging.Handler.handle, logging.Logger.callHandlers
         logging.Handler.handle = _handle  # type: ignore[method-assign, assignment]
+        logging.Logger.callHandlers = _call_handlers  # type: ignore[method-assign, assignment]
 
     def _open(self) -> None:
         try:
@@ -142,6 +144,7 @@ class _Gate:
         finally:
             sys.stdout, sys.stderr = self.shown[:2]
             logging.Handler.handle = self.handle  # type: ignore[method-assign]
+            logging.Logger.callHandlers = self.call_handlers  # type: ignore[method-assign]
             self._forget_saved()
 
     def _send_to(self, block: HiddenOutput) -> None:
@@ -232,12 +235,35 @@ def _private_block() -> HiddenOutput | None:
     return active[0] if active else None
 
 
+def _call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
+    """Stand in for `logging.Logger.callHandlers` while a block is active: a handler can have its own `handle`."""
+    own = [each for each in _handlers_of(logger) if type(each).handle is not _handle]
+    if not own or _private_block() is None or _HERE.speaks or _is_event_of_others(record):
+        _GATE.call_handlers(logger, record)
+        return
+    for handler in _handlers_of(logger):
+        if record.levelno >= handler.level:
+            _handle(handler, record)
+
+
+def _handlers_of(logger: logging.Logger) -> Iterator[logging.Handler]:
+    current: logging.Logger | None = logger
+    while current is not None:
+        yield from current.handlers
+        current = current.parent if current.propagate else None
+
+
+def _is_event_of_others(record: logging.LogRecord) -> bool:
+    """Whether a record is of Dagster itself, in a thread in which no block is active."""
+    return not _HERE.blocks and getattr(record, EVENT_ATTRIBUTE, None) is not None
+
+
 def _handle(handler: logging.Handler, record: logging.LogRecord) -> Any:
     """Stand in for `logging.Handler.handle` while a block is active."""
     block = _private_block()
     if block is None:
         return _GATE.handle(handler, record)
-    if _HERE.speaks or (not _HERE.blocks and getattr(record, EVENT_ATTRIBUTE, None) is not None):
+    if _HERE.speaks or _is_event_of_others(record):
         return _handle_openly(handler, record)
     if record is not _HERE.last_record:  # Several handlers get the same one.
         _HERE.last_record = record

@@ -4,7 +4,6 @@ A later publication does not take an earlier one back. So each one counts that D
 directory of the releases, wherever its name sorts and whatever a clock said.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,17 +11,18 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from privacy_assets.orchestration.anonymized_settings import OtherReleaseSettings
+from privacy_assets.orchestration.publication_ledger import recorded_publications
 from privacy_assets.orchestration.recorded import Publication, publications, require_alike_partitions
+from privacy_assets.orchestration.resources import PrivateParquetIOManager
 from privacy_assets.tables.anonymization import Anonymization
 from privacy_assets.tables.artifact import canonical_json
 from privacy_assets.tables.errors import InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.manifest import MANIFEST_FILE, parse_manifest, read_manifest_bytes
 from privacy_assets.tables.other_releases import OtherRelease, is_part_of
-from privacy_assets.tables.release_files import read_anonymized_release
+from privacy_assets.tables.release_files import RELEASE_NAME, read_anonymized_release
 
 SIDE = "anonymized"
-RELEASE_NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{12}")
 SHOWN_DIGITS = 12
 MOST_SHOWN = 5
 
@@ -51,6 +51,7 @@ def published_besides(
     current: Anonymization,
     release_store: Any,
     instance: dg.DagsterInstance,
+    private_tables: PrivateParquetIOManager,
     partition_key: str | None,
 ) -> tuple[Published, ...]:
     """Return what another release has ever published, without what its current asset says as well.
@@ -65,6 +66,8 @@ def published_besides(
         Where releases are.
     instance : DagsterInstance
         What recorded the publications.
+    private_tables : PrivateParquetIOManager
+        What recorded them as well, and keeps that when events are wiped.
     partition_key : str or None
         The partition that is assessed.
 
@@ -76,9 +79,21 @@ def published_besides(
     """
     assert other.release is not None  # noqa: S101 - those that lie elsewhere have no asset that could move on
     require_alike_partitions(instance, dg.AssetKey([other.release, SIDE]), partition_key)
+    key = dg.AssetKey([other.release, f"{SIDE}_release"])
     directory = release_store.directory(other.release, SIDE, partition_key)
-    recorded = publications(instance, dg.AssetKey([other.release, f"{SIDE}_release"]), partition_key)
-    written = _manifests(directory) | dict(_recorded_elsewhere(recorded, directory))
+    recorded = [
+        each
+        for each in (*publications(instance, key), *recorded_publications(private_tables, key))
+        # Of a time without partitions, or of one with them, it holds these people as well.
+        if partition_key is None or each.partition in (None, partition_key)
+    ]
+    written = _manifests(directory)
+    if partition_key is None:
+        # Of a time with partitions, if there was one.
+        written |= {path: manifest for each in directory.glob("*/") for path, manifest in _manifests(each).items()}
+    else:
+        written |= _manifests(release_store.directory(other.release, SIDE, None))
+    written |= dict(_recorded_elsewhere(recorded, directory))
     contents = {manifest["fingerprint"] for manifest in written.values()}
     lost = [each for each in recorded if each.fingerprint not in contents and other.counts(each.fingerprint)]
     if lost:

@@ -59,27 +59,29 @@ class Publication(NamedTuple):
         Where it was written; None where the record does not say.
     run_id : str
         Run that published it.
+    partition : str or None
+        Partition that it is of.
     """
 
     fingerprint: str
     directory: Path | None
     run_id: str
+    partition: str | None = None
 
 
-def publications(instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> list[Publication]:
-    """Return every release that runs published as an asset, or as one of its partitions, the last one first.
+def publications(instance: dg.DagsterInstance, key: dg.AssetKey) -> list[Publication]:
+    """Return every release that runs published as an asset, of whatever partition, the last one first.
 
     A materialization that was reported by hand published nothing, so it does not count.
     """
-    wanted = key if partition_key is None else dg.AssetRecordsFilter(key, asset_partitions=[partition_key])
     found = []
-    for record in _of_runs(instance, wanted):
+    for record in _of_runs(instance, key):
         materialization, version = record.asset_materialization, _version_of(record)
         if materialization is None or version is None:
             continue
         path = materialization.metadata.get(RELEASE_DIRECTORY)
         directory = Path(path.value) if isinstance(path, dg.PathMetadataValue) and path.value else None
-        found.append(Publication(version, directory, record.run_id))
+        found.append(Publication(version, directory, record.run_id, record.partition_key))
     return found
 
 
@@ -102,7 +104,7 @@ def require_alike_partitions(instance: dg.DagsterInstance, key: dg.AssetKey, par
     )
 
 
-def _of_runs(instance: dg.DagsterInstance, wanted: dg.AssetKey | dg.AssetRecordsFilter) -> Iterator[dg.EventLogRecord]:
+def _of_runs(instance: dg.DagsterInstance, wanted: dg.AssetKey) -> Iterator[dg.EventLogRecord]:
     """Yield the materializations of runs that gave the asset a version themselves, latest first.
 
     The run may have been deleted since: what it published is out all the same.

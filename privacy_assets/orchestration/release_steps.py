@@ -18,6 +18,7 @@ from privacy_assets.orchestration.metadata import (
     verdict_table,
 )
 from privacy_assets.orchestration.monitoring import keep_profile
+from privacy_assets.orchestration.publication_ledger import record_publications
 from privacy_assets.orchestration.refusals import refusals_before
 from privacy_assets.orchestration.report_material import report_material
 from privacy_assets.orchestration.settings import ReleaseSettings
@@ -157,20 +158,22 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
             waivers=[each for each in waivers.usable if each.file in {verdict.waived_by for verdict in decided}],
         )
         directory = context.resources.release_store.directory(release.name, side, partition_key)
+        record_publications(private_tables, release.key(stage), partition_key, directory)
         watches_drift = release.source is not None and release.monitoring.drift_limit is not None
         profile = profile_table(private_tables.load(release.key("source"), partition_key)) if watches_drift else None
         written = write_release(directory, table, content, record, release.formats, report, signer)
-        if profile is not None:
-            try:
+        # What was released is out: a run that failed now would say that it is not.
+        try:
+            record_publications(private_tables, release.key(stage), partition_key, directory)
+            if profile is not None:
                 keep_profile(private_tables, release.name, partition_key, profile)
-            except OSError as error:
-                # What was released is out: a run that failed now would say that it is not.
-                log_openly(
-                    context,
-                    f"What the source is like was not kept ({class_name(type(error))}), so that drift is measured from "
-                    "an earlier release.",
-                    logging.WARNING,
-                )
+        except OSError as error:
+            log_openly(
+                context,
+                f"What was released, and what its source is like, was not kept in private ({class_name(type(error))}). "
+                "The next release adds the first; drift is measured from an earlier release.",
+                logging.WARNING,
+            )
         yield dg.MaterializeResult(
             metadata=shown
             | table_metadata(

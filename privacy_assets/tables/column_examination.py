@@ -60,6 +60,8 @@ IDENTIFIER_WORDS: Final = frozenset(
 """Last words of the names of columns that number people."""
 GROUPS: Final = {EMAIL: 0.05, OF_PEOPLE: 0.3, FORMATS: 0.3, NAMES: 0.6, CODES: 0.5, FREE_TEXT: 0.3}
 """Shapes that lead to people, and the share of the texts that must have them: one address in twenty is enough."""
+REACHES_PEOPLE: Final = {"e-mail addresses": 0.3, "phone numbers": 0.6, "social security numbers": 0.6}
+"""Shapes that reach a person whoever else has the text, and the share of the distinct texts that must have them."""
 PLACE_WORDS: Final = frozenset(["lat", "latitude", "lng", "lon", "long", "longitude"])
 
 Finding = Literal["identifying", "nearly_unique", "ordinary"]
@@ -257,12 +259,18 @@ def _kind(values: pd.Index) -> str:
 
 def _judge_texts(counted: ColumnExamination, values: pd.Index, holders: Holders) -> ColumnExamination:
     """Judge texts by their shapes and by how few people share them."""
-    if len(values) < FEWEST_VALUES and holders.n_of_one < 2:
-        return counted
     looked_at = [str(values[place]) for place in _spread(len(values))]
     shapes = share_of_shapes(looked_at)
     shown = {shape: share for shape, share in shapes.items() if share >= SHAPE_SHOWN and shape != "words"}
     counted = replace(counted, reads_like=shown)
+    reached = [shape for shape, needed in REACHES_PEOPLE.items() if shapes.get(shape, 0.0) >= needed]
+    if reached:
+        # Whoever has one has the person, however often it stands there.
+        return _identifying(
+            counted, *(f"reads like {shape} ({percent(shapes[shape])} of its texts)" for shape in reached)
+        )
+    if len(values) < FEWEST_VALUES and holders.n_of_one < 2:
+        return counted
     if shapes.get("whole numbers", 0.0) >= 0.95:
         if _are_filled_with_zeros(looked_at) and _number_people(holders, len(values)):
             return _identifying(counted, "holds numbers that are filled with zeros")

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from privacy_assets.tables.report import ReportMaterial
 
 LATEST = "latest"
+RELEASE_NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{12}")
+"""Names of the directories of releases: when, and the first digits of the fingerprint."""
 RELEASED_FILE_MODE = 0o644
 RECORDED_VERSIONS = ("privacy-assets", "pandas", "numpy", "pyarrow")
 

@@ -199,3 +199,21 @@ def test_everything_that_is_said_in_a_step_is_private(tmp_path, capfd):
     call_guarded(lambda: shout(CELL), tmp_path, "step")
     output = capfd.readouterr()
     assert CELL not in output.out + output.err
+
+
+def test_a_handler_with_a_handle_of_its_own_gets_no_text(tmp_path):
+    got = []
+
+    class Own(logging.Handler):
+        def handle(self, record):
+            got.append(record.getMessage())
+
+    logger = logging.getLogger("with a handler of its own")
+    logger.addHandler(Own())
+    try:
+        call_guarded(lambda: logger.error("Zaphodine-Quxington"), tmp_path, "people__source")
+        assert got == []
+        logger.error("afterwards")
+        assert got == ["afterwards"]
+    finally:
+        logger.handlers.clear()

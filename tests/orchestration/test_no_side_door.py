@@ -19,7 +19,7 @@ from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.policy import Limit, Policy
 from tests.orchestration.project import ASSESSMENT, NAME, REFUSES, Project, blocked_by, failure_of, key, people, refusal
 from tests.orchestration.test_other_releases import TestOtherReleases as OtherReleases
-from tests.orchestration.test_other_releases import released, released_as, run_all
+from tests.orchestration.test_other_releases import numbered, released, released_as, run_all
 from tests.orchestration.test_records_assessments import CANDIDATES
 
 RELEASE = "synthetic_release"
@@ -70,6 +70,52 @@ def test_what_another_release_published_is_not_hidden_by_a_wipe(project):
     assert "max_reidentification_probability is" in refusal(alone, "anonymized")
     assert released(project, "people") == []
     assert len(released(project, "first")) == 1
+
+
+@pytest.mark.parametrize("forgotten", ["wiped", "run deleted", "partitioned since"])
+def test_what_was_published_elsewhere_is_not_forgotten_with_its_events(project, forgotten):
+    """The place of releases moved in good faith; then nothing but the private record knows of the first."""
+    result = run_all(project, released_as(project, "first"))
+    assert result.success
+    settings = {"release_path": str(project.root / "moved")}
+    if forgotten == "partitioned since":
+
+        def source(partition_key):
+            return numbered()
+
+        settings |= {"partitions_def": dg.StaticPartitionsDefinition(["a"]), "source": source}
+    with project.instance() as instance:
+        if forgotten == "wiped":
+            instance.wipe_assets([dg.AssetKey(["first", stage]) for stage in ("anonymized", "anonymized_release")])
+        elif forgotten == "run deleted":
+            instance.delete_run(result.run_id)
+    others = ReidentificationSettings(other_releases=OtherReleases.others)
+    coarse = released_as(project, "first", anonymized=AnonymizationSettings(k=140, criterion="range"), **settings)
+    merged = dg.Definitions.merge(coarse, OtherReleases().second(project, reidentification=others, **settings))
+    stages = [key(stage) for stage in ("source", "anonymized", CANDIDATES, "anonymized_release")]
+    stages += [dg.AssetKey(["first", stage]) for stage in ("source", "anonymized")]
+    with project.instance() as instance:
+        blocked = dg.materialize(
+            [*merged.assets, *merged.asset_checks],
+            selection=dg.AssetSelection.assets(*stages),
+            resources=dict(merged.resources),
+            instance=instance,
+            partition_key="a" if forgotten == "partitioned since" else None,
+            raise_on_error=False,
+        )
+    assert blocked_by(blocked) == {"max_reidentification_probability_is_at_most_its_limit"}, failure_of(blocked)
+    assert not (project.root / "moved" / "people").exists()
+
+
+def test_a_damaged_record_of_publications_refuses(project):
+    others = ReidentificationSettings(other_releases=OtherReleases.others)
+    first, second = released_as(project, "first"), OtherReleases().second(project, reidentification=others)
+    assert run_all(project, first).success
+    record = project.private / "publications" / "first__anonymized_release.jsonl"
+    record.write_text(record.read_text() + "\n{")
+    selection = dg.AssetSelection.assets(*(key(stage) for stage in ("source", "anonymized", CANDIDATES)))
+    failed = run_all(project, first, second, selection=selection)
+    assert "the record of what first/anonymized_release published, is damaged" in failure_of(failed)
 
 
 @pytest.mark.parametrize("linked", ["private", "releases"])

@@ -17,6 +17,7 @@ from privacy_assets.orchestration.anonymized_settings import (
 )
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.published import published_besides
+from privacy_assets.orchestration.resources import PrivateParquetIOManager
 from privacy_assets.tables.anonymize import anonymize
 from privacy_assets.tables.artifact_files import read_artifact
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
@@ -452,7 +453,7 @@ class TestOtherReleases:
         store = SimpleNamespace(directory=lambda *_: tmp_path)
         partitions = dg.StaticPartitionsDefinition(["north"])
         with dg.DagsterInstance.ephemeral() as instance:
-            arguments = (self.others[0], current, store, instance)
+            arguments = (self.others[0], current, store, instance, PrivateParquetIOManager(str(tmp_path / "private")))
             dg.materialize([of_run()], instance=instance)
             for _ in range(60):
                 instance.report_runless_asset_event(dg.AssetMaterialization(stages[1]))
@@ -471,7 +472,8 @@ class TestOtherReleases:
         current = anonymize(table, quasi_identifiers=["age"], k=2)
         store = SimpleNamespace(directory=lambda *_: tmp_path)
         with dg.DagsterInstance.ephemeral() as instance:
-            arguments = (self.others[0], current, store, instance, None)
+            private = PrivateParquetIOManager(str(tmp_path / "private"))
+            arguments = (self.others[0], current, store, instance, private, None)
             assert published_besides(*arguments) == ()
             (tmp_path / "2099-notes").mkdir()
             assert published_besides(*arguments) == ()

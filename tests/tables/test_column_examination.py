@@ -322,3 +322,20 @@ class TestWhichColumnsLeave:
         assert examine_columns(pd.DataFrame({"a": [1]}), {"a": "other", "gone": "other"}) == (
             ColumnExamination("a", "other", "number", 1, 1, 1.0, 1.0),
         )
+
+
+@pytest.mark.parametrize("n_records_each", [10, 60])
+@pytest.mark.parametrize(
+    ("values", "shape"),
+    [
+        ([f"person{number}@example.org" for number in range(15)], "e-mail addresses"),
+        ([f"person{number}@example.org" for number in range(100)], "e-mail addresses"),
+        ([f"+49 30 90{number:05d}" for number in range(15)], "phone numbers"),
+        ([f"123-45-{number:04d}" for number in range(1000, 1100)], "social security numbers"),
+    ],
+)
+def test_what_reaches_a_person_does_so_however_often_it_stands_there(values, shape, n_records_each):
+    table = pd.DataFrame({"contact": values * n_records_each})
+    (found,) = examine_columns(table, {"contact": "other"})
+    assert found.finding == "identifying"
+    assert shape in found.reasons[0]
