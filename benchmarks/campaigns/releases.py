@@ -107,7 +107,8 @@ class Content:
         evidence = Evidence(side, side, (), {}, {}, measured={ANONYMITY: measured, MPUCC: measured})
         decided = tuple(limit_verdict(limit, evidence) for limit in policy.limits_of(side))
         record = ReleaseRecord(
-            "people", side, None, "run", policy, (CONDITION, *decided), settings, figures, columns, 0
+            *("people", side, None, "run", policy, (CONDITION, *decided), settings, figures, columns, 0),
+            acknowledged=dict.fromkeys(table.columns, "Made for a campaign, of nobody"),
         )
         return cls(side, table, artifact, record)
 

@@ -244,7 +244,9 @@ def _distinct(column: pd.Series) -> tuple[NDArray[np.intp], pd.Index]:
     values = pd.Index(values)
     if isinstance(values, pd.CategoricalIndex):
         values = values.astype(values.categories.dtype)
-    if types.is_object_dtype(values.dtype):
+    if types.is_timedelta64_dtype(values.dtype):
+        values = pd.Index(values.to_numpy().astype("int64"))
+    elif (_kind(values) == "text" and not types.is_string_dtype(values.dtype)) or types.is_object_dtype(values.dtype):
         values = pd.Index([str(value) for value in values])
     return codes, values
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
+from privacy_assets.tables.artifact import canonical_json
 from privacy_assets.tables.column_examination import ColumnExamination, Finding, columns_that_leave, examine_columns
 
 MANIFEST_KEY: Final = "columns_leaving_as_is"
@@ -125,7 +126,8 @@ def recorded_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[
     return [
         f"what is recorded of the column {found['column']!r} is not what the table shows"
         for told, found in zip(recorded, expected, strict=True)
-        if any(told[name] != found[name] for name in compared)
+        # As text: of two numbers that are equal one can be a boolean, or written with a point.
+        if any(canonical_json(told[name]) != canonical_json(found[name]) for name in compared)
     ] + [
         f"the column {told['column']!r} looks identifying, and no reason is recorded why it leaves"
         for told in recorded

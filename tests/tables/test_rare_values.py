@@ -14,6 +14,7 @@ from privacy_assets.tables.errors import InvalidTableError
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.gate import Verdict
 from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, number_distinct_records
+from privacy_assets.tables.leaving_columns import MANIFEST_KEY, manifest_entries
 from privacy_assets.tables.manifest import digest_of
 from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
 from privacy_assets.tables.rare_values import RareColumn, RareValues, count_rare_values
@@ -304,7 +305,7 @@ def problems_of(tmp_path, figures, columns=RECORD.columns, verdicts=None):
     path = written / "manifest.json"
     manifest = json.loads(path.read_text())
     changes = {"figures": figures, "columns": list(columns), "verdicts": verdicts or manifest["verdicts"]}
-    forged = manifest | changes
+    forged = manifest | changes | {MANIFEST_KEY: manifest_entries(RELEASED, list(columns), "synthetic", {})}
     path.write_text(json.dumps(forged | {"digest": digest_of(forged)}))
     return "; ".join(verify_release(written).problems)
 
