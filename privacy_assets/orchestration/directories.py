@@ -1,18 +1,25 @@
 """The two directories of a project: private tables, and what may leave; never one inside the other.
 
 They are fixed when the definitions are built. They are compared again whenever one of them is used, with symbolic
-links resolved, because a link can be made in the meantime.
+links resolved, because a link can be made in the meantime. Both are marked, so that those of another code location are
+known as well.
 """
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
 
 import dagster as dg
 
+from privacy_assets.tables.durable_files import write_mark
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.manifest import MANIFEST_FILE
-from privacy_assets.tables.release_files import LATEST
+from privacy_assets.tables.private_directories import MARK_FILE, is_marked, make_released_directory
+from privacy_assets.tables.release_files import LATEST, RELEASED_FILE_MODE
+
+RELEASES_MARK_FILE = ".privacy_assets_releases"
+RELEASES_MARK = b"Releases of privacy_assets lie below this directory. No private table may.\n"
 
 
 def require_separate(private_path: Path, release_paths: Iterable[Path]) -> None:
@@ -40,12 +47,48 @@ def require_separate(private_path: Path, release_paths: Iterable[Path]) -> None:
                 f"one contains the other{links}. Private tables and what may leave need separate directories. Nothing "
                 "was written."
             )
-    published = next((path for path in (private, *private.parents) if (path / MANIFEST_FILE).exists()), None)
-    if published is not None:
-        raise InvalidSettingError(
-            f"private_path {str(private_path)!r} lies inside {str(published)!r}, which is a published release. "
-            "Expected a directory of its own. Nothing was written."
-        )
+        _require_nothing_private_above(release_path)
+    for path in (private, *private.parents):
+        if (path / MANIFEST_FILE).exists() or (path / RELEASES_MARK_FILE).exists():
+            is_release = (path / MANIFEST_FILE).exists()
+            raise InvalidSettingError(
+                f"private_path {str(private_path)!r} lies inside {str(path)!r}, which "
+                f"{'is a published release' if is_release else 'is a release_path, perhaps of another project'}. "
+                "Expected a directory of its own. Nothing was written."
+            )
+
+
+def _require_nothing_private_above(release_path: Path) -> None:
+    for path in (release_path.resolve(), *release_path.resolve().parents):
+        if is_marked(path):
+            raise InvalidSettingError(
+                f"release_path {str(release_path)!r} lies inside {str(path)!r}, which is a private directory, perhaps "
+                f"of another project: its {MARK_FILE} has the one line '*'. Expected a directory that others may see. "
+                "Nothing was written. If that file is only meant to keep git away, write '/*' into it."
+            )
+
+
+def mark_releases(release_path: Path) -> None:
+    """Mark a directory as one that releases leave from, so that no private one is made below it.
+
+    Raises
+    ------
+    InvalidSettingError
+        A private directory lies below it already.
+    """
+    if (release_path / RELEASES_MARK_FILE).exists():
+        return
+    for directory, below, files in os.walk(release_path):
+        if MANIFEST_FILE in files:
+            below.clear()  # A release is replaced as a whole, and nothing private can be put into one.
+        elif is_marked(Path(directory)):
+            raise InvalidSettingError(
+                f"The private directory {directory!r}, perhaps of another project, lies inside release_path "
+                f"{str(release_path)!r}. Private tables and what may leave need separate directories. Nothing was "
+                "released; move one of them away."
+            )
+    make_released_directory(release_path)
+    write_mark(release_path / RELEASES_MARK_FILE, RELEASES_MARK, RELEASED_FILE_MODE)
 
 
 def require_within(path: Path, root: Path) -> None:

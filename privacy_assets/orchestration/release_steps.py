@@ -3,11 +3,13 @@
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from privacy_assets.orchestration.column_checks import with_examined_columns
+from privacy_assets.orchestration.directories import mark_releases
 from privacy_assets.orchestration.evidence import Gathered, gather_evidence
 from privacy_assets.orchestration.guard import ReleaseRefused, guarded, log_openly
 from privacy_assets.orchestration.metadata import (
@@ -157,7 +159,9 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
             acknowledged=release.contract.acknowledged,
             waivers=[each for each in waivers.usable if each.file in {verdict.waived_by for verdict in decided}],
         )
-        directory = context.resources.release_store.directory(release.name, side, partition_key)
+        store = context.resources.release_store
+        mark_releases(Path(store.base_path))
+        directory = store.directory(release.name, side, partition_key)
         record_publications(private_tables, release.key(stage), partition_key, directory)
         watches_drift = release.source is not None and release.monitoring.drift_limit is not None
         profile = profile_table(private_tables.load(release.key("source"), partition_key)) if watches_drift else None

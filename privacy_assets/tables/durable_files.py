@@ -34,6 +34,7 @@ __all__ = [
     "write_directory",
     "write_file",
     "write_json",
+    "write_mark",
 ]
 
 PRIVATE_FILE_MODE = 0o600
@@ -53,14 +54,17 @@ def make_private_root(path: Path) -> None:
     if path.exists():
         close_tree_to_others(path.resolve())
     make_private_directory(path)
-    if is_marked(path):
-        return
-    with locked(path):
-        # As a whole: a directory with half a mark would be taken for somebody else's.
-        remove_leftovers(path / MARK_FILE)
-        temporary = path / f"{TEMPORARY_MARK}{MARK_FILE}-{uuid.uuid4().hex}"
-        write_file(temporary, lambda file: file.write(MARK))
-        temporary.rename(path / MARK_FILE)
+    if not is_marked(path):
+        write_mark(path / MARK_FILE, MARK)
+
+
+def write_mark(path: Path, content: bytes, mode: int = PRIVATE_FILE_MODE) -> None:
+    """Make a file that marks its directory, as a whole: one with half a mark would be taken for somebody else's."""
+    with locked(path.parent):
+        remove_leftovers(path)
+        temporary = path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}"
+        write_file(temporary, lambda file: file.write(content), mode)
+        temporary.replace(path)
 
 
 def write_file(path: Path, write: Callable[[BinaryIO], Any], mode: int = PRIVATE_FILE_MODE) -> None:

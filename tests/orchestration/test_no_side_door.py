@@ -162,6 +162,38 @@ def test_a_private_directory_inside_a_release_is_refused(tmp_path):
     require_separate(tmp_path.parent / "private", [tmp_path])
 
 
+def two_projects(root):
+    projects = []
+    for name in ("one", "other"):
+        (root / name).mkdir()
+        projects.append(Project(root / name))
+        projects[-1].write_tables()
+    return projects
+
+
+def test_private_tables_of_one_project_and_releases_of_another_stay_apart(tmp_path):
+    one, other = two_projects(tmp_path)
+    assert one.run(one.definitions()).success
+    with pytest.raises(InvalidSettingError, match="which is a release_path, perhaps of another project"):
+        other.definitions(private_path=str(one.root / "releases" / "private"))
+    for inside in (one.private, one.private / "releases"):
+        with pytest.raises(InvalidSettingError, match="which is a private directory, perhaps of another project"):
+            other.definitions(release_path=str(inside))
+    assert not (one.root / "releases" / "private").exists()
+    assert other.run(other.definitions()).success
+
+
+def test_private_tables_that_were_there_before_the_first_release_stop_it(tmp_path):
+    one, other = two_projects(tmp_path)
+    below = one.root / "releases" / "some" / "where"
+    assert other.run(other.definitions(private_path=str(below))).success
+    shown = failure_of(one.run(one.definitions()))
+    assert "perhaps of another project, lies inside release_path" in shown
+    assert one.releases() == []
+    below.rename(tmp_path / "moved")
+    assert one.run(one.definitions()).success
+
+
 def test_refusals_under_another_private_directory_are_counted(project):
     project.run(project.definitions(REFUSES))
     refusal(project.run(project.definitions(REFUSES), RELEASE))
