@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, PrivateAttr
 
 from privacy_assets.orchestration.component_anonymized import AnonymizedYaml, ReidentificationYaml, SemanticRiskYaml
 from privacy_assets.orchestration.component_monitoring import MonitoringYaml
-from privacy_assets.orchestration.component_scaffolder import PrivacyReleaseScaffolder
+from privacy_assets.orchestration.component_scaffolder import scaffolded
 from privacy_assets.orchestration.component_signing import SigningYaml
 from privacy_assets.orchestration.component_source import (
     EXAMPLE_COLUMNS,
@@ -30,7 +30,7 @@ def _parquet() -> list[Literal["parquet", "csv"]]:
     return ["parquet"]
 
 
-@dg.scaffold_with(PrivacyReleaseScaffolder)
+@scaffolded
 class PrivacyReleaseComponent(dg.Component, YamlSettings):
     """Release a table about people as synthetic or anonymized records, once a policy admits them.
 

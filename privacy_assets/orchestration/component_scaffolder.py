@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import dagster as dg
 
@@ -14,17 +14,20 @@ HEAD = """\
 # A release of a table about people. Replace source, contract and policy by your own; what is commented out is
 # optional. Remove the one # at the start of a line to use it. `dg check yaml` says what is wrong, and where.
 """
+ComponentType = TypeVar("ComponentType", bound=YamlSettings)
 
 
 class PrivacyReleaseScaffolder(dg.Scaffolder[Any]):
-    """Write a `defs.yaml` whose comments explain each field."""
+    """Write a `defs.yaml` whose comments explain each field of a component, which a subclass names."""
+
+    component: ClassVar[type[YamlSettings]]
 
     def scaffold(self, request: dg.ScaffoldRequest[Any]) -> None:
         """Write the file; a component in Python is scaffolded as Dagster does it."""
         if request.scaffold_format != "yaml":
             dg.scaffold_component(request)
             return
-        text = scaffold_text(request.type_name)
+        text = scaffold_text(self.component, request.type_name)
         if not request.append:
             (request.target_path / "defs.yaml").write_text(text)
             return
@@ -32,13 +35,17 @@ class PrivacyReleaseScaffolder(dg.Scaffolder[Any]):
             file.write(f"---\n{text}")
 
 
-def scaffold_text(type_name: str) -> str:
-    """Return the file: the fields that a release needs, and the others as comments."""
-    from privacy_assets.orchestration.component import PrivacyReleaseComponent
+def scaffolded(component: type[ComponentType]) -> type[ComponentType]:
+    """Let `dg scaffold` write a component of this class with its fields explained."""
+    scaffolder = type("PrivacyReleaseScaffolder", (PrivacyReleaseScaffolder,), {"component": component})
+    return dg.scaffold_with(scaffolder)(component)
 
+
+def scaffold_text(component: type[YamlSettings], type_name: str) -> str:
+    """Return the file: the fields that a release needs, and the others as comments."""
     explained: dict[type[YamlSettings], str] = {}
     lines: list[str] = []
-    for field in fields_of(PrivacyReleaseComponent):
+    for field in fields_of(component):
         lines += ["", *_field(field, explained)]
     body = textwrap.indent("\n".join(lines).strip("\n"), "  ")
     return f"{HEAD}type: {type_name}\n\nattributes:\n{body}\n"

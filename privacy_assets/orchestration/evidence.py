@@ -28,16 +28,8 @@ from privacy_assets.tables.gate import (
 from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, number_distinct_records
 from privacy_assets.tables.measured_loss import require_measured
 from privacy_assets.tables.mpucc import MpuccAssessment
-from privacy_assets.tables.policy import (
-    ANONYMITY,
-    METRICS,
-    MPUCC,
-    RARE_VALUES,
-    RARE_VALUES_RELEASED,
-    REIDENTIFICATION,
-    SEMANTIC,
-)
-from privacy_assets.tables.rare_values import RareValues, count_rare_values
+from privacy_assets.tables.policy import ANONYMITY, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.tables.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues, count_rare_values
 from privacy_assets.tables.reidentification import ReidentificationAssessment
 from privacy_assets.tables.release_files import published_fingerprint
 from privacy_assets.tables.report_words import CONTROL, LEAKAGE

@@ -48,16 +48,9 @@ from privacy_assets.orchestration.settings import (
 from privacy_assets.orchestration.sources import TableSource, UpstreamAsset
 from privacy_assets.tables.contract import TableContract, resolve_contract
 from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.policy import (
-    ANONYMITY,
-    MPUCC,
-    RARE_VALUES,
-    RARE_VALUES_RELEASED,
-    REIDENTIFICATION,
-    SEMANTIC,
-    Policy,
-)
+from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, Policy
 from privacy_assets.tables.private_directories import require_private_root
+from privacy_assets.tables.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.tables.release_files import require_formats
 from privacy_assets.tables.signing import SigningKey
 

@@ -37,7 +37,8 @@ from privacy_assets.tables.gate import (
     verdicts,
     waived_verdict,
 )
-from privacy_assets.tables.policy import ANONYMITY, MPUCC, RARE_VALUES, REIDENTIFICATION, SEMANTIC, SIDES
+from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES
+from privacy_assets.tables.rare_values import RARE_VALUES
 from privacy_assets.tables.release_files import ReleaseRecord, write_release
 from privacy_assets.tables.safe_names import class_name
 

@@ -23,8 +23,8 @@ from privacy_assets.tables.contract import TableContract, resolve_contract
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.gate import AssessmentEvidence, Evidence, Verdict, limit_verdict, settings_verdict
 from privacy_assets.tables.mpucc import assess_mpuccs
-from privacy_assets.tables.policy import ANONYMITY, MPUCC, RARE_VALUES, RARE_VALUES_RELEASED, Limit, Policy
-from privacy_assets.tables.rare_values import RareValues, count_rare_values
+from privacy_assets.tables.policy import ANONYMITY, MPUCC, Limit, Policy
+from privacy_assets.tables.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues, count_rare_values
 from privacy_assets.tables.safe_names import type_name
 from privacy_assets.tables.verify_anonymity import verify_anonymity
 

@@ -29,8 +29,9 @@ from privacy_assets.tables.gate import EXAMPLE_METRICS, SigningEvidence
 from privacy_assets.tables.generalized_synthetic import DISTINCT_RECORD, require_cuts_that_apply
 from privacy_assets.tables.hierarchy import Hierarchy
 from privacy_assets.tables.mpucc import MpuccSettings
-from privacy_assets.tables.policy import MPUCC, RARE_VALUES_RELEASED, REIDENTIFICATION, SEMANTIC, SIDES, Policy
+from privacy_assets.tables.policy import MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, Policy
 from privacy_assets.tables.preprocess import check_precisions
+from privacy_assets.tables.rare_values import RARE_VALUES_RELEASED
 from privacy_assets.tables.records_of_people import PEOPLE_WITH_SEVERAL_RECORDS
 from privacy_assets.tables.redraw import MIN_ATOM
 from privacy_assets.tables.signing import Signer, SigningKey, load_signer, require_cryptography

@@ -19,8 +19,9 @@ from privacy_assets.tables.coding import group_rows
 from privacy_assets.tables.errors import InvalidTableError
 from privacy_assets.tables.mpucc import MpuccAssessment
 from privacy_assets.tables.mpucc_results import SearchProgress, SyntheticSearch, score
-from privacy_assets.tables.mpucc_settings import MpuccSettings, require
+from privacy_assets.tables.mpucc_settings import MpuccSettings
 from privacy_assets.tables.preprocess import CodedTable, PreprocessedTables
+from privacy_assets.tables.setting_checks import require
 
 N_BANDS = 10
 RARE_SHARE = 0.05

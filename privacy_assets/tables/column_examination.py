@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from privacy_assets.tables.report_words import percent
+from privacy_assets.tables.shown_numbers import percent
 from privacy_assets.tables.text_shapes import (
     CODES,
     EMAIL,

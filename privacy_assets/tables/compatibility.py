@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.mpucc_settings import is_number, require
+from privacy_assets.tables.setting_checks import is_number, require
 from privacy_assets.tables.uniform_compatibility import GROUPING_DECIMALS, TOLERANCE, is_compatible_with_uniform
 
 # Of records whose true probabilities differ, so many pairs take about a minute.

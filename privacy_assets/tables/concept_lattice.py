@@ -20,9 +20,9 @@ from privacy_assets.kernels.concepts import (
 from privacy_assets.kernels.semantic_risk import RowMeasures
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.formal_context import FormalContext
-from privacy_assets.tables.mpucc_settings import is_integer, require
 from privacy_assets.tables.result_columns import tuple_column
 from privacy_assets.tables.semantic_settings import MAX_CONCEPTS
+from privacy_assets.tables.setting_checks import is_integer, require
 
 MOST_NEIGHBORS = 20
 # Words of 8 bytes that listing concepts, or finding a stem basis, may read: some minutes.

@@ -13,9 +13,9 @@ import pandas as pd
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.formal_context import FormalContext
 from privacy_assets.tables.implications import stem_basis
-from privacy_assets.tables.mpucc_settings import is_integer, require
 from privacy_assets.tables.result_columns import tuple_column
 from privacy_assets.tables.semantic_settings import MAX_CONCEPTS
+from privacy_assets.tables.setting_checks import is_integer, require
 
 # The time to find the canonical form grows with the square: for these about half a minute.
 MAX_IMPLICATIONS = 10_000

@@ -13,7 +13,8 @@ from typing import Any
 
 from privacy_assets.tables.column_examination import ColumnExamination
 from privacy_assets.tables.leaving_columns import IDENTIFYING_CHECK, MEASURE_CHECK, decide_on
-from privacy_assets.tables.policy import ANONYMITY, MPUCC, RARE_VALUES, SIDES, Limit, Policy, RequiredSettings, Severity
+from privacy_assets.tables.policy import ANONYMITY, MPUCC, SIDES, Limit, Policy, RequiredSettings, Severity
+from privacy_assets.tables.rare_values import RARE_VALUES
 from privacy_assets.tables.waivers import UnusableWaiver, Waiver, Waivers, in_full
 
 SPLIT_STAGES = ("original", "control")

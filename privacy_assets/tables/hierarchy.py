@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from privacy_assets.tables.arx_csv import read_arx_csv
 from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.tables.leveled_column import Labels, Leaves, LeveledColumn, level_column, number_of_text
-from privacy_assets.tables.mpucc_settings import is_integer
+from privacy_assets.tables.setting_checks import is_integer
 
 DATE_LEVELS = ("day", "month", "year", "decade")
 EDGE_DECIMALS = 10

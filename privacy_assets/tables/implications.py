@@ -9,9 +9,9 @@ from privacy_assets.kernels.stem_basis import Implications, find_stem_basis
 from privacy_assets.tables.concept_lattice import WORDS_READ, find_concepts, names_of, too_many
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.formal_context import FormalContext
-from privacy_assets.tables.mpucc_settings import is_integer, require
 from privacy_assets.tables.row_measures import measure_context
 from privacy_assets.tables.semantic_settings import MAX_CONCEPTS
+from privacy_assets.tables.setting_checks import is_integer, require
 
 
 def stem_basis(context: FormalContext, *, min_support: int = 0, max_concepts: int = MAX_CONCEPTS) -> pd.DataFrame:

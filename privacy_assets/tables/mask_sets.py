@@ -28,7 +28,6 @@ from privacy_assets.tables.mask_labels import (
     read_label,
     read_number_label,
 )
-from privacy_assets.tables.mpucc_settings import is_integer, is_number
 from privacy_assets.tables.quasi_identifiers import Dimension, Scale
 from privacy_assets.tables.release_model import (
     BoundedNoise,
@@ -40,6 +39,7 @@ from privacy_assets.tables.release_model import (
     RankWindow,
     ValueSet,
 )
+from privacy_assets.tables.setting_checks import is_integer, is_number
 
 _TEXT_KINDS = ("text", "category")
 # Floats miss the number that they stand for by a few units in the last place. Where these are not small against the

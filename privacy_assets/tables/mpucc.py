@@ -23,8 +23,6 @@ from privacy_assets.tables.mpucc_settings import (
     DEFAULT_MAX_COMBINATIONS,
     DEFAULT_RENYI_ALPHA,
     MpuccSettings,
-    is_integer,
-    require,
 )
 from privacy_assets.tables.preprocess import (
     DatetimePrecision,
@@ -34,6 +32,7 @@ from privacy_assets.tables.preprocess import (
     preprocess,
 )
 from privacy_assets.tables.result_columns import labels_at, texts_to_tuples, tuples_to_text
+from privacy_assets.tables.setting_checks import is_integer, require
 
 __all__ = [
     "DEFAULT_MAX_COMBINATIONS",

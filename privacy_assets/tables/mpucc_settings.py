@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from math import comb, inf, isnan
+from math import comb, inf
 from typing import Any
 
 import numpy as np
 
 from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.setting_checks import is_integer, is_number, require
 
 DEFAULT_MAX_COMBINATIONS = 5_000_000
 DEFAULT_DECAY_FACTOR = 0.5
@@ -108,21 +109,3 @@ class MpuccSettings:
 def count_combinations(n_columns: int, max_size: int) -> int:
     """Count the combinations of 1 to ``max_size`` of the columns."""
     return sum(comb(n_columns, size) for size in range(1, max_size + 1))
-
-
-def is_integer(value: object, least: int) -> bool:
-    """Whether a value is an integer (no boolean) of at least ``least``."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= least
-
-
-def is_number(value: object, low: float, high: float) -> bool:
-    """Whether a value is a number (no boolean, not NaN) in a range; infinity only if it is below ``high``."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return False
-    return not isnan(value) and low <= float(value) <= high and float(value) != inf
-
-
-def require(is_right: bool, setting: str, value: object, expected: str) -> None:
-    """Refuse a setting that is not what was expected."""
-    if not is_right:
-        raise InvalidSettingError(f"{setting} is {value!r}. Expected {expected}. Nothing was assessed.")

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.tables.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.tables.ratings import mitigation
 
 Direction = Literal["below", "at_most", "above", "at_least"]
@@ -35,8 +36,6 @@ MPUCC = "mpucc_assessment"
 ANONYMITY = "anonymity"
 REIDENTIFICATION = "reidentification_assessment"
 SEMANTIC = "semantic_assessment"
-RARE_VALUES = "rare_values"
-RARE_VALUES_RELEASED = "rare_values_released"
 SIDES: Mapping[str, str] = {
     MPUCC: "synthetic",
     RARE_VALUES: "synthetic",

@@ -18,11 +18,11 @@ from privacy_assets.tables.artifact import Artifact
 from privacy_assets.tables.candidate_index import CandidateIndex, Figures
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.hierarchy import Hierarchy
-from privacy_assets.tables.mpucc_settings import is_integer, require
 from privacy_assets.tables.other_releases import OtherRelease
 from privacy_assets.tables.release_model import ReleaseModel, Suppressed
 from privacy_assets.tables.result_columns import tuple_column
 from privacy_assets.tables.safe_names import type_name
+from privacy_assets.tables.setting_checks import is_integer, require
 
 DEFAULT_MAX_KNOWN = 3
 MAX_SETS = 5000

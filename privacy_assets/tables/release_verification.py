@@ -31,9 +31,10 @@ from privacy_assets.tables.manifest import (
     read_manifest_bytes,
 )
 from privacy_assets.tables.parquet_bounds import bound_problem
-from privacy_assets.tables.policy import RARE_VALUES_RELEASED, SEVERITIES, Limit, Policy, RequiredSettings
-from privacy_assets.tables.rare_values import rare_values_problems
+from privacy_assets.tables.policy import SEVERITIES, Limit, Policy, RequiredSettings
+from privacy_assets.tables.rare_values import RARE_VALUES_RELEASED
 from privacy_assets.tables.received_files import TooLargeError, is_as_recorded, open_regular
+from privacy_assets.tables.recorded_rare_values import rare_values_problems
 from privacy_assets.tables.release_model import ReleaseModel, columns_of
 from privacy_assets.tables.release_signature import agreement_problems, find_signature
 from privacy_assets.tables.released_csv import read_csv, write_csv

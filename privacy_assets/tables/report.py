@@ -13,9 +13,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from privacy_assets.tables.gate import Verdict, shown_beside
 from privacy_assets.tables.leaving_columns import MANIFEST_KEY
-from privacy_assets.tables.policy import METRICS, MPUCC, RARE_VALUES, SENSITIVE_METRICS
+from privacy_assets.tables.policy import METRICS, MPUCC, SENSITIVE_METRICS
+from privacy_assets.tables.rare_values import RARE_VALUES
 from privacy_assets.tables.ratings import RISK_LEVELS, risk_level
-from privacy_assets.tables.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, percent, plain_words
+from privacy_assets.tables.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, plain_words
+from privacy_assets.tables.shown_numbers import percent
 
 TEMPLATE = "report.html"
 LONGEST_SETTING = 400

@@ -3,15 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from privacy_assets.tables.policy import (
-    ANONYMITY,
-    MPUCC,
-    RARE_VALUES,
-    RARE_VALUES_RELEASED,
-    REIDENTIFICATION,
-    SEMANTIC,
-)
+from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.tables.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.tables.ratings import rate_baseline, rate_identification
+from privacy_assets.tables.shown_numbers import percent
 
 CONTROL = "control"
 STATISTICS = "statistics"
@@ -59,15 +54,6 @@ def plain_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
         if set(saying.needs)
         <= {name for name, value in figures.get(saying.assessment, {}).items() if value is not None}
     )
-
-
-def percent(share: float) -> str:
-    """Write a share as percent, small ones with one more digit; what is neither none nor all is written as neither."""
-    if 0 < share < 0.0001:
-        return "<0.01%"
-    if 0.999 < share < 1:
-        return ">99.9%"
-    return f"{share:.2%}" if 0 < share < 0.1 else f"{share:.1%}"
 
 
 class _Saying(NamedTuple):

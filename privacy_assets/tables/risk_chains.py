@@ -14,10 +14,10 @@ from privacy_assets.kernels.semantic_risk import RowMeasures
 from privacy_assets.tables.concept_lattice import names_of
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.formal_context import FormalContext
-from privacy_assets.tables.mpucc_settings import is_integer, require
 from privacy_assets.tables.result_columns import tuple_column
 from privacy_assets.tables.row_measures import measure_context
 from privacy_assets.tables.semantic_settings import MAX_CHAINS, NOT_SMALLER, is_risk, largest_risky
+from privacy_assets.tables.setting_checks import is_integer, require
 
 
 class RiskChains(NamedTuple):

@@ -20,7 +20,6 @@ from privacy_assets.tables.attribute_advice import advise, no_advice
 from privacy_assets.tables.concept_lattice import describe_neighborhood
 from privacy_assets.tables.errors import InvalidSettingError
 from privacy_assets.tables.formal_context import FormalContext, Scales, read_formal_context
-from privacy_assets.tables.mpucc_settings import is_integer, require
 from privacy_assets.tables.release_model import ReleaseModel
 from privacy_assets.tables.result_columns import labels_at
 from privacy_assets.tables.risk_chains import RiskChains, list_chains
@@ -34,6 +33,7 @@ from privacy_assets.tables.semantic_settings import (
     largest_risky,
     smallest_acceptable,
 )
+from privacy_assets.tables.setting_checks import is_integer, require
 
 __all__ = ["SemanticAssessment", "SemanticProgress", "assess_semantic_risk"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.mpucc_settings import is_integer, require
 from privacy_assets.tables.row_measures import MAX_COMPARISONS
+from privacy_assets.tables.setting_checks import is_integer, require
 
 # Fewer records than this with a premise say little of the table and much of the records.
 DEFAULT_MIN_SUPPORT = 5

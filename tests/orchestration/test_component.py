@@ -94,7 +94,7 @@ def test_a_scaffolded_release_loads_and_explains_every_field():
 def test_every_commented_block_of_the_scaffold_can_be_used():
     jsonschema = pytest.importorskip("jsonschema", reason="comes with dagster-dg-cli (extra `dev`)")
     schema = jsonschema.Draft202012Validator(PrivacyReleaseComponent.get_model_cls().model_json_schema())
-    text = scaffold_text(TYPE)
+    text = scaffold_text(PrivacyReleaseComponent, TYPE)
     blocks = re.findall(r"(?m)(?:^  #(?! ).*\n)(?:^  #  .*\n)*", text)
     assert len(blocks) == len(PrivacyReleaseComponent.model_fields) - 2  # source and contract are in use
     for block in blocks:
@@ -352,7 +352,7 @@ def test_what_settings_can_tell_is_said_at_their_line():
 
 def test_dg_check_yaml_points_at_typos_by_line():
     pytest.importorskip("dagster_dg_cli", reason="comes with the extra `dev`")
-    text = scaffold_text(TYPE)
+    text = scaffold_text(PrivacyReleaseComponent, TYPE)
     typos = {
         "    file: data/people.csv": "    fil: data/people.csv",
         "  policy: research_sharing": "  policy: {use_case: research_sharing, limit: []}",

@@ -24,7 +24,8 @@ from privacy_assets.tables import manifest as manifest_module
 from privacy_assets.tables.fingerprint import fingerprint
 from privacy_assets.tables.manifest import KEYS_SINCE_VERSION_2, MANIFEST_KEYS, OPTIONAL_KEYS, digest_of
 from privacy_assets.tables.parquet_footer import read_footer
-from privacy_assets.tables.policy import RARE_VALUES_RELEASED, Policy
+from privacy_assets.tables.policy import Policy
+from privacy_assets.tables.rare_values import RARE_VALUES_RELEASED
 from privacy_assets.tables.received_files import parse_json_object
 from privacy_assets.tables.release_files import write_release
 from privacy_assets.tables.release_verification import verify_release

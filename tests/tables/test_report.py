@@ -10,7 +10,7 @@ from privacy_assets.tables.gate import Verdict
 from privacy_assets.tables.policy import Limit, Policy
 from privacy_assets.tables.release_files import ReleaseRecord, write_release
 from privacy_assets.tables.report import Picture, Refusal, ReportMaterial
-from privacy_assets.tables.report_words import percent
+from privacy_assets.tables.shown_numbers import percent
 
 MARKUP = "<script>alert('x')</script>\"&"
 TABLE = pd.DataFrame({"age": [31, 42], MARKUP: ["free", None]})
