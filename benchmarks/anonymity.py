@@ -61,7 +61,7 @@ def coarse_table(data: Path, n_rows: int):
 
 def measure_ours(table, sensitive, repeats=3):
     """Best of some runs: the first one loads compiled code."""
-    from privacy_assets.tables.verify_anonymity import verify_anonymity
+    from privacy_assets.anonymity.verify import verify_anonymity
 
     times = []
     for _ in range(repeats):

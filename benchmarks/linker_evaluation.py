@@ -17,11 +17,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 import pandas as pd
 
-from privacy_assets.tables.candidate_index import CandidateIndex
-from privacy_assets.tables.compatibility import _group, _least_slack, is_compatible
-from privacy_assets.tables.distance_linkage import link_by_distance
-from privacy_assets.tables.linker_evaluation import evaluate_linker
-from privacy_assets.tables.release_model import BoundedNoise, ReleaseModel
+from privacy_assets.columns.masks import BoundedNoise, ReleaseModel
+from privacy_assets.linkage.compatibility import _group, _least_slack, is_compatible
+from privacy_assets.linkage.distance import link_by_distance
+from privacy_assets.linkage.evaluation import evaluate_linker
+from privacy_assets.reidentification.candidate_index import CandidateIndex
 
 # At the edge the program needs many of its bounds, and is not to be slower than that of all pairs.
 RATIO_BARS = {"smooth": 5, "edge": 1}

@@ -140,12 +140,12 @@ def run_peer(python, code: str, file: Path, k: int, place: str = "") -> tuple[fl
 
 def time_ours(table, k: int, repeats: int = 15) -> tuple[float, float, np.ndarray]:
     """CPU seconds of the kernel on one thread, and of the whole call with its verification; class of each row."""
-    from privacy_assets.kernels.mondrian import make_dimensions, partition_rows
-    from privacy_assets.kernels.mondrian_models import row_models
-    from privacy_assets.kernels.mondrian_rows import pack_rows
-    from privacy_assets.tables.anonymize import anonymize
-    from privacy_assets.tables.quasi_identifiers import read_dimensions
-    from privacy_assets.tables.verify_anonymity import verify_anonymity
+    from privacy_assets.anonymity.verify import verify_anonymity
+    from privacy_assets.anonymization.anonymize import anonymize
+    from privacy_assets.anonymization.kernels.models import row_models
+    from privacy_assets.anonymization.kernels.mondrian import make_dimensions, partition_rows
+    from privacy_assets.anonymization.kernels.mondrian_rows import pack_rows
+    from privacy_assets.anonymization.quasi_identifiers import read_dimensions
 
     read = read_dimensions(table, COLUMNS)
     dimensions = make_dimensions([d.scale.coordinates("rank") for d in read], [d.scale.n_values for d in read])
@@ -199,9 +199,9 @@ def skewed_columns(n_rows: int, n_columns: int):
 
 def child(kind: str, n_rows: int, n_columns: int, n_threads: int) -> None:
     """Time one run on generated rows; print CPU seconds, wall seconds, MiB above the input, MiB in all, classes."""
-    from privacy_assets.kernels.mondrian import make_dimensions, partition_rows
-    from privacy_assets.kernels.mondrian_models import row_models
-    from privacy_assets.kernels.mondrian_rows import pack_matrix
+    from privacy_assets.anonymization.kernels.models import row_models
+    from privacy_assets.anonymization.kernels.mondrian import make_dimensions, partition_rows
+    from privacy_assets.anonymization.kernels.mondrian_rows import pack_matrix
 
     codes, coordinates, n_values = skewed_columns(2000, n_columns)
     dimensions = make_dimensions(coordinates, n_values)
@@ -210,7 +210,7 @@ def child(kind: str, n_rows: int, n_columns: int, n_threads: int) -> None:
     if kind == "call":
         import pandas as pd
 
-        from privacy_assets.tables.anonymize import anonymize
+        from privacy_assets.anonymization.anonymize import anonymize
 
         table = pd.DataFrame(
             {f"c{j}": codes[:, j] if j % 2 == 0 else pd.Series(codes[:, j]).map("v{}".format) for j in range(n_columns)}
@@ -304,8 +304,8 @@ def compare_on_adult(arguments: argparse.Namespace, bars: Bars) -> None:
 
 def compare_hierarchies(arguments: argparse.Namespace, bars: Bars) -> None:
     """Print the losses of labels of hierarchies beside those of ARX's local recoding."""
-    from privacy_assets.tables.anonymize import anonymize
-    from privacy_assets.tables.verify_anonymity import verify_anonymity
+    from privacy_assets.anonymity.verify import verify_anonymity
+    from privacy_assets.anonymization.anonymize import anonymize
     from tests.published.adult_hierarchies import ADULT, ARX_LOSSES
 
     table = read_adult(arguments.data)

@@ -100,7 +100,7 @@ def child(kind: str, data: str, columns: str, n_rows: str, repeats: str) -> None
         def search() -> int:
             return len(find_with_pandas(original, synthetic, int(columns)))
     else:
-        from privacy_assets.tables.mpucc import assess_mpuccs
+        from privacy_assets.mpucc.assess import assess_mpuccs
 
         tables = million_rows(Path(data)) if kind == "million" else read_tables(Path(data), int(n_rows))
 

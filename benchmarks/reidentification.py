@@ -60,7 +60,7 @@ def known_sets(columns):
 
 
 def plain_masks(model):
-    from privacy_assets.tables.release_model import Interval
+    from privacy_assets.columns.masks import Interval
 
     return {
         name: ("interval", mask.low, mask.high, mask.includes_high)
@@ -72,8 +72,8 @@ def plain_masks(model):
 
 def child(kind: str, data: str, every: str) -> None:
     """Measure in this process; print seconds, a checksum of the figures, peak memory, boxes."""
-    from privacy_assets.tables.anonymize import anonymize
-    from privacy_assets.tables.candidate_index import CandidateIndex
+    from privacy_assets.anonymization.anonymize import anonymize
+    from privacy_assets.reidentification.candidate_index import CandidateIndex
 
     table = million(data) if kind == "million" else adult(data)
     columns = list(table)

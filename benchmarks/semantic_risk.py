@@ -97,9 +97,9 @@ def timed(task, repeats=3):
 
 def measure(table, scales, repeats=3) -> dict:
     """Seconds on one core: reading, risks, suppression to k, and all semantic risks where that ends soon."""
-    from privacy_assets.kernels.semantic_risk import find_greatest_subset
-    from privacy_assets.tables.formal_context import read_formal_context
-    from privacy_assets.tables.row_measures import measure_context
+    from privacy_assets.semantic_risk.formal_context import read_formal_context
+    from privacy_assets.semantic_risk.kernels.row_measures import find_greatest_subset
+    from privacy_assets.semantic_risk.row_measures import measure_context
 
     before = start_peak()
     reading, context = best_of(lambda: read_formal_context(table, scales), repeats)
@@ -124,9 +124,9 @@ def measure(table, scales, repeats=3) -> dict:
 
 def measure_on_demand(ours: dict) -> None:
     """What is asked for after the risks: semantic risk, lattice, basis."""
-    from privacy_assets.kernels.concepts import list_concepts
-    from privacy_assets.kernels.semantic_search import search_semantic_risks
-    from privacy_assets.kernels.stem_basis import find_stem_basis
+    from privacy_assets.semantic_risk.kernels.concepts import list_concepts
+    from privacy_assets.semantic_risk.kernels.search import search_semantic_risks
+    from privacy_assets.semantic_risk.kernels.stem_basis import find_stem_basis
 
     context, measures = ours["context"].packed, ours["measures"]
     seconds, _ = best_of(lambda: search_semantic_risks(context, measures))
@@ -141,7 +141,7 @@ def measure_on_demand(ours: dict) -> None:
 def measure_advice(data: Path) -> bool:
     """The assessment of a released table with and without advice on its columns."""
     from privacy_assets import anonymize, assess_semantic_risk
-    from privacy_assets.tables.formal_context import released_scales
+    from privacy_assets.semantic_risk.formal_context import released_scales
 
     names = [*(name for name in COLUMNS if name != "relationship"), "native_country"]
     table = pd.read_csv(data / "adult.csv", skipinitialspace=True, na_values="?").dropna()[names]

@@ -68,8 +68,8 @@ def _positive(text: str) -> float:
 
 def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> int:
     """Verify a release and print what was found, and who signed it."""
-    from privacy_assets.tables.errors import InvalidSettingError
-    from privacy_assets.tables.release_verification import verify_release
+    from privacy_assets.errors import InvalidSettingError
+    from privacy_assets.release.verification import verify_release
 
     try:
         found = verify_release(directory, public_keys=public_keys, max_bytes=max_bytes)
@@ -94,8 +94,8 @@ def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> 
 
 def run_keygen(path: Path) -> int:
     """Make a pair of keys and print where they are; nothing of the private one is shown."""
-    from privacy_assets.tables.errors import InvalidSettingError
-    from privacy_assets.tables.signing import generate_key_pair
+    from privacy_assets.errors import InvalidSettingError
+    from privacy_assets.release.signing import generate_key_pair
 
     try:
         private, public, key_id = generate_key_pair(path)

@@ -12,10 +12,10 @@ from functools import partial
 import dagster as dg
 
 from privacy_assets.examples.rand_hie import load_rand_hie, rand_hie_contract
-from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings
 from privacy_assets.orchestration.factory import build_release_definitions
-from privacy_assets.orchestration.settings import Synthesis
-from privacy_assets.tables.policy import Policy
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+from privacy_assets.orchestration.settings.release import Synthesis
+from privacy_assets.release.policy import Policy
 
 POLICY = Policy.for_use_case("internal_analytics")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from privacy_assets.tables.formal_context import read_formal_context
+from privacy_assets.semantic_risk.formal_context import read_formal_context
 
 
 @st.composite

@@ -19,12 +19,12 @@ import yaml
 from click.testing import CliRunner
 
 from privacy_assets.cli import main
-from privacy_assets.orchestration.monitoring_settings import MonitoringSettings
-from privacy_assets.tables.contract import ROLES, TableContract
-from privacy_assets.tables.contract_mapping import COLUMN_KEYS
-from privacy_assets.tables.policy import METRICS, USE_CASES
-from privacy_assets.tables.release_verification import MANIFEST_KEYS
-from privacy_assets.tables.waivers import Waiver
+from privacy_assets.contract.contract import ROLES, TableContract
+from privacy_assets.contract.mapping import COLUMN_KEYS
+from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
+from privacy_assets.release.policy import METRICS, USE_CASES
+from privacy_assets.release.verification import MANIFEST_KEYS
+from privacy_assets.release.waivers import Waiver
 from tests.running_example import PEOPLE
 from tests.shared_data import REPOSITORY
 

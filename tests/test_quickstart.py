@@ -11,7 +11,7 @@ import pytest
 
 from privacy_assets.cli import main
 from privacy_assets.examples.rand_hie import load_rand_hie
-from privacy_assets.tables.release_verification import verify_release
+from privacy_assets.release.verification import verify_release
 from tests.shared_data import REPOSITORY
 
 pytest.importorskip("statsmodels", reason="needs the extra `examples`")

@@ -7,11 +7,11 @@ from importlib import util
 import pandas as pd
 import pytest
 
+from privacy_assets.errors import InvalidSettingError
 from privacy_assets.examples import rand_hie
 from privacy_assets.examples.rand_hie import BANDS, load_rand_hie, rand_hie_contract
-from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.split import people_on_both_sides, split_records
-from privacy_assets.tables.synthesize import synthesize
+from privacy_assets.synthesis.split import people_on_both_sides, split_records
+from privacy_assets.synthesis.synthesize import synthesize
 
 N_PEOPLE = 5912
 

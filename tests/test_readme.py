@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from privacy_assets.tables.contract import TableContract
+from privacy_assets.contract.contract import TableContract
 from tests.orchestration.project import CONTRACT, synthetic_people
 from tests.shared_data import REPOSITORY
 

@@ -30,17 +30,17 @@ from typing import Any
 
 import pandas as pd
 
-from privacy_assets.tables.anonymize import anonymize
-from privacy_assets.tables.artifact import canonical_json
-from privacy_assets.tables.fingerprint import fingerprint
-from privacy_assets.tables.gate import Verdict
-from privacy_assets.tables.manifest import digest_of
-from privacy_assets.tables.policy import Limit, Policy
-from privacy_assets.tables.release_files import ReleaseRecord, write_release
-from privacy_assets.tables.release_verification import verify_release
-from privacy_assets.tables.signing import SigningKey, generate_key_pair, load_signer
-from privacy_assets.tables.verify_anonymity import verify_anonymity
-from privacy_assets.tables.waivers import Waiver
+from privacy_assets.anonymity.verify import verify_anonymity
+from privacy_assets.anonymization.anonymize import anonymize
+from privacy_assets.release.files import ReleaseRecord, write_release
+from privacy_assets.release.gate import Verdict
+from privacy_assets.release.manifest import digest_of
+from privacy_assets.release.policy import Limit, Policy
+from privacy_assets.release.signing import SigningKey, generate_key_pair, load_signer
+from privacy_assets.release.verification import verify_release
+from privacy_assets.release.waivers import Waiver
+from privacy_assets.storage.artifact import canonical_json
+from privacy_assets.storage.fingerprint import fingerprint
 
 FORGEABLE_ANYWHERE = (
     *("release", "partition", "created_at", "run_id", "refusals_before", "versions", "settings", "columns[]"),
@@ -353,7 +353,7 @@ def forge(n_mutations: int, seed: int = 0, releases: list[Release] | None = None
 
 def _forge_signature(release: Release, manifest: dict[str, Any], chance: random.Random) -> None:
     """Take the signature away, correct what it says of the manifest, or sign with another key."""
-    from privacy_assets.tables.release_signature import write_signature
+    from privacy_assets.release.signature import write_signature
 
     path = release.directory / "signature.json"
     kind = chance.choice(["strip", "correct", "another key"])

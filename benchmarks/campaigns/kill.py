@@ -147,8 +147,8 @@ class _Runs:
 
     def __init__(self, root: Path, chance: random.Random) -> None:
         # Dagster comes with it, which the other points need not load.
-        from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings
-        from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
+        from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+        from privacy_assets.release.policy import Limit, Policy, RequiredSettings
         from tests.orchestration.project import ADMITS, Project
 
         self.root, self.chance, self.project = root, chance, Project

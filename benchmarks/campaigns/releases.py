@@ -19,17 +19,17 @@ from random import Random
 import numpy as np
 import pandas as pd
 
-from privacy_assets.tables.anonymize import anonymize
-from privacy_assets.tables.artifact import Artifact
-from privacy_assets.tables.artifact_files import read_artifact, write_artifact
-from privacy_assets.tables.durable_files import make_private_root
-from privacy_assets.tables.fingerprint import fingerprint
-from privacy_assets.tables.gate import Evidence, Verdict, limit_verdict
-from privacy_assets.tables.policy import ANONYMITY, MPUCC, Limit, Policy
-from privacy_assets.tables.release_files import ReleaseRecord, write_release
-from privacy_assets.tables.release_verification import MANIFEST_FILE, verify_release
-from privacy_assets.tables.report import ReportMaterial
-from privacy_assets.tables.verify_anonymity import verify_anonymity
+from privacy_assets.anonymity.verify import verify_anonymity
+from privacy_assets.anonymization.anonymize import anonymize
+from privacy_assets.release.files import ReleaseRecord, write_release
+from privacy_assets.release.gate import Evidence, Verdict, limit_verdict
+from privacy_assets.release.policy import ANONYMITY, MPUCC, Limit, Policy
+from privacy_assets.release.report import ReportMaterial
+from privacy_assets.release.verification import MANIFEST_FILE, verify_release
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.artifact_files import read_artifact, write_artifact
+from privacy_assets.storage.durable_files import make_private_root
+from privacy_assets.storage.fingerprint import fingerprint
 
 SIDES = ("synthetic", "anonymized")
 OUTCOMES = (

@@ -24,8 +24,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from privacy_assets.tables.contract import TableContract
-from privacy_assets.tables.errors import InvalidSettingError
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.errors import InvalidSettingError
 
 SOURCE_COLUMNS: Final = (
     "zper", "year", "site", "coins", "xage", "female", "black", "educdec", "income", "num",

@@ -13,58 +13,58 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings, OtherReleaseSettings
-from privacy_assets.orchestration.guard import guarded
-from privacy_assets.orchestration.metadata import (
-    NAMESPACE,
-    advice_table,
-    score_metadata,
-    settings_metadata,
-    table_metadata,
-)
-from privacy_assets.orchestration.pictures import (
-    as_markdown,
-    classes_as_rectangles,
-    information_loss_by_column,
-    records_by_class_size,
-)
-from privacy_assets.orchestration.published import published_besides
-from privacy_assets.orchestration.recorded import MADE_OF, MADE_WITH
-from privacy_assets.orchestration.reidentification_pictures import reidentification_curve
-from privacy_assets.orchestration.semantic_pictures import concept_neighborhood, describe_risks, risk_distribution
-from privacy_assets.orchestration.settings import ReleaseSettings
-from privacy_assets.orchestration.sources import read_source, upstream_inputs
-from privacy_assets.orchestration.stages import asset_arguments, blocking_check, partition_key_of, progress_logger
-from privacy_assets.tables.anonymization import Anonymization, AnonymizationProgress
-from privacy_assets.tables.anonymize import anonymize
-from privacy_assets.tables.anonymized_table import (
+from privacy_assets.anonymization.anonymize import anonymize
+from privacy_assets.anonymization.anonymized_table import (
     describe_columns,
     measure_anonymity,
     models_that_fail,
     original_columns,
 )
-from privacy_assets.tables.artifact import Artifact
-from privacy_assets.tables.class_rectangles import class_rectangles, columns_in_order
-from privacy_assets.tables.errors import InvalidTableError
-from privacy_assets.tables.fingerprint import fingerprint
-from privacy_assets.tables.generalized_synthetic import number_distinct_records
-from privacy_assets.tables.measured_loss import require_measured
-from privacy_assets.tables.other_releases import OtherRelease, join_original, require_described_columns
-from privacy_assets.tables.policy import REIDENTIFICATION, SEMANTIC
-from privacy_assets.tables.records_of_people import (
+from privacy_assets.anonymization.class_rectangles import class_rectangles, columns_in_order
+from privacy_assets.anonymization.measured_loss import require_measured
+from privacy_assets.anonymization.records_of_people import (
     PEOPLE_WITH_SEVERAL_RECORDS,
     RecordsOfPeople,
     count_records_of_people,
     note_on_several_records,
     require_one_record_each,
 )
-from privacy_assets.tables.reidentification import CandidateProgress, assess_reidentification
-from privacy_assets.tables.release_files import read_anonymized_release
-from privacy_assets.tables.release_model import ReleaseModel
-from privacy_assets.tables.scale_digests import scale_digests
-from privacy_assets.tables.semantic_assessment import SemanticAssessment, SemanticProgress
-from privacy_assets.tables.semantic_risk import assess_semantic_risk
-from privacy_assets.tables.withheld_records import note_on_tight_ends, withhold_records_at_risk
+from privacy_assets.anonymization.result import Anonymization, AnonymizationProgress
+from privacy_assets.anonymization.withheld_records import note_on_tight_ends, withhold_records_at_risk
+from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.columns.scale_digests import scale_digests
+from privacy_assets.errors import InvalidTableError
+from privacy_assets.orchestration.evidence.published import published_besides
+from privacy_assets.orchestration.private.guard import guarded
+from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, OtherReleaseSettings
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.settings.sources import read_source, upstream_inputs
+from privacy_assets.orchestration.shown.metadata import (
+    NAMESPACE,
+    advice_table,
+    score_metadata,
+    settings_metadata,
+    table_metadata,
+)
+from privacy_assets.orchestration.shown.pictures import (
+    as_markdown,
+    classes_as_rectangles,
+    information_loss_by_column,
+    records_by_class_size,
+)
+from privacy_assets.orchestration.shown.reidentification_pictures import reidentification_curve
+from privacy_assets.orchestration.shown.semantic_pictures import concept_neighborhood, describe_risks, risk_distribution
+from privacy_assets.orchestration.stages import asset_arguments, blocking_check, partition_key_of, progress_logger
+from privacy_assets.reidentification.assess import CandidateProgress, assess_reidentification
+from privacy_assets.reidentification.other_releases import OtherRelease, join_original, require_described_columns
+from privacy_assets.release.files import read_anonymized_release
+from privacy_assets.release.policy import REIDENTIFICATION, SEMANTIC
+from privacy_assets.semantic_risk.assess import assess_semantic_risk
+from privacy_assets.semantic_risk.result import SemanticAssessment, SemanticProgress
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.synthesis.generalized import number_distinct_records
 
 CLASSES_CHECK = "every_class_has_at_least_k_records"
 CLASSES_DESCRIPTION = "Measured on the generalized table, every class has the k, l and t that were asked for."

@@ -14,14 +14,20 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.contract.contract import MAX_FAILURES_SHOWN
+from privacy_assets.errors import ContractError, InvalidTableError
+from privacy_assets.mpucc.assess import MpuccAssessment, SearchProgress, assess_preprocessed
+from privacy_assets.mpucc.column_changes import driving_columns
+from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
 from privacy_assets.orchestration.column_checks import check_columns, columns_check
-from privacy_assets.orchestration.evidence import metrics_of
-from privacy_assets.orchestration.guard import guarded, speaks
-from privacy_assets.orchestration.metadata import NAMESPACE, score_metadata
-from privacy_assets.orchestration.pictures import columns_that_drive_the_risk, identified_by_size
-from privacy_assets.orchestration.recorded import MADE_OF, MADE_WITH
-from privacy_assets.orchestration.settings import ExternalSynthetic, GivenSplit, ReleaseSettings
-from privacy_assets.orchestration.sources import TableSource, read_source, upstream_inputs
+from privacy_assets.orchestration.evidence.evidence import metrics_of
+from privacy_assets.orchestration.private.guard import guarded, speaks
+from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
+from privacy_assets.orchestration.settings.release import ExternalSynthetic, GivenSplit, ReleaseSettings
+from privacy_assets.orchestration.settings.sources import TableSource, read_source, upstream_inputs
+from privacy_assets.orchestration.shown.metadata import NAMESPACE, score_metadata
+from privacy_assets.orchestration.shown.pictures import columns_that_drive_the_risk, identified_by_size
 from privacy_assets.orchestration.stages import (
     RESOURCES,
     asset_arguments,
@@ -31,19 +37,13 @@ from privacy_assets.orchestration.stages import (
     progress_logger,
     stored_table,
 )
-from privacy_assets.tables.anonymization import Anonymization
-from privacy_assets.tables.column_changes import driving_columns
-from privacy_assets.tables.contract import MAX_FAILURES_SHOWN
-from privacy_assets.tables.errors import ContractError, InvalidTableError
-from privacy_assets.tables.fingerprint import fingerprint
-from privacy_assets.tables.generalized_synthetic import preprocess_generalized
-from privacy_assets.tables.mpucc import MpuccAssessment, SearchProgress, assess_preprocessed
-from privacy_assets.tables.policy import MPUCC
-from privacy_assets.tables.preprocess import PreprocessedTables, preprocess
-from privacy_assets.tables.ratings import risk_level
-from privacy_assets.tables.redraw import shown_redrawn
-from privacy_assets.tables.split import people_on_both_sides, split_records
-from privacy_assets.tables.synthesize import make_synthetic_records
+from privacy_assets.release.policy import MPUCC
+from privacy_assets.release.ratings import risk_level
+from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.synthesis.generalized import preprocess_generalized
+from privacy_assets.synthesis.redraw import shown_redrawn
+from privacy_assets.synthesis.split import people_on_both_sides, split_records
+from privacy_assets.synthesis.synthesize import make_synthetic_records
 
 CHECKS_OF_STAGES = {
     "source_keeps_its_contract": "Columns, types, ranges and missing values are as the contract says.",

@@ -7,15 +7,15 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.orchestration.evidence import UNREADABLE, Gathered
-from privacy_assets.orchestration.recorded import Recorded
-from privacy_assets.orchestration.resources import PrivateParquetIOManager
-from privacy_assets.orchestration.settings import ReleaseSettings
+from privacy_assets.disclosure.column_examination import ColumnExamination, examine_columns
+from privacy_assets.disclosure.leaving_columns import IDENTIFYING_CHECK, decide_on
+from privacy_assets.errors import InvalidTableError
+from privacy_assets.orchestration.evidence.evidence import UNREADABLE, Gathered
+from privacy_assets.orchestration.private.recorded import Recorded
+from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
+from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.stages import blocking_check
-from privacy_assets.tables.column_examination import ColumnExamination, examine_columns
-from privacy_assets.tables.errors import InvalidTableError
-from privacy_assets.tables.fingerprint import fingerprint
-from privacy_assets.tables.leaving_columns import IDENTIFYING_CHECK, decide_on
+from privacy_assets.storage.fingerprint import fingerprint
 
 COLUMNS_DESCRIPTION = (
     "Every column that leaves as it is and looks identifying is acknowledged in the contract, with a reason."

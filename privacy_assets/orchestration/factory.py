@@ -6,6 +6,9 @@ from typing import Any
 
 import dagster as dg
 
+from privacy_assets.contract.contract import TableContract, resolve_contract
+from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
+from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.anonymized_assets import (
     anonymized_asset,
     generalized_synthetic_asset,
@@ -15,11 +18,6 @@ from privacy_assets.orchestration.anonymized_assets import (
     source_semantic_assessment_asset,
     suppressed_asset,
 )
-from privacy_assets.orchestration.anonymized_settings import (
-    AnonymizationSettings,
-    ReidentificationSettings,
-    SemanticRiskSettings,
-)
 from privacy_assets.orchestration.assets import (
     mpucc_assessment_asset,
     preprocessed_asset,
@@ -27,17 +25,22 @@ from privacy_assets.orchestration.assets import (
     split_assets,
     synthetic_asset,
 )
-from privacy_assets.orchestration.directories import require_separate
 from privacy_assets.orchestration.monitoring import drift_check, refusal_sensor, release_schedule
-from privacy_assets.orchestration.monitoring_settings import NO_MONITORING, MonitoringSettings
-from privacy_assets.orchestration.release_steps import limit_checks, release_asset
-from privacy_assets.orchestration.resources import (
+from privacy_assets.orchestration.private.directories import require_separate
+from privacy_assets.orchestration.private.resources import (
     DEFAULT_PRIVATE_PATH,
     DEFAULT_RELEASE_PATH,
     private_resources,
     release_resources,
 )
-from privacy_assets.orchestration.settings import (
+from privacy_assets.orchestration.release_steps import limit_checks, release_asset
+from privacy_assets.orchestration.settings.anonymized import (
+    AnonymizationSettings,
+    ReidentificationSettings,
+    SemanticRiskSettings,
+)
+from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
+from privacy_assets.orchestration.settings.release import (
     AssessmentSettings,
     ExternalSynthetic,
     GivenSplit,
@@ -45,14 +48,11 @@ from privacy_assets.orchestration.settings import (
     Split,
     Synthesis,
 )
-from privacy_assets.orchestration.sources import TableSource, UpstreamAsset
-from privacy_assets.tables.contract import TableContract, resolve_contract
-from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, Policy
-from privacy_assets.tables.private_directories import require_private_root
-from privacy_assets.tables.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
-from privacy_assets.tables.release_files import require_formats
-from privacy_assets.tables.signing import SigningKey
+from privacy_assets.orchestration.settings.sources import TableSource, UpstreamAsset
+from privacy_assets.release.files import require_formats
+from privacy_assets.release.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, Policy
+from privacy_assets.release.signing import SigningKey
+from privacy_assets.storage.private_directories import require_private_root
 
 
 def build_release_definitions(

@@ -8,14 +8,14 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.orchestration.guard import guarded
-from privacy_assets.orchestration.monitoring_settings import AlertHook, MonitoringSettings, Refusal
-from privacy_assets.orchestration.refusals import PARTITION_TAG, refused_runs
-from privacy_assets.orchestration.resources import PrivateParquetIOManager
+from privacy_assets.orchestration.evidence.refusals import PARTITION_TAG, refused_runs
+from privacy_assets.orchestration.private.guard import guarded
+from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
+from privacy_assets.orchestration.settings.monitoring import AlertHook, MonitoringSettings, Refusal
 from privacy_assets.orchestration.stages import RESOURCES, partition_key_of
-from privacy_assets.tables.artifact import Artifact
-from privacy_assets.tables.artifact_files import read_artifact, write_artifact
-from privacy_assets.tables.drift import measure_drift
+from privacy_assets.release.drift import measure_drift
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 
 DRIFT_CHECK = "source_has_not_drifted"
 MOST_EVALUATIONS = 500

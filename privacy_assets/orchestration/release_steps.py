@@ -8,25 +8,27 @@ from typing import Any
 
 import dagster as dg
 
+from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.orchestration.column_checks import with_examined_columns
-from privacy_assets.orchestration.directories import mark_releases
-from privacy_assets.orchestration.evidence import Gathered, gather_evidence
-from privacy_assets.orchestration.guard import ReleaseRefused, guarded, log_openly
-from privacy_assets.orchestration.metadata import (
+from privacy_assets.orchestration.evidence.evidence import Gathered, gather_evidence
+from privacy_assets.orchestration.evidence.publication_ledger import record_publications
+from privacy_assets.orchestration.evidence.refusals import refusals_before
+from privacy_assets.orchestration.monitoring import keep_profile
+from privacy_assets.orchestration.private.directories import mark_releases
+from privacy_assets.orchestration.private.guard import ReleaseRefused, guarded, log_openly
+from privacy_assets.orchestration.report_material import report_material
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.shown.metadata import (
     NAMESPACE,
     VERDICTS,
     table_metadata,
     verdict_metadata,
     verdict_table,
 )
-from privacy_assets.orchestration.monitoring import keep_profile
-from privacy_assets.orchestration.publication_ledger import record_publications
-from privacy_assets.orchestration.refusals import refusals_before
-from privacy_assets.orchestration.report_material import report_material
-from privacy_assets.orchestration.settings import ReleaseSettings
 from privacy_assets.orchestration.stages import GATE_CHECK, RESOURCES, asset_arguments, blocking_check, partition_key_of
-from privacy_assets.tables.drift import profile_table
-from privacy_assets.tables.gate import (
+from privacy_assets.release.drift import profile_table
+from privacy_assets.release.files import ReleaseRecord, write_release
+from privacy_assets.release.gate import (
     MEASURED_AT_THE_GATE,
     SPLIT_STAGES,
     STAGES_ASSESSED,
@@ -37,10 +39,8 @@ from privacy_assets.tables.gate import (
     verdicts,
     waived_verdict,
 )
-from privacy_assets.tables.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES
-from privacy_assets.tables.rare_values import RARE_VALUES
-from privacy_assets.tables.release_files import ReleaseRecord, write_release
-from privacy_assets.tables.safe_names import class_name
+from privacy_assets.release.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES
+from privacy_assets.safe_names import class_name
 
 SECRETS = ("seed", "scale_digests")
 GATE_DESCRIPTION = "The policy admits the very content that would be released; asked by the release step itself."

@@ -5,8 +5,16 @@ from typing import Any
 
 import pandas as pd
 
-from privacy_assets.orchestration.evidence import UNREADABLE, Gathered
-from privacy_assets.orchestration.pictures import (
+from privacy_assets.anonymization.class_rectangles import class_rectangles, columns_in_order
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.anonymization.withheld_records import note_on_tight_ends
+from privacy_assets.mpucc.assess import MpuccAssessment
+from privacy_assets.mpucc.column_changes import driving_columns, measure_column_changes
+from privacy_assets.mpucc.preprocess import PreprocessedTables
+from privacy_assets.orchestration.evidence.evidence import UNREADABLE, Gathered
+from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, RecordedRefusal
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.shown.pictures import (
     as_markdown,
     classes_as_rectangles,
     columns_that_drive_the_risk,
@@ -15,19 +23,11 @@ from privacy_assets.orchestration.pictures import (
     information_loss_by_column,
     records_by_class_size,
 )
-from privacy_assets.orchestration.reidentification_pictures import reidentification_curve
-from privacy_assets.orchestration.resources import PrivateParquetIOManager, RecordedRefusal
-from privacy_assets.orchestration.semantic_pictures import describe_risks, risk_distribution
-from privacy_assets.orchestration.settings import ReleaseSettings
-from privacy_assets.tables.anonymization import Anonymization
-from privacy_assets.tables.artifact import Artifact
-from privacy_assets.tables.class_rectangles import class_rectangles, columns_in_order
-from privacy_assets.tables.column_changes import driving_columns, measure_column_changes
-from privacy_assets.tables.mpucc import MpuccAssessment
-from privacy_assets.tables.policy import MPUCC, REIDENTIFICATION, SEMANTIC
-from privacy_assets.tables.preprocess import PreprocessedTables
-from privacy_assets.tables.report import Picture, Refusal, ReportMaterial
-from privacy_assets.tables.withheld_records import note_on_tight_ends
+from privacy_assets.orchestration.shown.reidentification_pictures import reidentification_curve
+from privacy_assets.orchestration.shown.semantic_pictures import describe_risks, risk_distribution
+from privacy_assets.release.policy import MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.release.report import Picture, Refusal, ReportMaterial
+from privacy_assets.storage.artifact import Artifact
 
 SECONDS_TO_MEASURE_CHANGES = 60.0
 

@@ -13,20 +13,24 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.orchestration.evidence import metrics_of
-from privacy_assets.orchestration.guard import guarded
-from privacy_assets.orchestration.metadata import verdict_metadata
-from privacy_assets.orchestration.resources import DEFAULT_PRIVATE_PATH, partition_input_managers, private_resources
-from privacy_assets.orchestration.settings import AssessmentSettings
-from privacy_assets.orchestration.sources import UpstreamAsset
-from privacy_assets.tables.contract import TableContract, resolve_contract
-from privacy_assets.tables.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.tables.gate import AssessmentEvidence, Evidence, Verdict, limit_verdict, settings_verdict
-from privacy_assets.tables.mpucc import assess_mpuccs
-from privacy_assets.tables.policy import ANONYMITY, MPUCC, Limit, Policy
-from privacy_assets.tables.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues, count_rare_values
-from privacy_assets.tables.safe_names import type_name
-from privacy_assets.tables.verify_anonymity import verify_anonymity
+from privacy_assets.anonymity.verify import verify_anonymity
+from privacy_assets.contract.contract import TableContract, resolve_contract
+from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues, count_rare_values
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.mpucc.assess import assess_mpuccs
+from privacy_assets.orchestration.evidence.evidence import metrics_of
+from privacy_assets.orchestration.private.guard import guarded
+from privacy_assets.orchestration.private.resources import (
+    DEFAULT_PRIVATE_PATH,
+    partition_input_managers,
+    private_resources,
+)
+from privacy_assets.orchestration.settings.release import AssessmentSettings
+from privacy_assets.orchestration.settings.sources import UpstreamAsset
+from privacy_assets.orchestration.shown.metadata import verdict_metadata
+from privacy_assets.release.gate import AssessmentEvidence, Evidence, Verdict, limit_verdict, settings_verdict
+from privacy_assets.release.policy import ANONYMITY, MPUCC, Limit, Policy
+from privacy_assets.safe_names import type_name
 
 SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"
 IDENTIFIERS_CHECK = "no_direct_identifier_is_left"

@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.orchestration.guard import log_openly
-from privacy_assets.orchestration.metadata import table_metadata
-from privacy_assets.orchestration.partitions import not_about_one_partition
-from privacy_assets.orchestration.settings import ReleaseSettings
-from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.fingerprint import fingerprint
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration.private.guard import log_openly
+from privacy_assets.orchestration.private.partitions import not_about_one_partition
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.shown.metadata import table_metadata
+from privacy_assets.storage.fingerprint import fingerprint
 
 GATE_CHECK = "release_gate"
 RESOURCES = {"private_tables", "release_store"}

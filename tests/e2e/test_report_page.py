@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("playwright", reason="needs the extra `e2e`")
 pytest.importorskip("axe_playwright_python", reason="needs the extra `e2e`")
 
-from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings
-from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from tests.e2e.browser import chromium, needs_chromium
 from tests.orchestration.project import Project
 

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from privacy_assets.tables.release_files import verify_release
+from privacy_assets.release.files import verify_release
 from tests.e2e.browser import chromium, needs_chromium
 from tests.e2e.dg_project import NAME, UNREACHABLE_CLASS, make_project, running
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from privacy_assets.orchestration.factory import build_release_definitions
-from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSynthetic
-from privacy_assets.orchestration.sources import TableFile
-from privacy_assets.tables.policy import MPUCC, Limit, Policy, RequiredSettings
-from privacy_assets.tables.release_verification import verify_release
+from privacy_assets.orchestration.settings.release import AssessmentSettings, ExternalSynthetic
+from privacy_assets.orchestration.settings.sources import TableFile
+from privacy_assets.release.policy import MPUCC, Limit, Policy, RequiredSettings
+from privacy_assets.release.verification import verify_release
 
 PROJECT_VARIABLE = "PRIVACY_ASSETS_TEST_PROJECT"
 NAME = "people"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import dagster as dg
 
-from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings, ReidentificationSettings
 from privacy_assets.orchestration.factory import build_release_definitions
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, ReidentificationSettings
+from tests.orchestration.evidence.test_other_releases import TestOtherReleases as OtherReleases
+from tests.orchestration.evidence.test_other_releases import candidates_policy, released_as
 from tests.orchestration.project import CONTRACT, PROJECT_VARIABLE, Project, people
-from tests.orchestration.test_other_releases import TestOtherReleases as OtherReleases
-from tests.orchestration.test_other_releases import candidates_policy, released_as
 
 PARTITIONS = ("a", "b")
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from privacy_assets.tables.release_verification import verify_release
+from privacy_assets.release.verification import verify_release
 from tests.orchestration.project import NAME, Project
 
 N_POINTS = 6

@@ -9,18 +9,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.anonymization.anonymize import anonymize
+from privacy_assets.anonymization.settings import LDiversity
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration import anonymized_assets
-from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings
-from privacy_assets.orchestration.settings import ExternalSynthetic, GivenSplit
-from privacy_assets.orchestration.sources import TableFile
-from privacy_assets.tables.anonymize import anonymize
-from privacy_assets.tables.anonymize_settings import LDiversity
-from privacy_assets.tables.artifact import Artifact
-from privacy_assets.tables.artifact_files import read_artifact, write_artifact
-from privacy_assets.tables.contract import TableContract
-from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
-from privacy_assets.tables.release_verification import verify_release
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+from privacy_assets.orchestration.settings.release import ExternalSynthetic, GivenSplit
+from privacy_assets.orchestration.settings.sources import TableFile
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from privacy_assets.release.verification import verify_release
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.orchestration.project import CONTRACT, NAME, Project, blocked_by, failure_of, key, people, refusal
 
 RELEASE = "anonymized_release"

@@ -6,11 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.factory import build_release_definitions
-from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSynthetic, GivenSplit, Split, Synthesis
-from privacy_assets.orchestration.sources import SqlQuery, TableFile, UpstreamAsset
-from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.release_verification import verify_release
+from privacy_assets.orchestration.settings.release import (
+    AssessmentSettings,
+    ExternalSynthetic,
+    GivenSplit,
+    Split,
+    Synthesis,
+)
+from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
+from privacy_assets.release.verification import verify_release
 from tests.orchestration.project import ADMITS, CONTRACT, Project, failure_of, people, synthetic_people
 
 

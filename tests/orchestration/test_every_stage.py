@@ -22,23 +22,23 @@ import pytest
 from dagster._core.types.dagster_type import DagsterTypeKind
 
 import privacy_assets
-from privacy_assets.orchestration import guard, resources
-from privacy_assets.orchestration.anonymized_settings import (
+from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.orchestration.private import guard, resources
+from privacy_assets.orchestration.private.guard import ValueFreeFailure, guarded
+from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
+from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
+from privacy_assets.orchestration.settings.anonymized import (
     AnonymizationSettings,
     OtherReleaseSettings,
     ReidentificationSettings,
     SemanticRiskSettings,
 )
-from privacy_assets.orchestration.guard import ValueFreeFailure, guarded
-from privacy_assets.orchestration.monitoring_settings import MonitoringSettings
-from privacy_assets.orchestration.resources import PrivateParquetIOManager
-from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
-from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSynthetic
-from privacy_assets.orchestration.sources import UpstreamAsset
-from privacy_assets.tables.policy import Limit, Policy
-from privacy_assets.tables.release_model import ReleaseModel
-from tests.orchestration.attacking_exceptions import attacks
-from tests.orchestration.loud import shout, speak_through_dagster
+from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
+from privacy_assets.orchestration.settings.release import AssessmentSettings, ExternalSynthetic
+from privacy_assets.orchestration.settings.sources import UpstreamAsset
+from privacy_assets.release.policy import Limit, Policy
+from tests.orchestration.private.attacking_exceptions import attacks
+from tests.orchestration.private.loud import shout, speak_through_dagster
 from tests.orchestration.project import ADMITS, Project, failure_of
 from tests.orchestration.sentinels import (
     CONTRACT,

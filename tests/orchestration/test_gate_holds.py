@@ -18,15 +18,21 @@ import dagster as dg
 import pandas as pd
 import pytest
 
-from privacy_assets.orchestration import evidence as evidence_module
+from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration import release_steps
-from privacy_assets.orchestration.resources import PrivateParquetIOManager
-from privacy_assets.orchestration.settings import AssessmentSettings, ExternalSynthetic, GivenSplit, Split, Synthesis
-from privacy_assets.orchestration.sources import TableFile
-from privacy_assets.tables.artifact import Artifact
-from privacy_assets.tables.artifact_files import read_artifact, write_artifact
-from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.policy import Limit, Policy
+from privacy_assets.orchestration.evidence import evidence as evidence_module
+from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
+from privacy_assets.orchestration.settings.release import (
+    AssessmentSettings,
+    ExternalSynthetic,
+    GivenSplit,
+    Split,
+    Synthesis,
+)
+from privacy_assets.orchestration.settings.sources import TableFile
+from privacy_assets.release.policy import Limit, Policy
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.orchestration.project import (
     ADMITS,
     ASSESSMENT,

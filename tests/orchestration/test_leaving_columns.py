@@ -7,16 +7,16 @@ import dagster as dg
 import pandas as pd
 import pytest
 
-from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings
-from privacy_assets.orchestration.settings import ExternalSynthetic, GivenSplit, Synthesis
-from privacy_assets.tables.artifact import Artifact
-from privacy_assets.tables.artifact_files import read_artifact, write_artifact
-from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.manifest import KEYS_SINCE_VERSION_2, digest_of
-from privacy_assets.tables.policy import Limit, Policy
-from privacy_assets.tables.release_verification import verify_release
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+from privacy_assets.orchestration.settings.release import ExternalSynthetic, GivenSplit, Synthesis
+from privacy_assets.release.manifest import KEYS_SINCE_VERSION_2, digest_of
+from privacy_assets.release.policy import Limit, Policy
+from privacy_assets.release.verification import verify_release
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.artifact_files import read_artifact, write_artifact
+from tests.disclosure.planted_columns import planted
 from tests.orchestration.project import CONTRACT, Project, failure_of, key, people, refusal, synthetic_people
-from tests.tables.planted_columns import planted
 
 CHECK = "no_identifying_column_leaves_undecided"
 REASON = "The names are made up <b>here</b>; A. Lovelace, data protection officer, decided it"

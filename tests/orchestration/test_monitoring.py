@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
 
+from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration import monitoring
-from privacy_assets.orchestration.anonymized_settings import SemanticRiskSettings
 from privacy_assets.orchestration.monitoring import refusal_sensor
-from privacy_assets.orchestration.monitoring_settings import MonitoringSettings, Refusal
-from privacy_assets.orchestration.settings import GivenSplit, Synthesis
-from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.policy import Limit, Policy
+from privacy_assets.orchestration.settings.anonymized import SemanticRiskSettings
+from privacy_assets.orchestration.settings.monitoring import MonitoringSettings, Refusal
+from privacy_assets.orchestration.settings.release import GivenSplit, Synthesis
+from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.project import NAME, Project, key
 from tests.orchestration.test_anonymized_release import definitions_of
 

@@ -5,18 +5,18 @@ import pandas as pd
 import pandera.pandas as pa
 import pytest
 
-from privacy_assets.orchestration.anonymized_settings import (
+from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.errors import ContractError, InvalidTableError
+from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
+from privacy_assets.orchestration.settings.anonymized import (
     AnonymizationSettings,
     OtherReleaseSettings,
     ReidentificationSettings,
 )
-from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
-from privacy_assets.orchestration.settings import ExternalSynthetic, GivenSplit, Synthesis
-from privacy_assets.orchestration.sources import TableFile, UpstreamAsset
-from privacy_assets.tables.contract import TableContract
-from privacy_assets.tables.errors import ContractError, InvalidTableError
-from privacy_assets.tables.policy import Limit, Policy
-from privacy_assets.tables.release_model import ReleaseModel
+from privacy_assets.orchestration.settings.release import ExternalSynthetic, GivenSplit, Synthesis
+from privacy_assets.orchestration.settings.sources import TableFile, UpstreamAsset
+from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.project import Project, failure_of
 from tests.orchestration.sentinels import (
     CONTRACT,

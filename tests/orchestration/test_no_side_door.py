@@ -12,14 +12,14 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration import release_steps
-from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings, ReidentificationSettings
-from privacy_assets.orchestration.directories import partition_directory, require_separate
-from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.policy import Limit, Policy
+from privacy_assets.orchestration.private.directories import partition_directory, require_separate
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, ReidentificationSettings
+from privacy_assets.release.policy import Limit, Policy
+from tests.orchestration.evidence.test_other_releases import TestOtherReleases as OtherReleases
+from tests.orchestration.evidence.test_other_releases import numbered, released, released_as, run_all
 from tests.orchestration.project import ASSESSMENT, NAME, REFUSES, Project, blocked_by, failure_of, key, people, refusal
-from tests.orchestration.test_other_releases import TestOtherReleases as OtherReleases
-from tests.orchestration.test_other_releases import numbered, released, released_as, run_all
 from tests.orchestration.test_records_assessments import CANDIDATES
 
 RELEASE = "synthetic_release"

@@ -19,23 +19,24 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets.orchestration import anonymized_assets, assets, resources
-from privacy_assets.orchestration.anonymized_settings import (
+from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.orchestration import anonymized_assets, assets
+from privacy_assets.orchestration.private import resources
+from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
+from privacy_assets.orchestration.settings.anonymized import (
     AnonymizationSettings,
     OtherReleaseSettings,
     ReidentificationSettings,
     SemanticRiskSettings,
 )
-from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
-from privacy_assets.orchestration.settings import (
+from privacy_assets.orchestration.settings.release import (
     AssessmentSettings,
     ExternalSynthetic,
     GivenSplit,
     Synthesis,
 )
-from privacy_assets.orchestration.sources import SqlQuery, TableFile, UpstreamAsset
-from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
-from privacy_assets.tables.release_model import ReleaseModel
+from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from tests.orchestration.project import ADMITS, ASSESSMENT, NAME, PROJECT_VARIABLE, Project, refusal
 from tests.orchestration.sentinels import (
     CONTRACT,

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings
-from privacy_assets.orchestration.settings import ExternalSynthetic, Split, Synthesis
-from privacy_assets.tables.artifact import Artifact
-from privacy_assets.tables.artifact_files import read_artifact, write_artifact
-from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+from privacy_assets.orchestration.settings.release import ExternalSynthetic, Split, Synthesis
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.orchestration.project import (
     ADMITS,
     ASSESSMENT,

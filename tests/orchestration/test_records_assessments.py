@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from privacy_assets.orchestration.anonymized_settings import (
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration.settings.anonymized import (
     AnonymizationSettings,
     ReidentificationSettings,
     SemanticRiskSettings,
 )
-from privacy_assets.tables.artifact_files import read_artifact, write_artifact
-from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.policy import Limit, Policy
+from privacy_assets.release.policy import Limit, Policy
+from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.orchestration.project import CONTRACT, blocked_by, failure_of, people, refusal
 from tests.orchestration.test_anonymized_release import (
     assert_refused,

@@ -5,10 +5,10 @@ import shutil
 import pandas as pd
 import pytest
 
-from privacy_assets.tables.column_changes import measure_column_changes
-from privacy_assets.tables.mpucc import MpuccAssessment
-from privacy_assets.tables.preprocess import PreprocessedTables
-from privacy_assets.tables.report import percent
+from privacy_assets.mpucc.assess import MpuccAssessment
+from privacy_assets.mpucc.column_changes import measure_column_changes
+from privacy_assets.mpucc.preprocess import PreprocessedTables
+from privacy_assets.release.report import percent
 from tests.orchestration.project import ASSESSMENT, key
 
 pytestmark = pytest.mark.pictures
@@ -26,7 +26,7 @@ def page_of(project):
 
 
 def stored(project, stage, kind):
-    from privacy_assets.orchestration.resources import PrivateParquetIOManager
+    from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
 
     return kind.from_artifact(PrivateParquetIOManager(str(project.private)).load(key(stage), None))
 

@@ -5,11 +5,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
-from privacy_assets.orchestration.settings import AssessmentSettings
-from privacy_assets.orchestration.sources import UpstreamAsset
-from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.policy import Limit, Policy, RequiredSettings
+from privacy_assets.orchestration.settings.release import AssessmentSettings
+from privacy_assets.orchestration.settings.sources import UpstreamAsset
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from tests.orchestration.project import CONTRACT, Project, blocked_by, failure_of, people, synthetic_people
 
 duckdb = pytest.importorskip("duckdb", reason="needs the extra `sql`")

@@ -6,13 +6,13 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings
+from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.factory import build_release_definitions
-from privacy_assets.tables import signing
-from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.policy import Limit, Policy
-from privacy_assets.tables.release_verification import verify_release
-from privacy_assets.tables.signing import SigningKey, generate_key_pair
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+from privacy_assets.release import signing
+from privacy_assets.release.policy import Limit, Policy
+from privacy_assets.release.signing import SigningKey, generate_key_pair
+from privacy_assets.release.verification import verify_release
 from tests.orchestration.project import NAME, refusal
 
 pytest.importorskip("cryptography", reason="needs the extra `signing`")

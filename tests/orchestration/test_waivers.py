@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import yaml
 
-from privacy_assets.orchestration.anonymized_settings import AnonymizationSettings
-from privacy_assets.orchestration.settings import AssessmentSettings, ReleaseSettings, Split, Synthesis
-from privacy_assets.tables.contract import TableContract
-from privacy_assets.tables.policy import Limit, Policy
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+from privacy_assets.orchestration.settings.release import AssessmentSettings, ReleaseSettings, Split, Synthesis
+from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.project import CONTRACT, NAME, REFUSES, blocked_by, refusal
 
 SCORE_CHECK = "privacy_risk_score_is_at_most_its_limit"

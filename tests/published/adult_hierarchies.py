@@ -6,7 +6,7 @@ to beat"; which hierarchies were behind them is not recorded there. With these, 
 the figures that the page gives for its prototype.
 """
 
-from privacy_assets.tables.hierarchy import Hierarchy
+from privacy_assets.columns.hierarchy import Hierarchy
 
 # Loss (GCP) by k.
 ARX_LOSSES = {2: 0.0226, 5: 0.0540, 10: 0.0786, 25: 0.1172, 50: 0.1523}

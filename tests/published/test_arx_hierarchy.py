@@ -8,10 +8,10 @@ of its hierarchies are those of ARX's first examples. The trees for Adult, and t
 import pandas as pd
 import pytest
 
-from privacy_assets.tables.anonymize import anonymize
-from privacy_assets.tables.errors import InvalidTableError
-from privacy_assets.tables.hierarchy import Hierarchy
-from privacy_assets.tables.verify_anonymity import verify_anonymity
+from privacy_assets.anonymity.verify import verify_anonymity
+from privacy_assets.anonymization.anonymize import anonymize
+from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.errors import InvalidTableError
 from tests.published.adult_hierarchies import ADULT, ARX_LOSSES
 from tests.shared_data import shared_file
 

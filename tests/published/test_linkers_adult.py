@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets.tables.candidate_index import CandidateIndex
-from privacy_assets.tables.distance_linkage import link_by_distance
-from privacy_assets.tables.errors import InvalidSettingError, MaskError
-from privacy_assets.tables.fellegi_sunter import link_by_fellegi_sunter
-from privacy_assets.tables.linker_evaluation import evaluate_linker
-from privacy_assets.tables.release_model import BoundedNoise, Exact, ReleaseModel
+from privacy_assets.columns.masks import BoundedNoise, Exact, ReleaseModel
+from privacy_assets.errors import InvalidSettingError, MaskError
+from privacy_assets.linkage.distance import link_by_distance
+from privacy_assets.linkage.evaluation import evaluate_linker
+from privacy_assets.linkage.fellegi_sunter import link_by_fellegi_sunter
+from privacy_assets.reidentification.candidate_index import CandidateIndex
 from tests.shared_data import golden_file, shared_file
 
 N_RECORDS, N_SOFT = 600, 150

@@ -10,7 +10,7 @@ from collections import Counter
 import pandas as pd
 import pytest
 
-from privacy_assets.tables.anonymize import anonymize
+from privacy_assets.anonymization.anonymize import anonymize
 from tests.shared_data import shared_file
 
 PATIENTS = pd.DataFrame(

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets.tables.mpucc import assess_mpuccs
+from privacy_assets.mpucc.assess import assess_mpuccs
 from tests.shared_data import golden_file, shared_file
 
 SYNTHETIC = "adult_syn_ctgan"

@@ -12,11 +12,11 @@ from math import fsum, log
 import pandas as pd
 import pytest
 
-from privacy_assets.tables.belief import BeliefFunction
-from privacy_assets.tables.candidate_index import CandidateIndex
-from privacy_assets.tables.compatibility import is_compatible
-from privacy_assets.tables.errors import InvalidSettingError
-from privacy_assets.tables.release_model import ReleaseModel
+from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.linkage.compatibility import is_compatible
+from privacy_assets.reidentification.belief import BeliefFunction
+from privacy_assets.reidentification.candidate_index import CandidateIndex
 from tests.reference import reidentification as reference
 from tests.shared_data import golden_file
 

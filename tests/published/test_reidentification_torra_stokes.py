@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets.tables.belief import BeliefFunction
-from privacy_assets.tables.candidate_index import CandidateIndex
-from privacy_assets.tables.matching import match_candidates
-from privacy_assets.tables.other_releases import OtherRelease
-from privacy_assets.tables.reidentification import assess_reidentification
-from privacy_assets.tables.release_model import Interval, ReleaseModel
+from privacy_assets.columns.masks import Interval, ReleaseModel
+from privacy_assets.linkage.matching import match_candidates
+from privacy_assets.reidentification.assess import assess_reidentification
+from privacy_assets.reidentification.belief import BeliefFunction
+from privacy_assets.reidentification.candidate_index import CandidateIndex
+from privacy_assets.reidentification.other_releases import OtherRelease
 from tests.shared_data import golden_file, shared_file
 
 

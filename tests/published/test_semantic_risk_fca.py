@@ -3,7 +3,8 @@
 
 Not reproduced: how many random contexts the claims were checked on, and how often Theorem 5.3 failed on them as it is
 printed. The contexts were not kept; that it fails, and that nothing else does, is checked here on contexts of our own.
-That the greatest acceptable subset is one is checked by enumeration in ``tests/kernels/test_semantic_risk.py``.
+That the greatest acceptable subset is one is checked by enumeration in
+``tests/semantic_risk/kernels/test_row_measures.py``.
 """
 
 import json
@@ -13,13 +14,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets.tables.concept_lattice import close_attributes, read_concepts
-from privacy_assets.tables.forgetting import forget_attributes, forget_in_basis
-from privacy_assets.tables.formal_context import read_formal_context
-from privacy_assets.tables.implications import confidence_bound, luxenburger_basis, stem_basis
-from privacy_assets.tables.risk_chains import find_risk_chains
-from privacy_assets.tables.row_measures import measure_context
-from privacy_assets.tables.semantic_risk import assess_semantic_risk
+from privacy_assets.semantic_risk.assess import assess_semantic_risk
+from privacy_assets.semantic_risk.concept_lattice import close_attributes, read_concepts
+from privacy_assets.semantic_risk.forgetting import forget_attributes, forget_in_basis
+from privacy_assets.semantic_risk.formal_context import read_formal_context
+from privacy_assets.semantic_risk.implications import confidence_bound, luxenburger_basis, stem_basis
+from privacy_assets.semantic_risk.risk_chains import find_risk_chains
+from privacy_assets.semantic_risk.row_measures import measure_context
 from tests.random_contexts import as_context, as_table, names, random_rows
 from tests.reference import formal_concepts as reference
 from tests.running_example import CONTEXT, PEOPLE

@@ -1,0 +1,1 @@
+"""What protection a table gives, measured from the outside."""

@@ -1,0 +1,267 @@
+"""Recompute from the outside what protection a table gives: k, alpha, l, t, beta and delta of any table.
+
+Nothing is taken from the step that made the table: classes are the rows that are equal on the quasi-identifiers, as a
+reader of the table would find them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.anonymity.kernels.measures import (
+    LARGEST_RECURSIVE_L,
+    ClassMeasures,
+    count_people,
+    group_by_class,
+    measure_classes,
+)
+from privacy_assets.anonymity.report import AnonymityReport, ClassSizes, SensitiveReport
+from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, group_rows, read_column
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.safe_names import type_name
+from privacy_assets.storage.fingerprint import require_unique_text_names
+
+# Entropies of equal shares differ from log(l) in their last bits; rounded to this, they give l.
+ENTROPY_DECIMALS = 9
+# Stand for truth values among labels of other kinds.
+_TRUE, _FALSE = object(), object()
+
+
+def verify_anonymity(
+    table: pd.DataFrame,
+    quasi_identifiers: Sequence[str],
+    sensitive: Sequence[str] = (),
+    *,
+    subject: str | None = None,
+    recursive_l: int = LARGEST_RECURSIVE_L,
+) -> AnonymityReport:
+    """Measure the protection that a table gives, whoever anonymized it.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows as they are released; the index plays no role. Rows that were suppressed must be left out: a pool of rows
+        that read ``*`` would count as a class.
+    quasi_identifiers : sequence of str
+        Columns that a reader may know of somebody, as released: numbers, text labels, categories, dates, or a mix, such
+        as 1.5 and ``*``.
+    sensitive : sequence of str
+        Columns that must not become known.
+    subject : str, optional
+        Column that says whose record a row is; then people are counted as well as rows. All rows without one count as
+        one person.
+    recursive_l : int
+        Largest l for which recursive (c, l)-diversity is measured, at least 1.
+
+    Returns
+    -------
+    AnonymityReport
+
+    Raises
+    ------
+    InvalidTableError
+        Columns that are not there, no rows, and values that cannot be compared.
+    InvalidSettingError
+        No quasi-identifier, a column in two roles, or ``recursive_l`` below 1.
+
+    Notes
+    -----
+    Two labels are one if they are equal values, exactly (0.1 + 0.2 is not 0.3: a reader can tell them apart; 0.0 is
+    -0.0). A missing value is equal to itself only. Categories that do not occur play no role. l and t are per sensitive
+    column, and are of rows. All measures are necessary, not sufficient: they say nothing of how the table was made.
+    """
+    roles = {
+        "quasi_identifiers": column_names(quasi_identifiers, "quasi_identifiers"),
+        "sensitive": column_names(sensitive, "sensitive"),
+    }
+    check_roles(table, {**roles, "subject": () if subject is None else (subject,)})
+    if isinstance(recursive_l, bool) or not isinstance(recursive_l, int | np.integer) or recursive_l < 1:
+        raise InvalidSettingError(
+            f"`recursive_l` is {recursive_l!r}. Expected a whole number of at least 1. Nothing was computed."
+        )
+    labels, values = _read(table, roles["quasi_identifiers"], roles["sensitive"], subject)
+    class_of_row, n_classes = group_rows(*labels)
+    classes = group_by_class(class_of_row, n_classes)
+    sizes = np.diff(classes.starts)
+    people = None
+    if subject is not None:
+        person_of_row, n_people = values.pop(subject).exact
+        people = count_people(classes.rows, classes.starts, person_of_row, n_people)
+    columns = {}
+    is_homogeneous = np.zeros(n_classes, np.bool_)
+    for name, column in values.items():
+        value_of_row, n_values = column.in_order
+        largest_l = min(int(recursive_l), n_values)
+        measures = measure_classes(classes, value_of_row, n_values, is_ordered=column.is_ordered, largest_l=largest_l)
+        is_homogeneous |= measures.n_values == 1
+        columns[name] = _worst(measures, sizes, n_values, is_ordered=column.is_ordered)
+    return AnonymityReport(
+        roles["quasi_identifiers"],
+        subject,
+        len(table),
+        n_classes,
+        int(sizes.min()),
+        None if people is None else int(people.min()),
+        ClassSizes.of(sizes),
+        None if people is None else ClassSizes.of(people),
+        float(sizes[is_homogeneous].sum() / len(table)) if columns else None,
+        columns,
+    )
+
+
+def _worst(measures: ClassMeasures, sizes: NDArray[np.int64], n_values: int, *, is_ordered: bool) -> SensitiveReport:
+    """Take the class that protects least, measure by measure."""
+    l_distinct = int(measures.n_values.min())
+    largest_l = min(l_distinct, measures.recursive_c.shape[1] - 1)
+    return SensitiveReport(
+        float(measures.largest_share.max()),
+        l_distinct,
+        round(exp(float(measures.entropy.min())), ENTROPY_DECIMALS),
+        {l_: float(measures.recursive_c[:, l_].max()) for l_ in range(2, largest_l + 1)},
+        float(measures.distance.max()),
+        "ordered" if is_ordered else "equal",
+        float(measures.beta.max()),
+        float(measures.enhanced_beta.max()),
+        float(measures.delta.max()),
+        int((measures.n_values < n_values).sum()),
+        float(sizes[measures.n_values == 1].sum() / sizes.sum()),
+        n_values,
+    )
+
+
+@dataclass(frozen=True)
+class MeasuredColumn:
+    """A column in codes whose order is that of the values."""
+
+    values: ColumnValues
+    is_ordered: bool
+
+    @classmethod
+    def read(cls, column: pd.Series[Any], where: str) -> MeasuredColumn:
+        """Read a sensitive column; ordered are numbers, times, durations and ordered categories."""
+        values = read_column(column, where)
+        is_ordered = values.kind in ORDERED_KINDS
+        if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
+            is_ordered = True
+            # Their order is that of the categories, whatever these are: so are the codes.
+            values = ColumnValues("number", values.codes, np.arange(len(values.distinct)))
+        return cls(values, is_ordered)
+
+    @property
+    def exact(self) -> tuple[NDArray[np.int64], int]:
+        """Codes from 0 without a gap, missing last, and their number."""
+        return compact(self.values.codes, len(self.values.distinct))
+
+    @property
+    def in_order(self) -> tuple[NDArray[np.int64], int]:
+        """As ``exact``, in the order of the values."""
+        if not self.is_ordered:
+            return self.exact
+        distinct = self.values.distinct
+        if self.values.offsets is not None:
+            distinct = distinct - self.values.offsets.astype("timedelta64[s]")
+        rank = np.empty(len(distinct) + 1, np.int64)
+        rank[np.argsort(distinct, kind="stable")] = np.arange(len(distinct))
+        rank[-1] = -1
+        return compact(rank[self.values.codes], len(distinct))
+
+
+def compact(codes: NDArray[np.integer[Any]], n_codes: int) -> tuple[NDArray[np.int64], int]:
+    """Renumber codes from 0 without a gap, keeping their order; -1, the missing value, comes last."""
+    # The last place is the missing value: that is where -1 points.
+    occurs = np.zeros(n_codes + 1, np.bool_)
+    occurs[codes] = True
+    number = np.cumsum(occurs) - 1
+    return number[codes], int(occurs.sum())
+
+
+def _read(
+    table: pd.DataFrame, quasi_identifiers: Sequence[str], sensitive: Sequence[str], subject: str | None
+) -> tuple[tuple[list[NDArray[np.int64]], list[int]], dict[str, MeasuredColumn]]:
+    """Read all columns; report all that cannot be compared at once."""
+    labels: tuple[list[NDArray[np.int64]], list[int]] = ([], [])
+    values = {}
+    problems = []
+    for name in quasi_identifiers:
+        try:
+            codes, n_codes = _label_codes(table[name], name)
+        except InvalidTableError as error:
+            problems.append(str(error))
+            continue
+        labels[0].append(codes)
+        labels[1].append(n_codes)
+    for name in [*sensitive, *([] if subject is None else [subject])]:
+        try:
+            values[name] = MeasuredColumn.read(table[name], f"Column {name!r}")
+        except InvalidTableError as error:
+            problems.append(str(error))
+    if problems:
+        raise InvalidTableError(" ".join(problems))
+    return labels, values
+
+
+def _label_codes(column: pd.Series[Any], name: str) -> tuple[NDArray[np.int64], int]:
+    """Give equal labels one code; a column may mix kinds, such as 1.5 or a date and ``*``."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return compact(column.cat.codes.to_numpy(), len(column.cat.categories))
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) in ("mixed", "mixed-integer"):
+        labels = column.to_numpy(copy=True)
+        for i, label in enumerate(labels):
+            if isinstance(label, bool | np.bool_):
+                labels[i] = _TRUE if label else _FALSE  # True is 1 to Python, but not to a reader
+        try:
+            codes, distinct = pd.factorize(labels)
+        except TypeError:
+            pass  # lists and the like, which the door to codes refuses by name
+        else:
+            return compact(codes, len(distinct))
+    values = read_column(column, f"Column {name!r}")
+    return compact(values.codes, len(values.distinct))
+
+
+def column_names(names: Sequence[str], argument: str) -> tuple[str, ...]:
+    """Return names as a tuple; refuse a single text, whose letters would be taken for names."""
+    if isinstance(names, str):
+        raise InvalidSettingError(f"`{argument}` is a text. Expected a list of column names. Nothing was computed.")
+    return tuple(names)
+
+
+def check_roles(table: pd.DataFrame, roles: Mapping[str, Sequence[str]]) -> None:
+    """Check that a table has rows, all columns named, and each of them in one role.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The table.
+    roles : mapping of str to sequence of str
+        Columns by argument; the first argument must name at least one.
+    """
+    if not isinstance(table, pd.DataFrame):
+        raise InvalidTableError(f"The table is a {type_name(table)}. Expected a pandas DataFrame. Convert it first.")
+    require_unique_text_names(table)
+    first = next(iter(roles))
+    if not roles[first]:
+        raise InvalidSettingError(f"`{first}` names no column. Expected at least one. Nothing was computed.")
+    for role, names in roles.items():
+        unknown = [name for name in names if name not in table.columns]
+        if unknown:
+            raise InvalidTableError(
+                f"`{role}` names columns the table does not have: {unknown}. It has {list(table.columns)}. Nothing was "
+                "computed."
+            )
+    named = [name for names in roles.values() for name in names]
+    repeated = sorted({name for name in named if named.count(name) > 1})
+    if repeated:
+        found = {name: [role for role, names in roles.items() for own in names if own == name] for name in repeated}
+        raise InvalidSettingError(
+            f"Columns are named more than once: {found}. Expected every column in one role. Nothing was computed."
+        )
+    if len(table) == 0:
+        raise InvalidTableError("The table has no rows. Expected at least one; an empty table has no classes.")

@@ -1,0 +1,1 @@
+"""Mondrian and the lattice: generalize a table until every class satisfies the privacy models."""

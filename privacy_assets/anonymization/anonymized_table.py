@@ -1,0 +1,218 @@
+"""An anonymized table as its reader has it: what its columns tell, what it measures, whether it keeps the contract.
+
+The gate asks this of the very table that would leave. Nothing is taken from the step that made it but which record of
+the source each row is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L
+from privacy_assets.anonymity.report import AnonymityReport
+from privacy_assets.anonymity.verify import verify_anonymity
+from privacy_assets.anonymization.measured_loss import mean_loss
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.anonymization.settings import LDiversity
+from privacy_assets.columns.masks import Interval, ReleaseModel, ValueSet
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.errors import ContractError, InvalidTableError
+from privacy_assets.storage.fingerprint import fingerprint
+
+
+class Roles(NamedTuple):
+    """Columns of a contract by what an anonymization does with them."""
+
+    quasi_identifiers: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    subject: str | None
+
+
+def roles_of(contract: TableContract, subject: str | None) -> Roles:
+    """Return the released quasi-identifiers and sensitive columns, and the column that says whose record a row is."""
+    released = set(contract.released_columns)
+    return Roles(
+        tuple(name for name in contract.columns_with_role("quasi_identifier") if name in released),
+        tuple(name for name in contract.columns_with_role("sensitive") if name in released),
+        subject,
+    )
+
+
+def columns_telling_of(name: str, model: ReleaseModel) -> tuple[str, ...]:
+    """Return the released columns that a generalized quasi-identifier became, its label first."""
+    mask = model.masks[name]
+    if isinstance(mask, Interval):
+        return (name, mask.low, mask.high, *((mask.missing,) if mask.missing is not None else ()))
+    return (name, mask.column) if isinstance(mask, ValueSet) else (name,)
+
+
+def measure_anonymity(
+    anonymization: Anonymization,
+    contract: TableContract,
+    made_of: pd.DataFrame,
+    subject: str | None,
+    losses: Mapping[str, float] | None = None,
+) -> tuple[AnonymityReport, dict[str, float | None]]:
+    """Measure the protection of the released table from the outside.
+
+    Every released column counts as known to an attacker unless today's contract calls it sensitive or other.
+
+    Parameters
+    ----------
+    anonymization : Anonymization
+        Holds the table to release, and which row of ``made_of`` each of its rows is.
+    contract : TableContract
+        Roles of the columns.
+    made_of : DataFrame
+        The table that was anonymized.
+    subject : str or None
+        The column that says whose record a row is; None if each record counts as a person.
+    losses : mapping of str to float, optional
+        What each quasi-identifier loses, as `require_measured` found it;
+        without it, the information loss has no figure.
+
+    Returns
+    -------
+    report : AnonymityReport
+        All measures.
+    figures : dict of str to float or None
+        The metrics of `ANONYMITY` that a policy can limit.
+
+    Raises
+    ------
+    InvalidTableError, InvalidSettingError
+        The table cannot be measured, or does not fit its description.
+    """
+    table, members, stats = anonymization.table, anonymization.members, anonymization.stats
+    if not len(members) == len(table) == stats["n_released"] or len(made_of) != stats["n_rows"]:
+        raise InvalidTableError(
+            "The anonymized table does not have the rows that its description counts. Materialize it again."
+        )
+    # By where a column comes from, not by its name alone: a label column may be called like one of the contract.
+    labels = set(labels_of(anonymization))
+    sensitive = [name for name in table.columns if name not in labels and contract.roles.get(name) == "sensitive"]
+    spared = [name for name in table.columns if name not in labels and contract.roles.get(name) == "other"]
+    known = [name for name in table.columns if name not in sensitive and name not in spared]
+    if subject is not None:
+        if subject not in made_of.columns:
+            raise InvalidTableError(
+                "The table that was anonymized does not say whose record a row is, which the contract asks for. "
+                "Materialize from the source on."
+            )
+        whose = made_of[subject].take(members["row"].to_numpy()).reset_index(drop=True)
+        while subject in table.columns:
+            subject += "_"
+        table = table.assign(**{subject: whose})
+    asked = anonymization.settings["l_diversity"].values()
+    recursive_l = max([LARGEST_RECURSIVE_L, *(int(own["least"]) for own in asked if own["kind"] == "recursive")])
+    report = verify_anonymity(table, known, sensitive, subject=subject, recursive_l=recursive_l)
+    figures = {
+        "smallest_class": report.k if report.k_people is None else report.k_people,
+        "l_diversity": report.l_distinct,
+        "t_closeness": report.t,
+        "suppressed_share": (len(made_of) - len(table)) / len(made_of),
+        # Where nothing is sensitive, nothing sensitive is certain.
+        "share_in_homogeneous_classes": report.share_in_homogeneous_classes if sensitive else 0.0,
+        "information_loss": None if losses is None else mean_loss(losses),
+    }
+    return report, {name: None if value is None else float(value) for name, value in figures.items()}
+
+
+def models_that_fail(anonymization: Anonymization, report: AnonymityReport) -> list[str]:
+    """Compare what was asked of the classes with what was measured from the outside.
+
+    Returns
+    -------
+    list of str
+        One sentence per model that does not hold, with the figures; empty if all hold.
+    """
+    settings = anonymization.settings
+    smallest = report.k if settings["subject"] is None else report.k_people
+    failed = []
+    if smallest is None or smallest < settings["k"]:
+        unit = "records" if settings["subject"] is None else "people"
+        failed.append(f"the smallest class has {smallest} {unit}, expected at least {settings['k']}")
+    for column, asked in settings["l_diversity"].items():
+        found = _diversity(report, column, LDiversity(**asked))
+        if found is not None:
+            failed.append(f"{found} in column {column!r}")
+    for column, limit in settings["t_closeness"].items():
+        distance = report.sensitive[column].t
+        # The kernel and the report add up the same shares in different orders.
+        if distance > limit + 1e-9:
+            failed.append(f"the distance is {distance:.6g}, expected at most {limit:g}, in column {column!r}")
+    return failed
+
+
+def keeps_the_contract(
+    anonymization: Anonymization, contract: TableContract, made_of: pd.DataFrame, subject: str | None
+) -> bool:
+    """Tell whether today's contract would give this table: its roles, its columns, the values it was made of."""
+    settings = anonymization.settings
+    released = list(contract.released_columns)
+    roles = roles_of(contract, subject)
+    asked = Roles(tuple(settings["quasi_identifiers"]), tuple(settings["sensitive"]), settings["subject"])
+    if asked != roles or set(made_of.columns) != {*released, *([] if subject is None else [subject])}:
+        return False
+    expected = [
+        column
+        for name in released
+        for column in (columns_telling_of(name, anonymization.model) if name in roles.quasi_identifiers else (name,))
+    ]
+    if list(anonymization.table.columns) != expected:
+        return False
+    try:
+        return fingerprint(contract.admit_synthetic(made_of[released])) == fingerprint(made_of[released])
+    except (ContractError, InvalidTableError):
+        return False
+
+
+def describe_columns(anonymization: Anonymization, contract: TableContract) -> list[dict[str, Any]]:
+    """Describe the released columns for the manifest; generalized ones name the column that they tell of."""
+    described = {each["column"]: each for each in contract.describe()}
+    tells_of = labels_of(anonymization)
+    return [
+        dict(described[column])
+        if column not in tells_of
+        else {
+            "column": column,
+            "type": str(anonymization.table[column].dtype),
+            "role": "quasi_identifier",
+            "nullable": bool(anonymization.table[column].isna().any()),
+            "generalizes": tells_of[column],
+        }
+        for column in anonymization.table.columns
+    ]
+
+
+def original_columns(anonymization: Anonymization) -> dict[str, str]:
+    """Return the column that each released column comes from."""
+    labels = labels_of(anonymization)
+    return {name: labels.get(name, name) for name in anonymization.table.columns}
+
+
+def labels_of(anonymization: Anonymization) -> dict[str, str]:
+    """Return the quasi-identifier that each label column tells of."""
+    return {
+        column: name
+        for name in anonymization.settings["quasi_identifiers"]
+        for column in columns_telling_of(name, anonymization.model)
+    }
+
+
+def _diversity(report: AnonymityReport, column: str, asked: LDiversity) -> str | None:
+    own = report.sensitive[column]
+    if asked.kind == "recursive":
+        name = f"recursive ({asked.c:g}, {asked.least:g})-diversity"
+        largest_l = max(own.l_recursive_c, default=1)
+        if largest_l < asked.least <= own.l_distinct:
+            return f"{name} cannot be verified, as l was measured up to {largest_l},"
+        worst = own.alpha if asked.least == 1 else own.l_recursive_c.get(int(asked.least), inf)
+        return None if worst < asked.c else f"{name} does not hold"
+    found = own.l_entropy if asked.kind == "entropy" else own.l_distinct
+    # Entropies of equal shares differ from log(l) in their last bits.
+    return None if found >= asked.least - 1e-9 else f"{asked.kind} l is {found:.6g}, expected at least {asked.least:g}"

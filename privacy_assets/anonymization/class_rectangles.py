@@ -1,0 +1,81 @@
+"""Where the classes of an anonymization lie in the plane of two columns, in shares of the records: no value is told."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.masks import Interval, ReleaseModel
+from privacy_assets.errors import InvalidSettingError
+
+
+def columns_in_order(model: ReleaseModel, original: pd.DataFrame) -> list[str]:
+    """Return the generalized columns that hold numbers or datetimes."""
+    return [
+        name
+        for name, mask in model.masks.items()
+        if isinstance(mask, Interval)
+        and (pd.api.types.is_numeric_dtype(original[name]) or pd.api.types.is_datetime64_any_dtype(original[name]))
+    ]
+
+
+def class_rectangles(anonymization: Anonymization, original: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
+    """Find the rectangle of each class in the plane of two columns.
+
+    Parameters
+    ----------
+    anonymization : Anonymization
+        Its table says where the intervals of ``x`` and ``y`` end.
+    original : DataFrame
+        The table that was anonymized.
+    x, y : str
+        Two of `columns_in_order`.
+
+    Returns
+    -------
+    DataFrame
+        ``x_low``, ``x_high``, ``y_low``, ``y_high``: shares of the known values of the column below the ends of the
+        interval, from 0 to 1; ``rows``: released records with this rectangle. Records whose value may be missing in
+        one of the columns have none.
+
+    Raises
+    ------
+    InvalidSettingError
+        A column is not one of `columns_in_order`.
+    """
+    in_order = columns_in_order(anonymization.model, original)
+    unknown = [name for name in (x, y) if name not in in_order]
+    if unknown:
+        raise InvalidSettingError(f"{unknown} have no intervals of numbers or datetimes; expected two of {in_order}.")
+    ends = {}
+    for axis, name in (("x", x), ("y", y)):
+        ends[f"{axis}_low"], ends[f"{axis}_high"] = _shares_below(anonymization, original[name], name)
+    return pd.DataFrame(ends).dropna().value_counts().rename("rows").reset_index()
+
+
+def _shares_below(
+    anonymization: Anonymization, original: pd.Series, name: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    mask = anonymization.model.masks[name]
+    assert isinstance(mask, Interval)  # noqa: S101 - columns_in_order asked for it
+    known = original.dropna().sort_values().reset_index(drop=True)
+    shares = []
+    sides: tuple[tuple[str, Literal["left", "right"]], ...] = (
+        (mask.low, "left"),
+        (mask.high, "right" if mask.includes_high else "left"),
+    )
+    for column, side in sides:
+        end = anonymization.table[column]
+        is_known = end.notna()
+        if mask.missing is not None:
+            is_known &= ~anonymization.table[mask.missing]
+        share = np.full(len(end), np.nan)
+        # The ends have the type of the column, which may hold missing values where the column does not.
+        values = end[is_known].astype(known.dtype)
+        share[is_known.to_numpy()] = known.searchsorted(values, side=side) / len(known)
+        shares.append(share)
+    return shares[0], shares[1]

@@ -1,0 +1,177 @@
+"""The cuts of an anonymization: stored, and applied to new rows.
+
+A later release that is cut like an earlier one does not intersect with it: no class of one splits a class of the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays, cells_of_classes, route_rows
+from privacy_assets.anonymization.quasi_identifiers import Scale, code_values
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+
+NO_CLASS = -1
+
+
+@dataclass(frozen=True, eq=False)
+class CutTree:
+    """Cuts in codes, and the values that the codes stand for; holds cells: private.
+
+    Attributes
+    ----------
+    scales : tuple of Scale
+        The dimensions.
+    arrays : TreeArrays
+        The cuts.
+    class_of_leaf : ndarray of shape (n_leaves,), dtype=int64
+        Class of each leaf; -1 where the rows of the leaf were suppressed.
+    """
+
+    scales: tuple[Scale, ...]
+    arrays: TreeArrays
+    class_of_leaf: NDArray[np.int64]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CutTree):
+            return NotImplemented
+        mine, theirs = self.to_frames(), other.to_frames()
+        return self.header() == other.header() and all(frame.equals(theirs[name]) for name, frame in mine.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def n_cuts(self) -> int:
+        """Number of cuts."""
+        return len(self.arrays.dimension)
+
+    def cells(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the smallest and the largest code that each class could hold, of shape (n_classes, n_dimensions)."""
+        n_values = np.array([scale.n_values for scale in self.scales], np.int64)
+        low, high = cells_of_classes(self.arrays, n_values, len(self.class_of_leaf))
+        kept = self.class_of_leaf >= 0
+        return low[kept], high[kept]
+
+    def header(self) -> dict[str, Any]:
+        """Return what frames cannot hold, as JSON values."""
+        return {
+            "scales": [
+                {
+                    "name": scale.name,
+                    "kind": scale.kind,
+                    "is_ordered": scale.is_ordered,
+                    "has_missing": scale.has_missing,
+                    "decimals": scale.decimals,
+                    "unit": scale.unit,
+                    "time_zone": scale.time_zone,
+                    "storage": scale.known.dtype.str,
+                    "is_whole": bool(scale.known.dtype.kind == "O" and scale.kind == "number"),
+                }
+                for scale in self.scales
+            ]
+        }
+
+    def to_frames(self) -> dict[str, pd.DataFrame]:
+        """Return cuts and values as frames of plain columns."""
+        names = ("dimension", "threshold", "right_low", "left", "right")
+        cuts = pd.DataFrame({name: getattr(self.arrays, name) for name in names})
+        cuts["n_head"] = np.diff(self.arrays.first_head)
+        frames = {
+            "tree_cuts": cuts,
+            "tree_heads": pd.DataFrame({"code": self.arrays.head}),
+            "tree_leaves": pd.DataFrame({"class": self.class_of_leaf}),
+        }
+        for j, scale in enumerate(self.scales):
+            values = scale.known
+            if values.dtype.kind in "mM":
+                values = values.astype(np.int64)
+            is_text = values.dtype.kind == "O"
+            column = pd.Series([str(v) for v in values], dtype=str) if is_text else pd.Series(values)
+            frames[f"tree_values_{j}"] = pd.DataFrame({"value": column})
+        return frames
+
+    @classmethod
+    def from_parts(cls, header: dict[str, Any], frames: dict[str, pd.DataFrame]) -> CutTree:
+        """Read back what :meth:`header` and :meth:`to_frames` wrote."""
+        scales = []
+        for j, described in enumerate(header["scales"]):
+            parts = dict(described)
+            storage, is_whole = np.dtype(parts.pop("storage")), parts.pop("is_whole")
+            column = frames[f"tree_values_{j}"]["value"]
+            if storage.kind == "O":
+                values = np.empty(len(column), object)
+                values[:] = [int(text) if is_whole else str(text) for text in column]
+            else:
+                values = (
+                    column.to_numpy().astype(np.int64).astype(storage) if storage.kind in "mM" else column.to_numpy()
+                )
+                values = values.astype(storage)
+            scales.append(Scale(known=values, **parts))
+        cuts = frames["tree_cuts"]
+        dimension, threshold, right_low, left, right, n_head = (
+            cuts[name].to_numpy(dtype=np.int64).copy()
+            for name in ("dimension", "threshold", "right_low", "left", "right", "n_head")
+        )
+        first_head = np.concatenate([[0], np.cumsum(n_head)]).astype(np.int64)
+        head = frames["tree_heads"]["code"].to_numpy(dtype=np.int64).copy()
+        leaves = frames["tree_leaves"]["class"].to_numpy(dtype=np.int64).copy()
+        return cls(tuple(scales), TreeArrays(dimension, threshold, right_low, left, right, first_head, head), leaves)
+
+
+def apply_cuts(tree: CutTree, table: pd.DataFrame) -> NDArray[np.int64]:
+    """Find the class of new rows.
+
+    Parameters
+    ----------
+    tree : CutTree
+        The cuts of an earlier anonymization.
+    table : DataFrame
+        Rows with the quasi-identifiers that were cut, of the same kinds; other columns play no role.
+
+    Returns
+    -------
+    classes : ndarray of shape (n_rows,), dtype=int64
+        Class of each row, as in ``Anonymization.classes``; -1 for a row with a category or a missing value that the
+        table of the tree did not have, and where the rows of the class were suppressed. Numbers and times beyond the
+        range of that table belong to the outermost classes, whose labels do not reach to them. Labels tell the values
+        that occurred in a class, so a new row may fall into a class whose label lacks its value: a combination that
+        nobody had, a known category among them.
+
+    Raises
+    ------
+    InvalidSettingError
+        No tree: an anonymization by hierarchies has none.
+    InvalidTableError
+        Quasi-identifiers that are not there, or of another kind.
+
+    Notes
+    -----
+    Rows that a relaxed cut would have separated by the keyed hash go to the left class: its label holds their value.
+    """
+    if not isinstance(tree, CutTree):
+        raise InvalidSettingError(
+            f"The tree is a {type(tree).__name__}. Expected the CutTree of an anonymization by the method 'mondrian'; "
+            "'lattice' makes no cuts, so it has none. Nothing was classified."
+        )
+    missing = [scale.name for scale in tree.scales if scale.name not in table.columns]
+    if missing:
+        raise InvalidTableError(
+            f"The table has {len(missing)} quasi-identifiers less than the tree: {missing}. Expected all of "
+            f"{[scale.name for scale in tree.scales]}. Nothing was classified."
+        )
+    columns, problems = [], []
+    for scale in tree.scales:
+        try:
+            columns.append(code_values(scale, table[scale.name]))
+        except InvalidTableError as error:
+            problems.append(str(error))
+    if problems:
+        raise InvalidTableError(" ".join(problems))
+    codes = np.column_stack(columns)
+    leaves = route_rows(tree.arrays, codes)
+    return np.where((codes < 0).any(axis=1), NO_CLASS, tree.class_of_leaf[leaves])

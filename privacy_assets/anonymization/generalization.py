@@ -1,0 +1,88 @@
+"""What a class says of a quasi-identifier: a range of codes or a set of codes, from membership alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.kernels.mondrian_rows import list_class_values
+from privacy_assets.anonymization.quasi_identifiers import Scale
+
+# A set of at most so many values fits the bits of one integer.
+_MOST_BITS = 62
+
+
+@dataclass(frozen=True, eq=False)
+class Generalization:
+    """The values of one dimension in every class.
+
+    Attributes
+    ----------
+    scale : Scale
+        The values.
+    low, high : ndarray of shape (n_classes,), dtype=int64
+        Ordered dimensions: smallest and largest code that is not missing; ``low > high`` if all are. Empty for sets.
+    has_missing : ndarray of shape (n_classes,), dtype=bool
+        Whether a value of the class is missing.
+    first, values : ndarray, dtype=int64
+        Sets: where the codes of each class begin in ``values``, and the codes, ascending. Empty for ordered dimensions.
+    """
+
+    scale: Scale
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    has_missing: NDArray[np.bool_]
+    first: NDArray[np.int64]
+    values: NDArray[np.int64]
+
+    @property
+    def has_known(self) -> NDArray[np.bool_]:
+        """Whether a value of the class is not missing; of ordered dimensions only."""
+        return np.asarray(self.low <= self.high)
+
+    def distinct(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return a class for each different generalization, and which of them every class has."""
+        if self.scale.is_ordered:
+            n = self.scale.n_known + 1
+            keys = (np.minimum(self.low, n) * (n + 1) + self.high + 1) * 2 + self.has_missing
+        elif self.scale.n_values <= _MOST_BITS:
+            bits = np.left_shift(np.int64(1), self.values)
+            keys = np.bitwise_or.reduceat(bits, self.first[:-1])
+        else:
+            numbers: dict[bytes, int] = {}
+            edges = self.first.tolist()
+            keys = np.array(
+                [
+                    numbers.setdefault(self.values[edges[c] : edges[c + 1]].tobytes(), len(numbers))
+                    for c in range(len(edges) - 1)
+                ],
+                np.int64,
+            )
+        _, example, which = np.unique(keys, return_index=True, return_inverse=True)
+        return example, which.astype(np.int64)
+
+    def codes_of(self, group: int) -> NDArray[np.int64]:
+        """Return the codes of a set in one class."""
+        return self.values[self.first[group] : self.first[group + 1]]
+
+
+def generalize(scale: Scale, codes: NDArray[np.integer[Any]], edges: NDArray[np.int64]) -> Generalization:
+    """Describe one dimension of classes; ``codes`` lie class by class, between ``edges``."""
+    none = np.zeros(0, np.int64)
+    begins, stops = edges[:-1], edges[1:]
+    if not scale.is_ordered:
+        first, values = list_class_values(codes, begins, stops, scale.n_values)
+        has_missing = np.zeros(len(begins), np.bool_)
+        if scale.has_missing:
+            has_missing = values[first[1:] - 1] == scale.n_known
+        return Generalization(scale, none, none, has_missing, first, values)
+    low = np.minimum.reduceat(codes, begins).astype(np.int64)
+    high = np.maximum.reduceat(codes, begins).astype(np.int64)
+    has_missing = high == scale.n_known
+    if has_missing.any():
+        known = np.where(codes == scale.n_known, -1, codes.astype(np.int64))
+        high = np.maximum.reduceat(known, begins)
+    return Generalization(scale, low, high, has_missing, none, none)

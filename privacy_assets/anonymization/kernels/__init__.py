@@ -1,0 +1,1 @@
+"""Kernels: arrays in, arrays out; they know no frames."""

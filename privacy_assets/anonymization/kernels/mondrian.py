@@ -1,0 +1,409 @@
+"""Mondrian: the recursive partition of a table into classes that satisfy every privacy model.
+
+A class is cut while an allowable cut exists, one that leaves every model satisfied on both sides. Rows lie packed and
+are moved, so that a class is a range of rows and a node of the tree is two numbers; an explicit stack holds the open
+nodes. Which cut is taken is decided in `mondrian_cuts` from counts alone (histograms, in
+:mod:`~privacy_assets.anonymization.kernels.mondrian_few` with a short way to what they hold; with people, l or t what
+`mondrian_guarded` counts in the rows of the class), so the partition depends neither on
+the order of the rows nor on the number of threads.
+
+References
+----------
+.. [1] K. LeFevre, D. J. DeWitt, R. Ramakrishnan (2006), "Mondrian multidimensional k-anonymity", ICDE,
+   doi:10.1109/ICDE.2006.101. Departures: sets instead of hierarchies, any allowable cut instead of the median only, and
+   the criterion "gain".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.kernels.models import Models, no_evidence
+from privacy_assets.anonymization.kernels.mondrian_cuts import (
+    DIMENSION,
+    FEW_ROWS,
+    IS_COARSE,
+    MOST_BINS,
+    N_HEAD,
+    NO_CUT,
+    RIGHT_LOW,
+    THRESHOLD,
+    Dimensions,
+    decide,
+    make_box,
+    make_lists,
+    set_bins,
+)
+from privacy_assets.anonymization.kernels.mondrian_few import count_few_rows, decide_on_few, fit_words
+from privacy_assets.anonymization.kernels.mondrian_guarded import (
+    Guard,
+    decide_guarded,
+    decide_on_single_codes,
+    make_guard,
+)
+from privacy_assets.anonymization.kernels.mondrian_kept import (
+    FEWEST_ROWS_KEPT,
+    NO_SLOT,
+    free_slot,
+    keep,
+    make_kept,
+    subtract,
+    take_over,
+    take_slot,
+)
+from privacy_assets.anonymization.kernels.mondrian_rows import PackedRows, count_rows, move_rows
+
+# The smaller side of a cut is worked on first, so the stack never holds more nodes than a row count has bits.
+STACK_SIZE = 80
+# Classes below this many rows are not worth a task of their own.
+FEWEST_ROWS_PER_TASK = 50_000
+TASKS_PER_THREAD = 16
+
+
+class Stack(NamedTuple):
+    """Open nodes of a tree: the range of rows and the outermost codes of each.
+
+    ``low`` and ``high`` have shape (STACK_SIZE, n_dimensions), ``begin``, ``stop`` and ``slot``, where the histogram of
+    the node is kept, (STACK_SIZE,); all int64.
+    """
+
+    begin: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    slot: NDArray[np.int64]
+
+
+class Partition(NamedTuple):
+    """Classes and cuts; neither depends on the number of threads.
+
+    Attributes
+    ----------
+    records : ndarray of shape (n_rows,), dtype int32 or int64
+        Records, class by class.
+    begins : ndarray of shape (n_classes,), dtype=int64
+        Where each class begins in ``records``, ascending: classes in the order of the tree, left before right.
+    cuts : ndarray of shape (n_cuts, 5), dtype=int64
+        Per cut, parents before children and left before right: where the class began and ended, where its right side
+        begins, the dimension, and the largest code on the left (0 for sets). Empty if it was not asked for.
+    """
+
+    records: NDArray[np.signedinteger[Any]]
+    begins: NDArray[np.int64]
+    cuts: NDArray[np.int64]
+
+    @property
+    def edges(self) -> NDArray[np.int64]:
+        """Where each class begins, and the number of rows."""
+        return np.append(self.begins, len(self.records))
+
+
+def make_dimensions(coordinates: Sequence[NDArray[np.float64] | None], n_values: Sequence[int]) -> Dimensions:
+    """Describe dimensions by the coordinates of their codes; None for sets."""
+    is_set = np.array([c is None for c in coordinates], np.bool_)
+    values = np.array(n_values, np.int64)
+    n_bins = np.where(is_set, values, MOST_BINS)
+    parts = [np.zeros(0) if c is None else np.asarray(c, np.float64) for c in coordinates]
+    first = np.cumsum([0, *(len(part) for part in parts)])[:-1].astype(np.int64)
+    first_bin = np.concatenate([[0], np.cumsum(n_bins)]).astype(np.int64)
+    return Dimensions(is_set, values, first_bin, np.concatenate([*parts, np.zeros(1)]), first)
+
+
+@njit(nogil=True, cache=True)
+def _grow(
+    rows: PackedRows,
+    dimensions: Dimensions,
+    models: Models,
+    guard: Guard,
+    stack: Stack,
+    n_open: int,
+    most_cuts: int,
+    begins: NDArray[np.int64],
+    cuts: NDArray[np.int64],
+    lists: Any,
+    box: Any,
+    evidence: Any,
+    kept: Any,
+) -> tuple[int, int, int]:
+    """Work on the open nodes of a stack until none is left or enough cuts were made.
+
+    Written in place: ``begins`` of finished classes and, unless ``cuts`` is empty, the cuts. Returns the number of
+    open nodes, of finished classes, and of cuts.
+    """
+    n_dimensions = len(box.low)
+    histogram = np.zeros(dimensions.first_bin[n_dimensions], np.int64)
+    is_head = np.zeros(len(lists.head), np.bool_)
+    cut = np.zeros(5, np.int64)
+    has_large_set = False
+    for j in range(n_dimensions):
+        has_large_set = has_large_set or (dimensions.is_set[j] and dimensions.n_values[j] > MOST_BINS)
+    is_plain = not (models.counts_people or models.needs_values or has_large_set)
+    fits_words = is_plain and fit_words(dimensions)
+    occupied = np.zeros(n_dimensions, np.uint64)
+    n_classes = 0
+    n_cuts = 0
+    while n_open > 0 and n_cuts < most_cuts:
+        n_open -= 1
+        begin, stop = stack.begin[n_open], stack.stop[n_open]
+        size = stop - begin
+        cut[DIMENSION] = NO_CUT
+        slot, own_slot = stack.slot[n_open], NO_SLOT
+        if size < 2 * models.k:
+            free_slot(kept, slot, dimensions.first_bin)
+        else:
+            for d in range(n_dimensions):
+                box.low[d], box.high[d] = stack.low[n_open, d], stack.high[n_open, d]
+            set_bins(size, dimensions, box)
+            is_few = fits_words and size < FEW_ROWS and slot == NO_SLOT
+            if is_few:
+                count_few_rows(rows.codes, begin, stop, dimensions.first_bin, box, histogram, occupied)
+            elif not take_over(kept, slot, box, dimensions.first_bin, histogram):
+                count_rows(rows.codes, begin, stop, dimensions.first_bin, box, histogram)
+            if size >= FEWEST_ROWS_KEPT:
+                own_slot = keep(kept, histogram, box, dimensions.first_bin)
+            if is_few:
+                decide_on_few(size, histogram, occupied, dimensions, box, lists, models, evidence, cut)
+            elif is_plain:
+                decide(size, histogram, dimensions, box, lists, models, evidence, cut)
+            else:
+                decide_guarded(rows, begin, stop, histogram, dimensions, box, lists, models, guard, cut)
+            if cut[DIMENSION] == NO_CUT and cut[IS_COARSE] == 1:
+                # Its bins will hold one code each: what is kept of the class is counted in others.
+                free_slot(kept, own_slot, dimensions.first_bin)
+                own_slot = NO_SLOT
+                decide_on_single_codes(rows, begin, stop, dimensions, box, lists, models, guard, cut)
+        if cut[DIMENSION] == NO_CUT:
+            free_slot(kept, own_slot, dimensions.first_bin)
+            begins[n_classes] = begin
+            n_classes += 1
+            continue
+        j = cut[DIMENSION]
+        head = lists.head[: cut[N_HEAD]]
+        for code in head:
+            is_head[code] = True
+        middle = move_rows(
+            rows.codes,
+            rows.words,
+            rows.records,
+            begin,
+            stop,
+            j,
+            cut[THRESHOLD],
+            is_head[: len(is_head) * (len(head) > 0)],
+        )
+        for code in head:
+            is_head[code] = False
+        if len(cuts) > 0:
+            cuts[n_cuts, 0], cuts[n_cuts, 1], cuts[n_cuts, 2] = begin, stop, middle
+            cuts[n_cuts, 3], cuts[n_cuts, 4] = j, cut[THRESHOLD] * (1 - dimensions.is_set[j])
+        n_cuts += 1
+        is_left_larger = middle - begin > stop - middle
+        smaller_slot = NO_SLOT
+        if own_slot != NO_SLOT:
+            smaller_slot = take_slot(kept, box)
+            if smaller_slot == NO_SLOT:
+                free_slot(kept, own_slot, dimensions.first_bin)
+                own_slot = NO_SLOT
+            else:
+                first, last = (middle, stop) if is_left_larger else (begin, middle)
+                count_rows(rows.codes, first, last, dimensions.first_bin, box, kept.histograms[smaller_slot])
+                subtract(kept, own_slot, smaller_slot, dimensions.first_bin)
+        for side in range(2):
+            is_left = (side == 0) == is_left_larger
+            stack.begin[n_open] = begin if is_left else middle
+            stack.stop[n_open] = middle if is_left else stop
+            for d in range(n_dimensions):
+                stack.low[n_open, d], stack.high[n_open, d] = box.low[d], box.high[d]
+            stack.slot[n_open] = own_slot if side == 0 else smaller_slot
+            if not dimensions.is_set[j]:
+                if is_left:
+                    stack.high[n_open, j] = cut[THRESHOLD]
+                else:
+                    stack.low[n_open, j] = cut[RIGHT_LOW]
+            n_open += 1
+    return n_open, n_classes, n_cuts
+
+
+class _Task(NamedTuple):
+    """An open node: its range of rows and outermost codes."""
+
+    begin: int
+    stop: int
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+
+class _Grown(NamedTuple):
+    """What became of a task: finished classes, cuts, and nodes that are still open."""
+
+    begins: NDArray[np.int64]
+    cuts: NDArray[np.int64]
+    open: list[_Task]
+    n_rows_done: int
+
+
+class _Grower:
+    """Runs the compiled loop on open nodes; one task is one thread's work."""
+
+    def __init__(
+        self,
+        rows: PackedRows,
+        dimensions: Dimensions,
+        models: Models,
+        person: NDArray[np.int32],
+        sensitive: NDArray[np.int32],
+        with_cuts: bool,
+        task_rows: int,
+    ) -> None:
+        self.rows, self.dimensions, self.models = rows, dimensions, models
+        self.person, self.sensitive = person, sensitive
+        self.with_cuts, self.task_rows = with_cuts, task_rows
+
+    def root(self) -> _Task:
+        n_values = self.dimensions.n_values
+        return _Task(0, len(self.rows.codes), np.zeros(len(n_values), np.int64), n_values - 1)
+
+    def grow(self, task: _Task) -> _Grown:
+        """Finish a node, or cut it once if it is larger than a task should be."""
+        size = task.stop - task.begin
+        most_cuts = 1 if size > self.task_rows else size
+        n_dimensions = len(task.low)
+        stack = Stack(
+            np.empty(STACK_SIZE, np.int64),
+            np.empty(STACK_SIZE, np.int64),
+            np.empty((STACK_SIZE, n_dimensions), np.int64),
+            np.empty((STACK_SIZE, n_dimensions), np.int64),
+            np.full(STACK_SIZE, NO_SLOT, np.int64),
+        )
+        stack.begin[0], stack.stop[0], stack.low[0], stack.high[0] = task
+        most_classes = size // max(self.models.k, 1) + 1 if most_cuts > 1 else 1
+        begins = np.empty(most_classes, np.int64)
+        cuts = np.empty((most_classes if self.with_cuts else 0, 5), np.int64)
+        guard = make_guard(self.person, self.sensitive, self.models)
+        lists = make_lists(self.dimensions)
+        box = make_box(n_dimensions)
+        n_open, n_classes, n_cuts = _grow(
+            self.rows,
+            self.dimensions,
+            self.models,
+            guard,
+            stack,
+            1,
+            most_cuts,
+            begins,
+            cuts,
+            lists,
+            box,
+            no_evidence(),
+            make_kept(int(self.dimensions.first_bin[-1]), n_dimensions),
+        )
+        still_open = [
+            _Task(int(stack.begin[i]), int(stack.stop[i]), stack.low[i].copy(), stack.high[i].copy())
+            for i in range(n_open)
+        ]
+        n_rows_open = sum(node.stop - node.begin for node in still_open)
+        kept = cuts[:n_cuts] if self.with_cuts else cuts
+        if 2 * n_classes < most_classes:
+            begins, kept = begins[:n_classes].copy(), kept.copy()
+        return _Grown(begins[:n_classes], kept, still_open, size - n_rows_open)
+
+
+def partition_rows(
+    rows: PackedRows,
+    dimensions: Dimensions,
+    models: Models,
+    *,
+    person: NDArray[np.int32] | None = None,
+    sensitive: NDArray[np.int32] | None = None,
+    with_cuts: bool = True,
+    n_threads: int = 1,
+    on_rows: Callable[[int], None] | None = None,
+    task_rows: int | None = None,
+) -> Partition:
+    """Cut a table into classes.
+
+    Parameters
+    ----------
+    rows : PackedRows
+        The codes, at least one row. Moved in place.
+    dimensions : Dimensions
+        The columns of ``rows``.
+    models : Models
+        What every class must satisfy; the whole table satisfies it (not checked here).
+    person : ndarray of shape (n_rows,), dtype=int32, optional
+        Person of each record, from 0, if the models count people.
+    sensitive : ndarray of shape (n_rows, n_sensitive), dtype=int32, optional
+        Sensitive values of each record, as positions in ``models.shares``, if the models need values.
+    with_cuts : bool
+        Whether to return the cuts.
+    n_threads : int
+        Threads; the result does not depend on it.
+    on_rows : callable, optional
+        Called with the number of rows that are in finished classes. What it raises ends the work.
+    task_rows : int, optional
+        Largest class that one thread finishes on its own.
+
+    Returns
+    -------
+    Partition
+
+    Notes
+    -----
+    Time O(n_rows x n_dimensions x log(n_rows / k)). Memory beyond ``rows``: 8 bytes per class, 40 per cut.
+    """
+    n_rows = len(rows.codes)
+    no_person, no_sensitive = np.zeros(0, np.int32), np.zeros((n_rows, 0), np.int32)
+    if task_rows is None:
+        task_rows = max(n_rows // (TASKS_PER_THREAD * n_threads), FEWEST_ROWS_PER_TASK)
+        if n_threads == 1 and on_rows is None:
+            task_rows = n_rows
+    grower = _Grower(
+        rows,
+        dimensions,
+        models,
+        no_person if person is None else person,
+        no_sensitive if sensitive is None else sensitive,
+        with_cuts,
+        task_rows,
+    )
+    done = list(_grow_all(grower, n_threads, on_rows))
+    begins = np.sort(np.concatenate([grown.begins for grown in done]))
+    cuts = np.concatenate([grown.cuts for grown in done])
+    return Partition(rows.records, begins, cuts[np.lexsort((-cuts[:, 1], cuts[:, 0]))])
+
+
+def _grow_all(grower: _Grower, n_threads: int, on_rows: Callable[[int], None] | None) -> list[_Grown]:
+    """Work on open nodes, the largest first, until none is left."""
+    waiting = [grower.root()]
+    done: list[_Grown] = []
+    n_rows_done = 0
+    running: set[Future[_Grown]] = set()
+    # A single task needs no threads, whose making takes a tenth of a small table's time.
+    pool = ThreadPoolExecutor(n_threads) if n_threads > 1 and len(grower.rows.codes) > grower.task_rows else None
+    try:
+        while waiting or running:
+            finished: list[_Grown] = []
+            if pool is None:
+                finished = [grower.grow(waiting.pop())]
+            else:
+                waiting.sort(key=lambda task: task.stop - task.begin)
+                while waiting and len(running) < n_threads:
+                    running.add(pool.submit(grower.grow, waiting.pop()))
+                ready, running = wait(running, return_when=FIRST_COMPLETED)
+                finished = [future.result() for future in ready]
+            for grown in finished:
+                done.append(grown)
+                waiting.extend(grown.open)
+                n_rows_done += grown.n_rows_done
+                if on_rows is not None:
+                    on_rows(n_rows_done)
+    finally:
+        if pool is not None:
+            pool.shutdown()
+    return done

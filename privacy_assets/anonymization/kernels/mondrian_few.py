@@ -1,0 +1,136 @@
+"""The cut of a class of few rows, when rows are all that is counted: most classes are small.
+
+Small classes have at most 64 bins per dimension, so a word of bits says which of them hold rows. From the word alone it
+is known how wide the dimension is and that most dimensions need not be looked at; finding that out in a histogram takes
+longer than counting. Same decision as :func:`~privacy_assets.anonymization.kernels.mondrian_cuts.decide`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.kernels.models import Evidence, Models
+from privacy_assets.anonymization.kernels.mondrian_cuts import (
+    DIMENSION,
+    IS_COARSE,
+    NO_CUT,
+    Box,
+    Dimensions,
+    Lists,
+    can_score,
+    keep_cut,
+    sort_by_count,
+    weigh_cuts,
+    width_between,
+)
+from privacy_assets.kernels.bit_sets import BITS, count_ones, place_of_highest, place_of_lowest
+
+ONE = np.uint64(1)
+
+
+@njit(nogil=True, cache=True)
+def fit_words(dimensions: Dimensions) -> bool:
+    """Whether the bins of small classes fit into words: sets have a bin per value, however small the class."""
+    for j in range(len(dimensions.is_set)):  # noqa: SIM110 - a compiled loop
+        if dimensions.is_set[j] and dimensions.n_values[j] > BITS:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def count_few_rows(
+    codes: NDArray[np.unsignedinteger[Any]],
+    begin: int,
+    stop: int,
+    first_bin: NDArray[np.int64],
+    box: Box,
+    histogram: NDArray[np.int64],
+    occupied: NDArray[np.uint64],
+) -> None:
+    """Add rows to the histogram of their class; write which bins of each dimension hold any, bin b as bit b."""
+    for j in range(len(box.low)):
+        shift = np.uint64(box.shift[j])
+        base = np.uint64(box.base[j]) >> shift
+        first = np.uint64(first_bin[j])
+        word = np.uint64(0)
+        for i in range(begin, stop):
+            b = (np.uint64(codes[i, j]) >> shift) - base
+            histogram[first + b] += 1
+            word |= ONE << b
+        occupied[j] = word
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _tighten(word: np.uint64, j: int, dimensions: Dimensions, box: Box) -> float:
+    """Shrink an ordered dimension of the box to the bins of a word; return the width of the dimension."""
+    width: float
+    if dimensions.is_set[j]:
+        width = (np.int64(count_ones(word)) - 1) / (dimensions.n_values[j] - 1)
+        return width
+    box.low[j] = max(box.low[j], box.base[j] + (place_of_lowest(word) << box.shift[j]))
+    box.high[j] = min(box.high[j], box.base[j] + ((place_of_highest(word) + 1) << box.shift[j]) - 1)
+    width = width_between(dimensions, j, box.low[j], box.high[j])
+    return width
+
+
+@njit(nogil=True, cache=True)
+def decide_on_few(
+    size: int,
+    histogram: NDArray[np.int64],
+    occupied: NDArray[np.uint64],
+    dimensions: Dimensions,
+    box: Box,
+    lists: Lists,
+    models: Models,
+    evidence: Evidence,
+    cut: NDArray[np.int64],
+) -> None:
+    """Choose the dimension and the place of the cut.
+
+    Parameters
+    ----------
+    size : int
+        Rows of the class, fewer than ``FEW_ROWS``.
+    histogram : ndarray of shape (n_bins,), dtype=int64
+        As :func:`count_few_rows` left it. Modified: zero afterwards.
+    occupied : ndarray of shape (n_dimensions,), dtype=uint64
+        As :func:`count_few_rows` wrote it; of chunks of a class, the words are joined by "or".
+    dimensions, box, lists, models, evidence, cut
+        As for :func:`~privacy_assets.anonymization.kernels.mondrian_cuts.decide`.
+    """
+    cut[DIMENSION] = NO_CUT
+    cut[IS_COARSE] = 0
+    best = -np.inf
+    for j in range(len(box.low)):
+        word = occupied[j]
+        first = dimensions.first_bin[j]
+        if word & (word - ONE) == 0 and box.shift[j] == 0:
+            # One code only, the most frequent case: nothing to cut.
+            b = place_of_lowest(word)
+            histogram[first + b] = 0
+            if not dimensions.is_set[j]:
+                box.low[j] = box.high[j] = box.base[j] + b
+            continue
+        width = _tighten(word, j, dimensions, box)
+        n_listed = 0
+        while word != 0:
+            b = place_of_lowest(word)
+            word &= word - ONE
+            lists.bins[n_listed] = b
+            lists.tally[n_listed] = histogram[first + b]
+            histogram[first + b] = 0
+            n_listed += 1
+        if not can_score(size, width, best, models):
+            continue
+        if dimensions.is_set[j]:
+            sort_by_count(n_listed, lists)
+        score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence)
+        if box.shift[j] > 0 and place == NO_CUT:
+            cut[IS_COARSE] = 1
+        if score > best:
+            best = score
+            keep_cut(place, j, dimensions, box, lists, cut)

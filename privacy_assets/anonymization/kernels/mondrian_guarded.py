@@ -1,0 +1,218 @@
+"""The cut of a Mondrian class when more than its number of rows must hold: people, l-diversity, t-closeness.
+
+Same decision as :func:`~privacy_assets.anonymization.kernels.mondrian_cuts.decide`, through the same
+`weigh_cuts`; it takes more counts, which are made here, one dimension at a
+time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.kernels.models import Evidence, Models
+from privacy_assets.anonymization.kernels.mondrian_cuts import (
+    DIMENSION,
+    IS_COARSE,
+    MOST_BINS,
+    NO_CUT,
+    Box,
+    Dimensions,
+    Lists,
+    can_score,
+    keep_cut,
+    list_bins,
+    sort_by_count,
+    take_codes,
+    tighten,
+    weigh_cuts,
+)
+from privacy_assets.anonymization.kernels.mondrian_rows import PackedRows, list_codes, list_single_codes
+
+
+class Guard(NamedTuple):
+    """What is known of each record beyond its dimensions, and scratch to count it.
+
+    Attributes
+    ----------
+    person : ndarray of shape (n_records,), dtype=int32
+        Person of each record, from 0; empty when k counts rows.
+    sensitive : ndarray of shape (n_records, n_sensitive), dtype=int32
+        Sensitive values, as positions in the flat list of ``Models.shares``.
+    is_met : ndarray of shape (n_people,), dtype=bool
+        Scratch, False between calls: whether a row of the person was met.
+    first, last : ndarray of shape (n_people,), dtype=int64
+        Scratch: the first and the last listed bin with a row of the person.
+    counts : ndarray of shape (2, n_values), dtype=int64
+        Scratch: rows per sensitive value on each side.
+    """
+
+    person: NDArray[np.int32]
+    sensitive: NDArray[np.int32]
+    is_met: NDArray[np.bool_]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+def make_guard(person: NDArray[np.int32], sensitive: NDArray[np.int32], models: Models) -> Guard:
+    """Return a guard with scratch of its own; every thread needs one."""
+    n_people = int(person.max(initial=-1)) + 1
+    is_met, first, last = np.zeros(n_people, np.bool_), np.zeros(n_people, np.int64), np.zeros(n_people, np.int64)
+    return Guard(person, sensitive, is_met, first, last, np.zeros((2, len(models.shares)), np.int64))
+
+
+@njit(nogil=True, cache=True)
+def _count_people(
+    records: NDArray[np.signedinteger[Any]],
+    begin: int,
+    places: NDArray[np.int64],
+    n_listed: int,
+    guard: Guard,
+) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+    """Count people in the class, and on each side of every cut.
+
+    A person is on the left of a cut unless all their rows come after it, on the right unless all come before it.
+    """
+    first_at, last_at = np.zeros(n_listed, np.int64), np.zeros(n_listed, np.int64)
+    for i in range(len(places)):
+        person = guard.person[records[begin + i]]
+        place = places[i]
+        if not guard.is_met[person]:
+            guard.is_met[person] = True
+            guard.first[person] = place
+            guard.last[person] = place
+        else:
+            guard.first[person] = min(guard.first[person], place)
+            guard.last[person] = max(guard.last[person], place)
+    n_people = 0
+    for i in range(len(places)):
+        person = guard.person[records[begin + i]]
+        if guard.is_met[person]:
+            guard.is_met[person] = False
+            first_at[guard.first[person]] += 1
+            last_at[guard.last[person]] += 1
+            n_people += 1
+    left = np.cumsum(first_at)
+    right = n_people - np.cumsum(last_at)
+    return n_people, left, right
+
+
+@njit(nogil=True, cache=True)
+def _gather(
+    rows: PackedRows,
+    begin: int,
+    stop: int,
+    j: int,
+    n_listed: int,
+    box: Box,
+    lists: Lists,
+    place_of_bin: NDArray[np.int64],
+    models: Models,
+    guard: Guard,
+) -> Evidence:
+    """Count what the models need along one dimension; an empty ``place_of_bin`` says that the bins are ascending."""
+    size = stop - begin
+    left, right = guard.counts[0], guard.counts[1]
+    if not models.counts_people and not models.needs_values:
+        return Evidence(size, left, right, left, guard.sensitive, left, right)
+    places = np.empty(size, np.int64)
+    for x in range(n_listed if len(place_of_bin) > 0 else 0):
+        place_of_bin[lists.bins[x]] = x
+    for i in range(size):
+        b = (np.int64(rows.codes[begin + i, j]) - box.base[j]) >> box.shift[j]
+        places[i] = place_of_bin[b] if len(place_of_bin) > 0 else np.searchsorted(lists.bins[:n_listed], b)
+    n_people = size
+    left_people = right_people = places[:0]
+    if models.counts_people:
+        n_people, left_people, right_people = _count_people(rows.records, begin, places, n_listed, guard)
+    arranged = places[:0]
+    if models.needs_values:
+        arranged = np.empty(size, np.int64)
+        left[:] = 0
+        right[:] = 0
+        starts = np.zeros(n_listed + 1, np.int64)
+        for x in range(n_listed):
+            starts[x + 1] = starts[x] + lists.tally[x]
+        for i in range(size):
+            record = np.int64(rows.records[begin + i])
+            arranged[starts[places[i]]] = record
+            starts[places[i]] += 1
+            for v in range(guard.sensitive.shape[1]):
+                right[guard.sensitive[record, v]] += 1
+    return Evidence(n_people, left_people, right_people, arranged, guard.sensitive, left, right)
+
+
+@njit(nogil=True, cache=True)
+def decide_guarded(
+    rows: PackedRows,
+    begin: int,
+    stop: int,
+    histogram: NDArray[np.int64],
+    dimensions: Dimensions,
+    box: Box,
+    lists: Lists,
+    models: Models,
+    guard: Guard,
+    cut: NDArray[np.int64],
+) -> None:
+    """Choose the cut like `decide`, with every model on both sides."""
+    size = stop - begin
+    cut[DIMENSION] = NO_CUT
+    cut[IS_COARSE] = 0
+    best = -np.inf
+    place_of_bin = np.empty(len(lists.bins), np.int64)
+    for j in range(len(box.low)):
+        is_large = dimensions.is_set[j] and dimensions.n_values[j] > MOST_BINS
+        if is_large:
+            n_listed = list_codes(rows.codes, begin, stop, j, histogram, dimensions.first_bin[j], lists)
+        else:
+            n_listed = list_bins(histogram, dimensions.first_bin[j], box.n_bins[j], lists)
+        width = tighten(n_listed, j, dimensions, box, lists)
+        if not can_score(size, width, best, models):
+            continue
+        if dimensions.is_set[j]:
+            sort_by_count(n_listed, lists)
+        evidence = _gather(rows, begin, stop, j, n_listed, box, lists, place_of_bin, models, guard)
+        score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence)
+        if box.shift[j] > 0 and place == NO_CUT:
+            cut[IS_COARSE] = 1
+        if score > best:
+            best = score
+            keep_cut(place, j, dimensions, box, lists, cut)
+
+
+@njit(nogil=True, cache=True)
+def decide_on_single_codes(
+    rows: PackedRows,
+    begin: int,
+    stop: int,
+    dimensions: Dimensions,
+    box: Box,
+    lists: Lists,
+    models: Models,
+    guard: Guard,
+    cut: NDArray[np.int64],
+) -> None:
+    """Choose the cut like `decide_on_codes`, with every model, from rows.
+
+    It lists the codes of one dimension at a time, and only those of dimensions that are binned.
+    """
+    size = stop - begin
+    best = -np.inf
+    cut[DIMENSION] = NO_CUT
+    for j in range(len(box.low)):
+        if box.shift[j] == 0:
+            continue
+        n_listed, longer = list_single_codes(rows.codes, begin, stop, j, lists)
+        width = take_codes(n_listed, j, dimensions, box, longer)
+        if not can_score(size, width, best, models):
+            continue
+        evidence = _gather(rows, begin, stop, j, n_listed, box, longer, longer.bins[:0], models, guard)
+        score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, longer, models, evidence)
+        if score > best:
+            best = score
+            keep_cut(place, j, dimensions, box, longer, cut)

@@ -1,0 +1,114 @@
+"""Histograms that are kept from a class for its two sides: what the smaller side has not, the larger one has.
+
+Counting is most of the work on large classes. With the histogram of a class kept, only its smaller side is counted; the
+larger one is the difference. A side takes it over if its bins are as wide as those of the class.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.kernels.mondrian_cuts import Box
+
+NO_SLOT = -1
+N_SLOTS = 24
+# Below this, counting costs less than keeping.
+FEWEST_ROWS_KEPT = 192
+
+
+class Kept(NamedTuple):
+    """Slots for histograms, and the bins of each.
+
+    Attributes
+    ----------
+    histograms : ndarray of shape (N_SLOTS, n_bins), dtype=int64
+        Zero in every free slot.
+    base, shift, n_bins : ndarray of shape (N_SLOTS, n_dimensions), dtype=int64
+        As in :class:`~privacy_assets.anonymization.kernels.mondrian_cuts.Box`.
+    free : ndarray of shape (N_SLOTS + 1,), dtype=int64
+        Free slots, and their number in the last place.
+    """
+
+    histograms: NDArray[np.int64]
+    base: NDArray[np.int64]
+    shift: NDArray[np.int64]
+    n_bins: NDArray[np.int64]
+    free: NDArray[np.int64]
+
+
+def make_kept(n_bins: int, n_dimensions: int) -> Kept:
+    """Make free slots."""
+    base, shift, bins = (np.empty((N_SLOTS, n_dimensions), np.int64) for _ in range(3))
+    return Kept(np.zeros((N_SLOTS, n_bins), np.int64), base, shift, bins, np.arange(N_SLOTS + 1, dtype=np.int64))
+
+
+@njit(nogil=True, cache=True)
+def take_slot(kept: Kept, box: Box) -> int:
+    """Take a free slot for the bins of a box; NO_SLOT if none is free."""
+    if kept.free[N_SLOTS] == 0:
+        return NO_SLOT
+    kept.free[N_SLOTS] -= 1
+    slot = np.int64(kept.free[kept.free[N_SLOTS]])
+    kept.base[slot] = box.base
+    kept.shift[slot] = box.shift
+    kept.n_bins[slot] = box.n_bins
+    return int(slot)
+
+
+@njit(nogil=True, cache=True)
+def free_slot(kept: Kept, slot: int, first_bin: NDArray[np.int64]) -> None:
+    """Clear a slot and give it back."""
+    if slot == NO_SLOT:
+        return
+    histogram = kept.histograms[slot]
+    for j in range(kept.base.shape[1]):
+        for b in range(first_bin[j], first_bin[j] + kept.n_bins[slot, j]):
+            histogram[b] = 0
+    kept.free[kept.free[N_SLOTS]] = slot
+    kept.free[N_SLOTS] += 1
+
+
+@njit(nogil=True, cache=True)
+def keep(kept: Kept, histogram: NDArray[np.int64], box: Box, first_bin: NDArray[np.int64]) -> int:
+    """Copy the histogram of a class; return its slot, NO_SLOT if none is free."""
+    slot = take_slot(kept, box)
+    if slot != NO_SLOT:
+        copy = kept.histograms[slot]
+        for j in range(len(box.low)):
+            for b in range(first_bin[j], first_bin[j] + box.n_bins[j]):
+                copy[b] = histogram[b]
+    return slot
+
+
+@njit(nogil=True, cache=True)
+def subtract(kept: Kept, slot: int, smaller: int, first_bin: NDArray[np.int64]) -> None:
+    """Leave in a slot what another slot with the same bins does not have."""
+    own, other = kept.histograms[slot], kept.histograms[smaller]
+    for j in range(kept.base.shape[1]):
+        for b in range(first_bin[j], first_bin[j] + kept.n_bins[slot, j]):
+            own[b] -= other[b]
+
+
+@njit(nogil=True, cache=True)
+def take_over(kept: Kept, slot: int, box: Box, first_bin: NDArray[np.int64], histogram: NDArray[np.int64]) -> bool:
+    """Write what a slot holds into the histogram of a side, by the side's own bins, and give the slot back.
+
+    Returns whether it could be done: not without a slot, nor where the bins of the side are narrower.
+    """
+    if slot == NO_SLOT:
+        return False
+    for j in range(len(box.low)):
+        if kept.shift[slot, j] != box.shift[j]:
+            free_slot(kept, slot, first_bin)
+            return False
+    own = kept.histograms[slot]
+    for j in range(len(box.low)):
+        offset = first_bin[j] + ((box.base[j] - kept.base[slot, j]) >> box.shift[j])
+        for b in range(box.n_bins[j]):
+            histogram[first_bin[j] + b] = own[offset + b]
+    free_slot(kept, slot, first_bin)
+    return True

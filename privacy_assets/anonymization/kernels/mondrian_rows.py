@@ -1,0 +1,221 @@
+"""Counting and moving the rows of Mondrian's classes: the part that sees rows, and decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.kernels.mondrian_cuts import Box, Lists
+
+BYTES_PER_WORD = 8
+
+
+class PackedRows(NamedTuple):
+    """Rows of codes next to each other in memory, and the record that each row is.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_rows, n_padded), dtype uint16 or uint32
+        One row per record, filled up with zeros to whole words.
+    words : ndarray of shape (n_rows, n_words), dtype=uint64
+        The same memory.
+    records : ndarray of shape (n_rows,), dtype int32 or int64
+        Record of each row; moved together with the codes.
+    """
+
+    codes: NDArray[np.unsignedinteger[Any]]
+    words: NDArray[np.uint64]
+    records: NDArray[np.signedinteger[Any]]
+
+
+def pack_rows(columns: Sequence[NDArray[Any]], n_values: Sequence[int]) -> PackedRows:
+    """Copy columns of codes into rows.
+
+    Parameters
+    ----------
+    columns : sequence of ndarray of shape (n_rows,), integer
+        Codes of each dimension, from 0 to ``n_values[j] - 1``. Not checked here.
+    n_values : sequence of int
+        Codes of each dimension.
+    """
+    dtype = np.dtype(np.uint16 if max(n_values, default=1) <= 1 << 16 else np.uint32)
+    per_word = BYTES_PER_WORD // dtype.itemsize
+    n_rows = len(columns[0])
+    codes = np.zeros((n_rows, -(-len(columns) // per_word) * per_word), dtype)
+    for j, column in enumerate(columns):
+        codes[:, j] = column
+    return pack_matrix(codes)
+
+
+def pack_matrix(codes: NDArray[np.unsignedinteger[Any]]) -> PackedRows:
+    """Take a matrix of rows that fill whole words; its rows will be moved."""
+    n_rows = len(codes)
+    records: NDArray[Any] = np.arange(n_rows, dtype=np.int32 if n_rows < 1 << 31 else np.int64)
+    return PackedRows(codes, codes.view(np.uint64), records)
+
+
+@njit(nogil=True, cache=True)
+def count_rows(
+    codes: NDArray[np.unsignedinteger[Any]],
+    begin: int,
+    stop: int,
+    first_bin: NDArray[np.int64],
+    box: Box,
+    histogram: NDArray[np.int64],
+) -> None:
+    """Add rows to the histogram of their class: the counting that any engine may do chunk by chunk."""
+    n_dimensions = len(box.low)
+    offset, shift = np.empty(n_dimensions, np.uint64), np.empty(n_dimensions, np.uint64)
+    is_shifted = False
+    for j in range(n_dimensions):
+        offset[j] = first_bin[j] - (box.base[j] >> box.shift[j])  # wraps around, and so back again
+        shift[j] = box.shift[j]
+        is_shifted = is_shifted or box.shift[j] > 0
+    if not is_shifted:
+        for i in range(begin, stop):
+            for j in range(n_dimensions):
+                histogram[offset[j] + np.uint64(codes[i, j])] += 1
+        return
+    for i in range(begin, stop):
+        for j in range(n_dimensions):
+            histogram[offset[j] + (np.uint64(codes[i, j]) >> shift[j])] += 1
+
+
+@njit(nogil=True, cache=True)
+def list_codes(
+    codes: NDArray[np.unsignedinteger[Any]],
+    begin: int,
+    stop: int,
+    j: int,
+    histogram: NDArray[np.int64],
+    first_bin: int,
+    lists: Lists,
+) -> int:
+    """List the codes of one counted dimension row by row, in no particular order, and clear their bins.
+
+    What `list_bins` does, at the cost of the rows instead of the bins.
+    """
+    n_listed = 0
+    for i in range(begin, stop):
+        code = np.int64(codes[i, j])
+        count = histogram[first_bin + code]
+        if count > 0:
+            lists.bins[n_listed] = code
+            lists.tally[n_listed] = count
+            histogram[first_bin + code] = 0
+            n_listed += 1
+    return n_listed
+
+
+@njit(nogil=True, cache=True)
+def list_single_codes(
+    codes: NDArray[np.unsignedinteger[Any]], begin: int, stop: int, j: int, lists: Lists
+) -> tuple[int, Lists]:
+    """List the codes of an ordered dimension one by one, ascending; the lists grow if they are too short."""
+    size = stop - begin
+    if size > len(lists.bins):
+        lists = Lists(np.empty(size, np.int64), np.empty(size, np.int64), lists.head)
+    bins, tally = lists.bins, lists.tally
+    for i in range(size):
+        bins[i] = codes[begin + i, j]
+    if size > 48:
+        bins[:size].sort()
+    else:
+        for x in range(1, size):
+            code = bins[x]
+            y = x - 1
+            while y >= 0 and bins[y] > code:
+                bins[y + 1] = bins[y]
+                y -= 1
+            bins[y + 1] = code
+    n_listed = 0
+    for i in range(size):
+        if n_listed > 0 and bins[n_listed - 1] == bins[i]:
+            tally[n_listed - 1] += 1
+        else:
+            bins[n_listed] = bins[i]
+            tally[n_listed] = 1
+            n_listed += 1
+    return n_listed, lists
+
+
+@njit(nogil=True, cache=True)
+def move_rows(
+    codes: NDArray[np.unsignedinteger[Any]],
+    words: NDArray[np.uint64],
+    records: NDArray[np.signedinteger[Any]],
+    begin: int,
+    stop: int,
+    j: int,
+    threshold: int,
+    is_head: NDArray[np.bool_],
+) -> int:
+    """Bring the rows on the left of a cut to the front, in place; return where the right side begins.
+
+    A row is on the left when its code is at most ``threshold``, or, for sets (``is_head`` not empty), is marked.
+    """
+    # Every row is exchanged, whichever side it is on: a branch that depends on data costs more than the writes.
+    n_words = words.shape[1]
+    is_set = len(is_head) > 0
+    left = np.int64(begin)
+    for i in range(begin, stop):
+        code = np.int64(codes[i, j])
+        goes_left = np.int64(is_head[code]) if is_set else np.int64(code <= threshold)
+        for w in range(n_words):
+            word = words[i, w]
+            words[i, w] = words[left, w]
+            words[left, w] = word
+        record = records[i]
+        records[i] = records[left]
+        records[left] = record
+        left += goes_left
+    return int(left)
+
+
+@njit(nogil=True, cache=True)
+def list_class_values(
+    codes: NDArray[np.integer[Any]], begins: NDArray[np.int64], stops: NDArray[np.int64], n_values: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """List the distinct codes of ranges of rows, such as classes.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,), integer
+        Codes of one column, class by class.
+    begins, stops : ndarray of shape (n_ranges,), dtype=int64
+        The ranges; they may overlap.
+    n_values : int
+        Codes are below it.
+
+    Returns
+    -------
+    first : ndarray of shape (n_ranges + 1,), dtype=int64
+        Where the codes of each range begin in ``values``.
+    values : ndarray of shape (n_pairs,), dtype=int64
+        The codes of each range, ascending.
+    """
+    n_ranges = len(begins)
+    last_range = np.full(n_values, -1, np.int64)
+    first = np.zeros(n_ranges + 1, np.int64)
+    for c in range(n_ranges):
+        n_distinct = 0
+        for i in range(begins[c], stops[c]):
+            if last_range[codes[i]] != c:
+                last_range[codes[i]] = c
+                n_distinct += 1
+        first[c + 1] = first[c] + n_distinct
+    last_range[:] = -1
+    values = np.empty(first[n_ranges], np.int64)
+    end = np.int64(0)
+    for c in range(n_ranges):
+        for i in range(begins[c], stops[c]):
+            if last_range[codes[i]] != c:
+                last_range[codes[i]] = c
+                values[end] = codes[i]
+                end += 1
+        values[first[c] : end].sort()
+    return first, values

@@ -1,0 +1,217 @@
+"""Classes by published hierarchies, each generalized as little as it needs: ARX's local recoding in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.kernels.lattice import Sweep, count_nodes, sweep_lattice
+from privacy_assets.anonymization.kernels.lattice_models import Column, Items, Sensitive
+from privacy_assets.anonymization.kernels.models import NO_L, Models
+from privacy_assets.anonymization.release import GivenClasses
+from privacy_assets.anonymization.result import AnonymizationProgress
+from privacy_assets.anonymization.sensitive_values import SensitiveValues, require_reachable, table_holds
+from privacy_assets.anonymization.settings import AnonymizeSettings
+from privacy_assets.columns.coding import group_rows
+from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.columns.leveled_column import LeveledColumn
+from privacy_assets.columns.masks import HierarchyMapping
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+
+MAX_NODES = 1_000_000
+
+
+def read_hierarchies(hierarchies: object, quasi_identifiers: tuple[str, ...]) -> dict[str, Hierarchy]:
+    """Find the hierarchy of each quasi-identifier; report all that is wrong at once.
+
+    Parameters
+    ----------
+    hierarchies : mapping of str to Hierarchy or to a mapping
+        By quasi-identifier; a mapping is one that :meth:`~.hierarchy.Hierarchy.from_settings` takes.
+    quasi_identifiers : tuple of str
+        The columns, in the order of the result.
+
+    Raises
+    ------
+    InvalidSettingError
+        Quasi-identifiers without a hierarchy, hierarchies of other columns, and what is no hierarchy.
+    """
+    if not isinstance(hierarchies, Mapping):
+        raise InvalidSettingError(
+            f"method is 'lattice', but hierarchies is {'not given' if hierarchies is None else 'no mapping'}. Expected "
+            f"a mapping with a Hierarchy for each of {list(quasi_identifiers)}. Nothing was anonymized."
+        )
+    lacking = [name for name in quasi_identifiers if name not in hierarchies]
+    others = [str(name) for name in hierarchies if name not in quasi_identifiers]
+    problems = [f"There is none for the quasi-identifiers {lacking}."] if lacking else []
+    problems += [f"They name columns that are no quasi-identifiers: {others}."] if others else []
+    read = {}
+    for name in quasi_identifiers:
+        given = hierarchies.get(name)
+        if isinstance(given, Hierarchy):
+            read[name] = given
+        elif isinstance(given, Mapping):
+            try:
+                read[name] = Hierarchy.from_settings(given)
+            except InvalidSettingError as error:
+                problems.append(f"That of {name!r}: {error}")
+        elif name in hierarchies:
+            problems.append(
+                f"That of {name!r} is of the type {type(given).__name__}, neither a Hierarchy nor settings of one."
+            )
+    if problems:
+        raise InvalidSettingError(
+            f"hierarchies does not fit. {' '.join(problems)} Expected one Hierarchy for each quasi-identifier. Nothing "
+            "was anonymized."
+        )
+    return read
+
+
+def lattice_classes(
+    table: pd.DataFrame,
+    hierarchies: Mapping[str, Hierarchy],
+    settings: AnonymizeSettings,
+    models: Models,
+    sensitive: SensitiveValues,
+    people: NDArray[np.integer[Any]] | None,
+    progress: Callable[[AnonymizationProgress], None] | None = None,
+) -> GivenClasses:
+    """Find classes of rows under the same nodes of their hierarchies, so that every class satisfies the models.
+
+    Parameters
+    ----------
+    table : DataFrame
+        At least k rows, or people. The index and the order of the rows change nothing.
+    hierarchies : mapping of str to Hierarchy
+        One for each quasi-identifier of the settings.
+    settings : AnonymizeSettings
+        Quasi-identifiers, limits, and the share of rows that may be left out.
+    models : Models
+        The limits as arrays.
+    sensitive : SensitiveValues
+        Sensitive columns of the table.
+    people : ndarray of shape (n_rows,), or None
+        Person of each row, from 0 without a gap; None if k counts rows.
+    progress : callable, optional
+        Called every few nodes of the lattice with the rows that have a class; what it raises ends the sweep.
+
+    Raises
+    ------
+    InvalidTableError
+        Values that a hierarchy lacks or cannot take, counted by column.
+    InvalidSettingError
+        Hierarchies with too many levels in all, and diversities that cannot hold.
+
+    Notes
+    -----
+    Definitions: ``design/mondrian.md``, section "Hierarchies". Equal rows are in one class, so a class is determined by
+    the quasi-identifiers of its rows.
+    """
+    leveled = _level(table, hierarchies, settings.quasi_identifiers)
+    n_nodes = count_nodes([_column(column) for column in leveled.values()])
+    if n_nodes > MAX_NODES:
+        levels = {name: len(column.nodes) for name, column in leveled.items()}
+        raise InvalidSettingError(
+            f"The hierarchies have {levels} levels, which makes a lattice of {n_nodes} nodes. Expected at most "
+            f"{MAX_NODES}. Leave out levels or quasi-identifiers. Nothing was anonymized."
+        )
+    if settings.max_suppression == 0 and not table_holds(models, sensitive):
+        require_reachable(settings, sensitive, models)
+    n_rows = len(table)
+    items, item_of_row = _aggregate(
+        Items(
+            tuple(_column(column) for column in leveled.values()),
+            np.ones(n_rows, np.int64),
+            None if people is None else people.astype(np.int64),
+            _limited(models, sensitive),
+        )
+    )
+
+    def on_nodes(_n_visited: int, _n_nodes: int, n_left: int) -> None:
+        if progress is not None:
+            progress(AnonymizationProgress("sweep", n_rows - n_left, n_rows))
+
+    n_allowed = settings.most_suppressed(n_rows)
+    found = sweep_lattice(items, settings.k, n_allowed=n_allowed, progress=on_nodes)
+    if found is None:
+        raise InvalidSettingError(
+            "l_diversity does not hold in the table as one class, and no classes were found that leave out at most "
+            f"{n_allowed} of {n_rows} rows (max_suppression = {settings.max_suppression:.2%}). Nothing was anonymized; "
+            "lower l or k, or raise max_suppression."
+        )
+    return _given(leveled, found, found.class_of_item[item_of_row])
+
+
+def _level(
+    table: pd.DataFrame, hierarchies: Mapping[str, Hierarchy], names: tuple[str, ...]
+) -> dict[str, LeveledColumn]:
+    """Find the nodes of all columns; report all values that do not fit at once."""
+    leveled, problems = {}, []
+    for name in names:
+        try:
+            leveled[name] = hierarchies[name].apply(table[name], name)
+        except InvalidTableError as error:
+            problems.append(str(error))
+    if problems:
+        raise InvalidTableError(f"{' '.join(problems)} Nothing was anonymized.")
+    return leveled
+
+
+def _column(column: LeveledColumn) -> Column:
+    return Column(column.codes, column.nodes, column.loss)
+
+
+def _limited(models: Models, sensitive: SensitiveValues) -> tuple[Sensitive, ...]:
+    """List the sensitive columns that have a limit."""
+    columns = []
+    for v in range(len(models.l_kind)):
+        kind, closeness = int(models.l_kind[v]), float(models.t_most[v])
+        if kind == NO_L and closeness == inf:
+            continue
+        first, n_values = sensitive.first[v], int(sensitive.first[v + 1] - sensitive.first[v])
+        codes = sensitive.codes[:, v].astype(np.int64) - first
+        least, c = float(models.l_least[v]), float(models.l_factor[v])
+        columns.append(Sensitive(codes, n_values, bool(models.is_ordered[v]), kind, least, c, closeness))
+    return tuple(columns)
+
+
+def _aggregate(rows: Items) -> tuple[Items, NDArray[np.int64]]:
+    """Make one item of rows that are equal in all that counts; returns the items and the item of each row."""
+    parts = [column.codes for column in rows.columns] + [column.codes for column in rows.sensitive]
+    parts += [] if rows.people is None else [rows.people]
+    item_of_row, n_items = group_rows(parts, [int(part.max()) + 1 for part in parts])
+    first = np.zeros(n_items, np.int64)
+    first[item_of_row[::-1]] = np.arange(len(item_of_row) - 1, -1, -1)
+    # In an order of their own, so that the order of the rows decides nothing, not even ties.
+    order = np.lexsort([part[first] for part in parts[::-1]])
+    first = first[order]
+    place = np.empty_like(order)
+    place[order] = np.arange(n_items)
+    item_of_row = place[item_of_row]
+    items = Items(
+        tuple(column._replace(codes=column.codes[first]) for column in rows.columns),
+        np.bincount(item_of_row, minlength=n_items),
+        None if rows.people is None else rows.people[first],
+        tuple(column._replace(codes=column.codes[first]) for column in rows.sensitive),
+    )
+    return items, item_of_row
+
+
+def _given(leveled: Mapping[str, LeveledColumn], found: Sweep, class_of_row: NDArray[np.int64]) -> GivenClasses:
+    """Describe the node of each class in each column."""
+    has_class = class_of_row >= 0
+    example = np.zeros(len(found.levels), np.int64)
+    example[class_of_row[has_class]] = np.flatnonzero(has_class)
+    given = GivenClasses(class_of_row, {}, {}, {}, {})
+    for c, (name, column) in enumerate(leveled.items()):
+        nodes = column.nodes[found.levels[:, c], column.codes[example]]
+        given.labels[name] = column.labels[nodes].tolist()
+        given.penalties[name] = column.loss[nodes]
+        given.covered[name] = column.count_rows()[nodes]
+        given.masks[name] = HierarchyMapping(name, name)
+    return given

@@ -1,0 +1,241 @@
+"""What a generalized table loses, measured on the labels that leave, the source and its hierarchies alone.
+
+The definitions are those of `information_loss`, asked from the other side: a class is as
+wide as its label says, from the smallest to the largest value that the label admits at the precision of the column, as
+a share of the values of the source. Centres of classes have no label: they lose what their records in the source span.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.generalization import generalize
+from privacy_assets.anonymization.information_loss import class_widths
+from privacy_assets.anonymization.labels import just_above, texts_of
+from privacy_assets.anonymization.quasi_identifiers import Scale, read_dimension
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.columns.masks import HierarchyMapping, Interval, ValueSet
+from privacy_assets.errors import InvalidTableError
+
+NOISE = 1e-9
+"""Sums of the same losses in another order differ by less."""
+
+
+def measure_losses(
+    anonymization: Anonymization, made_of: pd.DataFrame, hierarchies: Mapping[str, Hierarchy] | None = None
+) -> dict[str, float]:
+    """Measure what each quasi-identifier loses (NCP): mean over the rows of the source, suppressed ones lose 1.
+
+    Parameters
+    ----------
+    anonymization : Anonymization
+        Holds the table that would leave, and what its columns tell; of its figures nothing is used.
+    made_of : DataFrame
+        The table that was anonymized.
+    hierarchies : mapping of str to Hierarchy, optional
+        By quasi-identifier; needed where it is released by one.
+
+    Raises
+    ------
+    InvalidTableError
+        Labels that cannot be read, are not of the source's values or not of the hierarchies.
+    """
+    n_suppressed = len(made_of) - len(anonymization.table)
+    losses = {}
+    for name in anonymization.settings["quasi_identifiers"]:
+        mask = anonymization.model.masks[name]
+        if isinstance(mask, HierarchyMapping):
+            lost = _lost_under_nodes(anonymization.table[mask.column], made_of[name], (hierarchies or {}).get(name))
+        elif isinstance(mask, Interval | ValueSet):
+            lost = label_widths(anonymization.table, mask, read_dimension(made_of[name]).scale)
+        else:
+            lost = _lost_by_members(anonymization, made_of[name])
+        losses[name] = float((lost.sum() + n_suppressed) / len(made_of))
+    return losses
+
+
+def require_measured(
+    anonymization: Anonymization, made_of: pd.DataFrame, hierarchies: Mapping[str, Hierarchy] | None = None
+) -> dict[str, float]:
+    """Measure losses as `measure_losses` does, and refuse a table whose stored figures are others.
+
+    Raises
+    ------
+    InvalidTableError
+        They cannot be measured, or differ by more than rounding.
+    """
+    stats = anonymization.stats
+    losses = measure_losses(anonymization, made_of, hierarchies)
+    measured = {
+        "information_loss": (stats["information_loss"], mean_loss(losses)),
+        "suppressed_share": (stats["suppressed_share"], 1 - len(anonymization.table) / len(made_of)),
+    }
+    # Where records were withheld, figures by column are left out.
+    stored = stats.get("certainty_penalty", losses)
+    measured |= {f"loss of {name!r}": (stored.get(name), loss) for name, loss in losses.items()}
+    wrong = [
+        f"{what} {'not there' if was is None else f'{was:.6g}'}, measured {loss:.6g}"
+        for what, (was, loss) in measured.items()
+        # Not a number differs from everything.
+        if was is None or not abs(was - loss) <= NOISE
+    ]
+    if wrong:
+        raise InvalidTableError(
+            f"The figures that are stored with the table are not those of what would leave: {'; '.join(wrong)}. "
+            "Materialize it again."
+        )
+    return losses
+
+
+def mean_loss(losses: Mapping[str, float]) -> float:
+    """Return the mean over the quasi-identifiers (GCP)."""
+    return float(np.mean(list(losses.values())))
+
+
+def label_widths(labels: Mapping[str, pd.Series[Any]] | pd.DataFrame, mask: Any, scale: Scale) -> NDArray[np.float64]:
+    """Return the NCP of labels, from 0 to 1.
+
+    Parameters
+    ----------
+    labels : mapping of str to Series, or DataFrame
+        The columns that the mask names, a row for each label.
+    mask : Interval or ValueSet
+        What they tell.
+    scale : Scale
+        The values of the column that they tell of.
+    """
+    if isinstance(mask, ValueSet):
+        code, distinct = pd.factorize(labels[mask.column])
+        known = {*texts_of(scale), *([None] if scale.has_missing else [])}
+        n_values = np.array([_n_values(text, known, scale) for text in distinct], np.float64)
+        if len(code) and code.min() < 0:
+            raise _unreadable(scale, int((code < 0).sum()))
+        return np.asarray((n_values[code] - 1) / max(scale.n_values - 1, 1), np.float64)
+    low, high = labels[mask.low], labels[mask.high]
+    has_known = low.notna().to_numpy()
+    n_wrong = int((high.notna().to_numpy() != has_known).sum())
+    if n_wrong:
+        raise _unreadable(scale, n_wrong)
+    widths = np.zeros(len(low))
+    if has_known.any():
+        lows, highs = _read_ends(low[has_known], scale), _read_ends(high[has_known], scale)
+        if not scale.is_closed:
+            highs = _largest_below(highs, scale)
+        widths[has_known] = _places(highs, scale) - _places(lows, scale)
+    n_wrong = int((widths < 0).sum())
+    if n_wrong:
+        raise _unreadable(scale, n_wrong)
+    if mask.missing is None:
+        return widths
+    has_missing = labels[mask.missing].to_numpy(dtype=bool)
+    return np.asarray(np.where(has_known & has_missing, 1.0, widths), np.float64)
+
+
+def _lost_under_nodes(
+    labels: pd.Series[Any], source: pd.Series[Any], hierarchy: Hierarchy | None
+) -> NDArray[np.float64]:
+    name = source.name
+    if hierarchy is None:
+        raise InvalidTableError(
+            f"Column {name!r} is released by a hierarchy that is not at hand, so what it loses cannot be measured. "
+            "Give the hierarchies that it was anonymized by, or materialize it again."
+        )
+    leveled = hierarchy.apply(source, str(name))
+    place = pd.Index(leveled.labels).get_indexer(pd.Index(labels.astype(object)))
+    n_unknown = int((place < 0).sum())
+    if n_unknown:
+        raise InvalidTableError(
+            f"Column {name!r} has {n_unknown} labels that are no node of its hierarchy over the source. Materialize "
+            "it again."
+        )
+    return np.asarray(leveled.loss[place], np.float64)
+
+
+def _lost_by_members(anonymization: Anonymization, source: pd.Series[Any]) -> NDArray[np.float64]:
+    dimension = read_dimension(source)
+    classes, class_of_row = np.unique(anonymization.members["class"].to_numpy(), return_inverse=True)
+    order = np.argsort(class_of_row, kind="stable")
+    edges = np.concatenate([[0], np.cumsum(np.bincount(class_of_row, minlength=len(classes)))]).astype(np.int64)
+    codes = dimension.codes[anonymization.members["row"].to_numpy()[order]]
+    return class_widths(generalize(dimension.scale, codes, edges))[class_of_row]
+
+
+def _n_values(text: str, known: set[str | None], scale: Scale) -> int:
+    try:
+        values = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        raise _unreadable(scale, 1) from None
+    if not isinstance(values, list) or not values or not all(isinstance(each, str | None) for each in values):
+        raise _unreadable(scale, 1)
+    if len(set(values)) < len(values) or not known.issuperset(values):
+        raise _unreadable(scale, 1)
+    return len(values)
+
+
+def _read_ends(ends: pd.Series[Any], scale: Scale) -> NDArray[Any]:
+    """Read ends of intervals in the storage of the scale's values; ordered categories as their places."""
+    try:
+        if scale.kind == "category":
+            codes = pd.Index(scale.known).get_indexer(pd.Index(ends.astype(object)))
+            if (codes < 0).any():
+                raise ValueError
+            return np.asarray(codes, np.float64)
+        if scale.known.dtype.kind == "O":
+            whole = np.empty(len(ends), object)
+            whole[:] = [int(text) for text in ends.astype(object)]
+            return whole
+        if scale.known.dtype.kind in "mM":
+            if isinstance(ends.dtype, pd.DatetimeTZDtype):
+                ends = ends.dt.tz_convert("UTC").dt.tz_localize(None)
+            return np.asarray(ends.to_numpy().astype(scale.known.dtype).view(np.int64))
+        return np.asarray(ends.to_numpy(dtype=scale.known.dtype))
+    except (ValueError, TypeError, OverflowError):
+        raise _unreadable(scale, len(ends)) from None
+
+
+def _largest_below(highs: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
+    """Return the largest value of a scale's decimals below the open ends of intervals."""
+    known = scale.known
+    below = np.nextafter(highs, -np.inf)
+    if scale.decimals is not None:
+        # The largest floats are whole, and have no place for the powers of ten that rounding takes.
+        with np.errstate(over="ignore", invalid="ignore"):
+            rounded = np.round(highs - 10.0**-scale.decimals, scale.decimals)
+        below = np.where(np.isfinite(rounded), np.minimum(rounded, below), below)
+    # An interval that ends right above a value of the source holds up to that very value.
+    code = np.maximum(np.searchsorted(known, highs, side="left") - 1, 0)
+    ends_there = highs <= just_above(known[code], scale.decimals)
+    return np.asarray(np.where(ends_there, known[code], below), np.float64)
+
+
+def _places(values: NDArray[Any], scale: Scale) -> NDArray[np.float64]:
+    """Place values on the line from the smallest value of a scale (0) to its largest (1)."""
+    if scale.n_known < 2:
+        return np.zeros(len(values))
+    if scale.kind == "category":
+        return np.asarray(values / (scale.n_known - 1), np.float64)
+    known = scale.known.view(np.int64) if scale.known.dtype.kind in "mM" else scale.known
+    first, last = known[0], known[-1]
+    if known.dtype.kind == "O":
+        return np.array([float((min(max(v, first), last) - first) / (last - first)) for v in values], np.float64)
+    within = np.clip(values, first, last)
+    if known.dtype.kind in "iu":
+        # Differences of int64 may need one bit more, which unsigned integers have.
+        offsets = within.view(np.uint64) - known[:1].view(np.uint64)
+        return np.asarray(offsets / float(int(last) - int(first)), np.float64)
+    if last / 2 - first / 2 > np.finfo(np.float64).max / 2:
+        within, first, last = within / 2, first / 2, last / 2  # their distance is infinite
+    return np.asarray((within - first) / (last - first), np.float64)
+
+
+def _unreadable(scale: Scale, n_labels: int) -> InvalidTableError:
+    return InvalidTableError(
+        f"Column {scale.name!r} has {n_labels} labels that do not tell of values of its source. Materialize it again."
+    )

@@ -1,0 +1,261 @@
+"""Quasi-identifiers in codes that keep their order: the dimensions of Mondrian."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.columns.coding import (
+    MAX_DECIMALS,
+    ORDERED_KINDS,
+    ColumnValues,
+    Kind,
+    align_times,
+    read_column,
+    round_floats,
+)
+from privacy_assets.errors import InvalidTableError
+
+# The coordinate of a missing value: farther from every other than those are from each other, so a class that mixes
+# the two has the whole width.
+MISSING_COORDINATE = 2.0
+_TIME_UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """The values of a dimension in the order of their codes.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    kind : str
+        See :class:`~privacy_assets.columns.coding.ColumnValues`; "category" for ordered categories.
+    is_ordered : bool
+        Whether values are cut by order; else they are a set.
+    known : ndarray of shape (n_known,)
+        Distinct values, ascending (in UTC for aware datetimes): int64, float64, datetime64, timedelta64, bool, or
+        objects (text, large integers). Floats are exact: 0.1 + 0.2 and 0.3 are two values, as for `verify_anonymity`.
+        Ordered categories are their texts, whatever they are, in the order of the categories.
+    has_missing : bool
+        Whether the column has missing values; their code is ``len(known)``.
+    decimals : int or None
+        Decimals that the values of floats have, None if that is more than 10; 0 for all others.
+    unit : str
+        Coarsest unit of time in which all values are whole; empty for others.
+    time_zone : str or None
+        Name of the time zone of aware datetimes; UTC if theirs has none that pandas knows.
+    """
+
+    name: str
+    kind: Kind | str
+    is_ordered: bool
+    known: NDArray[Any]
+    has_missing: bool
+    decimals: int | None = 0
+    unit: str = ""
+    time_zone: str | None = None
+
+    @property
+    def n_known(self) -> int:
+        """Number of values that are not missing."""
+        return len(self.known)
+
+    @property
+    def n_values(self) -> int:
+        """Number of values, the missing one included; at least 1."""
+        return max(self.n_known + self.has_missing, 1)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether intervals include their upper end: all kinds do but numbers with decimals."""
+        return self.decimals == 0
+
+    @cached_property
+    def positions(self) -> NDArray[np.float64]:
+        """Ordered values on the line from 0 (smallest) to 1 (largest); ordered categories evenly spaced."""
+        if self.kind == "category":
+            return _even(self.n_known)
+        if self.n_known < 2:
+            return np.zeros(self.n_known)
+        numbers = self.known
+        if numbers.dtype.kind in "mM":
+            numbers = numbers.astype(np.int64)
+        low, high = numbers[0], numbers[-1]
+        if numbers.dtype.kind == "O":
+            return np.array([(number - low) / (high - low) for number in numbers], np.float64)
+        if numbers.dtype.kind == "i":
+            # Differences of int64 may need one bit more, which unsigned integers have.
+            offsets = numbers.view(np.uint64) - numbers[:1].view(np.uint64)
+            return np.asarray(offsets / float(offsets[-1]), np.float64)
+        if high / 2 - low / 2 > np.finfo(np.float64).max / 2:
+            numbers = numbers / 2  # their distance is infinite
+        return np.asarray((numbers - numbers[0]) / (numbers[-1] - numbers[0]), np.float64)
+
+    def coordinates(self, normalize: str) -> NDArray[np.float64] | None:
+        """Return the coordinate of each code by which cuts are chosen, strictly ascending; None for a set."""
+        if not self.is_ordered:
+            return None
+        known = _even(self.n_known) if normalize == "rank" else _apart(self.positions)
+        return np.append(known, MISSING_COORDINATE) if self.has_missing else known
+
+
+@dataclass(frozen=True, eq=False)
+class Dimension:
+    """A quasi-identifier: its scale, and the code of each record."""
+
+    scale: Scale
+    codes: NDArray[np.integer[Any]]
+
+
+def _even(n: int) -> NDArray[np.float64]:
+    return np.arange(n) / max(n - 1, 1)
+
+
+def _apart(positions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Move values that rounding put in one place to the next floats: a class without width would never be cut."""
+    # The bits of floats that are not negative, read as integers, have their order.
+    steps = np.arange(len(positions))
+    return (np.maximum.accumulate(positions.view(np.int64) - steps) + steps).view(np.float64)
+
+
+def read_dimensions(table: pd.DataFrame, names: Sequence[str]) -> list[Dimension]:
+    """Read columns as dimensions; report all that cannot be read at once."""
+    dimensions, problems = [], []
+    for name in names:
+        try:
+            dimensions.append(read_dimension(table[name]))
+        except InvalidTableError as error:
+            problems.append(str(error))
+    if problems:
+        raise InvalidTableError(" ".join(problems))
+    return dimensions
+
+
+def read_dimension(column: pd.Series[Any]) -> Dimension:
+    """Find the scale of a column, and the code of each record.
+
+    Unused categories are ignored: only values that occur count.
+    """
+    name = str(column.name)
+    try:
+        read = read_column(column, f"Column {name!r}")
+    except TypeError:
+        raise InvalidTableError(
+            f"Column {name!r} holds values that cannot be compared, such as lists. Expected numbers, booleans, text, "
+            "dates, datetimes or durations. Convert the column, or leave it out."
+        ) from None
+    is_ranked = isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered and read.kind != "missing"
+    values, code_of = _ranked_texts(column) if is_ranked else _sorted_values(read)
+    missing = read.codes < 0
+    scale = Scale(
+        name,
+        "category" if is_ranked else read.kind,
+        is_ranked or read.kind in ORDERED_KINDS,
+        values,
+        bool(missing.any()),
+        _decimals_of(values) if values.dtype.kind == "f" else 0,
+        _unit_of(values),
+        _named_zone(read) if read.kind == "aware datetime" and not is_ranked else None,
+    )
+    # The last place is the code of missing values: that is where their -1 points.
+    codes = np.append(code_of, len(values)).astype(np.min_scalar_type(len(values)))[read.codes]
+    return Dimension(scale, codes)
+
+
+def _ranked_texts(column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the texts of the ordered categories that occur; the codes of the column are in their order."""
+    texts = [str(category) for category in column.cat.remove_unused_categories().cat.categories]
+    values = np.empty(len(texts), object)
+    values[:] = texts
+    return values, np.arange(len(texts))
+
+
+def _named_zone(read: ColumnValues) -> str:
+    """Find a name by which pandas knows the time zone of aware datetimes; UTC where it has none.
+
+    Zones of dateutil and named offsets write themselves as no other program reads them.
+    """
+    assert read.offsets is not None and read.time_zone is not None  # noqa: S101 - aware datetimes have both
+    moments = pd.DatetimeIndex(read.distinct - read.offsets.astype("timedelta64[s]")).tz_localize("UTC")
+    # What tzlocal() is depends on the machine that reads.
+    names = [] if read.time_zone == "tzlocal()" else [read.time_zone]
+    names += re.findall(r"zoneinfo/([^'\"]+)", read.time_zone)
+    if len(read.offsets) and (read.offsets == read.offsets[0]).all():
+        sign, minutes = "-" if read.offsets[0] < 0 else "+", abs(int(read.offsets[0])) // 60
+        names.append(f"UTC{sign}{minutes // 60:02}:{minutes % 60:02}")
+    for name in names:
+        try:
+            local = moments.tz_convert(name).tz_localize(None).to_numpy()
+        except (KeyError, ValueError, TypeError, OSError):
+            continue
+        if (local == read.distinct).all():
+            return name
+    return "UTC"
+
+
+def _sorted_values(read: ColumnValues) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the distinct values in ascending order, and the place of each value read."""
+    values = read.distinct
+    if read.is_float:
+        values = values + 0.0  # no -0.0: it is the same value as 0.0, and one of them must be its label
+        if np.isnan(values).any():
+            # A missing value that its storage does not call so: nobody has its place.
+            known = np.unique(values[~np.isnan(values)])
+            return known, np.minimum(np.searchsorted(known, values), max(len(known) - 1, 0)).astype(np.int64)
+    elif read.kind == "aware datetime" and read.offsets is not None:
+        values = values - read.offsets.astype("timedelta64[s]")
+    ordered, code_of = np.unique(values, return_inverse=True)
+    return ordered, code_of.astype(np.int64)
+
+
+def _decimals_of(values: NDArray[np.float64]) -> int | None:
+    """Find how many decimals floats have; None for more than 10."""
+    left = values
+    for decimals in range(MAX_DECIMALS + 1):
+        left = left[round_floats(left, decimals) != left]
+        if len(left) == 0:
+            return decimals
+    return None
+
+
+def _unit_of(values: NDArray[Any]) -> str:
+    if values.dtype.kind not in "mM":
+        return ""
+    prefix = "datetime64" if values.dtype.kind == "M" else "timedelta64"
+    for unit in _TIME_UNITS:
+        if bool((values.astype(f"{prefix}[{unit}]") == values).all()):
+            return unit
+    return "ns"
+
+
+def code_values(scale: Scale, column: pd.Series[Any]) -> NDArray[np.int64]:
+    """Find the codes of other values on a scale.
+
+    An ordered value between two of the scale has the code of the lower one, one outside the nearest code. -1 stands for
+    what the scale has no place for: an unknown category, or a missing value where there was none.
+    """
+    read = read_dimension(column)
+    own = read.scale
+    place_of_missing = scale.n_known if scale.has_missing else -1
+    if own.kind == "missing" or scale.kind == "missing":
+        known = np.full(own.n_known, -1, np.int64)
+    elif own.kind != scale.kind:
+        raise InvalidTableError(
+            f"Column {scale.name!r} holds values of the kind {own.kind!r}. Expected {scale.kind!r}, as in the table "
+            "that was cut. Convert the column."
+        )
+    elif scale.is_ordered and scale.kind != "category":
+        mine, theirs = align_times(scale.known, own.known)
+        known = np.maximum(np.searchsorted(mine, theirs, side="right") - 1, 0).astype(np.int64)
+    else:
+        known = pd.Index(scale.known).get_indexer(pd.Index(own.known)).astype(np.int64)
+    return np.asarray(np.append(known, place_of_missing)[read.codes], np.int64)

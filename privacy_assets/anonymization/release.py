@@ -1,0 +1,174 @@
+"""From classes to the table that is released, its model, its figures."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.extensions import ExtensionArray
+
+from privacy_assets.anonymization.class_statistics import Classes, describe_classes, measure
+from privacy_assets.anonymization.cut_tree import CutTree
+from privacy_assets.anonymization.information_loss import entropy_of_labels, non_uniform_entropy
+from privacy_assets.anonymization.labels import (
+    HIGH,
+    LOW,
+    MISSING,
+    VALUES,
+    centroid_column,
+    generalized_columns,
+    repeated_text,
+    widened,
+)
+from privacy_assets.anonymization.measured_loss import label_widths
+from privacy_assets.anonymization.quasi_identifiers import Dimension, Scale
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.anonymization.row_hashes import hash_rows
+from privacy_assets.anonymization.settings import AnonymizeSettings
+from privacy_assets.columns.masks import Exact, Interval, Mask, ReleaseModel, Suppressed, ValueSet
+
+
+class GivenClasses(NamedTuple):
+    """Classes that another engine found, with labels of its own, such as nodes of hierarchies.
+
+    Attributes
+    ----------
+    class_of_row : ndarray of shape (n_rows,), dtype=int64
+        Class of each row of the table, from 0; -1 for a suppressed row. No class is empty.
+    labels : dict of str to list of str
+        By quasi-identifier, the label of each class.
+    penalties : dict of str to ndarray of shape (n_classes,), dtype=float64
+        By quasi-identifier, what a label loses (NCP), from 0 to 1.
+    covered : dict of str to ndarray of shape (n_classes,), dtype=int64
+        By quasi-identifier, rows of the table whose values a label covers.
+    masks : dict of str to Mask
+        By quasi-identifier, how a label constrains the original.
+    """
+
+    class_of_row: NDArray[np.int64]
+    labels: dict[str, list[str]]
+    penalties: dict[str, NDArray[np.float64]]
+    covered: dict[str, NDArray[np.int64]]
+    masks: dict[str, Mask]
+
+
+def release(
+    table: pd.DataFrame,
+    dimensions: list[Dimension],
+    classes: Classes,
+    settings: AnonymizeSettings,
+    *,
+    tree: CutTree | None = None,
+    given: GivenClasses | None = None,
+) -> Anonymization:
+    """Put the released table together, its rows in an order that depends on what is released alone."""
+    class_of_row = np.repeat(np.arange(len(classes.sizes)), classes.sizes)
+    by_class = np.arange(len(classes.sizes))
+    generalized: dict[str, dict[str, pd.Series[Any]]] = {}
+    cells = tree.cells() if tree is not None and settings.bounds == "cell" and settings.output == "labels" else None
+    for j, (dimension, generalization) in enumerate(zip(dimensions, classes.generalizations, strict=True)):
+        name = dimension.scale.name
+        if given is not None:
+            generalized[name] = {name: repeated_text(given.labels[name], by_class)}
+        elif settings.output == "centroid":
+            codes = dimension.codes[classes.records]
+            generalized[name] = {name: centroid_column(generalization, codes, classes.edges, by_class)}
+        else:
+            own_cells = None if cells is None else (cells[0][:, j], cells[1][:, j])
+            generalized[name] = generalized_columns(generalization, by_class, own_cells)
+    hidden = {*settings.direct_identifiers, settings.subject}
+    # Only of rows that are released: the others must not change what is.
+    others = {
+        name: pd.Series(_taken(table[name], classes.records), dtype=table[name].dtype, name=name, copy=False)
+        for name in table.columns
+        if name not in generalized and name not in hidden
+    }
+    # An order by the originals, even a hashed one, would say something of them to whoever knows the key.
+    # What stands beside a label says the same again, so the labels tell rows apart as well as all columns would.
+    labels = hash_rows((own[name] for name, own in generalized.items()), len(by_class), settings.seed)
+    hashes = hash_rows((pd.Series(labels[class_of_row]), *others.values()), len(class_of_row), settings.seed)
+    order = np.argsort(hashes, kind="stable")
+    records, class_of_released = classes.records[order], class_of_row[order]
+    columns: dict[str, pd.Series[Any] | ExtensionArray] = {}
+    for name in table.columns:
+        if name in generalized:
+            columns.update({label: _taken(own, class_of_released) for label, own in generalized[name].items()})
+        elif name in others:
+            columns[name] = _taken(others[name], order)
+    released = pd.DataFrame(columns, copy=False)
+    members = pd.DataFrame({"class": class_of_released, "row": records.astype(np.int64)})
+    frame, stats = describe_classes(classes, settings), measure(classes, dimensions, settings)
+    model = _release_model(table, [d.scale for d in dimensions], settings)
+    if cells is not None:
+        _use_cells(generalized, model, cells, dimensions, classes, frame, stats)
+    if given is not None:
+        _use_given(given, dimensions, frame, stats)
+        model = ReleaseModel({**model.masks, **given.masks})
+    return Anonymization(released, model, frame, members, stats, tree, settings.described())
+
+
+def _taken(column: pd.Series[Any], positions: NDArray[np.integer[Any]]) -> pd.Series[Any] | ExtensionArray:
+    """Take rows without their index, which costs more than the rows."""
+    taken = column.array.take(positions)
+    # Of objects pandas would guess the dtype anew.
+    return pd.Series(taken, dtype=object, copy=False) if column.dtype == object else taken
+
+
+def _use_given(given: GivenClasses, dimensions: list[Dimension], frame: pd.DataFrame, stats: dict[str, Any]) -> None:
+    """Put the losses of given labels in the place of those of the values in each class."""
+    frame["loss"] = np.mean(list(given.penalties.values()), axis=0)
+    sizes = frame["rows"].to_numpy()
+    n_suppressed = stats["n_suppressed"]
+    penalty = {name: float(own @ sizes + n_suppressed) / stats["n_rows"] for name, own in given.penalties.items()}
+    stats["certainty_penalty"] = penalty
+    stats["information_loss"] = float(np.mean(list(penalty.values())))
+    stats["non_uniform_entropy"] = {
+        dimension.scale.name: entropy_of_labels(
+            given.covered[dimension.scale.name], np.bincount(dimension.codes), sizes
+        )
+        for dimension in dimensions
+    }
+
+
+def _use_cells(
+    labels: dict[str, dict[str, pd.Series[Any]]],
+    model: ReleaseModel,
+    cells: tuple[NDArray[np.int64], NDArray[np.int64]],
+    dimensions: list[Dimension],
+    classes: Classes,
+    frame: pd.DataFrame,
+    stats: dict[str, Any],
+) -> None:
+    """Put the losses of labels that are wider than the values in each class in the place of those of the values."""
+    sizes = classes.sizes
+    widths = {d.scale.name: label_widths(labels[d.scale.name], model.masks[d.scale.name], d.scale) for d in dimensions}
+    frame["loss"] = np.mean(list(widths.values()), axis=0)
+    stats["certainty_penalty"] = {
+        name: float(own @ sizes + stats["n_suppressed"]) / stats["n_rows"] for name, own in widths.items()
+    }
+    stats["information_loss"] = float(np.mean(list(stats["certainty_penalty"].values())))
+    for j, (dimension, own) in enumerate(zip(dimensions, classes.generalizations, strict=True)):
+        if dimension.scale.is_ordered:
+            wide = widened(own, cells[0][:, j], cells[1][:, j])
+            stats["non_uniform_entropy"][dimension.scale.name] = non_uniform_entropy(wide, dimension.codes, sizes)
+
+
+def _release_model(table: pd.DataFrame, scales: list[Scale], settings: AnonymizeSettings) -> ReleaseModel:
+    """Say of each original column what the release tells of it."""
+    masks: dict[str, Mask] = {name: Exact(name) for name in table.columns}
+    for name in (*settings.direct_identifiers, *([] if settings.subject is None else [settings.subject])):
+        masks[name] = Suppressed()
+    for scale in scales:
+        name = scale.name
+        if settings.output == "centroid":
+            # The centre of unknown others bounds no single value.
+            masks[name] = Suppressed()
+        elif scale.is_ordered:
+            masks[name] = Interval(
+                name + LOW, name + HIGH, scale.is_closed, name + MISSING if scale.has_missing else None
+            )
+        else:
+            masks[name] = ValueSet(name + VALUES)
+    return ReleaseModel(masks)

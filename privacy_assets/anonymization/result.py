@@ -1,0 +1,93 @@
+"""What :func:`~privacy_assets.anonymization.anonymize.anonymize` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from privacy_assets.anonymization.cut_tree import CutTree
+from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.storage.artifact import Artifact
+
+
+class AnonymizationProgress(NamedTuple):
+    """Where an anonymization stands."""
+
+    stage: str
+    n_rows_done: int
+    n_rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class Anonymization:
+    """Result of :func:`~privacy_assets.anonymization.anonymize.anonymize`; only ``table`` and ``model`` may leave.
+
+    Attributes
+    ----------
+    table : DataFrame
+        The rows to release: generalized quasi-identifiers in the place of the original ones, all other columns as they
+        were; no direct identifier, no subject, no index, rows in an order that depends on what is released alone.
+    model : ReleaseModel
+        How each released column constrains the original.
+    classes : DataFrame
+        One row per class: ``class``, ``rows``, ``people`` (if there is a subject), ``loss`` (mean NCP), and per
+        sensitive column what the class reaches: ``<column> values`` and ``<column> distance``.
+    members : DataFrame
+        For each row of ``table``: ``class``, and ``row``, its position in the table handed in. Private.
+    stats : dict
+        Figures of the whole table, as JSON values.
+    tree : CutTree or None
+        The cuts; None for hierarchies. Private.
+    settings : dict
+        Everything that shaped the result, as JSON values.
+    """
+
+    table: pd.DataFrame
+    model: ReleaseModel
+    classes: pd.DataFrame
+    members: pd.DataFrame
+    stats: dict[str, Any]
+    tree: CutTree | None
+    settings: dict[str, Any]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Anonymization):
+            return NotImplemented
+        return (
+            (self.model, self.stats, self.settings) == (other.model, other.stats, other.settings)
+            and self.tree == other.tree
+            and self.table.equals(other.table)
+            and self.classes.equals(other.classes)
+            and self.members.equals(other.members)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_artifact(self) -> Artifact:
+        """Write everything as plain columns under a JSON header."""
+        header = {
+            "stats": self.stats,
+            "settings": self.settings,
+            "model": self.model.to_json(),
+            "tree": None if self.tree is None else self.tree.header(),
+        }
+        frames = {"table": self.table, "classes": self.classes, "members": self.members}
+        return Artifact("Anonymization", header, {**frames, **({} if self.tree is None else self.tree.to_frames())})
+
+    @classmethod
+    def from_artifact(cls, artifact: Artifact) -> Anonymization:
+        """Read back what :meth:`to_artifact` wrote."""
+        header: Mapping[str, Any] = artifact.header
+        frames = dict(artifact.frames)
+        return cls(
+            frames["table"],
+            ReleaseModel.from_json(header["model"]),
+            frames["classes"],
+            frames["members"],
+            dict(header["stats"]),
+            None if header["tree"] is None else CutTree.from_parts(header["tree"], frames),
+            dict(header["settings"]),
+        )

@@ -1,0 +1,71 @@
+"""Keyed hashes of rows: orders that depend on what rows hold, not on where they stood."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.errors import InvalidTableError
+
+
+def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDArray[np.uint64]:
+    """Hash rows of columns with a key made of ``seed`` and the place of each column; names and index do not count."""
+    total = np.zeros(n_rows, np.uint64)
+    problems: dict[str, int] = {}
+    broken: dict[str, int] = {}
+    for place, column in enumerate(columns):
+        key = hashlib.sha256(f"privacy_assets row {seed} {place}".encode()).digest()
+        try:
+            own = _hash_cells(column, key.hex()[:16])
+        except TypeError:
+            problems[str(column.name)] = sum(not pd.api.types.is_hashable(value) for value in column)
+            continue
+        except UnicodeEncodeError:
+            broken[str(column.name)] = sum(_is_broken(value) for value in column)
+            continue
+        keyed = own ^ np.uint64(int.from_bytes(key[8:16], "little"))
+        total = _mix(np.bitwise_xor(total, keyed, dtype=np.uint64))
+    if problems:
+        raise InvalidTableError(
+            f"Columns hold values that cannot be compared, such as lists, counted by column: {problems}. Expected "
+            "numbers, booleans, text, dates, datetimes or durations. Convert the columns, or leave them out. Nothing "
+            "was anonymized."
+        )
+    if broken:
+        raise InvalidTableError(
+            f"Columns hold text that is not Unicode (lone surrogates), counted by column: {broken}. Expected text that "
+            "can be stored. Repair the text, for example by reading it with its right encoding, or leave the columns "
+            "out. Nothing was anonymized."
+        )
+    return total
+
+
+def _hash_cells(column: pd.Series[Any], key: str) -> NDArray[np.uint64]:
+    # This refuses lists and the like, of which the text below would tell nothing.
+    own = pd.util.hash_pandas_object(column, index=False, hash_key=key)
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
+        # To pandas 1, 1.0 and True are one value, and the first in the column gives them all its hash.
+        told_apart = pd.Series([f"{type(value).__qualname__} {value}" for value in column], dtype=object)
+        own = pd.util.hash_pandas_object(told_apart, index=False, hash_key=key)
+    return np.asarray(own, np.uint64)
+
+
+def _is_broken(value: object) -> bool:
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spread every bit over all others (the finalizer of SplitMix64)."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(values ^ (values >> np.uint64(31)), np.uint64)

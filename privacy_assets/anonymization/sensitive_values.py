@@ -1,0 +1,133 @@
+"""Sensitive columns and people in codes, and the models that hold over them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.kernels.models import (
+    DISTINCT,
+    ENTROPY,
+    NO_L,
+    RECURSIVE,
+    Models,
+    measure_classes,
+    values_hold,
+)
+from privacy_assets.anonymization.quasi_identifiers import read_dimensions
+from privacy_assets.anonymization.settings import AnonymizeSettings
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+
+_L_KINDS = {"distinct": DISTINCT, "entropy": ENTROPY, "recursive": RECURSIVE}
+
+
+class SensitiveValues(NamedTuple):
+    """All sensitive columns in one flat list of values.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_rows, n_sensitive), dtype=int32
+        Place of each value in the flat list.
+    first : ndarray of shape (n_sensitive + 1,), dtype=int64
+        Where the values of each column begin in it. A missing value is a value, the last one of its column.
+    is_ordered : ndarray of shape (n_sensitive,), dtype=bool
+        Whether the distance between values is that of their ranks.
+    """
+
+    codes: NDArray[np.int32]
+    first: NDArray[np.int64]
+    is_ordered: NDArray[np.bool_]
+
+    def shares(self, records: NDArray[np.integer[Any]] | None = None) -> NDArray[np.float64]:
+        """Share of each value among some rows, of all by default."""
+        codes = self.codes if records is None else self.codes[records]
+        counts = np.bincount(codes.ravel(), minlength=int(self.first[-1]))
+        return np.asarray(counts / max(len(codes), 1), np.float64)
+
+
+def read_sensitive(table: pd.DataFrame, names: tuple[str, ...]) -> SensitiveValues:
+    """Read the sensitive columns."""
+    dimensions = read_dimensions(table, names)
+    first = np.cumsum([0, *(d.scale.n_values for d in dimensions)]).astype(np.int64)
+    codes = np.zeros((len(table), len(dimensions)), np.int32)
+    for v, dimension in enumerate(dimensions):
+        codes[:, v] = dimension.codes
+        codes[:, v] += np.int32(first[v])
+    return SensitiveValues(codes, first, np.array([d.scale.is_ordered for d in dimensions], np.bool_))
+
+
+def read_people(table: pd.DataFrame, subject: str) -> NDArray[np.int32]:
+    """Give each person of a table a number; a row without a person is an error."""
+    try:
+        codes, _ = pd.factorize(table[subject])
+    except TypeError:
+        raise InvalidTableError(
+            f"The subject column {subject!r} holds values that cannot be compared. Expected one value per person."
+        ) from None
+    n_missing = int((codes < 0).sum())
+    if n_missing:
+        raise InvalidTableError(
+            f"{n_missing} rows have no value in the subject column {subject!r}. Expected the person of every row. "
+            "Nothing was anonymized; drop those rows, or give them a person."
+        )
+    return codes.astype(np.int32)
+
+
+def make_models(settings: AnonymizeSettings, values: SensitiveValues, shares: NDArray[np.float64]) -> Models:
+    """Put the limits into arrays."""
+    kinds, least, factor, most = [], [], [], []
+    for name in settings.sensitive:
+        diversity = settings.l_diversity.get(name)
+        kinds.append(NO_L if diversity is None else _L_KINDS[diversity.kind])
+        least.append(1.0 if diversity is None else float(diversity.least))
+        factor.append(1.0 if diversity is None else float(diversity.c))
+        most.append(float(settings.t_closeness.get(name, np.inf)))
+    return Models(
+        int(settings.k),
+        settings.criterion == "range",
+        settings.subject is not None,
+        settings.needs_values,
+        values.first,
+        np.array(kinds, np.int64),
+        np.array(least),
+        np.array(factor),
+        np.array(most),
+        values.is_ordered,
+        shares,
+    )
+
+
+def table_holds(models: Models, values: SensitiveValues) -> bool:
+    """Whether every l holds in the table as a whole; t always does."""
+    counts = np.bincount(values.codes.ravel(), minlength=int(values.first[-1])).astype(np.int64)
+    return bool(values_hold(counts, len(values.codes), models))
+
+
+def require_reachable(settings: AnonymizeSettings, values: SensitiveValues, models: Models) -> None:
+    """Refuse a diversity that not even the whole table has; say of each column what it has."""
+    counts = np.bincount(values.codes.ravel(), minlength=int(values.first[-1])).astype(np.int64)
+    n_rows = len(values.codes)
+    reached = measure_classes(models, values.codes, np.array([0, n_rows], np.int64))
+    problems = []
+    for v, name in enumerate(settings.sensitive):
+        diversity = settings.l_diversity.get(name)
+        alone = models._replace(l_kind=np.where(np.arange(len(models.l_kind)) == v, models.l_kind, NO_L))
+        if diversity is None or values_hold(counts, n_rows, alone):
+            continue
+        own = np.sort(counts[values.first[v] : values.first[v + 1]])[::-1]
+        found = {
+            "distinct": f"it has {reached.n_distinct[0, v]} values",
+            "entropy": f"the whole table reaches {reached.entropy_l[0, v]:.3f}",
+            "recursive": f"its most frequent value has {own[0]} rows, and the values from the {int(diversity.least)}. "
+            f"on together {own[int(diversity.least) - 1 :].sum()}",
+        }[diversity.kind]
+        c = f", c = {diversity.c}" if diversity.kind == "recursive" else ""
+        problems.append(f"{diversity.kind} l = {diversity.least}{c} of {name!r}: {found}.")
+    if problems:
+        raise InvalidSettingError(
+            f"l_diversity asks for what not even the table as one class has: {' '.join(problems)} Expected at most "
+            "that. Lower it, or allow rows to be left out with max_suppression. Nothing was anonymized."
+        )

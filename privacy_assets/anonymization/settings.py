@@ -1,0 +1,234 @@
+"""The settings of an anonymization, and what they may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from math import floor, isfinite
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from privacy_assets.errors import InvalidSettingError
+
+Method = Literal["mondrian", "lattice"]
+Criterion = Literal["gain", "range"]
+Normalization = Literal["rank", "range"]
+Output = Literal["labels", "centroid"]
+Bounds = Literal["tight", "cell"]
+DiversityKind = Literal["distinct", "entropy", "recursive"]
+
+
+@dataclass(frozen=True)
+class LDiversity:
+    """A limit on how little a class may say about a sensitive column.
+
+    Parameters
+    ----------
+    least : float
+        The l, at least 1; whole for the kinds "distinct" and "recursive".
+    kind : {"distinct", "entropy", "recursive"}
+        "distinct": at least l values. "entropy": entropy of at least log(l). "recursive": the most frequent value has
+        fewer than c times the rows of the l-th most frequent and all rarer ones together.
+    c : float
+        The c of the recursive kind, above 0; plays no role in the others.
+    """
+
+    least: float
+    kind: DiversityKind = "distinct"
+    c: float = 1.0
+
+    def check(self, setting: str) -> None:
+        """Raise InvalidSettingError if it is not one that exists."""
+        require(self.kind in get_args(DiversityKind), f"{setting}.kind", self.kind, _one_of(DiversityKind))
+        is_whole = self.kind == "entropy" or (is_number(self.least) and float(self.least).is_integer())
+        require(
+            is_number(self.least) and self.least >= 1 and is_whole,
+            f"{setting}.least",
+            self.least,
+            "a number of at least 1, whole unless the kind is entropy",
+        )
+        require(is_number(self.c) and self.c > 0, f"{setting}.c", self.c, "a number above 0")
+
+
+DiversitySetting = int | LDiversity | Mapping[str, int | LDiversity] | None
+ClosenessSetting = float | Mapping[str, float] | None
+
+
+@dataclass(frozen=True)
+class AnonymizeSettings:
+    """Everything but the table that shapes an anonymization; :func:`~.anonymize.anonymize` explains each."""
+
+    quasi_identifiers: tuple[str, ...]
+    k: int
+    sensitive: tuple[str, ...]
+    subject: str | None
+    direct_identifiers: tuple[str, ...]
+    method: Method
+    criterion: Criterion
+    relaxed: bool
+    normalize: Normalization
+    l_diversity: Mapping[str, LDiversity]
+    t_closeness: Mapping[str, float]
+    max_suppression: float
+    output: Output
+    bounds: Bounds
+    seed: int
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether there is any l or t."""
+        return bool(self.l_diversity or self.t_closeness)
+
+    @property
+    def unit(self) -> str:
+        """What k counts."""
+        return "rows" if self.subject is None else "people"
+
+    def most_suppressed(self, n_rows: int) -> int:
+        """Return how many rows may be left out: 0.29 of 100 are 29, although 0.29 * 100 is below 29 in floats."""
+        return floor(Fraction(repr(float(self.max_suppression))) * n_rows)
+
+    def described(self) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        described = asdict(self)
+        for name in ("quasi_identifiers", "sensitive", "direct_identifiers"):
+            described[name] = list(described[name])
+        for name in ("k", "seed"):
+            described[name] = int(described[name])
+        described["max_suppression"] = float(self.max_suppression)
+        described["t_closeness"] = {name: float(t) for name, t in self.t_closeness.items()}
+        described["l_diversity"] = {
+            name: {**asdict(l_), "least": float(l_.least)} for name, l_ in self.l_diversity.items()
+        }
+        return described
+
+    def check(self) -> None:
+        """Raise InvalidSettingError for a setting out of its range, or roles that clash."""
+        require(is_whole(self.k, 1), "k", self.k, "a whole number of at least 1 (1 gives no protection)")
+        require(is_whole(self.seed, 0), "seed", self.seed, "a whole number of at least 0")
+        for name, choices in (
+            ("method", Method),
+            ("criterion", Criterion),
+            ("normalize", Normalization),
+            ("output", Output),
+            ("bounds", Bounds),
+        ):
+            value = getattr(self, name)
+            require(value in get_args(choices), name, value, _one_of(choices))
+        require(isinstance(self.relaxed, bool), "relaxed", self.relaxed, "True or False")
+        share = self.max_suppression
+        require(is_number(share) and 0 <= share < 1, "max_suppression", share, "a share from 0 to below 1")
+        for column, diversity in self.l_diversity.items():
+            diversity.check(f"l_diversity of {column!r}")
+        for column, limit in self.t_closeness.items():
+            is_share = is_number(limit) and 0 <= limit <= 1
+            require(is_share, f"t_closeness of {column!r}", limit, "a number from 0 to 1")
+        self._check_roles()
+        self._check_method()
+
+    def _check_method(self) -> None:
+        """Refuse settings of cuts where nothing is cut."""
+        if self.method != "lattice":
+            return
+        of_cuts = {"criterion": "gain", "relaxed": False, "normalize": "rank", "bounds": "tight"}
+        unused = {name: getattr(self, name) for name, default in of_cuts.items() if getattr(self, name) != default}
+        if unused:
+            raise InvalidSettingError(
+                f"method is 'lattice', which makes no cuts, but settings of cuts are given: {unused}. Expected their "
+                "defaults with it. Leave them out, or take the method 'mondrian'. Nothing was anonymized."
+            )
+
+    def _check_roles(self) -> None:
+        if not self.quasi_identifiers:
+            raise InvalidSettingError(
+                "quasi_identifiers names no column. Expected at least one column that an outsider may know. Nothing "
+                "was anonymized."
+            )
+        subject = () if self.subject is None else (self.subject,)
+        roles = {
+            "quasi_identifiers": self.quasi_identifiers,
+            "sensitive": self.sensitive,
+            "direct_identifiers": self.direct_identifiers,
+            "subject": subject,
+        }
+        problems = [
+            f"{role} names columns twice: {sorted({c for c in columns if columns.count(c) > 1})}."
+            for role, columns in roles.items()
+            if len(set(columns)) < len(columns)
+        ]
+        names = list(roles)
+        for i, first in enumerate(names):
+            for second in names[i + 1 :]:
+                both = sorted(set(roles[first]) & set(roles[second]))
+                # The person column is a direct identifier by nature; naming it as one says nothing new.
+                if both and (first, second) != ("direct_identifiers", "subject"):
+                    problems.append(f"{first} and {second} both name {both}.")
+        if problems:
+            raise InvalidSettingError(
+                f"{' '.join(problems)} Expected each column in one role. Take it out of the others. Nothing was "
+                "anonymized."
+            )
+
+
+def spread(setting: Any, sensitive: Sequence[str], name: str) -> dict[str, Any]:
+    """Give a limit that is not set by column to every sensitive column."""
+    if setting is None:
+        return {}
+    if isinstance(setting, Mapping):
+        unknown = [str(column) for column in setting if column not in sensitive]
+        if unknown:
+            raise InvalidSettingError(
+                f"{name} names columns that are not sensitive: {unknown}. The sensitive columns are {list(sensitive)}. "
+                "Add them there. Nothing was anonymized."
+            )
+        return dict(setting)
+    if not sensitive:
+        raise InvalidSettingError(
+            f"{name} is set, but `sensitive` names no column. Expected the columns that it protects. Nothing was "
+            "anonymized."
+        )
+    return dict.fromkeys(sensitive, setting)
+
+
+def as_names(names: Sequence[str], setting: str) -> tuple[str, ...]:
+    """Refuse what is no sequence of names, such as a single text."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise InvalidSettingError(f"{setting} is no sequence of column names. Expected one, such as a list of text.")
+    return tuple(names)
+
+
+def diversities(setting: DiversitySetting, sensitive: Sequence[str]) -> dict[str, LDiversity]:
+    """Give every sensitive column its diversity, if it has one."""
+    return {name: as_diversity(value, name) for name, value in spread(setting, sensitive, "l_diversity").items()}
+
+
+def as_diversity(value: object, column: str) -> LDiversity:
+    """Turn a plain number into distinct l-diversity."""
+    if isinstance(value, LDiversity):
+        return value
+    require(is_whole(value, 1), f"l_diversity of {column!r}", value, "a whole number of at least 1, or an LDiversity")
+    return LDiversity(int(value))  # type: ignore[call-overload]
+
+
+def is_whole(value: object, least: int) -> bool:
+    """Whether a value is an integer (no boolean) of at least ``least``."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number (no boolean)."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return isfinite(value)
+
+
+def require(is_right: bool, setting: str, value: object, expected: str) -> None:
+    """Refuse a setting that is not what was expected."""
+    if not is_right:
+        raise InvalidSettingError(f"{setting} is {value!r}. Expected {expected}. Nothing was anonymized.")
+
+
+def _one_of(choices: Any) -> str:
+    return f"one of {', '.join(get_args(choices))}"

@@ -1,0 +1,1 @@
+"""The door between frames and codes: coding, hierarchies, scales and masks of columns."""

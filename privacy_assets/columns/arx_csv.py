@@ -1,0 +1,64 @@
+"""Files of hierarchies in the format of ARX: a row per value, its levels from left to right."""
+
+from __future__ import annotations
+
+import csv
+import re
+from os import PathLike
+from pathlib import Path
+
+from privacy_assets.errors import InvalidSettingError
+
+_NO_SEPARATORS = ('"', "\n", "\r")
+# A cell in quotes, from the begin of a row or a separator on.
+_QUOTED = re.compile(r'(?:^|(?<=[;,]))"(?:[^"]|"")*"')
+
+
+def read_arx_csv(path: str | PathLike[str], separator: str | None, name: str) -> list[tuple[str, ...]]:
+    """Read the rows of a file.
+
+    Parameters
+    ----------
+    path : path
+        UTF-8 text.
+    separator : str, optional
+        One character. Default: ``;`` if the first row has one outside of quotes, else ``,``.
+    name : str
+        Words for messages.
+
+    Raises
+    ------
+    InvalidSettingError
+        No such file, another separator, or rows that cannot be read, counted.
+    """
+    if not isinstance(path, str | PathLike):
+        raise InvalidSettingError(f"arx_csv is of the type {type(path).__name__}. Expected the path of a file.")
+    is_character = isinstance(separator, str) and len(separator) == 1 and separator not in _NO_SEPARATORS
+    if separator is not None and not is_character:
+        raise InvalidSettingError(
+            f"The separator of a hierarchy is {separator!r}. Expected one character that is no quote and no end of "
+            "line, such as ';'."
+        )
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise InvalidSettingError(f"{name} cannot be read: {type(error).__name__}. Check the path.") from None
+    lines = [line for line in text.split("\n") if line.strip()]
+    if separator is None:
+        separator = ";" if lines and ";" in _QUOTED.sub("", lines[0]) else ","
+    rows, n_unread = [], 0
+    for line in lines:
+        # One by one: a quote that is not closed would take in the rows after it.
+        try:
+            row = next(csv.reader([line], delimiter=separator, strict=True))
+        except csv.Error:
+            n_unread += 1
+        else:
+            rows.append(tuple(cell.strip() for cell in row))
+    if n_unread:
+        raise InvalidSettingError(
+            f"{name} has {n_unread} rows of {len(lines)} that cannot be read: a quote that is not closed in its row, "
+            f"text behind a closing quote, or a cell of more than {csv.field_size_limit()} characters. Expected a row "
+            "per line. Close the quotes, double those that belong to a value, and have no line end in a value."
+        )
+    return rows

@@ -1,0 +1,513 @@
+"""The only door between frames and integer codes.
+
+A column is read once per table (:func:`read_column`): its distinct values are found in their own storage, so that
+everything after it (rounding, comparison of types, text) touches distinct values only. :func:`encode_column` then gives
+equal values of all tables the same code.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.errors import InvalidTableError
+from privacy_assets.safe_names import class_name, dtype_name, type_name
+
+Kind = Literal["number", "boolean", "text", "datetime", "aware datetime", "duration", "missing"]
+
+# Kinds whose values have an order of their own; ordered categories have that of their categories besides.
+ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
+MAX_DECIMALS = 10
+# Nanoseconds of each precision, coarsest first, under the names that settings and results use.
+DATETIME_UNITS: Mapping[str, int] = {
+    "D": 86_400_000_000_000,
+    "H": 3_600_000_000_000,
+    "T": 60_000_000_000,
+    "s": 1_000_000_000,
+    "ms": 1_000_000,
+    "us": 1_000,
+    "ns": 1,
+}
+_NUMPY_UNITS = {"D": "D", "H": "h", "T": "m", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}
+_INFERRED_KINDS: Mapping[str, Kind] = {
+    "string": "text",
+    "time": "text",
+    "interval": "text",
+    "period": "text",
+    "empty": "missing",
+    "boolean": "boolean",
+    "integer": "number",
+    "floating": "number",
+    "mixed-integer-float": "number",
+    "decimal": "number",
+    "date": "datetime",
+    "datetime": "datetime",
+    "datetime64": "datetime",
+    "timedelta": "duration",
+    "timedelta64": "duration",
+}
+_LARGEST_INT64 = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class ColumnValues:
+    """One column of one table: the distinct values it holds, and which row holds which.
+
+    Attributes
+    ----------
+    kind : str
+        One of ``number, boolean, text, datetime, aware datetime, duration, missing`` (no value at all).
+    codes : ndarray of shape (n_rows,), integer
+        Position in ``distinct``, -1 for a missing value.
+    distinct : ndarray of shape (n_values,)
+        Distinct values: int64, float64, bool, datetime64 (of local time), timedelta64, or objects (text,
+        large integers).
+    offsets : ndarray of shape (n_values,), dtype=int64, or None
+        Seconds east of UTC of each aware datetime.
+    time_zone : str or None
+        Name of the time zone of aware datetimes.
+    """
+
+    kind: Kind
+    codes: NDArray[np.integer[Any]]
+    distinct: NDArray[Any]
+    offsets: NDArray[np.int64] | None = None
+    time_zone: str | None = None
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the values are floating-point numbers, which are rounded before they are compared."""
+        return self.distinct.dtype.kind == "f"
+
+    @property
+    def description(self) -> str:
+        """The kind in words, for error messages."""
+        return f"{self.kind} ({self.time_zone})" if self.time_zone else self.kind
+
+
+@dataclass(frozen=True)
+class EncodedColumn:
+    """One column of several tables in common codes.
+
+    Attributes
+    ----------
+    codes : tuple of ndarray of shape (n_rows,), dtype uint8, uint16 or uint32
+        One array per table, in the order handed in; equal codes mean equal values.
+    labels : ndarray of shape (n_codes,), dtype=object
+        Text of each code; None for the missing value.
+    kind : str
+        See :class:`ColumnValues`; "missing" when no table holds a value.
+    precision : int, str or None
+        Decimals that floats were rounded to, or unit that datetimes were floored to; None when neither happened.
+    """
+
+    codes: tuple[NDArray[np.unsignedinteger[Any]], ...]
+    labels: NDArray[np.object_]
+    kind: Kind
+    precision: int | str | None
+
+
+def read_column(column: pd.Series[Any], where: str) -> ColumnValues:
+    """Find the distinct values of a column and what kind they are.
+
+    Parameters
+    ----------
+    column : Series
+        Any dtype of numbers, booleans, text, dates, datetimes or durations; objects when all values are of one kind.
+        Categories count as their underlying values; unused ones are ignored.
+    where : str
+        Words for messages, such as ``"Column 'age' of the original table"``.
+
+    Raises
+    ------
+    InvalidTableError
+        For values of several kinds, of a kind not listed, infinite numbers, mixed time zones, and values that pandas
+        or NumPy cannot hold (text with lone surrogates, signaling NaN, durations beyond int64).
+
+    Notes
+    -----
+    Integers beyond 2**53 keep all digits, unless objects mix them with numbers that are not whole.
+    """
+    try:
+        return _read(column, where)
+    except InvalidTableError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever pandas raises may show a cell
+        problem = class_name(type(error))
+    # Raised here and not above, so that the error does not carry the other one as its context.
+    raise InvalidTableError(
+        f"{where} holds values that cannot be read ({problem}). Expected numbers, booleans, text in Unicode, dates, "
+        "datetimes or durations within 292 years. Replace the others by missing values, or leave the column out."
+    )
+
+
+def _read(column: pd.Series[Any], where: str) -> ColumnValues:
+    """Read a column; whatever its values make pandas raise goes through."""
+    if isinstance(column.dtype, pd.SparseDtype):
+        column = pd.Series(np.asarray(column))
+    if isinstance(column.dtype, pd.ArrowDtype):
+        column = _without_arrow(column)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        levels = column.cat.remove_unused_categories().cat
+        codes, values = levels.codes.to_numpy(), pd.Series(levels.categories)
+        if len(values) == 0:
+            return ColumnValues("missing", codes, np.zeros(0, object))
+        kind = _kind_of(values, where)
+        return _checked(kind, codes, values, where)
+    if _holds_objects(column):
+        return _read_objects(column, where)
+    kind = _kind_of(column, where)
+    if kind == "missing":
+        return _all_missing(column)
+    codes, distinct = pd.factorize(column)
+    return _checked(kind, codes, pd.Series(distinct), where)
+
+
+def _read_objects(column: pd.Series[Any], where: str) -> ColumnValues:
+    """Read a column of objects; text, the most frequent, is told by its distinct values, as nothing else equals it."""
+    distinct = np.zeros(0, object)
+    with suppress(TypeError):  # lists and the like: their kind is refused by name
+        codes, distinct = pd.factorize(column.to_numpy())
+    is_text = pd.api.types.infer_dtype(distinct, skipna=False) == "string"
+    kind = "text" if is_text else _kind_of(column, where)
+    return _all_missing(column) if kind == "missing" else _checked(kind, codes, pd.Series(distinct), where)
+
+
+def _all_missing(column: pd.Series[Any]) -> ColumnValues:
+    return ColumnValues("missing", np.full(len(column), -1, np.int8), np.zeros(0, object))
+
+
+def _without_arrow(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Turn Arrow storage other than text into the nullable or plain dtype that keeps every value."""
+    kind = column.dtype.kind
+    if kind in "iu":
+        return column.astype("UInt64" if kind == "u" else "Int64")
+    if kind == "b":
+        return column.astype("boolean")
+    if kind == "f":
+        stored: Any = column.dtype
+        return pd.Series(column.to_numpy(dtype=stored.numpy_dtype, na_value=np.nan))
+    return column.astype(object)
+
+
+def _holds_objects(column: pd.Series[Any]) -> bool:
+    return isinstance(column.dtype, np.dtype) and column.dtype.kind == "O"
+
+
+def _kind_of(column: pd.Series[Any], where: str) -> Kind:
+    """Say what kind of values a column holds, from its dtype if that tells."""
+    dtype = column.dtype
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return "aware datetime" if column.notna().any() else "missing"
+    if isinstance(dtype, (pd.IntervalDtype, pd.PeriodDtype, pd.StringDtype)):
+        return "text" if column.notna().any() else "missing"
+    if not _holds_objects(column) and dtype.kind in "biufmM":
+        is_nullable = dtype.kind in "fmM" or not isinstance(dtype, np.dtype)
+        if is_nullable and not column.notna().any():
+            return "missing"
+        kinds: Mapping[str, Kind] = {"b": "boolean", "m": "duration", "M": "datetime"}
+        return kinds.get(dtype.kind, "number")
+    inferred = pd.api.types.infer_dtype(column, skipna=True) if _holds_objects(column) else str(dtype)
+    kind = _INFERRED_KINDS.get(inferred)
+    if kind is None:
+        found = inferred if _holds_objects(column) else dtype_name(dtype)
+        if _holds_objects(column):
+            found = f"{inferred}, by type: {dict(Counter(type_name(value) for value in column.dropna()))}"
+        raise InvalidTableError(
+            f"{where} holds values of a kind that cannot be compared ({found}). Expected numbers, booleans, text, "
+            "dates, datetimes or durations, one kind per column. Convert the column to one of them, or leave it out."
+        )
+    if inferred == "datetime" and kind == "datetime":
+        zones = {str(value.tzinfo) for value in column.dropna()}
+        if len(zones) > 1:
+            raise InvalidTableError(
+                f"{where} mixes {len(zones)} time zones (naive counts as one). Expected one time zone per column. "
+                "Convert it to one zone, for example with pandas.to_datetime(..., utc=True)."
+            )
+        return "datetime" if zones == {"None"} else "aware datetime"
+    return kind
+
+
+def _checked(kind: Kind, codes: NDArray[Any], distinct: pd.Series[Any], where: str) -> ColumnValues:
+    """Bring distinct values into the storage of their kind; refuse infinite ones."""
+    if kind == "number":
+        values = _numbers(distinct)
+        if values.dtype.kind == "f":
+            n_infinite = int(np.isinf(values)[codes][codes >= 0].sum()) if len(values) else 0
+            if n_infinite:
+                raise InvalidTableError(
+                    f"{where} holds {n_infinite} infinite values, or values beyond 1.8e308. Expected finite numbers or "
+                    "missing values. Replace them by a missing value or a limit of your choice."
+                )
+            codes = np.where(np.append(np.isnan(values), False)[codes], -1, codes)
+        return ColumnValues(kind, codes, values)
+    if kind == "text":
+        as_text = [value if isinstance(value, str) else str(value) for value in distinct]
+        "".join(as_text).encode()  # lone surrogates would not be stored later; the caller refuses what this raises
+        return ColumnValues(kind, codes, _objects(as_text))
+    if kind == "boolean":
+        return ColumnValues(kind, codes, distinct.to_numpy(dtype=bool))
+    if kind == "duration":
+        return ColumnValues(kind, codes, cast("NDArray[Any]", pd.to_timedelta(distinct).to_numpy()))
+    if kind == "aware datetime":
+        moments = pd.DatetimeIndex(pd.to_datetime(distinct))
+        local = moments.tz_localize(None).to_numpy()
+        universal = moments.tz_convert("UTC").tz_localize(None).to_numpy()
+        offsets = (local - universal).astype("timedelta64[s]").astype(np.int64)
+        return ColumnValues(kind, codes, local, offsets, str(moments.tz))
+    if kind == "datetime" and _holds_objects(distinct):
+        has_time = any(hasattr(value, "hour") for value in distinct)
+        return ColumnValues(kind, codes, _moments(distinct) if has_time else distinct.to_numpy("datetime64[D]"))
+    return ColumnValues(kind, codes, distinct.to_numpy())
+
+
+def _moments(distinct: pd.Series[Any]) -> NDArray[np.datetime64]:
+    """Turn datetime objects into datetime64; far ones, which nanoseconds cannot hold, in microseconds."""
+    try:
+        return cast("NDArray[np.datetime64]", pd.to_datetime(distinct).to_numpy())
+    except pd.errors.OutOfBoundsDatetime:
+        return distinct.to_numpy("datetime64[us]")
+
+
+def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
+    """Put values into an object array as they are."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def _numbers(distinct: pd.Series[Any]) -> NDArray[Any]:
+    """Turn numbers of any storage into int64 or float64, or into objects if they are integers beyond int64."""
+    if distinct.dtype.kind == "f":
+        stored: Any = getattr(distinct.dtype, "numpy_dtype", distinct.dtype)
+        values = distinct.to_numpy(dtype=stored, na_value=np.nan)
+        return values.astype(np.float64) if stored.itemsize >= 8 else np.array([_as_float(v) for v in values])
+    if _holds_objects(distinct):
+        floats = np.array([_as_float(value) for value in distinct], np.float64)
+        if not np.isfinite(floats).all() or any(value != int(value) for value in distinct):
+            return floats
+        distinct = pd.Series(_objects([int(value) for value in distinct]), dtype=object)
+    fits = distinct.dtype.kind == "i" or len(distinct) == 0
+    if fits or (distinct.min() >= -_LARGEST_INT64 and distinct.max() <= _LARGEST_INT64):
+        return distinct.to_numpy(dtype=np.int64)
+    return _objects([int(value) for value in distinct])
+
+
+def _as_float(value: Any) -> float:
+    """Return the nearest float64; a float32 0.1 means 0.1, not the 0.10000000149 that widening its bits would give."""
+    try:
+        return float(str(value) if isinstance(value, np.floating) and value.dtype.itemsize < 8 else value)
+    except OverflowError:
+        return np.inf
+
+
+def encode_column(
+    tables: Sequence[ColumnValues], *, decimals: int | None = None, unit: str | None = None
+) -> EncodedColumn:
+    """Give equal values of one column in several tables the same code.
+
+    Parameters
+    ----------
+    tables : sequence of ColumnValues
+        The column in each table, of one kind or missing (not checked here). The first table decides the precision.
+    decimals : int, optional
+        Decimals to round floats to. Default: as many as a float of the first table has, at most 10; 0 if it holds
+        integers, 10 if it holds no value.
+    unit : str, optional
+        Key of ``DATETIME_UNITS`` to floor datetimes to. Default: the coarsest that changes no value of the first table.
+
+    Raises
+    ------
+    InvalidTableError
+        When datetimes of one table do not fit the precision found in the first.
+    """
+    kind: Kind = next((table.kind for table in tables if table.kind != "missing"), "missing")
+    precision: int | str | None = None
+    present = [table for table in tables if table.kind != "missing"]
+    if kind == "number":
+        if any(table.is_float for table in present):
+            precision = decimals if decimals is not None else _decimals_of(tables[0])
+        joint, labels = _join_numbers([_rounded(table.distinct, precision) for table in present])
+    elif kind in ("datetime", "aware datetime"):
+        found = unit if unit is not None else _unit_of(present[0])
+        precision = found
+        joint, labels = _join_moments(present, found)
+    elif kind == "duration":
+        joint, labels = _join_durations([table.distinct for table in present])
+    else:
+        joint, distinct = pd.factorize(np.concatenate([table.distinct for table in present] or [np.zeros(0, object)]))
+        labels = [str(value) for value in distinct]
+    has_missing = any((table.codes < 0).any() for table in tables)
+    n_codes = len(labels) + has_missing
+    dtype = np.min_scalar_type(max(n_codes - 1, 0))
+    codes = []
+    begin = 0
+    for table in tables:
+        # The last place is the code of missing values: that is where their -1 points.
+        code_of = np.append(joint[begin : begin + len(table.distinct)], len(labels)).astype(dtype)
+        begin += len(table.distinct)
+        codes.append(code_of[table.codes])
+    return EncodedColumn(tuple(codes), _objects([*labels, *[None] * has_missing]), kind, precision)
+
+
+def _decimals_of(table: ColumnValues) -> int:
+    """Find the smallest number of decimals that rounding to changes no value."""
+    if table.kind == "missing":
+        return MAX_DECIMALS
+    if not table.is_float:
+        return 0
+    values = table.distinct[~np.isnan(table.distinct)]
+    for decimals in range(MAX_DECIMALS):
+        is_longer = round_floats(values, decimals) != values
+        if not is_longer.any():
+            return decimals
+        values = values[is_longer]
+    return MAX_DECIMALS
+
+
+def round_floats(values: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:
+    """Round like ``numpy.round``; values too large to have so many decimals stay as they are."""
+    scale = 10.0**decimals
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(np.abs(values) * scale < 2.0**52, np.rint(values * scale) / scale, values) + 0.0
+
+
+def _rounded(values: NDArray[Any], decimals: int | str | None) -> NDArray[Any]:
+    return round_floats(values, cast("int", decimals)) if values.dtype.kind == "f" else values
+
+
+def _join_numbers(tables: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], list[str]]:
+    """Give equal numbers one code. Integers are compared as integers, so none is lost beyond 2**53."""
+    values = np.concatenate(tables) if len({table.dtype for table in tables}) == 1 else None
+    if values is not None and values.dtype.kind in "iO":
+        joint, distinct = pd.factorize(values)
+        return joint, [str(value) for value in distinct.tolist()]
+    has_objects = any(table.dtype.kind == "O" for table in tables)
+    is_whole, whole, rest = [], [], []
+    for table in tables:
+        if table.dtype.kind != "f":
+            is_whole.append(np.ones(len(table), np.bool_))
+            whole.append(table)
+            continue
+        # 2.0**63 is the first float that int64 cannot hold.
+        fits = (table == np.floor(table)) & ((np.abs(table) < 2.0**63) | has_objects)
+        is_whole.append(fits)
+        whole.append(_objects([int(v) for v in table[fits]]) if has_objects else table[fits].astype(np.int64))
+        rest.append(table[~fits])
+    is_whole_all = np.concatenate(is_whole)
+    whole_joint, whole_distinct = pd.factorize(np.concatenate(whole))
+    rest_joint, rest_distinct = pd.factorize(np.concatenate(rest or [np.zeros(0)]), use_na_sentinel=False)
+    joint = np.empty(len(is_whole_all), np.int64)
+    joint[is_whole_all] = whole_joint
+    joint[~is_whole_all] = rest_joint + len(whole_distinct)
+    return joint, [*map(str, whole_distinct.tolist()), *map(repr, rest_distinct.tolist())]
+
+
+def _integers_in(values: NDArray[Any], nanoseconds: int) -> NDArray[np.int64]:
+    """Count datetimes or durations in a unit, rounding down; refuse what int64 cannot hold."""
+    own = DATETIME_UNITS[_own_unit(values)]
+    integers = values.astype(np.int64)
+    if own <= nanoseconds:
+        return integers // (nanoseconds // own)
+    factor = own // nanoseconds
+    if len(integers) and max(int(integers.max()), -int(integers.min())) > _LARGEST_INT64 // factor:
+        raise InvalidTableError(
+            "It holds dates or durations too far from 1970 for the precision of the original table. Expected them "
+            "within 292 years for nanoseconds. Set a coarser datetime_precision, or replace the far ones by missing "
+            "values."
+        )
+    return integers * factor
+
+
+def align_times(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Make datetimes or durations of two units comparable; all other arrays are returned as they are.
+
+    NumPy compares them in the finer unit, where far ones overflow without a word.
+    """
+    if one.dtype == other.dtype or one.dtype.kind not in "mM" or other.dtype.kind not in "mM":
+        return one, other
+    finest = min(DATETIME_UNITS[_own_unit(values)] for values in (one, other))
+    return _counted_in(one, finest), _counted_in(other, finest)
+
+
+def _counted_in(values: NDArray[Any], nanoseconds: int) -> NDArray[Any]:
+    """Count datetimes or durations in a unit that is not coarser than theirs; as objects if int64 is too small."""
+    factor = DATETIME_UNITS[_own_unit(values)] // nanoseconds
+    integers = values.astype(np.int64)
+    if len(integers) and max(int(integers.max()), -int(integers.min())) > _LARGEST_INT64 // factor:
+        return _objects([integer * factor for integer in integers.tolist()])
+    return integers * factor
+
+
+def _own_unit(values: NDArray[Any]) -> str:
+    name = np.datetime_data(values.dtype)[0]
+    return {"h": "H", "m": "T"}.get(name, name)
+
+
+def _unit_of(table: ColumnValues) -> str:
+    """Find the coarsest unit that flooring to changes no value."""
+    own = _own_unit(table.distinct)
+    integers = table.distinct.astype(np.int64)
+    for name, nanoseconds in DATETIME_UNITS.items():
+        if nanoseconds <= DATETIME_UNITS[own] or not (integers % (nanoseconds // DATETIME_UNITS[own])).any():
+            return name
+    return own
+
+
+def _join_moments(tables: Sequence[ColumnValues], unit: str) -> tuple[NDArray[np.int64], list[str]]:
+    """Give equal datetimes one code after flooring local time; hours that clocks show twice stay two hours."""
+    floored = np.concatenate([_integers_in(table.distinct, DATETIME_UNITS[unit]) for table in tables])
+    keys = floored
+    if unit != "D" and tables[0].offsets is not None:
+        seconds = np.concatenate([table.offsets for table in tables if table.offsets is not None])
+        finest = min(DATETIME_UNITS[unit], DATETIME_UNITS["s"])
+        keys = floored * (DATETIME_UNITS[unit] // finest) - seconds * (DATETIME_UNITS["s"] // finest)
+    joint, distinct = pd.factorize(keys)
+    example = np.zeros(len(distinct), np.int64)
+    example[joint] = floored
+    texts = np.datetime_as_string(example.astype(f"datetime64[{_NUMPY_UNITS[unit]}]"))
+    zone = f" {tables[0].time_zone}" if tables[0].time_zone else ""
+    return joint, [f"{text}{zone}" for text in texts.tolist()]
+
+
+def _join_durations(tables: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], list[str]]:
+    """Give equal durations one code, in the finest unit of all tables."""
+    finest = min((_own_unit(values) for values in tables), key=DATETIME_UNITS.__getitem__)
+    joint, distinct = pd.factorize(np.concatenate([_integers_in(v, DATETIME_UNITS[finest]) for v in tables]))
+    return joint, [str(value) for value in distinct.astype(f"timedelta64[{_NUMPY_UNITS[finest]}]")]
+
+
+def group_rows(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> tuple[NDArray[np.int64], int]:
+    """Give equal rows of coded columns one number, from 0 in order of first appearance.
+
+    Parameters
+    ----------
+    columns : sequence of ndarray of shape (n_rows,), integer
+        At least one column.
+    n_codes : sequence of int
+        Codes of column c are below ``n_codes[c]``.
+
+    Returns
+    -------
+    groups : ndarray of shape (n_rows,), dtype=int64
+        Group of each row.
+    n_groups : int
+        Number of groups.
+    """
+    key = np.zeros(len(columns[0]), np.int64)
+    n_keys = 1
+    for column, n in zip(columns, n_codes, strict=True):
+        if n_keys * n > _LARGEST_INT64:
+            key, distinct = pd.factorize(key)
+            n_keys = max(len(distinct), 1)
+        key = key * n + column
+        n_keys *= max(n, 1)
+    groups, distinct = pd.factorize(key)
+    return groups.astype(np.int64, copy=False), len(distinct)

@@ -1,0 +1,206 @@
+"""A column of a table with, for each of its values, a node on each level of a hierarchy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.columns.coding import MAX_DECIMALS, ColumnValues, encode_column, read_column, round_floats
+from privacy_assets.errors import InvalidTableError
+
+MISSING_LABEL = "missing"
+ROOT_LABEL = "*"
+# Stands for the missing value until labels are compared, so that the text "missing" is not taken for it.
+_MISSING: Any = object()
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+Labels = NDArray[np.object_]
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """The values of a column, as a hierarchy sees them.
+
+    Attributes
+    ----------
+    where : str
+        Words for messages.
+    column : ColumnValues
+        The column.
+    codes : ndarray of shape (n_rows,), dtype=int64
+        Value of each row, from 0 to ``n_values - 1``; ``n_values`` for a missing one.
+    labels : ndarray of shape (n_values,), dtype=object
+        Text of each value.
+    """
+
+    where: str
+    column: ColumnValues
+    codes: NDArray[np.int64]
+    labels: Labels
+
+    @classmethod
+    def read(cls, column: pd.Series[Any], where: str) -> Leaves:
+        """Read a column; floats count as equal if they are so to 10 decimals."""
+        values = read_column(column, where)
+        encoded = encode_column([values])
+        labels = encoded.labels
+        if len(labels) and labels[-1] is None:
+            labels = labels[:-1]
+        # In the order of their text, so that the order of the rows decides nothing; missing values stay last.
+        order = np.argsort(labels, kind="stable")
+        place = np.append(np.argsort(order), len(labels))
+        return cls(where, values, place[encoded.codes[0]], labels[order])
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether a value is missing."""
+        return bool((self.codes == len(self.labels)).any())
+
+    def raw(self) -> NDArray[Any]:
+        """Return the value behind each label, in the storage that the column was read in; floats to 10 decimals."""
+        if len(self.labels) == 0:
+            return self.column.distinct[:0]
+        code_of_distinct = np.full(len(self.column.distinct) + 1, len(self.labels))
+        code_of_distinct[self.column.codes] = self.codes
+        raw = np.empty(len(self.labels) + 1, self.column.distinct.dtype)
+        raw[code_of_distinct[:-1]] = self.column.distinct
+        return round_floats(raw[:-1], MAX_DECIMALS) if self.column.is_float else raw[:-1]
+
+    def count_rows(self, is_counted: NDArray[np.bool_]) -> int:
+        """Count the rows that have one of some values."""
+        return int(np.append(is_counted, False)[self.codes].sum())
+
+
+@dataclass(frozen=True)
+class LeveledColumn:
+    """One quasi-identifier and its hierarchy, as the lattice sees them.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_rows,), dtype=int64
+        Value of each row.
+    nodes : ndarray of shape (n_levels, n_values), dtype=int64
+        Node of each value that occurs on each level; level 0 holds the values. Levels that join nothing the level
+        below them does not join are left out. Equal labels are one node, on whatever levels.
+    levels : tuple of int
+        Level of the hierarchy that each row of ``nodes`` is.
+    labels : ndarray of shape (n_nodes,), dtype=object
+        Text of each node; all different.
+    n_leaves_under : ndarray of shape (n_nodes,), dtype=int64
+        Values of the hierarchy that each node stands for.
+    n_leaves : int
+        Values of the hierarchy.
+    """
+
+    codes: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+    levels: tuple[int, ...]
+    labels: Labels
+    n_leaves_under: NDArray[np.int64]
+    n_leaves: int
+
+    @property
+    def loss(self) -> NDArray[np.float64]:
+        """Share of the hierarchy that each node hides: (leaves under it - 1) / (leaves - 1); 0 if there is one leaf."""
+        return (self.n_leaves_under - 1) / max(self.n_leaves - 1, 1)
+
+    def count_rows(self) -> NDArray[np.int64]:
+        """Count the rows of the table under each node."""
+        of_value = np.bincount(self.codes, minlength=self.nodes.shape[1])
+        counts = np.zeros(len(self.labels), np.int64)
+        for nodes in self.nodes:
+            # A node that stands on several levels has the same values on all.
+            counts = np.maximum(counts, np.bincount(nodes, of_value, minlength=len(counts)).astype(np.int64))
+        return counts
+
+
+def level_column(
+    leaves: Leaves, levels: Sequence[Labels], leaf_of_value: NDArray[np.int64], *, is_rule: bool = False
+) -> LeveledColumn:
+    """Give the nodes of a hierarchy numbers, add the missing value and, if need be, a root.
+
+    Parameters
+    ----------
+    leaves : Leaves
+        The column.
+    levels : sequence of ndarray of shape (n_leaves,), dtype=object
+        Label of the node of each leaf of the hierarchy on each level, the leaves themselves first. A node has one
+        parent: not checked here.
+    leaf_of_value : ndarray of shape (n_values,), dtype=int64
+        Leaf of each value of the column.
+    is_rule : bool
+        Whether a label says what values lie under it, as ``[20, 29]`` does: the missing value then lies under none but
+        a root ``*``. A node at the top of a list holds it.
+
+    Raises
+    ------
+    InvalidTableError
+        One label stands for several sets of values, so that a reader could not tell which.
+    """
+    columns = [*levels]
+    # The last level of a rule may be one node because the table holds no other values.
+    if len(columns[-1]) and (len(set(columns[-1])) > 1 or (is_rule and leaves.has_missing)):
+        columns.append(np.full(len(columns[0]), ROOT_LABEL, object))
+    if leaves.has_missing:
+        columns = _with_missing(columns)
+        leaf_of_value = np.append(leaf_of_value, len(columns[0]) - 1)
+    numbers: dict[tuple[Any, int, int], int] = {}
+    nodes = []
+    for column in columns:
+        group, distinct = pd.factorize(column)
+        n_under = np.bincount(group, minlength=len(distinct))
+        first = np.full(len(distinct), len(column))
+        np.minimum.at(first, group, np.arange(len(column)))
+        # Nodes of a tree are nested or apart: with the same first leaf and as many leaves, they are the same set.
+        keys = zip(distinct.tolist(), first.tolist(), n_under.tolist(), strict=True)
+        number_of = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+        nodes.append(number_of[group][leaf_of_value])
+    labels = [MISSING_LABEL if label is _MISSING else label for label, _, _ in numbers]
+    n_ambiguous = len(labels) - len(set(labels))
+    if n_ambiguous:
+        raise InvalidTableError(
+            f"{leaves.where}: {n_ambiguous} labels of its hierarchy stand for different sets of values on different "
+            f"levels (missing values are labelled {MISSING_LABEL!r}). Expected one meaning per label. Rename nodes."
+        )
+    kept = [0]
+    for level in range(1, len(nodes)):
+        if len(np.unique(nodes[level])) < len(np.unique(nodes[kept[-1]])):
+            kept.append(level)
+    texts = np.empty(len(labels), object)
+    texts[:] = labels
+    n_leaves_under = np.array([n for _, _, n in numbers], np.int64)
+    return LeveledColumn(
+        leaves.codes, np.array([nodes[level] for level in kept]), tuple(kept), texts, n_leaves_under, len(columns[0])
+    )
+
+
+def number_of_text(text: str) -> Decimal | None:
+    """Return the number that a text writes, equal for 1, 1.0 and 1e0, and to 10 decimals; None for other texts."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    try:
+        number = Decimal(text)
+    except InvalidOperation:  # an exponent beyond those of decimals
+        return None
+    if number == number.to_integral_value():
+        return number
+    return Decimal(repr(float(round_floats(np.array([float(number)]), MAX_DECIMALS)[0])))
+
+
+def _with_missing(columns: list[Labels]) -> list[Labels]:
+    """Add the missing value as a leaf: a node of its own up to the level from which on all leaves are one node."""
+    top = columns[-1][0] if len(columns[-1]) else ROOT_LABEL
+    n_below = len(columns)
+    while n_below > 1 and set(columns[n_below - 1]) == {top}:
+        n_below -= 1
+    # Where the top is called like one of its parts, it would mean something else once it holds the missing value.
+    if n_below == len(columns) or any((column == top).any() for column in columns[:n_below]):
+        columns, n_below, top = [*columns, np.full(len(columns[0]), ROOT_LABEL, object)], len(columns), ROOT_LABEL
+    return [np.append(column, _MISSING if level < n_below else top) for level, column in enumerate(columns)]

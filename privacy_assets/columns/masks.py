@@ -1,0 +1,175 @@
+"""How each column of a released table constrains the original value: the masks of ``design/reidentification.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from privacy_assets.errors import InvalidSettingError
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The released value is the original one."""
+
+    column: str
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The original lies between two released values.
+
+    Attributes
+    ----------
+    low, high : str
+        Columns of the ends; both are missing in a row whose original is a missing value.
+    includes_high : bool
+        Whether the upper end itself is possible.
+    missing : str or None
+        Column that says whether the original may be a missing value; None if it never is.
+    """
+
+    low: str
+    high: str
+    includes_high: bool
+    missing: str | None = None
+
+
+@dataclass(frozen=True)
+class ValueSet:
+    """The original is one of several values: those of a JSON array in ``column``, where null is the missing value."""
+
+    column: str
+
+
+@dataclass(frozen=True)
+class HierarchyMapping:
+    """The released value is the original one mapped to a node of a hierarchy, at a level or, if None, at any."""
+
+    column: str
+    hierarchy: str
+    level: int | None = None
+
+
+@dataclass(frozen=True)
+class Suppressed:
+    """The release says nothing of the original."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """Each released cell says in text what it tells of the original: for tables that were anonymized elsewhere.
+
+    A cell is an original value, or one of the forms that ARX, sdcMicro and this package write, listed in
+    :mod:`~privacy_assets.reidentification.mask_labels`: ``[20, 29]``, ``[20, 30[``, ``(20,30]``, ``20-29``, ``>=65``,
+    ``{a, b}``, ``816**``, ``*``.
+
+    Attributes
+    ----------
+    column : str
+        The released column.
+    missing_means : {"suppressed", "missing"}
+        Whether a missing cell says nothing, as local suppression of sdcMicro writes it, or that the original is a
+        missing value.
+    """
+
+    column: str
+    missing_means: Literal["suppressed", "missing"] = "suppressed"
+
+
+@dataclass(frozen=True)
+class BoundedNoise:
+    """The released number differs from the original by at most ``width``; a missing value stays one."""
+
+    column: str
+    width: float
+
+
+@dataclass(frozen=True)
+class RankWindow:
+    """The released value is that of a record at most ``p`` percent of the records away in rank (rank swapping).
+
+    Equal values share all the ranks that they take up; missing values stay where they are.
+    """
+
+    column: str
+    p: float
+
+
+Mask = Exact | Interval | ValueSet | HierarchyMapping | Suppressed | Label | BoundedNoise | RankWindow
+_KINDS: dict[str, type[Any]] = {
+    "exact": Exact,
+    "interval": Interval,
+    "value_set": ValueSet,
+    "mapping": HierarchyMapping,
+    "suppressed": Suppressed,
+    "label": Label,
+    "bounded_noise": BoundedNoise,
+    "rank_window": RankWindow,
+}
+
+
+def columns_of(mask: Mask) -> tuple[str, ...]:
+    """Return the released columns that a mask reads."""
+    if isinstance(mask, Suppressed):
+        return ()
+    if isinstance(mask, Interval):
+        return (mask.low, mask.high, *(() if mask.missing is None else (mask.missing,)))
+    return (mask.column,)
+
+
+@dataclass(frozen=True)
+class ReleaseModel:
+    """One mask per column of the original table.
+
+    ``anonymize`` returns one. For a table anonymized elsewhere it is written by hand, or by :meth:`from_labels`.
+    """
+
+    masks: Mapping[str, Mask]
+
+    @classmethod
+    def from_labels(
+        cls, labels: Sequence[str], *, exact: Sequence[str] = (), suppressed: Sequence[str] = ()
+    ) -> ReleaseModel:
+        """Describe a release whose columns have the names of the original ones.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            Generalized columns, whose cells are read as :class:`Label`.
+        exact : sequence of str
+            Columns released as they were.
+        suppressed : sequence of str
+            Columns of the original that were left out.
+        """
+        names = [*labels, *exact, *suppressed]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated or any(isinstance(part, str) for part in (labels, exact, suppressed)):
+            raise InvalidSettingError(
+                f"labels, exact and suppressed name these columns more than once: {repeated}. Expected three lists "
+                "that share no column."
+            )
+        masks: dict[str, Mask] = {name: Label(name) for name in labels}
+        masks.update({name: Exact(name) for name in exact})
+        masks.update({name: Suppressed() for name in suppressed})
+        return cls(masks)
+
+    def to_json(self) -> dict[str, dict[str, Any]]:
+        """Return the masks as JSON values."""
+        names = {kind: name for name, kind in _KINDS.items()}
+        return {column: {"kind": names[type(mask)], **asdict(mask)} for column, mask in self.masks.items()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Mapping[str, Any]]) -> ReleaseModel:
+        """Read back what :meth:`to_json` wrote."""
+        unknown = sorted({str(mask.get("kind")) for mask in value.values()} - set(_KINDS))
+        if unknown:
+            raise InvalidSettingError(
+                f"A release model names masks that do not exist: {unknown}. There are {list(_KINDS)}."
+            )
+        masks = {}
+        for column, mask in value.items():
+            settings = {name: part for name, part in mask.items() if name != "kind"}
+            masks[column] = _KINDS[mask["kind"]](**settings)
+        return cls(masks)

@@ -1,0 +1,474 @@
+"""The contract of a table: a pandera schema in which every column has a privacy role.
+
+The schema says which columns there are, of which type and range, and whether values may be missing. The role, in each
+column's `metadata`, says what becomes of the column: direct identifiers leave before anything else happens. A column
+that the contract does not name is an error, because nothing is classified silently.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import pandas as pd
+import pandera.pandas as pa
+from pandas.api import types
+
+from privacy_assets.columns.scales import read_scale
+from privacy_assets.contract.conversion import ColumnType, Kind, convert
+from privacy_assets.contract.mapping import schema_from_mapping
+from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
+from privacy_assets.safe_names import type_name
+
+ROLES: Final = ("direct_identifier", "quasi_identifier", "sensitive", "other")
+METADATA_KEYS: Final = ("role", "precision", "hierarchy", "scale", "person", "leaves_as_is")
+DATETIME_PRECISIONS: Final = ("D", "H", "T", "min", "S", "sec", "s", "L", "ms", "U", "us", "N", "ns")
+MAX_DECIMALS: Final = 10
+MAX_FAILURES_SHOWN: Final = 40
+LONGEST_REASON: Final = 500
+FEWEST_REASON_WORDS: Final = 3
+TABLE: Final = "(table)"
+"""Stands in a failure for the whole table, where no single column is at fault."""
+
+REMEDIES: Final[Mapping[str, str]] = {
+    "has_mostly_columns_of_the_contract": "a file without its header has values for names, so they are withheld",
+    "is_in_the_contract": "give an extra column a role in the contract, or drop it",
+    "is_named_once": "rename repeated columns",
+    "is_not_all_missing": "drop a column without values from table and contract",
+    "is_finite": "replace infinite values",
+    "has_one_time_zone": "convert mixed time zones to one, such as UTC",
+    "has_type_datetime": "write datetimes as ISO 8601",
+    "has_no_more_than_microseconds": "floor datetimes to microseconds",
+}
+"""What to do about failures that the name of the check does not say."""
+
+Failure = tuple[str, str, int]
+
+
+class _Column(NamedTuple):
+    """What the contract says of one column."""
+
+    type: ColumnType
+    role: str
+    metadata: Mapping[str, Any]
+    schema: pa.Column
+
+
+class TableContract:
+    """Columns, types, ranges and privacy roles of a table about people.
+
+    Parameters
+    ----------
+    schema : DataFrameSchema or DataFrameModel class
+        Each column needs a type and `metadata={"role": ...}` with one of `ROLES`. Optional in the metadata:
+        `precision` (decimals of a float column, unit of a datetime column), `hierarchy`, `scale`, `person` (True for
+        the one column that says whose record a row is), and `leaves_as_is` (why a column that looks identifying may
+        leave unmodified, and who decided; it is published). The schema's own `strict`, `coerce` and `ordered` play no
+        role: a contract is always strict, and converts only what loses nothing.
+
+    Raises
+    ------
+    InvalidSettingError
+        Columns without a role, unknown roles and metadata, unsupported types or schema features; all are listed.
+
+    Notes
+    -----
+    Types after admission survive a Parquet round trip: int64 (Int64 where missing values are allowed), float64, bool
+    (boolean), text, category, datetime64[us] with or without a time zone. Narrower types of the schema are widened.
+    """
+
+    __slots__ = ("_check_names", "_columns", "_schema", "person", "precisions", "roles")
+
+    roles: Mapping[str, str]
+    """Role of each column, in order."""
+    person: str | None
+    """Column that says whose record a row is."""
+    precisions: Mapping[str, int | str]
+    """Declared precision of the columns that have one."""
+
+    def __init__(self, schema: pa.DataFrameSchema | type[pa.DataFrameModel]) -> None:
+        if isinstance(schema, type) and issubclass(schema, pa.DataFrameModel):
+            schema = schema.to_schema()
+        if not isinstance(schema, pa.DataFrameSchema):
+            raise InvalidSettingError(
+                f"A contract wraps a pandera DataFrameSchema or a DataFrameModel class; got {type(schema).__name__}."
+            )
+        _check_schema(schema)
+        columns = {str(name): _described(column) for name, column in schema.columns.items()}
+        persons = [name for name, column in columns.items() if column.metadata.get("person")]
+        self._freeze("_schema", schema)
+        self._freeze("_columns", MappingProxyType(columns))
+        # Before any of them has seen a table.
+        checks = {TABLE: schema.checks} | {str(name): column.checks for name, column in schema.columns.items()}
+        names = {(name, i): _check_name(check) for name, own in checks.items() for i, check in enumerate(own)}
+        self._freeze("_check_names", MappingProxyType(names))
+        self._freeze("roles", MappingProxyType({name: column.role for name, column in columns.items()}))
+        self._freeze("person", persons[0] if persons else None)
+        self._freeze("precisions", MappingProxyType(self.metadata("precision")))
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Any]) -> TableContract:
+        """Build a contract from plain data, such as a YAML file: see `contract_mapping` for the keys."""
+        return cls(schema_from_mapping(mapping))
+
+    @classmethod
+    def from_path(cls, path: str) -> TableContract:
+        """Import ``package.module:attribute``: a schema, a model, a contract, or a function that returns one."""
+        module, _, attribute = path.partition(":")
+        if not module or not attribute:
+            raise InvalidSettingError(f"{path!r} is not a Python path of the form 'package.module:attribute'.")
+        found: Any = None
+        problem = ""
+        try:
+            found = getattr(import_module(module), attribute)
+            is_function = callable(found) and not isinstance(found, type | pa.DataFrameSchema)
+            found = found() if is_function else found
+        except Exception as error:  # noqa: BLE001 (whatever the user's module raises; its text may hold values)
+            problem = type(error).__name__
+        if problem:
+            raise InvalidSettingError(f"The contract {path!r} could not be imported: {problem}. Check path and module.")
+        return found if isinstance(found, cls) else cls(found)
+
+    @property
+    def schema(self) -> pa.DataFrameSchema:
+        """The pandera schema the contract wraps; do not change it."""
+        schema: pa.DataFrameSchema = self._schema  # type: ignore[attr-defined]
+        return schema
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of a source table, in order."""
+        return tuple(self.roles)
+
+    @property
+    def released_columns(self) -> tuple[str, ...]:
+        """Columns that are synthesized, assessed and may leave: neither direct identifiers nor the person."""
+        kept = (name for name, role in self.roles.items() if role != "direct_identifier" and name != self.person)
+        return tuple(kept)
+
+    def columns_with_role(self, role: str) -> tuple[str, ...]:
+        """Return the columns that have `role`, in order."""
+        if role not in ROLES:
+            raise InvalidSettingError(f"There is no role {role!r}. There are {list(ROLES)}.")
+        return tuple(name for name, own in self.roles.items() if own == role)
+
+    @property
+    def acknowledged(self) -> dict[str, str]:
+        """Why columns may leave as they are, by column, in the words of the contract."""
+        return {name: reason.strip() for name, reason in self.metadata("leaves_as_is").items()}
+
+    def metadata(self, key: str) -> dict[str, Any]:
+        """Return what the columns declare under `key` (precision, hierarchy, scale); only columns that do."""
+        declared = {name: column.metadata.get(key) for name, column in self._described().items()}
+        return {name: value for name, value in declared.items() if value is not None}
+
+    def admit(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Check a source table and return it in the contract's order and types, without direct identifiers.
+
+        The person column, whatever its role, is kept as integer codes 0, 1, ... in order of appearance.
+
+        Raises
+        ------
+        ContractError
+            All violations at once, counted by column and check.
+        """
+        admitted = self._validate(table, self.columns, "The table")
+        if self.person is not None:
+            admitted[self.person] = pd.factorize(admitted[self.person])[0].astype("int64")
+        kept = [name for name in self.columns if name in self.released_columns or name == self.person]
+        return admitted[kept]
+
+    def require_known_columns(self, table: pd.DataFrame) -> None:
+        """Refuse a table whose columns are not those of the contract, such as a file that was read without its header.
+
+        Raises
+        ------
+        ContractError
+            Counts; no name that the contract does not have.
+        """
+        failures = [each for each in _shape_failures(table, self.columns) if each[:2] != (TABLE, "has_records")]
+        if any(column == TABLE for column, _, _ in failures):
+            raise _broken("The table", failures)
+
+    def admit_synthetic(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Check a synthetic table: exactly the released columns, by the same types, ranges and checks.
+
+        Raises
+        ------
+        ContractError
+            All violations at once, counted by column and check.
+        """
+        return self._validate(table, self.released_columns, "The synthetic table")
+
+    def describe(self) -> list[dict[str, str | bool]]:
+        """Describe the columns without values, JSON-able."""
+        return [
+            {"column": name, "type": column.type.label, "role": column.role, "nullable": column.type.nullable}
+            for name, column in self._described().items()
+        ]
+
+    def _validate(self, table: pd.DataFrame, expected: tuple[str, ...], subject: str) -> pd.DataFrame:
+        failures = _shape_failures(table, expected)
+        if any(column == TABLE for column, _, _ in failures):
+            raise _broken(subject, failures)
+        acknowledged = [name for name, check, _ in failures if check == "is_present" and name in self.acknowledged]
+        converted = {}
+        for name in expected:
+            if name in table.columns:
+                converted[name], lost = convert(table[name], self._required(name))
+                failures += [(name, check, count) for check, count in lost]
+        result = pd.DataFrame(converted)
+        failures += self._check_failures(result, with_table_checks=not failures)
+        if failures:
+            raise _broken(subject, failures, acknowledged)
+        return result
+
+    def _required(self, name: str) -> ColumnType:
+        own = self._described()[name].type
+        return own if name != self.person else ColumnType(own.kind, False, own.time_zone, own.categories, own.ordered)
+
+    def _check_failures(self, table: pd.DataFrame, *, with_table_checks: bool) -> list[Failure]:
+        """Run the schema's checks on converted columns; missing values were counted before."""
+        described = self._described()
+        columns = {
+            name: pa.Column(checks=described[name].schema.checks, nullable=True, unique=described[name].schema.unique)
+            for name in table.columns
+        }
+        together = self.schema.unique or []
+        has_all = set([together] if isinstance(together, str) else together) <= set(table.columns)
+        checks = pa.DataFrameSchema(
+            columns,
+            checks=self.schema.checks if with_table_checks else None,
+            unique=self.schema.unique if together and has_all else None,
+        )
+        found = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a user's check may warn with values
+            try:
+                checks.validate(table, lazy=True)
+            except pa.errors.SchemaErrors as errors:
+                found = [_failure(error, self._check_names) for error in errors.schema_errors]  # type: ignore[attr-defined]
+        return found or []
+
+    def _described(self) -> Mapping[str, _Column]:
+        columns: Mapping[str, _Column] = self._columns  # type: ignore[attr-defined]
+        return columns
+
+    def _freeze(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"A TableContract cannot be changed; {name!r} was to be set.")
+
+    def __repr__(self) -> str:
+        counts = {role: len(self.columns_with_role(role)) for role in ROLES}
+        return f"TableContract({len(self.roles)} columns: {counts})"
+
+
+def resolve_contract(contract: TableContract | str | Mapping[str, Any]) -> TableContract:
+    """Return a contract that is given as it is, by its Python path, or as a mapping."""
+    if isinstance(contract, TableContract):
+        return contract
+    return TableContract.from_path(contract) if isinstance(contract, str) else TableContract.from_mapping(contract)
+
+
+def _check_schema(schema: pa.DataFrameSchema) -> None:
+    """Raise one error with everything a contract cannot hold."""
+    problems = _table_problems(schema)
+    persons = []
+    for name, column in schema.columns.items():
+        problems += [f"column {str(name)!r} {problem}" for problem in _column_problems(name, column)]
+        if (column.metadata or {}).get("person"):
+            persons.append(str(name))
+    if len(persons) > 1:
+        problems.append(f"`person` is set on {persons}; one column at most says whose record a row is")
+    if problems:
+        raise InvalidSettingError(f"The contract cannot be used ({len(problems)} problems): {'; '.join(problems)}.")
+
+
+def _table_problems(schema: pa.DataFrameSchema) -> list[str]:
+    problems = [] if schema.columns else ["it names no columns"]
+    if schema.index is not None:
+        problems.append("it describes an index: make that a column with a role")
+    if schema.parsers or any(column.parsers for column in schema.columns.values()):
+        problems.append("it has parsers: clean the table before it is admitted")
+    if schema.drop_invalid_rows or schema.add_missing_columns:
+        problems.append("it drops invalid rows or adds missing columns: a contract refuses instead")
+    if any(check.raise_warning for check in schema.checks):
+        problems.append("a check of the table only warns: a contract refuses instead")
+    return problems
+
+
+def _column_problems(name: Hashable, column: pa.Column) -> Iterable[str]:
+    metadata = column.metadata or {}
+    role = metadata.get("role")
+    if not isinstance(name, str) or column.regex:
+        yield "is not named by a plain text"
+    if "role" not in metadata:
+        yield f"has no role: give it one of {list(ROLES)} in its metadata"
+    elif role not in ROLES:
+        yield f"has the unknown role {role!r}: there are {list(ROLES)}"
+    unknown = sorted(str(key) for key in metadata if key not in METADATA_KEYS)
+    if unknown:
+        yield f"has unknown metadata {unknown}: there are {list(METADATA_KEYS)}"
+    if not isinstance(metadata.get("person", False), bool):
+        yield "has a `person` that is neither true nor false"
+    if "leaves_as_is" in metadata:
+        yield from _acknowledgement_problems(metadata)
+    if not column.required or column.default is not None:
+        yield "is optional or has a default: a contract knows no silent values"
+    if any(check.raise_warning for check in column.checks):
+        yield "has a check that only warns: a contract refuses instead"
+    kind = _kind(column)
+    if kind is None:
+        shown = "no type" if column.dtype is None else f"the type {column.dtype}"
+        yield f"has {shown}: there are integer, float, boolean, text, category and datetime types"
+    yield from _precision_problems(metadata.get("precision"), kind)
+    if metadata.get("scale") is not None:
+        yield from _scale_problems(metadata["scale"])
+
+
+def _acknowledgement_problems(metadata: Mapping[str, Any]) -> Iterable[str]:
+    reason = metadata["leaves_as_is"]
+    expected = f"expected why it may leave as it is, and who decided: at least {FEWEST_REASON_WORDS} words"
+    if not isinstance(reason, str):
+        yield f"has a `leaves_as_is` that is no text; {expected}"
+    elif len(reason) > LONGEST_REASON:
+        yield f"has a `leaves_as_is` of {len(reason)} characters; expected at most {LONGEST_REASON}"
+    elif len(reason.split()) < FEWEST_REASON_WORDS:
+        yield f"has a `leaves_as_is` without a reason; {expected}"
+    elif not reason.replace("\n", " ").isprintable():
+        yield "has a `leaves_as_is` with characters that cannot be printed; expected plain text"
+    if metadata.get("role") == "direct_identifier" or metadata.get("person") is True:
+        yield "has a `leaves_as_is`, but never leaves: it is a direct identifier, or the person. Take it away"
+
+
+def _precision_problems(precision: object, kind: Kind | None) -> Iterable[str]:
+    if precision is None:
+        return
+    if kind == "float":
+        is_whole = isinstance(precision, int) and not isinstance(precision, bool)
+        if not (is_whole and 0 <= precision <= MAX_DECIMALS):  # type: ignore[operator]
+            yield f"has the precision {precision!r}: a float column takes a number of decimals, 0 to {MAX_DECIMALS}"
+    elif kind == "datetime":
+        if str(precision).lower() not in {unit.lower() for unit in DATETIME_PRECISIONS}:
+            yield f"has the precision {precision!r}: a datetime column takes one of {list(DATETIME_PRECISIONS)}"
+    else:
+        yield "has a precision, which only float and datetime columns take"
+
+
+def _scale_problems(scale: object) -> Iterable[str]:
+    try:
+        read_scale(scale)
+    except InvalidSettingError as error:
+        yield f"has a scale that cannot be used: {error}"
+
+
+def _described(column: pa.Column) -> _Column:
+    metadata = dict(column.metadata or {})
+    kind = _kind(column)
+    if kind is None:
+        raise InvalidSettingError(f"Column {column.name!r} has no type that a contract knows.")
+    native = column.dtype.type
+    is_category = isinstance(native, pd.CategoricalDtype)
+    kind_type = ColumnType(
+        kind=kind,
+        nullable=column.nullable,
+        time_zone=getattr(native, "tz", None),
+        categories=native.categories if is_category else None,
+        ordered=bool(native.ordered) if is_category else False,
+    )
+    return _Column(kind_type, metadata["role"], MappingProxyType(metadata), column)
+
+
+def _kind(column: pa.Column) -> Kind | None:
+    native = getattr(column.dtype, "type", None)
+    if column.dtype is None or native is None:
+        return None
+    if isinstance(native, pd.CategoricalDtype) or str(column.dtype) == "category":
+        return "category"
+    if str(column.dtype).startswith("str"):
+        return "text"
+    tests: tuple[tuple[Any, Kind], ...] = (
+        (types.is_bool_dtype, "boolean"),
+        (types.is_integer_dtype, "integer"),
+        (types.is_float_dtype, "float"),
+        (types.is_datetime64_any_dtype, "datetime"),
+    )
+    return next((kind for test, kind in tests if test(native)), None)
+
+
+def _shape_failures(table: pd.DataFrame, expected: tuple[str, ...]) -> list[Failure]:
+    """Compare the columns; failures of the `TABLE` leave nothing to look at further."""
+    if not isinstance(table, pd.DataFrame):
+        raise InvalidTableError(f"A contract admits a pandas DataFrame; got {type_name(table)}.")
+    names = [str(name) for name in table.columns]
+    repeated = {name: names.count(name) for name in names if names.count(name) > 1}
+    extra = [name for name in dict.fromkeys(names) if name not in expected]
+    if not set(names) & set(expected):
+        # A file read without its header has values for names: none of them is shown then.
+        return [(TABLE, f"has_any_of_the_columns {list(expected)}", len(names))]
+    missing = [(name, "is_present", 1) for name in expected if name not in names]
+    if missing and len(extra) >= len(set(names) & set(expected)):
+        # As likely a file without its header, or one joined to another: the names may be values.
+        return [(TABLE, "has_mostly_columns_of_the_contract", len(extra)), *missing]
+    failures = [(name, "is_named_once", count) for name, count in repeated.items()] + missing
+    failures += [(name, "is_in_the_contract", 1) for name in extra]
+    if repeated or len(table) == 0:
+        failures.append((TABLE, "has_unique_columns" if repeated else "has_records", len(repeated) or 1))
+    return failures
+
+
+def _check_name(check: Any) -> str:
+    """Return the name of a check, with its bounds, which are the contract's own; longer lists are not shown."""
+    given = str(getattr(check, "name", None) or "check")
+    bounds = getattr(check, "statistics", None) or {}
+    shown = ", ".join(f"{bound:g}" for bound in bounds.values() if isinstance(bound, int | float))
+    return "custom_check" if given == "<lambda>" else f"{given}({shown})" if shown else given
+
+
+def _failure(error: pa.errors.SchemaError, names: Mapping[tuple[str, int | None], str]) -> Failure:
+    """Count what a pandera error reports; its text and its failure cases hold values and are not used."""
+    of_column = isinstance(error.schema, pa.Column)
+    column = str(error.schema.name) if of_column else TABLE
+    reason = getattr(error.reason_code, "name", "")
+    if reason in {"DUPLICATES", "SERIES_CONTAINS_DUPLICATES"}:
+        name = "is_unique"
+    else:
+        name = names.get((column, error.check_index), "custom_check")
+    if reason == "CHECK_ERROR":
+        return column, f"{name} (could not be evaluated)", 1
+    cases = error.failure_cases
+    count = cases["index"].nunique() if isinstance(cases, pd.DataFrame) and "index" in cases else 1
+    return column, name, max(int(count), 1)
+
+
+def _broken(subject: str, failures: list[Failure], acknowledged: Sequence[str] = ()) -> ContractError:
+    shown = "; ".join(_sentence(*failure) for failure in failures[:MAX_FAILURES_SHOWN])
+    if len(failures) > MAX_FAILURES_SHOWN:
+        shown += f"; and {len(failures) - MAX_FAILURES_SHOWN} more"
+    remedies = [REMEDIES[check] for check in dict.fromkeys(check for _, check, _ in failures) if check in REMEDIES]
+    if acknowledged:
+        remedies.append(
+            f"take {list(acknowledged)}, with its `leaves_as_is`, out of the contract if it is gone for good"
+        )
+    advice = "; ".join([*remedies, "correct the table, or the contract where it is wrong"])
+    return ContractError(
+        f"{subject} does not keep its contract: {shown}. Nothing was admitted: {advice}.",
+        tuple(failures),
+    )
+
+
+def _sentence(column: str, check: str, count: int) -> str:
+    """Say what fails, in words for the shape of a table and by the name of the check for its values."""
+    if column == TABLE:
+        return "there are no records" if check == "has_records" else f"{check} fails ({count})"
+    words = {
+        "is_present": "is missing",
+        "is_in_the_contract": "is not in the contract",
+        "is_named_once": f"is there {count} times",
+    }
+    return f"column {column!r} {words.get(check) or f'fails {check} in {count} records'}"

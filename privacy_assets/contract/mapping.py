@@ -1,0 +1,146 @@
+"""A contract written as plain data (YAML, JSON): keys, types, and the pandera schema they stand for.
+
+::
+
+    columns:
+      patient: {type: text, role: direct_identifier, person: true}
+      age:     {type: integer, role: quasi_identifier, min: 0, max: 120}
+      sex:     {type: category, role: quasi_identifier, categories: [female, male]}
+      visits:  {type: integer, role: sensitive, nullable: true, min: 0}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pandas as pd
+import pandera.pandas as pa
+
+from privacy_assets.errors import InvalidSettingError
+
+TYPES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("integer", "int", "int64"), "int64"),
+    "Int64": "Int64",
+    **dict.fromkeys(("float", "number", "float64"), "float64"),
+    "boolean": "boolean",
+    "bool": "bool",
+    **dict.fromkeys(("text", "string", "str"), "str"),
+    "category": "category",
+    **dict.fromkeys(("datetime", "datetime64[ns]", "datetime64[us]"), "datetime64[ns]"),
+}
+"""Types by the names a mapping may use; ``datetime64[us, <time zone>]`` is understood besides."""
+
+COLUMN_KEYS: Final = (
+    "type", "role", "nullable", "unique", "min", "max", "categories", "isin", "ordered",
+    "precision", "hierarchy", "scale", "person", "leaves_as_is",
+)  # fmt: skip
+METADATA: Final = ("role", "precision", "hierarchy", "scale", "person", "leaves_as_is")
+FLAGS: Final = ("nullable", "unique", "ordered")
+
+
+def schema_from_mapping(mapping: Mapping[str, Any]) -> pa.DataFrameSchema:
+    """Build the schema that `mapping` describes.
+
+    Raises
+    ------
+    InvalidSettingError
+        Unknown keys or types, values a key does not take; all are listed.
+    """
+    if not isinstance(mapping, Mapping) or not isinstance(mapping.get("columns"), Mapping):
+        raise InvalidSettingError("A contract is a mapping with the key 'columns': a mapping of names to descriptions.")
+    problems = [f"unknown key {str(key)!r} beside 'columns'" for key in mapping if key != "columns"]
+    columns = {}
+    for name, description in mapping["columns"].items():
+        own = _problems(description)
+        problems += [f"column {str(name)!r} {problem}" for problem in own]
+        if not own:
+            columns[name], wrong = _column(description)
+            problems += [f"column {str(name)!r} {problem}" for problem in wrong]
+    if problems:
+        raise InvalidSettingError(f"The contract cannot be read ({len(problems)} problems): {'; '.join(problems)}.")
+    return pa.DataFrameSchema(columns, strict=True)
+
+
+def _problems(description: object) -> list[str]:
+    if not isinstance(description, Mapping):
+        return ["is not described by a mapping such as {type: integer, role: other}"]
+    problems = []
+    unknown = sorted(str(key) for key in description if key not in COLUMN_KEYS)
+    if unknown:
+        problems.append(f"has unknown keys {unknown}; there are {list(COLUMN_KEYS)}")
+    kind = description.get("type")
+    if kind is None:
+        problems.append(f"has no type; there are {sorted(TYPES)}")
+    elif _dtype(kind) is None:
+        problems.append(f"has the unknown type {kind!r}; there are {sorted(TYPES)} and 'datetime64[us, <time zone>]'")
+    problems += [
+        f"has a {key!r} that is not true or false" for key in FLAGS if not isinstance(description.get(key, False), bool)
+    ]
+    if "categories" in description and "isin" in description:
+        problems.append("has both 'categories' and 'isin', which mean the same")
+    allowed = _allowed(description)
+    if allowed is not None and (isinstance(allowed, str) or not isinstance(allowed, list | tuple) or not allowed):
+        problems.append("has 'categories' that are not a list of values")
+    if "ordered" in description and _dtype(kind) != "category":
+        problems.append("is 'ordered', which only a category is")
+    return problems
+
+
+def _column(description: Mapping[str, Any]) -> tuple[pa.Column, list[str]]:
+    dtype = _dtype(description["type"])
+    allowed = _allowed(description)
+    checks, problems = _bounds(description, str(dtype))
+    if dtype == "category" and allowed is not None:
+        shape: Any = pa.Category(categories=list(allowed), ordered=description.get("ordered", False))
+    else:
+        shape = dtype
+        checks += [] if allowed is None else [pa.Check.isin(list(allowed))]
+    metadata = {key: description[key] for key in METADATA if key in description}
+    flags = {key: description.get(key, False) for key in ("nullable", "unique")}
+    return pa.Column(shape, checks=checks, metadata=metadata, **flags), problems
+
+
+def _bounds(description: Mapping[str, Any], dtype: str) -> tuple[list[pa.Check], list[str]]:
+    checks, problems, bounds = [], [], {}
+    for key, check in (("min", pa.Check.ge), ("max", pa.Check.le)):
+        if description.get(key) is None:
+            continue
+        bound = _bound(description[key], dtype)
+        if bound is None:
+            problems.append(f"has a {key!r} that its type {description['type']!r} cannot be compared with")
+        else:
+            checks.append(check(bound))
+            bounds[key] = bound
+    if len(bounds) == 2 and bounds["min"] > bounds["max"]:
+        problems.append("has a 'min' above its 'max'")
+    return checks, problems
+
+
+def _bound(value: Any, dtype: str) -> Any:
+    """Return a bound a column of `dtype` can be compared with; None when there is none."""
+    if dtype.startswith("datetime"):
+        zone = getattr(pd.api.types.pandas_dtype(dtype), "tz", None)
+        bound = pd.to_datetime(str(value), errors="coerce")
+        if pd.isna(bound):
+            return None
+        return bound if zone is None else bound.tz_localize(zone) if bound.tz is None else bound.tz_convert(zone)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and dtype.lower() in {"int64", "float64"} else None
+
+
+def _allowed(description: Mapping[str, Any]) -> Any:
+    return description.get("categories", description.get("isin"))
+
+
+def _dtype(name: object) -> str | None:
+    if not isinstance(name, str):
+        return None
+    if name in TYPES:
+        return TYPES[name]
+    if not name.startswith("datetime64[") or "," not in name:
+        return None
+    try:
+        return str(pd.DatetimeTZDtype.construct_from_string(name))
+    except (TypeError, ValueError, KeyError):
+        return None

@@ -1,0 +1,421 @@
+"""How far a column that leaves as it is would lead to people: how many share a value, and what the values read like.
+
+A release reduces quasi-identifiers. All other columns leave as they are, so a name in one of them names its person
+whatever the size of the classes. Here each such column is looked at with counts and shares: a text of which hardly
+anybody shares the value, in the shape of names, addresses, numbers of documents; a running number; a time to the
+minute. A measure, such as a cost or a weight, is no identifier because it is nearly unique; who knows it still finds
+the record, so that is counted, too.
+
+The work is bounded: people and values are counted in full, shapes are looked at in `MOST_VALUES` distinct values, and
+in the first characters of each. Nothing here returns a value of the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from privacy_assets.disclosure.text_shapes import (
+    CODES,
+    EMAIL,
+    FORMATS,
+    FREE_TEXT,
+    MEASURES,
+    NAMES,
+    OF_PEOPLE,
+    share_of_shapes,
+    whole_number_of,
+)
+from privacy_assets.shown_numbers import percent
+
+MOST_VALUES: Final = 500
+"""Distinct values of a column whose shape is looked at."""
+FEW_PEOPLE: Final = 100
+"""Fewer people than this share values less often by chance: more of them must be alone with theirs."""
+FEWEST_VALUES: Final = 20
+FEWEST_NUMBERS: Final = 12
+"""Fewer numbers are in a row by chance."""
+MANY_VALUES: Final = 200
+UNSHARED: Final = 0.95
+MEASURE_SHARE_ALONE: Final = 0.05
+"""A measure is warned of from this share of people on who are alone with their value."""
+SHAPE_SHOWN: Final = 0.05
+LONG_DIGITS: Final = 9
+EQUAL_DIGITS: Final = 7
+"""Digits from which on numbers that all have as many are no measure."""
+LARGEST: Final = 2**61
+IDENTIFIER_WORDS: Final = frozenset(
+    [
+        *("account", "dni", "guid", "id", "identifier", "ids", "kennung", "konto", "matricule", "mrn", "nif", "no"),
+        *("nr", "num", "number", "numero", "nummer", "número", "pid", "ref", "ssn", "uuid"),
+    ]
+)
+"""Last words of the names of columns that number people."""
+GROUPS: Final = {EMAIL: 0.05, OF_PEOPLE: 0.3, FORMATS: 0.3, NAMES: 0.6, CODES: 0.5, FREE_TEXT: 0.3}
+"""Shapes that lead to people, and the share of the texts that must have them: one address in twenty is enough."""
+REACHES_PEOPLE: Final = {"e-mail addresses": 0.3, "phone numbers": 0.6, "social security numbers": 0.6}
+"""Shapes that reach a person whoever else has the text, and the share of the distinct texts that must have them."""
+PLACE_WORDS: Final = frozenset(["lat", "latitude", "lng", "lon", "long", "longitude"])
+
+Finding = Literal["identifying", "nearly_unique", "ordinary"]
+
+
+@dataclass(frozen=True)
+class ColumnExamination:
+    """What one column that leaves as it is looks like, in counts, shares and words of this package.
+
+    Parameters
+    ----------
+    column, role : str
+        The column, and its role in the contract.
+    kind : {"text", "number", "datetime", "boolean"}
+        What it holds.
+    n_values, n_distinct : int
+        Values that are there, and how many different ones.
+    share_distinct : float
+        The second as a share of the first; 0 where there is no value.
+    share_alone : float
+        Share of the people with a value who have one that nobody else has.
+    longest_text, median_text : int or None
+        Characters; None where there is no text.
+    reads_like : mapping of str to float
+        Share of the distinct texts with each shape (``SHAPES``), from 5 % on.
+    finding : {"identifying", "nearly_unique", "ordinary"}
+        Whether it looks as if it led to people; ``"nearly_unique"`` is a measure that many do not share.
+    reasons : tuple of str
+        Why; for an ordinary column nothing.
+    """
+
+    column: str
+    role: str
+    kind: str
+    n_values: int
+    n_distinct: int
+    share_distinct: float
+    share_alone: float
+    longest_text: int | None = None
+    median_text: float | None = None
+    reads_like: Mapping[str, float] = field(default_factory=dict)
+    finding: Finding = "ordinary"
+    reasons: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the examination as JSON values."""
+        return asdict(self) | {"reads_like": dict(self.reads_like), "reasons": list(self.reasons)}
+
+
+class Holders(NamedTuple):
+    """Who has which value of a column.
+
+    Attributes
+    ----------
+    n_holdings : int
+        Pairs of a person and a value that the person has.
+    n_of_one : int
+        Values that one person alone has.
+    n_of_most : int
+        People who have the most frequent value.
+    share_alone : float
+        Share of the people with a value who have one that nobody else has.
+    """
+
+    n_holdings: int
+    n_of_one: int
+    n_of_most: int
+    share_alone: float
+
+    @property
+    def rest(self) -> int:
+        """Holdings without the most frequent value, which often stands for an unknown one."""
+        return self.n_holdings - (self.n_of_most if self.n_of_most > 1 else 0)
+
+    @property
+    def unshared(self) -> float:
+        """Share of those holdings that are of one person alone."""
+        return self.n_of_one / self.rest if self.rest else 0.0
+
+
+def columns_that_leave(described: Sequence[Mapping[str, Any]], side: str) -> dict[str, str]:
+    """Return the role of each column that leaves a side as it is.
+
+    Parameters
+    ----------
+    described : sequence of mapping
+        Name (``column``), ``type``, ``role`` of each released column; one that is generalized says what it
+        ``generalizes``.
+    side : {"synthetic", "anonymized"}
+        Anonymized records keep all but their quasi-identifiers. So do synthetic records, and besides those
+        quasi-identifiers that are texts or categories and not generalized: a synthesizer repeats them as it saw them.
+    """
+    return {
+        str(each["column"]): str(each["role"])
+        for each in described
+        if each["role"] in ("sensitive", "other") or (side == "synthetic" and repeats_as_observed(each))
+    }
+
+
+def repeats_as_observed(described: Mapping[str, Any]) -> bool:
+    """Tell whether a synthesizer repeats the values of a quasi-identifier as it saw them."""
+    is_text = described.get("type") in ("str", "category")
+    return described["role"] == "quasi_identifier" and is_text and "generalizes" not in described
+
+
+def examine_columns(
+    table: pd.DataFrame, roles: Mapping[str, str], person: str | None = None
+) -> tuple[ColumnExamination, ...]:
+    """Examine columns of a table that leave as they are.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The table that they are columns of.
+    roles : mapping of str to str
+        Role of each column to examine, as `columns_that_leave` returns them.
+    person : str, optional
+        Column that says whose record a row is; without it each row counts as a person.
+
+    Returns
+    -------
+    tuple of ColumnExamination
+        One for each of ``roles`` that the table has, in their order.
+    """
+    people = None if person is None or person not in table.columns else pd.factorize(table[person])[0]
+    return tuple(_examine(table[name], name, role, people) for name, role in roles.items() if name in table.columns)
+
+
+def _examine(column: pd.Series, name: str, role: str, people: NDArray[np.intp] | None) -> ColumnExamination:
+    codes, values = _distinct(column)
+    present = codes >= 0
+    n_values, n_distinct = int(present.sum()), len(values)
+    holders = count_holders(codes[present], n_distinct, None if people is None else people[present])
+    kind = _kind(values)
+    counted = ColumnExamination(
+        name, role, kind, n_values, n_distinct, n_distinct / n_values if n_values else 0.0, holders.share_alone
+    )
+    if kind == "text" and n_values:
+        lengths = np.fromiter(map(len, values), np.int64, n_distinct)
+        median = float(np.median(lengths[codes[present]]))
+        counted = replace(counted, longest_text=int(lengths.max()), median_text=median)
+    if n_distinct < 2 or kind == "boolean":
+        return counted
+    judge = {"text": _judge_texts, "number": _judge_numbers, "datetime": _judge_datetimes}[kind]
+    return judge(counted, values, holders)
+
+
+def count_holders(codes: NDArray[Any], n_distinct: int, people: NDArray[Any] | None) -> Holders:
+    """Count who has which value.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_values,)
+        Values as codes from 0 to ``n_distinct - 1``; none is missing.
+    n_distinct : int
+        Number of different values.
+    people : ndarray of shape (n_values,), optional
+        Whose each value is; by default everybody has one.
+    """
+    if not len(codes):
+        return Holders(0, 0, 0, 0.0)
+    if people is None:
+        per_value = np.bincount(codes, minlength=n_distinct)
+        n_alone = int((per_value == 1).sum())
+        return Holders(len(codes), n_alone, int(per_value.max()), n_alone / len(codes))
+    pairs = np.unique(people.astype(np.int64) * n_distinct + codes)
+    holder, value = pairs // n_distinct, pairs % n_distinct
+    per_value = np.bincount(value, minlength=n_distinct)
+    alone = np.unique(holder[per_value[value] == 1])
+    n_people = len(np.unique(holder))
+    return Holders(len(pairs), int((per_value == 1).sum()), int(per_value.max()), len(alone) / n_people)
+
+
+def _distinct(column: pd.Series) -> tuple[NDArray[np.intp], pd.Index]:
+    """Return the values of a column as codes, missing ones as -1, and its different values in order of appearance."""
+    if types.is_object_dtype(column.dtype):
+        # Objects of any kind, also some that cannot be compared: each is taken as it is written.
+        column = column.where(column.isna(), column.map(str))
+    codes, values = pd.factorize(column)
+    values = pd.Index(values)
+    if isinstance(values, pd.CategoricalIndex):
+        values = values.astype(values.categories.dtype)
+    if types.is_timedelta64_dtype(values.dtype):
+        values = pd.Index(values.to_numpy().astype("int64"))
+    elif (_kind(values) == "text" and not types.is_string_dtype(values.dtype)) or types.is_object_dtype(values.dtype):
+        values = pd.Index([str(value) for value in values])
+    return codes, values
+
+
+def _kind(values: pd.Index) -> str:
+    if types.is_bool_dtype(values.dtype):
+        return "boolean"
+    if types.is_numeric_dtype(values.dtype):
+        return "number"
+    return "datetime" if types.is_datetime64_any_dtype(values.dtype) else "text"
+
+
+def _judge_texts(counted: ColumnExamination, values: pd.Index, holders: Holders) -> ColumnExamination:
+    """Judge texts by their shapes and by how few people share them."""
+    looked_at = [str(values[place]) for place in _spread(len(values))]
+    shapes = share_of_shapes(looked_at)
+    shown = {shape: share for shape, share in shapes.items() if share >= SHAPE_SHOWN and shape != "words"}
+    counted = replace(counted, reads_like=shown)
+    reached = [shape for shape, needed in REACHES_PEOPLE.items() if shapes.get(shape, 0.0) >= needed]
+    if reached:
+        # Whoever has one has the person, however often it stands there.
+        return _identifying(
+            counted, *(f"reads like {shape} ({percent(shapes[shape])} of its texts)" for shape in reached)
+        )
+    if len(values) < FEWEST_VALUES and holders.n_of_one < 2:
+        return counted
+    if shapes.get("whole numbers", 0.0) >= 0.95:
+        if _are_filled_with_zeros(looked_at) and _number_people(holders, len(values)):
+            return _identifying(counted, "holds numbers that are filled with zeros")
+        numbers = [number for number in map(whole_number_of, values) if number is not None]
+        return _judge_whole_numbers(counted, np.clip(numbers, -LARGEST, LARGEST).astype(np.int64), holders)
+    leading = [
+        group
+        for group, needed in GROUPS.items()
+        if _leads_to_people(group, needed, sum(shapes.get(shape, 0.0) for shape in group), holders, len(values))
+    ]
+    reasons = [
+        f"reads like {shape} ({percent(share)} of its texts)"
+        for shape, share in shown.items()
+        if any(shape in group for group in leading)
+    ]
+    is_measure = sum(shapes.get(shape, 0.0) for shape in MEASURES) >= 0.5
+    if not reasons and not is_measure and _is_hardly_shared(holders):
+        reasons = ["hardly any of its texts is shared by two people"]
+    if reasons:
+        return _identifying(counted, *reasons)
+    return _measure(counted) if is_measure else counted
+
+
+def _spread(n_distinct: int) -> list[int]:
+    """Return places of the values that are looked at: all, or as many as are allowed, evenly spread."""
+    return [int(place) for place in np.linspace(0, n_distinct - 1, min(n_distinct, MOST_VALUES))]
+
+
+def _leads_to_people(group: frozenset[str], needed: float, share: float, holders: Holders, n_distinct: int) -> bool:
+    """Tell whether texts with shapes of a group, which a share of the texts have, lead to people."""
+    n_alike, unshared = share * n_distinct, holders.unshared
+    if share < needed or n_alike < 2:
+        return False
+    if group in (EMAIL, OF_PEOPLE):
+        return unshared >= 0.1 or (n_alike >= FEWEST_VALUES and n_distinct >= 0.02 * holders.n_holdings)
+    if group == FORMATS:
+        return unshared >= 0.1 or n_alike >= MANY_VALUES
+    if holders.n_of_one < 5 and n_alike < MANY_VALUES:
+        return False
+    if group == NAMES:
+        is_apart = unshared >= (0.5 if holders.rest < FEW_PEOPLE else 0.25)
+        return is_apart or (share >= 0.8 and n_alike >= MANY_VALUES)
+    return unshared >= (0.5 if group == CODES else 0.1)
+
+
+def _is_hardly_shared(holders: Holders) -> bool:
+    """Tell whether plain words are nearly all of one person; in a few records most are, whatever they say."""
+    needed = 0.9 if holders.rest < FEW_PEOPLE else 0.5
+    return holders.rest >= FEWEST_VALUES and holders.unshared >= needed
+
+
+def _are_filled_with_zeros(texts: Sequence[str]) -> bool:
+    lengths = {len(text) for text in texts}
+    return len(lengths) == 1 and lengths.pop() >= 5 and any(text.startswith("0") for text in texts)
+
+
+def _number_people(holders: Holders, n_distinct: int) -> bool:
+    """Tell whether nearly every number is of one person alone, and each person has one."""
+    return n_distinct >= FEWEST_NUMBERS and n_distinct >= UNSHARED * holders.n_holdings
+
+
+def _judge_numbers(counted: ColumnExamination, values: pd.Index, holders: Holders) -> ColumnExamination:
+    if not types.is_float_dtype(values.dtype):
+        numbers = np.asarray(values.to_numpy(dtype=np.int64 if types.is_signed_integer_dtype(values.dtype) else object))
+        return _judge_whole_numbers(counted, np.clip(numbers, -LARGEST, LARGEST).astype(np.int64), holders)
+    numbers = values.to_numpy(dtype=np.float64)
+    numbers = numbers[np.isfinite(numbers)]
+    if (numbers == np.floor(numbers)).all():
+        return _judge_whole_numbers(counted, np.clip(numbers, -LARGEST, LARGEST).astype(np.int64), holders)
+    has_minutes = np.round(numbers, 3) != numbers
+    if _last_word(counted.column) in PLACE_WORDS and (np.abs(numbers) <= 180).all() and has_minutes.mean() >= 0.5:
+        return _identifying(counted, "reads like coordinates")
+    return _measure(counted)
+
+
+def _judge_whole_numbers(counted: ColumnExamination, numbers: NDArray[np.int64], holders: Holders) -> ColumnExamination:
+    """Tell numbers that were given to people from measures: by order, length, and what the column is called."""
+    n_digits = _digits_of(numbers)
+    is_long = n_digits >= LONG_DIGITS
+    of_one_length = np.bincount(n_digits).max() >= 0.95 * len(numbers)
+    is_rounded = (numbers % 100 == 0).mean() >= 0.3
+    if not _number_people(holders, len(numbers)):
+        # Accounts in record after record: so many long numbers of one length are no measure either.
+        if len(numbers) >= MANY_VALUES and of_one_length and is_long.mean() >= 0.95 and not is_rounded:
+            return _identifying(counted, f"holds numbers of {LONG_DIGITS} digits and more")
+        return _measure(counted)
+    if _is_running(numbers):
+        return _identifying(counted, "holds a running number")
+    if is_long.mean() >= 0.5 and not is_rounded:
+        return _identifying(counted, f"holds numbers of {LONG_DIGITS} digits and more")
+    if _are_days(numbers):
+        return _measure(counted)
+    if of_one_length and n_digits.max() >= EQUAL_DIGITS and not is_rounded:
+        return _identifying(counted, f"holds numbers of {int(np.median(n_digits))} digits each")
+    if _last_word(counted.column) in IDENTIFIER_WORDS:
+        return _identifying(counted, "is named like a number that is given to people")
+    return _measure(counted)
+
+
+def _digits_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    powers = 10 ** np.arange(1, 19, dtype=np.int64)
+    return np.searchsorted(powers, np.abs(numbers), side="right") + 1
+
+
+def _is_running(numbers: NDArray[np.int64]) -> bool:
+    """Tell whether numbers go up in equal steps, with about every second one missing at most."""
+    step = int(np.gcd.reduce(np.diff(np.sort(numbers))))
+    if step == 0:
+        # Numbers beyond 64 bits, which all look alike here.
+        return False
+    needed = 0.5 if len(numbers) >= FEWEST_VALUES else 0.6
+    return len(numbers) >= needed * ((int(numbers.max()) - int(numbers.min())) // step + 1)
+
+
+def _are_days(numbers: NDArray[np.int64]) -> bool:
+    """Tell whether numbers are days written as YYYYMMDD."""
+    years, months, days = numbers // 10_000, numbers // 100 % 100, numbers % 100
+    is_day = (years >= 1800) & (years <= 2200) & (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)
+    return bool(is_day.mean() >= 0.95)
+
+
+def _last_word(name: str) -> str:
+    words = re.findall(r"[A-ZÄÖÜ]*[^\WA-Z\d_]+|[A-Z]+", name)
+    return words[-1].casefold() if words else ""
+
+
+def _judge_datetimes(counted: ColumnExamination, values: pd.Index, holders: Holders) -> ColumnExamination:
+    # Days alone have one minute, or two, where a zone shifts them by half an hour.
+    to_the_minute = len(np.unique(np.asarray(pd.DatetimeIndex(values).minute))) >= 3
+    if to_the_minute and holders.unshared >= 0.1:
+        return _identifying(counted, "holds times to the minute or finer")
+    return _measure(counted)
+
+
+def _identifying(counted: ColumnExamination, *reasons: str) -> ColumnExamination:
+    return replace(counted, finding="identifying", reasons=(*reasons, _alone(counted)))
+
+
+def _measure(counted: ColumnExamination) -> ColumnExamination:
+    if counted.n_distinct < FEWEST_VALUES or counted.share_alone < MEASURE_SHARE_ALONE:
+        return counted
+    return replace(counted, finding="nearly_unique", reasons=(_alone(counted),))
+
+
+def _alone(counted: ColumnExamination) -> str:
+    return f"{percent(counted.share_alone)} of the people have a value that nobody else has"

@@ -1,0 +1,40 @@
+"""Errors whose messages may be shown to anyone.
+
+A message of one of these classes names columns, counts, settings and limits, never a cell of a table. The guard of
+the Dagster layer passes such a message on; the text of every other exception stays in a private file, and so does that
+of an error of these classes, or of a class derived from them, that code outside of this package made or raised.
+"""
+
+from privacy_assets.own_code import MadeHere
+
+
+class PrivacyAssetsError(MadeHere, Exception):
+    """Base of all errors of this package; its message holds no cell of a table."""
+
+
+class InvalidTableError(PrivacyAssetsError, ValueError):
+    """A table cannot be used as it is: missing columns, clashing types, no rows."""
+
+
+class InvalidSettingError(PrivacyAssetsError, ValueError):
+    """A parameter, role, precision, limit or policy is not one that exists or is out of its range."""
+
+
+class MaskError(InvalidTableError):
+    """A description of masks is wrong: the true original of a released record is not among its candidates."""
+
+
+class ConflictError(InvalidTableError):
+    """Releases contradict each other: no original could be behind a record of all of them."""
+
+
+class ConcurrentReleaseError(PrivacyAssetsError):
+    """Another run is releasing the same table at this moment."""
+
+
+class ContractError(InvalidTableError):
+    """A table breaks its contract; ``failures`` counts the violations by column and check."""
+
+    def __init__(self, message: str, failures: tuple[tuple[str, str, int], ...] = ()) -> None:
+        super().__init__(message)
+        self.failures = failures

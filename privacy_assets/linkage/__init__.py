@@ -1,0 +1,1 @@
+"""Audits of linkage methods: what they claim, and what can be known of a release."""

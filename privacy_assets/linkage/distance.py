@@ -1,0 +1,230 @@
+"""Distance-based record linkage: each released record belongs to the originals that lie nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.spatial import KDTree
+from scipy.spatial.distance import cdist
+
+from privacy_assets.columns.coding import read_column
+from privacy_assets.columns.masks import BoundedNoise, Exact, Interval, RankWindow, ReleaseModel, Suppressed
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+
+MAX_DENSE_PAIRS = 100_000_000
+# In a tree, two different categories are at distance 1: each has a dimension of its own, half a squared distance away.
+CATEGORY_WEIGHT = 0.5**0.5
+# Distances are sums of rounded squares; what is nearest up to this is equally near.
+TIE_TOLERANCE = 1e-9
+# With more dimensions a tree visits all points, and each category has one: then all pairs are compared, block by block.
+MAX_TREE_DIMENSIONS = 40
+MAX_COMPARED_PAIRS = 5_000_000_000
+PAIRS_PER_BLOCK = 4_000_000
+
+
+class _Places(NamedTuple):
+    """Where records lie.
+
+    Attributes
+    ----------
+    numbers : ndarray of shape (n_rows, n_dimensions), dtype=float64
+        Coordinates.
+    categories : ndarray of shape (n_rows, n_columns), dtype=int64
+        Columns whose values are equal, at distance 0, or not, at distance 1.
+    """
+
+    numbers: NDArray[np.float64]
+    categories: NDArray[np.int64]
+
+    def take(self, rows: Any) -> _Places:
+        return _Places(self.numbers[rows], self.categories[rows])
+
+    def distances(self, others: _Places) -> NDArray[np.float64]:
+        """Return the distance of every record to every other one."""
+        squares = np.zeros((len(self.numbers), len(others.numbers)))
+        if self.numbers.shape[1]:
+            squares += cdist(self.numbers, others.numbers, "sqeuclidean")
+        for own, theirs in zip(self.categories.T, others.categories.T, strict=True):
+            squares += own[:, None] != theirs
+        return np.sqrt(squares)
+
+    def distinct(self) -> tuple[_Places, NDArray[np.int64]]:
+        """Return the different places, and that of each record."""
+        joint, number = np.unique(np.column_stack([self.numbers, self.categories]), axis=0, return_inverse=True)
+        n_dimensions = self.numbers.shape[1]
+        places = _Places(joint[:, :n_dimensions], joint[:, n_dimensions:].astype(np.int64))
+        return places, number.ravel().astype(np.int64)
+
+    def in_tree(self, n_categories: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return coordinates alone: a dimension for each category."""
+        parts = [np.eye(n)[own] * CATEGORY_WEIGHT for own, n in zip(self.categories.T, n_categories, strict=True)]
+        return np.column_stack([self.numbers, *parts])
+
+
+def link_by_distance(
+    original: pd.DataFrame,
+    released: pd.DataFrame,
+    model: ReleaseModel,
+    known: Sequence[str],
+    *,
+    softness: float | None = None,
+) -> csr_array | NDArray[np.float64]:
+    """Score originals by their distance to each released record.
+
+    Parameters
+    ----------
+    original, released : DataFrame
+        The tables.
+    model : ReleaseModel
+        Which released columns tell of which original ones. Known columns are exact, noisy, rank-swapped, or intervals
+        of numbers (then their middle counts).
+    known : sequence of str
+        Columns to compare. Numbers are divided by their standard deviation in the original; two different categories
+        are at distance 1, as are a missing value and any other.
+    softness : float, optional
+        None links to the nearest originals, which share the claim if there are several. Above 0, the claim falls with
+        exp(-distance / softness).
+
+    Returns
+    -------
+    sparse array or ndarray of shape (n_released, n_original), dtype=float64
+        Claims that add up to 1 in each row.
+
+    Raises
+    ------
+    InvalidSettingError
+        Columns without a model, masks without a value to compare, softness that is not above 0, more than
+        MAX_DENSE_PAIRS pairs with it, or, with texts of many values, more than MAX_COMPARED_PAIRS without it.
+    """
+    unknown = [name for name in known if name not in model.masks]
+    if unknown or not len(known):
+        raise InvalidSettingError(
+            f"`known` names no column, or columns that the release model does not describe: {unknown}. It has "
+            f"{list(model.masks)}. Nothing was linked."
+        )
+    parts = [_coordinates(original, released, model, name) for name in known]
+    originals, records = (
+        _Places(
+            np.column_stack([np.zeros((len(table), 0)), *(part[side].numbers for part in parts)]),
+            np.column_stack([np.zeros((len(table), 0), np.int64), *(part[side].categories for part in parts)]),
+        )
+        for side, table in enumerate((original, released))
+    )
+    if softness is None:
+        return _nearest(originals, records)
+    if not 0 < softness < np.inf:
+        raise InvalidSettingError(f"softness is {softness}. Expected None, or a number above 0. Nothing was linked.")
+    if len(original) * len(released) > MAX_DENSE_PAIRS:
+        raise InvalidSettingError(
+            f"{len(released)} released records and {len(original)} originals make {len(original) * len(released)} "
+            f"pairs. Expected at most {MAX_DENSE_PAIRS} with softness. Leave it out, or link fewer records."
+        )
+    distances = records.distances(originals)
+    claims = np.exp(-(distances - distances.min(axis=1, keepdims=True)) / softness)
+    return np.asarray(claims / claims.sum(axis=1, keepdims=True), np.float64)
+
+
+def _nearest(originals: _Places, records: _Places) -> csr_array:
+    """Share each record among the nearest originals."""
+    points, number = originals.distinct()
+    order = np.argsort(number, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=len(points.numbers)))])
+    both = np.concatenate([points.categories, records.categories])
+    n_categories = both.max(axis=0, initial=0) + 1
+    if 0 < points.numbers.shape[1] + n_categories.sum() <= MAX_TREE_DIMENSIONS:
+        tree, places = KDTree(points.in_tree(n_categories)), records.in_tree(n_categories)
+        distances, _ = tree.query(places)
+        near = tree.query_ball_point(places, distances * (1 + TIE_TOLERANCE) + TIE_TOLERANCE)
+    else:
+        near = _nearest_of_all(points, records)
+    lists = [np.concatenate([order[starts[p] : starts[p + 1]] for p in sorted(own)]) for own in near]
+    sizes = np.array([len(own) for own in lists])
+    claims = csr_array(
+        (np.repeat(1 / sizes, sizes), np.concatenate(lists), np.concatenate([[0], np.cumsum(sizes)])),
+        shape=(len(records.numbers), len(number)),
+    )
+    claims.sort_indices()
+    return claims
+
+
+def _nearest_of_all(points: _Places, records: _Places) -> list[list[int]]:
+    """Return the points nearest to each record; all pairs are compared."""
+    different, number = records.distinct()
+    n_records, n_points = len(different.numbers), len(points.numbers)
+    if n_records * n_points > MAX_COMPARED_PAIRS:
+        raise InvalidSettingError(
+            f"{n_records} different released records and {n_points} different originals make {n_records * n_points} "
+            f"pairs, with texts of so many values that all have to be compared. Expected at most {MAX_COMPARED_PAIRS}. "
+            "Leave out columns of many texts, or link fewer records. Nothing was linked."
+        )
+    block = max(PAIRS_PER_BLOCK // n_points, 1)
+    near: list[list[int]] = []
+    for begin in range(0, n_records, block):
+        distances = different.take(slice(begin, begin + block)).distances(points)
+        least = distances.min(axis=1, keepdims=True)
+        near += [np.flatnonzero(own).tolist() for own in distances <= least * (1 + TIE_TOLERANCE) + TIE_TOLERANCE]
+    return [near[i] for i in number]
+
+
+def _coordinates(
+    original: pd.DataFrame, released: pd.DataFrame, model: ReleaseModel, name: str
+) -> tuple[_Places, _Places]:
+    """Return where a column places the records of both tables."""
+    mask = model.masks[name]
+    if isinstance(mask, Suppressed):
+        return _of_numbers(np.zeros((len(original), 0)), np.zeros((len(released), 0)))
+    own = read_column(original[name], f"Column {name!r}")
+    if isinstance(mask, Interval) and own.kind in ("number", "missing"):
+        ends = [_numbers(released[end], name) for end in (mask.low, mask.high)]
+        return _of_numbers(*_standardized(_numbers(original[name], name), ends[0] / 2 + ends[1] / 2))
+    if not isinstance(mask, Exact | BoundedNoise | RankWindow):
+        raise InvalidSettingError(
+            f"Column {name!r} is released as {type(mask).__name__}, which is no value with a distance to others. "
+            "Expected exact, noisy or rank-swapped values, or intervals of numbers. Leave it out of `known`."
+        )
+    if own.kind in ("number", "missing"):
+        return _of_numbers(*_standardized(_numbers(original[name], name), _numbers(released[mask.column], name)))
+    both = read_column(
+        pd.concat([original[name].astype(object), released[mask.column].astype(object)], ignore_index=True),
+        f"Column {name!r} of the original and the release",
+    )
+    # A missing value is a category of its own.
+    codes = np.where(both.codes < 0, len(both.distinct), both.codes).astype(np.int64)[:, None]
+    nothing = np.zeros((len(codes), 0))
+    places = _Places(nothing, codes)
+    return places.take(slice(len(original))), places.take(slice(len(original), None))
+
+
+def _of_numbers(*sides: NDArray[np.float64]) -> tuple[_Places, _Places]:
+    first, second = (_Places(side, np.zeros((len(side), 0), np.int64)) for side in sides)
+    return first, second
+
+
+def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
+    read = read_column(column, f"Column {name!r}")
+    if read.kind not in ("number", "missing"):
+        raise InvalidTableError(
+            f"Column {name!r} holds numbers in the original and {read.description} values in the release. Expected "
+            "numbers in both. Convert the column."
+        )
+    values = np.append(read.distinct.astype(np.float64), np.nan)
+    return np.asarray(values[read.codes], np.float64)
+
+
+def _standardized(
+    originals: NDArray[np.float64], records: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Divide by the standard deviation; a missing value lies in the middle, and off it in a dimension of its own."""
+    known = originals[~np.isnan(originals)]
+    mean, deviation = (known.mean(), known.std()) if len(known) else (0.0, 1.0)
+    sides = []
+    for values in (originals, records):
+        scaled = (values - mean) / (deviation if deviation > 0 else 1.0)
+        is_missing = np.isnan(values)
+        sides.append(np.column_stack([np.where(is_missing, 0.0, scaled), is_missing]))
+    return sides[0], sides[1]

@@ -1,0 +1,232 @@
+"""Audit a linkage method: compare what it claims with what can be known of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, issparse
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.linkage.compatibility import check_tolerance, normalized
+from privacy_assets.linkage.uniform_compatibility import (
+    TOLERANCE,
+    decide_by_program,
+    decide_quickly,
+    size_of_program,
+)
+from privacy_assets.reidentification.candidate_index import CandidateIndex
+
+# Different scores of one claim, and of all claims that need a linear program. A score takes a tenth of a millisecond,
+# and some milliseconds if the claim is at the edge of what is compatible.
+MAX_PROGRAM_SIZE = 5_000
+MAX_WORK = 500_000
+
+
+class LinkerProgress(NamedTuple):
+    """Where an evaluation stands: its stage, ``records`` or ``linear programs``, and how many of it are done."""
+
+    stage: str
+    n_done: int
+    n: int
+
+
+@dataclass(frozen=True, eq=False)
+class LinkerEvaluation:
+    """Result of :func:`evaluate_linker`.
+
+    Attributes
+    ----------
+    scores : dict
+        ``support_share`` (Proposition 16: no candidate is ruled out), ``compatible_share`` (Definition 14),
+        ``overclaim_share`` (a claim above the largest true probability), ``expected_correct_links`` (share of correct
+        links if each record is linked to the largest claim, ties at random), ``mean_probability_of_truth``,
+        ``mean_largest_claim``, ``n_released``.
+    records : DataFrame
+        The same by released record, as ``released, n_candidates, has_support, is_compatible, overclaims,
+        expected_correct, probability_of_truth, largest_claim``. Private.
+    """
+
+    scores: dict[str, Any]
+    records: pd.DataFrame
+
+
+def evaluate_linker(
+    index: CandidateIndex,
+    claims: ArrayLike | csr_array,
+    *,
+    known: Sequence[str] | None = None,
+    tolerance: float = TOLERANCE,
+    progress: Callable[[LinkerProgress], None] | None = None,
+) -> LinkerEvaluation:
+    """Compare what a linkage method claims with what can be known.
+
+    Parameters
+    ----------
+    index : CandidateIndex
+        The release. Of records, not of people.
+    claims : array-like of shape (n_released, n_original), sparse matrix of this shape, or array-like of (n_released,)
+        Scores of at least 0, in each row in proportion to the probability that the released record comes from each
+        original; or, for a method that links, the position of one original per released record.
+    known : sequence of str, optional
+        Columns by which the true probability is defined: uniform over the candidates. Default: all that are released.
+    tolerance : float
+        Probability that does not count, from 0 and below 1: by so much a claim may exceed the largest true probability,
+        lie below the largest claim that a record is linked to, and miss, summed over all originals, what is compatible.
+    progress : callable, optional
+        Called before each record and each linear program; what it raises ends the work.
+
+    Raises
+    ------
+    InvalidSettingError
+        Claims of another shape, that are negative, not finite, or all 0 for a record; links to no original; claims of
+        which too many need a linear program (MAX_PROGRAM_SIZE, MAX_WORK). With counts.
+
+    Notes
+    -----
+    A method that fails a test is no sound measure of risk, whatever share of links it finds: it rules out originals
+    that are possible, or is surer than the release allows. One that is compatible but finds few links may reassure
+    falsely.
+    """
+    if index.people is not None:
+        raise InvalidSettingError("The index counts people. Expected one of records. Nothing was evaluated.")
+    check_tolerance(tolerance)
+    rows = _read_claims(claims, index.n_released, index.n_original)
+    columns = index.columns if known is None else known
+    report = progress or _ignore
+    tests: dict[tuple[bytes, bytes, bytes], _Test] = {}
+    records, tests_of_records = [], []
+    for i in range(index.n_released):
+        report(LinkerProgress("records", i, index.n_released))
+        candidates = index.members(i, columns)
+        originals = rows.indices[rows.indptr[i] : rows.indptr[i + 1]]
+        claim = normalized(rows.data[rows.indptr[i] : rows.indptr[i + 1]])
+        # Records that look alike get equal claims from most methods.
+        key = (candidates.tobytes(), originals.tobytes(), claim.tobytes())
+        if key not in tests:
+            tests[key] = _Test(candidates, originals, claim, tolerance)
+        tests_of_records.append(tests[key])
+        largest = float(claim.max())
+        is_linked = claim >= largest - tolerance
+        is_truth = originals == index.truth[i]
+        records.append(
+            (
+                i,
+                len(candidates),
+                largest > 1 / len(candidates) + tolerance,
+                float(is_linked[is_truth].sum() / is_linked.sum()),
+                float(claim[is_truth].sum()),
+                largest,
+            )
+        )
+    _solve([test for test in tests.values() if test.is_compatible is None], report)
+    names = ["released", "n_candidates", "overclaims", "expected_correct", "probability_of_truth", "largest_claim"]
+    frame = pd.DataFrame(records, columns=names)
+    frame.insert(2, "has_support", [test.has_support for test in tests_of_records])
+    frame.insert(3, "is_compatible", [bool(test.is_compatible) for test in tests_of_records])
+    scores = {
+        "support_share": float(frame["has_support"].mean()),
+        "compatible_share": float(frame["is_compatible"].mean()),
+        "overclaim_share": float(frame["overclaims"].mean()),
+        "expected_correct_links": float(frame["expected_correct"].mean()),
+        "mean_probability_of_truth": float(frame["probability_of_truth"].mean()),
+        "mean_largest_claim": float(frame["largest_claim"].mean()),
+        "n_released": index.n_released,
+    }
+    return LinkerEvaluation(scores, frame)
+
+
+class _Test:
+    """Whether a claim has the support of the truth and is compatible with it; None where only a program can tell."""
+
+    def __init__(
+        self, candidates: NDArray[np.int64], originals: NDArray[np.int64], claim: NDArray[np.float64], tolerance: float
+    ) -> None:
+        is_candidate = np.isin(originals, candidates)
+        self.tolerance = tolerance
+        self.has_support = int(is_candidate.sum()) == len(candidates)
+        self.inside, self.outside = claim[is_candidate], claim[~is_candidate]
+        self.is_compatible: bool | None = False
+        if self.has_support:
+            self.is_compatible = decide_quickly(self.inside, self.outside, tolerance=tolerance)
+        if self.is_compatible is not None:
+            self.inside = self.outside = np.zeros(0)
+
+    @property
+    def size(self) -> int:
+        return size_of_program(self.inside, self.outside)
+
+    def solve(self) -> None:
+        self.is_compatible = decide_by_program(self.inside, self.outside, tolerance=self.tolerance)
+
+
+def _solve(tests: Sequence[_Test], report: Callable[[LinkerProgress], None]) -> None:
+    """Decide by programs what no quick test decides."""
+    sizes = [test.size for test in tests]
+    if sum(sizes) > MAX_WORK or max(sizes, default=0) > MAX_PROGRAM_SIZE:
+        raise InvalidSettingError(
+            f"{len(tests)} different claims need a linear program each: of {max(sizes)} different scores at most, and "
+            f"{sum(sizes)} in all. Expected at most {MAX_PROGRAM_SIZE} and {MAX_WORK}. Round the scores, leave "
+            "out those next to 0, or evaluate a sample of the released records. Nothing was evaluated."
+        )
+    for n_done, test in enumerate(tests):
+        report(LinkerProgress("linear programs", n_done, len(tests)))
+        test.solve()
+
+
+def _ignore(progress: LinkerProgress) -> None:
+    """Report to nobody."""
+
+
+def _read_claims(claims: Any, n_released: int, n_original: int) -> csr_array:
+    """Return the claims as rows of those that are not 0, originals ascending."""
+    if issparse(claims):
+        _require_numbers(claims.dtype)
+        rows = csr_array(claims).astype(np.float64)
+        rows.sum_duplicates()
+    else:
+        try:
+            array = np.asarray(claims)
+        except ValueError:  # rows of different lengths
+            array = np.zeros(0, object)
+        if array.ndim == 1 and array.dtype.kind in "iu":
+            return _read_links(array, n_released, n_original)
+        _require_numbers(array.dtype)
+        rows = csr_array(array.astype(np.float64)) if array.ndim == 2 else None
+    if rows is None or rows.shape != (n_released, n_original):
+        found = array.shape if rows is None else rows.shape
+        raise InvalidSettingError(
+            f"The claims have the shape {found}. Expected ({n_released}, {n_original}), a row per released record and "
+            f"a column per original, or {n_released} integers. Nothing was evaluated."
+        )
+    n_infinite, n_negative = int((~np.isfinite(rows.data)).sum()), int((rows.data < 0).sum())
+    rows.eliminate_zeros()
+    n_empty = int((np.diff(rows.indptr) == 0).sum())
+    if n_infinite or n_negative or n_empty:
+        raise InvalidSettingError(
+            f"The claims have {n_infinite} values that are not finite, {n_negative} negative ones, and {n_empty} rows "
+            "in which all are 0. Expected numbers of at least 0, one above 0 in each row. Nothing was evaluated."
+        )
+    rows.sort_indices()
+    return rows
+
+
+def _require_numbers(dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in "iufb":
+        raise InvalidSettingError(
+            f"The claims have the dtype {dtype}. Expected real numbers, as many in each row. Nothing was evaluated."
+        )
+
+
+def _read_links(links: NDArray[Any], n_released: int, n_original: int) -> csr_array:
+    n_outside = int(((links < 0) | (links >= n_original)).sum())
+    if len(links) != n_released or n_outside:
+        raise InvalidSettingError(
+            f"There are {len(links)} links, {n_outside} of them to no original. Expected {n_released} positions from 0 "
+            f"to {n_original - 1}. Nothing was evaluated."
+        )
+    return csr_array((np.ones(n_released), links.astype(np.int64), np.arange(n_released + 1)), (n_released, n_original))

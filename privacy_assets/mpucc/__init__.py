@@ -1,0 +1,1 @@
+"""The mpUCC assessment: how well synthetic records single out original ones."""

@@ -1,0 +1,280 @@
+"""Assess how well synthetic records single out original ones: the mpUCC assessment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from privacy_assets.mpucc.control import ControlComparison, compare_with_control
+from privacy_assets.mpucc.preprocess import (
+    DatetimePrecision,
+    NumericPrecision,
+    PreprocessedTables,
+    check_columns,
+    preprocess,
+)
+from privacy_assets.mpucc.results import (
+    SearchProgress,
+    SyntheticSearch,
+    describe_details,
+    describe_tree,
+    score,
+)
+from privacy_assets.mpucc.settings import (
+    DEFAULT_DECAY_FACTOR,
+    DEFAULT_MAX_COMBINATIONS,
+    DEFAULT_RENYI_ALPHA,
+    MpuccSettings,
+)
+from privacy_assets.setting_checks import is_integer, require
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.result_columns import labels_at, texts_to_tuples, tuples_to_text
+
+__all__ = [
+    "DEFAULT_MAX_COMBINATIONS",
+    "MpuccAssessment",
+    "MpuccSettings",
+    "SearchProgress",
+    "assess_mpuccs",
+    "assess_preprocessed",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class MpuccAssessment:
+    """Result of :func:`assess_mpuccs`; the names are those of its source, ``docs/mpucc.md`` defines them.
+
+    Attributes
+    ----------
+    scores : dict
+        Figures of the whole table: ``privacy_risk_score`` first (absent with ``calculate_baseline=False``).
+    details : DataFrame
+        One row per identified synthetic record, in search order: ``risk_level, syn_idx, ori_idx, combo_size,
+        field_combo, value_combo, baseline_protection, agreement``. Holds cells: private.
+    tree : DataFrame
+        One row per combination checked, in search order.
+    control : ControlComparison or None
+        Leakage or coincidence; None without a control table.
+    settings : dict
+        Every argument that shaped the result, the columns, the precisions used and the rows of each table.
+    """
+
+    scores: dict[str, Any]
+    details: pd.DataFrame
+    tree: pd.DataFrame
+    control: ControlComparison | None
+    settings: dict[str, Any]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MpuccAssessment):
+            return NotImplemented
+        return (
+            (self.scores, self.control, self.settings) == (other.scores, other.control, other.settings)
+            and self.details.equals(other.details)
+            and self.tree.equals(other.tree)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_artifact(self) -> Artifact:
+        """Write everything as plain columns under a JSON header; tuples become JSON text."""
+        details, tree = self.details.copy(), self.tree.copy()
+        for frame, names in ((details, ("field_combo", "value_combo")), (tree, ("field_combo",))):
+            for name in names:
+                frame[name] = tuples_to_text(frame[name])
+        tree["pruned_by"] = pd.Series([reason or "" for reason in tree["pruned_by"]], dtype=str)
+        header = {
+            "scores": self.scores,
+            "settings": self.settings,
+            "control": None if self.control is None else self.control.to_header(),
+        }
+        return Artifact("MpuccAssessment", header, {"details": details, "tree": tree})
+
+    @classmethod
+    def from_artifact(cls, artifact: Artifact) -> MpuccAssessment:
+        """Read back what :meth:`to_artifact` wrote."""
+        header = artifact.header
+        details, tree = artifact.frames["details"].copy(), artifact.frames["tree"].copy()
+        for frame, names in ((details, ("field_combo", "value_combo")), (tree, ("field_combo",))):
+            for name in names:
+                frame[name] = texts_to_tuples(frame[name])
+        tree["pruned_by"] = pd.Series([reason or None for reason in tree["pruned_by"]], dtype=object)
+        control = header["control"]
+        return cls(
+            dict(header["scores"]),
+            details,
+            tree,
+            None if control is None else ControlComparison.from_header(control),
+            dict(header["settings"]),
+        )
+
+
+def assess_mpuccs(
+    original: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    control: pd.DataFrame | None = None,
+    *,
+    max_baseline_cols: int | None = None,
+    min_entropy_delta: float = 0.0,
+    field_decay_factor: float = DEFAULT_DECAY_FACTOR,
+    renyi_alpha: float = DEFAULT_RENYI_ALPHA,
+    numeric_precision: NumericPrecision = None,
+    datetime_precision: DatetimePrecision = None,
+    calculate_baseline: bool = True,
+    deduplicate: bool = True,
+    max_combinations: int = DEFAULT_MAX_COMBINATIONS,
+    n_matched_samples: int = 5,
+    seed: int = 0,
+    confidence_level: float = 0.95,
+    n_threads: int | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
+) -> MpuccAssessment:
+    """Find the synthetic records that single out an original record, and score the table by them.
+
+    Parameters
+    ----------
+    original, synthetic : DataFrame
+        Tables with the same columns, direct identifiers removed.
+    control : DataFrame, optional
+        Real records that the synthesizer never saw; tells leakage from coincidence.
+    max_baseline_cols : int, optional
+        Largest number of columns in a combination. Default: all columns.
+    min_entropy_delta : float
+        Above 0, combinations that gain less normalized entropy than this over their base are not followed: the search
+        is then heuristic and may under-report.
+    field_decay_factor : float
+        Weight lost per further column, in (0, 1], for ``weighted_collision``.
+    renyi_alpha : float
+        Order of the entropy, 0 or more; infinity is allowed.
+    numeric_precision, datetime_precision, deduplicate
+        See :func:`~privacy_assets.mpucc.preprocess.preprocess`.
+    calculate_baseline : bool
+        Whether to compare with the protection that the number of distinct values gives.
+    max_combinations : int
+        Refuse to start a search of more combinations than this.
+    n_matched_samples, seed, confidence_level
+        Random samples of the originals to compare the control with, their seed, and the confidence of all intervals.
+    n_threads : int, optional
+        Threads to search on; the result does not depend on it. Default: all cores that this process may use.
+    progress : callable, optional
+        Called before each level of each search; what it raises ends the assessment.
+
+    Raises
+    ------
+    InvalidTableError
+        For tables that cannot be compared.
+    InvalidSettingError
+        For settings out of their range, and for too many combinations, before any work starts.
+
+    Notes
+    -----
+    Definitions: ``docs/mpucc.md``; index labels in ``details`` are those of the tables as handed in (as text unless
+    they are integers).
+    """
+    settings = MpuccSettings(
+        max_baseline_cols=max_baseline_cols,
+        min_entropy_delta=min_entropy_delta,
+        field_decay_factor=field_decay_factor,
+        renyi_alpha=renyi_alpha,
+        calculate_baseline=calculate_baseline,
+        max_combinations=max_combinations,
+        n_matched_samples=n_matched_samples,
+        seed=seed,
+        confidence_level=confidence_level,
+    )
+    settings.check(len(check_columns({"original": original, "synthetic": synthetic})))
+    tables = preprocess(
+        original,
+        synthetic,
+        control,
+        numeric_precision=numeric_precision,
+        datetime_precision=datetime_precision,
+        deduplicate=deduplicate,
+    )
+    assessment = _assess(tables, settings, n_threads, progress)
+    labels = {
+        "syn_idx": labels_at(synthetic.index, assessment.details["syn_idx"]),
+        "ori_idx": labels_at(original.index, assessment.details["ori_idx"]),
+    }
+    return replace(assessment, details=assessment.details.assign(**labels))
+
+
+def assess_preprocessed(
+    tables: PreprocessedTables,
+    *,
+    max_baseline_cols: int | None = None,
+    min_entropy_delta: float = 0.0,
+    field_decay_factor: float = DEFAULT_DECAY_FACTOR,
+    renyi_alpha: float = DEFAULT_RENYI_ALPHA,
+    calculate_baseline: bool = True,
+    max_combinations: int = DEFAULT_MAX_COMBINATIONS,
+    n_matched_samples: int = 5,
+    seed: int = 0,
+    confidence_level: float = 0.95,
+    n_threads: int | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
+) -> MpuccAssessment:
+    """Assess tables that :func:`~privacy_assets.mpucc.preprocess.preprocess` prepared.
+
+    Parameters, result and errors as for :func:`assess_mpuccs`; ``syn_idx`` and ``ori_idx`` are row positions.
+    """
+    settings = MpuccSettings(
+        max_baseline_cols=max_baseline_cols,
+        min_entropy_delta=min_entropy_delta,
+        field_decay_factor=field_decay_factor,
+        renyi_alpha=renyi_alpha,
+        calculate_baseline=calculate_baseline,
+        max_combinations=max_combinations,
+        n_matched_samples=n_matched_samples,
+        seed=seed,
+        confidence_level=confidence_level,
+    )
+    settings.check(len(tables.columns))
+    return _assess(tables, settings, n_threads, progress)
+
+
+def _assess(
+    tables: PreprocessedTables,
+    settings: MpuccSettings,
+    n_threads: int | None,
+    progress: Callable[[SearchProgress], None] | None,
+) -> MpuccAssessment:
+    """Search, score, and compare with the control if there is one."""
+    require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or an integer above 0")
+    n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
+    search = SyntheticSearch(tables, settings, n_used or os.cpu_count() or 1, progress)
+    found = search.against(tables.original, "synthetic against original", with_profile=True)
+    tree = describe_tree(search, found)
+    details = describe_details(search, found, tree)
+    control = None
+    if tables.control is not None:
+        control = compare_with_control(
+            tables,
+            lambda table, stage: search.matches(table, stage),
+            n_samples=settings.n_matched_samples,
+            seed=settings.seed,
+            confidence_level=settings.confidence_level,
+        )
+    if not settings.calculate_baseline:
+        tree = tree.drop(columns=["baseline_protection", "overall_protection"])
+        details = details.drop(columns="baseline_protection")
+    return MpuccAssessment(score(search, found), details, tree, control, _described(tables, settings))
+
+
+def _described(tables: PreprocessedTables, settings: MpuccSettings) -> dict[str, Any]:
+    """Return everything that shaped the result as JSON values."""
+    columns = list(tables.columns)
+    return {
+        **settings.described(),
+        "columns": columns,
+        "columns_without_values": [name for name, kind in zip(columns, tables.kinds, strict=True) if kind == "missing"],
+        "numeric_precision": dict(tables.numeric_precision),
+        "datetime_precision": dict(tables.datetime_precision),
+        "given_precision": dict(tables.given_precision),
+        "deduplicate": tables.deduplicate,
+        "n_rows": {name: table.n_records for name, table in tables.tables.items()},
+    }

@@ -1,0 +1,261 @@
+"""What would lower the risk of synthetic records: the identification rate if a column were dropped or coarsened."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from decimal import Decimal
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.columns.coding import group_rows
+from privacy_assets.errors import InvalidTableError
+from privacy_assets.mpucc.assess import MpuccAssessment
+from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
+from privacy_assets.mpucc.results import SearchProgress, SyntheticSearch, score
+from privacy_assets.mpucc.settings import MpuccSettings
+from privacy_assets.setting_checks import require
+
+N_BANDS = 10
+RARE_SHARE = 0.05
+CHANGE_COLUMNS = [
+    "column",
+    "share_of_identified",
+    "change",
+    "how",
+    "identification_rate",
+    "difference",
+    "privacy_risk_score",
+]
+_ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
+
+
+class _OutOfTime(Exception):  # noqa: N818 - it ends a search, nothing went wrong
+    """Ends a search whose result would come too late."""
+
+
+class _Change(NamedTuple):
+    """What would be done to a column: its new codes by old code, or None if it is dropped."""
+
+    name: str
+    how: str
+    new_codes: NDArray[np.int64] | None
+
+
+def measure_column_changes(
+    tables: PreprocessedTables,
+    assessment: MpuccAssessment,
+    *,
+    max_columns: int = 5,
+    time_limit_seconds: float = 60.0,
+    n_threads: int | None = None,
+) -> pd.DataFrame:
+    """Measure what dropping or coarsening each of the columns that drive the risk would do to it.
+
+    Every change is made alone, to original and synthetic alike, and the search is done again with the settings of the
+    assessment.
+
+    Parameters
+    ----------
+    tables : PreprocessedTables
+        What was assessed.
+    assessment : MpuccAssessment
+        Its assessment.
+    max_columns : int
+        Columns to try: those in the combinations of the most identified records.
+    time_limit_seconds : float
+        No search is begun, and none goes on to combinations of more columns, after so many seconds.
+    n_threads : int, optional
+        Threads to search on. Default: all cores that this process may use.
+
+    Returns
+    -------
+    DataFrame
+        Two rows per column, those that drive most first: ``column``; ``share_of_identified``, identified records whose
+        combination has the column, from 0 to 1; ``change`` ("dropped", "coarsened") and ``how``; the
+        ``identification_rate`` and ``privacy_risk_score`` that would be left; and ``difference``, by how much the
+        identification rate would change. The figures are missing where time ran out. A column that cannot be
+        coarsened has one row, and no row is there if nothing is identified.
+
+    Raises
+    ------
+    InvalidTableError
+        The assessment is of other columns than the tables have.
+
+    Notes
+    -----
+    Numbers, datetimes and durations are coarsened to 10 bands of about as many originals each, or to half as many bands
+    as there are values, if that is less. Of text and booleans, the values of fewer than 5 % of the originals become one
+    value. Missing values stay missing. A change that would leave one value is not tried. Dropping a column also makes
+    records equal, which then count once.
+    """
+    require(max_columns >= 1, "max_columns", max_columns, "an integer above 0")
+    require(time_limit_seconds > 0, "time_limit_seconds", time_limit_seconds, "more than 0 seconds")
+    if list(tables.columns) != assessment.settings["columns"]:
+        raise InvalidTableError(
+            "The assessment is of other columns than the preprocessed tables have. Expected what was assessed. Nothing "
+            "was measured; assess these tables again."
+        )
+    deadline = time.monotonic() + time_limit_seconds
+    settings = _settings_of(assessment)
+    rows = []
+    for column, share in driving_columns(assessment)[:max_columns]:
+        for change in _changes(tables, column):
+            left = _scores_after(tables, column, change, settings, n_threads, deadline)
+            rate = left.get("identification_rate")
+            rows.append(
+                {
+                    "column": column,
+                    "share_of_identified": share,
+                    "change": change.name,
+                    "how": change.how,
+                    "identification_rate": rate,
+                    "difference": None if rate is None else rate - assessment.scores["identification_rate"],
+                    "privacy_risk_score": left.get("privacy_risk_score"),
+                }
+            )
+    figures = dict.fromkeys(("share_of_identified", *CHANGE_COLUMNS[4:]), "float64")
+    return pd.DataFrame(rows, columns=CHANGE_COLUMNS).astype({**dict.fromkeys(CHANGE_COLUMNS[:4], str), **figures})
+
+
+def _settings_of(assessment: MpuccAssessment) -> MpuccSettings:
+    named = {field.name: assessment.settings[field.name] for field in fields(MpuccSettings)}
+    return MpuccSettings(**{**named, "renyi_alpha": inf if named["renyi_alpha"] == "inf" else named["renyi_alpha"]})
+
+
+def driving_columns(assessment: MpuccAssessment) -> list[tuple[str, float]]:
+    """Return the columns that drive the risk, first the one in the combinations of the most identified records.
+
+    Each comes with the share of the identified records, above 0, whose combination holds it.
+    """
+    counts = Counter(name for combo in assessment.details["field_combo"] for name in combo)
+    n_identified = len(assessment.details)
+    # Ties stay in the order of the table.
+    by_count = sorted(assessment.settings["columns"], key=lambda name: -counts[name])
+    return [(name, counts[name] / n_identified) for name in by_count if counts[name]]
+
+
+def _changes(tables: PreprocessedTables, column: str) -> Iterator[_Change]:
+    if len(tables.columns) > 1:
+        yield _Change("dropped", "left out", None)
+    place = tables.columns.index(column)
+    labels = tables.labels[place]
+    codes = tables.original.codes[place]
+    counts = np.bincount(codes, weights=tables.original.n_equal, minlength=len(labels))
+    if tables.kinds[place] in _ORDERED_KINDS:
+        coarse, how = _bands(labels, counts, tables.kinds[place])
+    else:
+        coarse, how = _rare_together(labels, counts)
+    n_left = len(np.unique(coarse[[label is not None for label in labels]]))
+    # One value for all would be the column left out.
+    if 1 < n_left < sum(label is not None for label in labels):
+        yield _Change("coarsened", how, coarse)
+
+
+def _bands(labels: NDArray[np.object_], counts: NDArray[Any], kind: str) -> tuple[NDArray[np.int64], str]:
+    """Return the band of each code; bands hold about as many originals, and the missing value is one of its own."""
+    present = np.array([code for code, label in enumerate(labels) if label is not None], np.int64)
+    in_order = present[sorted(range(len(present)), key=lambda i: _order_of(str(labels[present[i]]), kind))]
+    n_bands = min(N_BANDS, max(-(-len(present) // 2), 1))
+    own = counts[in_order]
+    # A value belongs where the middle of its records lies.
+    middle = (np.cumsum(own) - own / 2) / max(own.sum(), 1)
+    bands = np.full(len(labels), n_bands, np.int64)
+    bands[in_order] = np.minimum((middle * n_bands).astype(np.int64), n_bands - 1)
+    return bands, f"{n_bands} bands of about as many originals each"
+
+
+def _order_of(label: str, kind: str) -> Any:
+    """Return what sorts labels as the values they were made of."""
+    if kind == "number":
+        return Decimal(label)
+    # "2020-01-31T12 Europe/Berlin" and "90 seconds" begin with what counts.
+    first = label.split(" ")[0]
+    return int(first) if kind == "duration" else np.datetime64(first)
+
+
+def _rare_together(labels: NDArray[np.object_], counts: NDArray[Any]) -> tuple[NDArray[np.int64], str]:
+    """Return a code for each code; values that few originals have share one."""
+    is_rare = (counts < RARE_SHARE * counts.sum()) & np.array([label is not None for label in labels])
+    coarse = np.arange(len(labels))
+    coarse[is_rare] = len(labels)
+    return coarse, f"{int(is_rare.sum())} values of fewer than {RARE_SHARE:.0%} of the originals as one"
+
+
+def _scores_after(
+    tables: PreprocessedTables,
+    column: str,
+    change: _Change,
+    settings: MpuccSettings,
+    n_threads: int | None,
+    deadline: float,
+) -> dict[str, Any]:
+    """Search again after a change; return no score if time runs out."""
+    if time.monotonic() >= deadline:
+        return {}
+    changed = _changed(tables, tables.columns.index(column), change.new_codes)
+    size = settings.max_baseline_cols
+    own = replace(settings, max_baseline_cols=None if size is None else min(size, len(changed.columns)))
+    n_used = n_threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) or 1
+    try:
+        search = SyntheticSearch(changed, own, n_used, _stop_at(deadline))
+        return score(search, search.against(changed.original, "synthetic against original", with_profile=False))
+    except _OutOfTime:
+        return {}
+
+
+def _stop_at(deadline: float) -> Callable[[SearchProgress], None]:
+    def stop(_: SearchProgress) -> None:
+        if time.monotonic() >= deadline:
+            raise _OutOfTime
+
+    return stop
+
+
+def _changed(tables: PreprocessedTables, place: int, new_codes: NDArray[np.int64] | None) -> PreprocessedTables:
+    """Return original and synthetic with a column recoded, or without it."""
+    codes = {name: list(table.codes) for name, table in tables.tables.items() if name != "control"}
+    columns, kinds, labels = list(tables.columns), list(tables.kinds), list(tables.labels)
+    if new_codes is None:
+        for own in (columns, kinds, labels, *codes.values()):
+            del own[place]  # type: ignore[attr-defined]
+    else:
+        distinct, compact = np.unique(new_codes, return_inverse=True)
+        labels[place] = np.array([str(code) for code in distinct], object)
+        compact = compact.astype(np.min_scalar_type(len(distinct)))
+        for columns_of_table in codes.values():
+            columns_of_table[place] = compact[columns_of_table[place]]
+    n_codes = [len(own) for own in labels]
+    coded = {
+        name: _grouped(tables.tables[name], tuple(own), n_codes, tables.deduplicate) for name, own in codes.items()
+    }
+    return replace(
+        tables,
+        columns=tuple(columns),
+        kinds=tuple(kinds),
+        labels=tuple(labels),
+        original=coded["original"],
+        synthetic=coded["synthetic"],
+        control=None,
+    )
+
+
+def _grouped(
+    table: CodedTable, codes: tuple[NDArray[np.unsignedinteger[Any]], ...], n_codes: list[int], deduplicate: bool
+) -> CodedTable:
+    """Keep the first of rows that have become equal, as preprocessing does."""
+    groups, n_groups = group_rows(codes, n_codes)
+    first = np.zeros(n_groups, np.int64)
+    first[groups[::-1]] = np.arange(len(groups) - 1, -1, -1)
+    n_equal = np.bincount(groups, weights=table.n_equal, minlength=n_groups).astype(np.int32)
+    multiplicities = np.ones(n_groups, np.int32) if deduplicate else n_equal
+    return CodedTable(
+        tuple(column[first] for column in codes), table.positions[first], multiplicities, n_equal, table.n_records
+    )

@@ -1,0 +1,336 @@
+"""Tell leakage from coincidence: compare what the originals give away with what records never seen give away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from privacy_assets.columns.coding import group_rows
+from privacy_assets.mpucc.intervals import Interval, newcombe_interval, normal_quantile
+from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
+
+
+class Matches(NamedTuple):
+    """Outcome of one search, one entry per distinct synthetic row.
+
+    ``partner`` (int64) is the distinct row of the other table that the row singles out, -1 if none; ``combo_size``
+    (int64) how many columns that takes, 0 if none.
+    """
+
+    partner: NDArray[np.int64]
+    combo_size: NDArray[np.int64]
+
+
+# With fewer records on the matched basis, finding no leakage is not evidence that there is none.
+MIN_CONTROL_RECORDS = 50
+# Searches the synthetic table against another one; the text says which, for progress.
+Searcher = Callable[[CodedTable, str], Matches]
+
+
+@dataclass(frozen=True)
+class ControlComparison:
+    """How much more the originals are identified than records that the synthesizer never saw.
+
+    All rates but the copies stand on the same basis: the smaller of the number of originals and of control records, as
+    handed in. The larger table is represented by several random samples of that size, and their mean counts; duplicates
+    are dropped from each sample, if they are to be dropped.
+
+    Attributes
+    ----------
+    control_identification_rate, matched_identification_rate : float
+        Share of synthetic records identified against the control, and against as many originals.
+    control_identified_by_size, matched_identified_by_size : tuple of float
+        Synthetic records identified against the control, and against as many originals, by the size of the combination
+        that does it, from 1 column on; means over the samples.
+    excess_identification_rate : float
+        ``matched_identification_rate - control_identification_rate``.
+    excess_identification_interval : Interval
+        Its interval; see :func:`compare_with_control`.
+    verbatim_rate, control_verbatim_rate : float
+        Share of the identified pairs that agree on every column.
+    excess_verbatim_rate : float
+        ``verbatim_rate - control_verbatim_rate``.
+    excess_verbatim_interval : Interval
+        Its interval, by Newcombe's score method.
+    verbatim_copies, control_verbatim_copies : int
+        Synthetic records equal to a record of the whole original table, and of the whole control table.
+    excess_copy_rate : float
+        Share of all synthetic records that copy an original, beyond the share that copies a control record; both as
+        expected of the matched number of records.
+    excess_copy_interval : Interval
+        Its interval; see :func:`compare_with_control`.
+    n_matched_records : int
+        Records that either table is compared with: the smaller of the two numbers.
+    confidence_level : float
+        Confidence of the intervals.
+    """
+
+    control_identification_rate: float
+    matched_identification_rate: float
+    control_identified_by_size: tuple[float, ...]
+    matched_identified_by_size: tuple[float, ...]
+    excess_identification_rate: float
+    excess_identification_interval: Interval
+    verbatim_rate: float
+    control_verbatim_rate: float
+    excess_verbatim_rate: float
+    excess_verbatim_interval: Interval
+    verbatim_copies: int
+    control_verbatim_copies: int
+    excess_copy_rate: float
+    excess_copy_interval: Interval
+    n_matched_records: int
+    confidence_level: float
+
+    @property
+    def leakage_detected(self) -> bool | None:
+        """Whether the lower end of any excess interval is above 0; None if there are too few records to tell.
+
+        With fewer than ``MIN_CONTROL_RECORDS`` records to compare with, most leaks would not be seen, so that nothing
+        found says nothing. The gate takes None for a failure.
+        """
+        intervals = (self.excess_identification_interval, self.excess_verbatim_interval, self.excess_copy_interval)
+        if any(interval.low > 0 for interval in intervals):
+            return True
+        return None if self.n_matched_records < MIN_CONTROL_RECORDS else False
+
+    def to_header(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {name: list(value) if isinstance(value, Interval) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_header(cls, header: dict[str, Any]) -> ControlComparison:
+        """Read back what :meth:`to_header` wrote."""
+        fields = dict(header)
+        for name in header:
+            if name.endswith("_interval"):
+                fields[name] = Interval(*header[name])
+            elif name.endswith("_by_size"):
+                fields[name] = tuple(header[name])
+        return cls(**fields)
+
+
+class _Draws(NamedTuple):
+    """Searches against one or more draws of one table.
+
+    ``identified`` holds the share of draws in which each synthetic row is identified, ``rates`` the identification rate
+    of each draw; ``by_size`` (identified rows by combination size), ``n_pairs`` and ``n_verbatim`` are means over the
+    draws; ``variance`` is what drawing other records would add to the variance of the rate over synthetic records.
+    """
+
+    identified: NDArray[np.float64]
+    rates: NDArray[np.float64]
+    by_size: tuple[float, ...]
+    n_pairs: float
+    n_verbatim: float
+    variance: float
+
+
+def compare_with_control(
+    tables: PreprocessedTables, search: Searcher, *, n_samples: int, seed: int, confidence_level: float
+) -> ControlComparison:
+    """Compare identification against originals and against control records.
+
+    Parameters
+    ----------
+    tables : PreprocessedTables
+        With a control table (not checked here).
+    search : callable
+        Takes a table and words for progress; searches the synthetic records against it.
+    n_samples : int
+        Random samples of the larger table.
+    seed : int
+        Seed of the samples.
+    confidence_level : float
+        Confidence of the intervals, between 0 and 1.
+
+    Returns
+    -------
+    ControlComparison
+
+    Notes
+    -----
+    The interval of the excess identification rate counts the variance in two ways, as two-way clustered errors do [1]_.
+    The first is that of the mean difference, paired by synthetic record. The second is that the originals and the
+    control are themselves one random draw each from the population: one real record decides for all synthetic records
+    close to it, which no variance over synthetic records shows. It is estimated, for either table, by summing squares
+    over real records (each counts the synthetic records that it is singled out by), or from the spread between the
+    samples if that is larger, less the variance of single pairs that the first part already holds. How often honest
+    tables are flagged: ``test_an_honest_table_is_rarely_flagged``.
+
+    Copies are counted over all synthetic records as well, because a copy need not be an identified pair: combinations
+    of few columns single out few records, so most copies would not be seen there. Each distinct synthetic row counts
+    with its probability to be among the matched number of records, which for a value that m of N records hold is
+    hypergeometric and not proportional to the size. Its difference between the two tables has mean 0 if the synthesizer
+    did not copy, so the sum of the squared differences estimates the variance of their sum; z squared is added to it,
+    in the spirit of Wilson's interval, because a few copies against none would have almost no variance.
+
+    References
+    ----------
+    .. [1] A. C. Cameron, J. B. Gelbach, D. L. Miller (2011), "Robust inference with multiway clustering",
+       doi:10.1198/jbes.2010.07136.
+    """
+    control = tables.control
+    assert control is not None  # noqa: S101 - stated above
+    n_matched = min(tables.original.n_records, control.n_records)
+    rng = np.random.default_rng(seed)
+    matched = _draw_and_search(tables.original, n_matched, n_samples, rng, search, tables, "original")
+    against = _draw_and_search(control, n_matched, n_samples, rng, search, tables, "control")
+    weights = tables.synthetic.multiplicities
+    n_records = tables.synthetic.n_assessed
+    difference = matched.identified - against.identified
+    excess = float((weights * difference).sum() / n_records)
+    spread = float((weights * (difference - excess) ** 2).sum() / max(n_records - 1, 1) / n_records)
+    reach = normal_quantile(confidence_level) * sqrt(spread + matched.variance + against.variance)
+    copied = _compare_copies(tables, control, n_matched, confidence_level)
+    verbatim, control_verbatim = (d.n_verbatim / d.n_pairs if d.n_pairs else 0.0 for d in (matched, against))
+    return ControlComparison(
+        control_identification_rate=float(against.rates.mean()),
+        matched_identification_rate=float(matched.rates.mean()),
+        control_identified_by_size=against.by_size,
+        matched_identified_by_size=matched.by_size,
+        excess_identification_rate=excess,
+        excess_identification_interval=Interval(max(excess - reach, -1.0), min(excess + reach, 1.0)),
+        verbatim_rate=verbatim,
+        control_verbatim_rate=control_verbatim,
+        excess_verbatim_rate=verbatim - control_verbatim,
+        excess_verbatim_interval=newcombe_interval(
+            (matched.n_verbatim, against.n_verbatim), (matched.n_pairs, against.n_pairs), confidence_level
+        ),
+        verbatim_copies=copied.n_copies,
+        control_verbatim_copies=copied.n_control_copies,
+        excess_copy_rate=copied.excess,
+        excess_copy_interval=copied.interval,
+        n_matched_records=n_matched,
+        confidence_level=confidence_level,
+    )
+
+
+def _draw_and_search(
+    table: CodedTable,
+    n_matched: int,
+    n_samples: int,
+    rng: np.random.Generator,
+    search: Searcher,
+    tables: PreprocessedTables,
+    name: str,
+) -> _Draws:
+    """Search against the table if it has the matched size, else against random samples of it."""
+    is_whole = table.n_records == n_matched
+    n_draws = 1 if is_whole else n_samples
+    n_records = tables.synthetic.n_assessed
+    identified = np.zeros(tables.synthetic.n_distinct)
+    by_size = np.zeros(len(tables.columns) + 1)
+    rates, pairs, verbatim, variances = [], [], [], []
+    for draw in range(n_draws):
+        drawn = table if is_whole else _sample(table, n_matched, rng, tables.deduplicate)
+        stage = f"against {name}" if is_whole else f"{name} sample {draw + 1} of {n_draws}"
+        partner, combo_size = search(drawn, stage)
+        rows = np.flatnonzero(partner >= 0)
+        by_size += np.bincount(combo_size[rows], minlength=len(by_size)) / n_draws
+        identified[rows] += 1 / n_draws
+        rates.append(len(rows) / n_records)
+        pairs.append(len(rows))
+        agreement = count_agreements(tables.synthetic, drawn, rows, partner[rows])
+        verbatim.append(np.count_nonzero(agreement == len(tables.columns)))
+        per_record = np.bincount(partner[rows], minlength=drawn.n_distinct)
+        variances.append(_variance_of_sum(per_record, drawn.n_assessed) / n_records**2)
+    over_records = float(np.mean(variances))
+    if n_draws > 1:
+        # Samples without replacement vary less than draws from the population do: the finite population correction.
+        over_records = max(over_records, float(np.var(rates, ddof=1)) / (1 - n_matched / table.n_records))
+    n_pairs = float(np.mean(pairs))
+    variance = max(over_records - n_pairs / n_records**2, 0.0)
+    sizes = tuple(np.trim_zeros(by_size[1:], "b").tolist())
+    return _Draws(identified, np.array(rates), sizes, n_pairs, float(np.mean(verbatim)), variance)
+
+
+def _variance_of_sum(per_record: NDArray[np.int64], n_records: int) -> float:
+    """Estimate the variance of a sum over independent records from what each of them contributes."""
+    return float((per_record.astype(np.float64) ** 2).sum() - per_record.sum() ** 2 / n_records)
+
+
+def _sample(table: CodedTable, n_records: int, rng: np.random.Generator, deduplicate: bool) -> CodedTable:
+    """Draw records as handed in, without replacement; then drop duplicates among them if they are to be dropped."""
+    rows = np.repeat(np.arange(table.n_distinct), table.n_equal)
+    drawn = np.bincount(rng.choice(rows, n_records, replace=False), minlength=table.n_distinct).astype(np.int32)
+    kept = np.flatnonzero(drawn)
+    codes = tuple(column[kept] for column in table.codes)
+    n_equal = drawn[kept]
+    multiplicities = np.ones_like(n_equal) if deduplicate else n_equal
+    return CodedTable(codes, table.positions[kept], multiplicities, n_equal, n_records)
+
+
+def count_agreements(
+    synthetic: CodedTable, other: CodedTable, rows: NDArray[np.int64], other_rows: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Count the columns on which pairs of rows agree."""
+    agreement = np.zeros(len(rows), np.int64)
+    for codes, other_codes in zip(synthetic.codes, other.codes, strict=True):
+        agreement += codes[rows] == other_codes[other_rows]
+    return agreement
+
+
+class _Copies(NamedTuple):
+    """Synthetic records that equal a record of either whole table, and the excess expected at the matched size."""
+
+    n_copies: int
+    n_control_copies: int
+    excess: float
+    interval: Interval
+
+
+def _compare_copies(
+    tables: PreprocessedTables, control: CodedTable, n_matched: int, confidence_level: float
+) -> _Copies:
+    """Compare the synthetic records that equal an original with those that equal a control record."""
+    synthetic = tables.synthetic
+    weights, n_records = synthetic.multiplicities, synthetic.n_assessed
+    n_equal = count_equal_records(synthetic, tables.original, tables.n_codes)
+    n_equal_control = count_equal_records(synthetic, control, tables.n_codes)
+    probability = probability_of_a_draw(n_equal, tables.original.n_records, n_matched)
+    excess_of_row = weights * (probability - probability_of_a_draw(n_equal_control, control.n_records, n_matched))
+    excess = float(excess_of_row.sum()) / n_records
+    n_moved = float(np.abs(excess_of_row).sum())
+    # Rows that stand for several records count as often as they do, and so does the record that was not seen by chance.
+    weight = float((weights * np.abs(excess_of_row)).sum()) / n_moved if n_moved else 1.0
+    z = normal_quantile(confidence_level)
+    reach = z * sqrt(float((excess_of_row**2).sum()) + (z * weight) ** 2) / n_records
+    return _Copies(
+        int(weights[n_equal > 0].sum()),
+        int(weights[n_equal_control > 0].sum()),
+        excess,
+        Interval(max(excess - reach, -1.0), min(excess + reach, 1.0)),
+    )
+
+
+def probability_of_a_draw(n_equal: NDArray[np.int64], n_records: int, n_drawn: int) -> NDArray[np.float64]:
+    """Return the probability that ``n_drawn`` of ``n_records`` records hold one of ``n_equal`` at least.
+
+    Draws are without replacement, so it is 1 - C(n_records - n_equal, n_drawn) / C(n_records, n_drawn).
+    """
+    n_others = n_records - n_equal
+    log_missed = (
+        gammaln(n_others + 1.0)
+        - gammaln(np.maximum(n_others - n_drawn, 0) + 1.0)
+        - gammaln(n_records + 1.0)
+        + gammaln(n_records - n_drawn + 1.0)
+    )
+    # Without one equal record the logarithms cancel to within rounding only.
+    may_miss = np.where(n_equal == 0, 1.0, np.exp(np.minimum(log_missed, 0.0)))
+    return np.where(n_others >= n_drawn, 1.0 - may_miss, 1.0)
+
+
+def count_equal_records(synthetic: CodedTable, other: CodedTable, n_codes: tuple[int, ...]) -> NDArray[np.int64]:
+    """Count, for each distinct synthetic row, the records of the other table that equal it on every column."""
+    columns = [np.concatenate(pair) for pair in zip(synthetic.codes, other.codes, strict=True)]
+    groups, n_groups = group_rows(columns, n_codes)
+    n_equal = np.zeros(n_groups, np.int64)
+    n_equal[groups[synthetic.n_distinct :]] = other.n_equal
+    return n_equal[groups[: synthetic.n_distinct]]

@@ -1,0 +1,337 @@
+"""The compiled part of the mpUCC search: classes of synthetic and original rows that may still identify someone.
+
+A class (rows equal on a combination) is live while it holds a synthetic row that is not yet identified and an original
+row, and is more than one pair of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, SuffixGroups
+
+# Classes of at most this many rows are not worth a first pass that drops rows which later columns cannot tell apart.
+SMALL_CLASS = 8
+
+
+@njit(nogil=True, cache=True)
+def _count_class(
+    code: NDArray[np.unsignedinteger[Any]],
+    rows: NDArray[np.int32],
+    start: int,
+    mid: int,
+    end: int,
+    n_open: int,
+    group: NDArray[np.int32],
+    n_seen: NDArray[np.uint8],
+    kept: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    touched: NDArray[np.int32],
+) -> tuple[int, int, int]:
+    """Count the rows of one class by value, as far as an open row has the value; list them in ``kept``.
+
+    Arguments as in :func:`_split_live`. Returns the number of values, of synthetic rows kept, and of all rows kept.
+    """
+    n_touched = 0
+    n_kept = 0
+    has_groups = group.size > 0 and end - start > SMALL_CLASS
+    for p in range(start, mid):
+        row = rows[p]
+        value = code[row]
+        if counts[value, 0] == 0:
+            if row >= n_open:
+                continue
+            counts[value, 1] = 0
+            touched[n_touched] = value
+            n_touched += 1
+        if has_groups:
+            if n_seen[group[row], 0] == 2:
+                continue
+            n_seen[group[row], 0] += 1
+        counts[value, 0] += 1
+        kept[n_kept] = row
+        n_kept += 1
+    n_kept_synthetic = n_kept
+    for p in range(mid, end):
+        row = rows[p]
+        value = code[row]
+        if counts[value, 0] == 0:
+            continue
+        if has_groups:
+            if n_seen[group[row], 1] == 2:
+                continue
+            n_seen[group[row], 1] += 1
+        counts[value, 1] += 1
+        kept[n_kept] = row
+        n_kept += 1
+    if has_groups:
+        for p in range(n_kept):
+            n_seen[group[kept[p]], 0] = 0
+            n_seen[group[kept[p]], 1] = 0
+    return n_touched, n_kept_synthetic, n_kept
+
+
+@njit(nogil=True, cache=True)
+def _split_live(
+    code: NDArray[np.unsignedinteger[Any]],
+    rows: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    mids: NDArray[np.int32],
+    n_classes: int,
+    n_open: int,
+    group: NDArray[np.int32],
+    n_seen: NDArray[np.uint8],
+    kept: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    touched: NDArray[np.int32],
+    out_rows: NDArray[np.int32],
+    out_starts: NDArray[np.int32],
+    out_mids: NDArray[np.int32],
+) -> int:
+    """Split live classes by one column and keep the live parts.
+
+    Class i is ``rows[starts[i]:starts[i + 1]]``: open synthetic rows (numbers below ``n_open``), then other synthetic
+    rows, then, from ``mids[i]``, original rows. The order survives the split, because the split is stable.
+    ``counts`` of shape (n_codes, 4) is zero in its first column on entry and on exit, ``n_seen`` of shape (n_groups, 2)
+    everywhere. Of rows with one ``group`` (see SuffixGroups; empty for none), two synthetic (open ones first) and two
+    original ones are kept. Returns the number of live parts.
+    """
+    n_out = 0
+    write = 0
+    out_starts[0] = 0
+    for i in range(n_classes):
+        start, mid, end = starts[i], mids[i], starts[i + 1]
+        if mid - start == 1:
+            row = rows[start]
+            value = code[row]
+            out_rows[write] = row
+            position = write + 1
+            for p in range(mid, end):
+                other = rows[p]
+                out_rows[position] = other
+                position += code[other] == value
+            if position > write + 2:
+                out_mids[n_out] = write + 1
+                n_out += 1
+                write = position
+                out_starts[n_out] = write
+        elif end - mid == 1:
+            row = rows[mid]
+            value = code[row]
+            position = write
+            for p in range(start, mid):
+                other = rows[p]
+                out_rows[position] = other
+                position += code[other] == value
+            if position > write + 1 and out_rows[write] < n_open:
+                out_rows[position] = row
+                out_mids[n_out] = position
+                n_out += 1
+                write = position + 1
+                out_starts[n_out] = write
+        else:
+            n_touched, n_kept_synthetic, n_kept = _count_class(
+                code, rows, start, mid, end, n_open, group, n_seen, kept, counts, touched
+            )
+            before = write
+            for t in range(n_touched):
+                value = touched[t]
+                n_synthetic, n_original = counts[value, 0], counts[value, 1]
+                if n_original > 0 and n_synthetic + n_original > 2:
+                    counts[value, 2] = write
+                    counts[value, 3] = write + n_synthetic
+                    out_mids[n_out] = write + n_synthetic
+                    n_out += 1
+                    write += n_synthetic + n_original
+                    out_starts[n_out] = write
+                else:
+                    counts[value, 0] = 0
+            if write > before:
+                for p in range(n_kept_synthetic):
+                    row = kept[p]
+                    value = code[row]
+                    if counts[value, 0] > 0:
+                        out_rows[counts[value, 2]] = row
+                        counts[value, 2] += 1
+                for p in range(n_kept_synthetic, n_kept):
+                    row = kept[p]
+                    value = code[row]
+                    if counts[value, 0] > 0:
+                        out_rows[counts[value, 3]] = row
+                        counts[value, 3] += 1
+            for t in range(n_touched):
+                counts[touched[t], 0] = 0
+    return n_out
+
+
+@njit(nogil=True, cache=True)
+def _match_live(
+    code: NDArray[np.unsignedinteger[Any]],
+    rows: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    mids: NDArray[np.int32],
+    n_classes: int,
+    n_open: int,
+    n_codes: int,
+    counts: NDArray[np.int32],
+    touched: NDArray[np.int32],
+    ordinal: int,
+    first: NDArray[np.int64],
+    partner: NDArray[np.int32],
+) -> bool:
+    """Record every open synthetic row that one more column makes a 1:1 pair; say whether a live part is left.
+
+    Classes as in :func:`_split_live`. ``first[s]`` keeps the smallest ordinal (they come in ascending order) and
+    ``partner[s]`` the original row of that pair. Large classes stop counting early once no value is left that occurs
+    once, because nothing can be identified in them then.
+    """
+    is_live = False
+    for i in range(n_classes):
+        start, mid, end = starts[i], mids[i], starts[i + 1]
+        if mid - start == 1:
+            value = code[rows[start]]
+            found, match = 0, 0
+            for p in range(mid, end):
+                row = rows[p]
+                if code[row] == value:
+                    found += 1
+                    match = row
+            if found == 1:
+                if first[rows[start]] > ordinal:
+                    first[rows[start]] = ordinal
+                    partner[rows[start]] = match
+            elif found > 1:
+                is_live = True
+        elif end - mid == 1:
+            value = code[rows[mid]]
+            found, match = 0, 0
+            for p in range(mid - 1, start - 1, -1):
+                row = rows[p]
+                if code[row] == value:
+                    found += 1
+                    match = row
+            if found == 1:
+                if match < n_open and first[match] > ordinal:
+                    first[match] = ordinal
+                    partner[match] = rows[mid]
+            elif found > 1 and match < n_open:
+                is_live = True
+        else:
+            n_touched = 0
+            n_single = 0
+            for p in range(start, mid):
+                row = rows[p]
+                value = code[row]
+                seen = counts[value, 0]
+                if seen > 0:
+                    counts[value, 0] = seen + 1
+                    if seen == 1:
+                        n_single -= 1
+                        if n_single == 0 and n_touched == n_codes:
+                            break
+                elif row < n_open:
+                    counts[value, 0] = 1
+                    counts[value, 1] = 0
+                    counts[value, 2] = row
+                    touched[n_touched] = value
+                    n_touched += 1
+                    n_single += 1
+            if n_single > 0 or not is_live:
+                for p in range(mid, end):
+                    row = rows[p]
+                    value = code[row]
+                    if counts[value, 0] > 0:
+                        counts[value, 1] += 1
+                        counts[value, 3] = row
+            for t in range(n_touched):
+                value = touched[t]
+                n_synthetic, n_original = counts[value, 0], counts[value, 1]
+                counts[value, 0] = 0
+                if n_original > 0:
+                    if n_synthetic + n_original > 2:
+                        is_live = True
+                    elif first[counts[value, 2]] > ordinal:
+                        first[counts[value, 2]] = ordinal
+                        partner[counts[value, 2]] = counts[value, 3]
+    return is_live
+
+
+@njit(nogil=True, cache=True)
+def identify(
+    candidates: NDArray[np.int16],
+    is_skipped: NDArray[np.bool_],
+    begin: int,
+    stop: int,
+    blocks: CodeBlocks,
+    suffixes: SuffixGroups,
+    n_rows: int,
+    n_open: int,
+    n_synthetic: int,
+    first: NDArray[np.int64],
+    partner: NDArray[np.int32],
+    is_checked: NDArray[np.bool_],
+    is_live: NDArray[np.bool_],
+) -> None:
+    """Search the candidates from ``begin`` to ``stop``, all of one size and in lexicographic order.
+
+    Rows are numbered open synthetic, other synthetic, original. Written in place: ``first`` and ``partner`` per open
+    row (see :func:`_match_live`; the ordinal is the position in ``candidates``), ``is_checked`` and ``is_live`` per
+    candidate. A skipped candidate is checked but not searched; one whose prefix has no live rows is not checked.
+    Memory: one row list per column of the prefix.
+    """
+    narrow, middle, wide, width, slot, n_codes = blocks
+    suffix_ids, first_suffix, n_groups = suffixes
+    size = candidates.shape[1]
+    n_seen = np.zeros((n_groups, 2), np.uint8)
+    kept = np.empty(n_rows, np.int32)
+    rows = np.empty((size, n_rows), np.int32)
+    starts = np.empty((size, n_rows // 3 + 2), np.int32)
+    mids = np.empty((size, n_rows // 3 + 2), np.int32)
+    n_classes = np.zeros(size, np.int64)
+    counts = np.zeros((n_codes.max(), 4), np.int32)
+    touched = np.empty(n_codes.max(), np.int32)
+    for row in range(n_rows):
+        rows[0, row] = row
+    starts[0, 0], mids[0, 0], starts[0, 1] = 0, n_synthetic, n_rows
+    n_classes[0] = 1 if n_open > 0 and n_synthetic < n_rows else 0
+    prefix = np.full(size, -1, np.int64)
+    depth = 0
+    for i in range(begin, stop):
+        shared = 0
+        while shared < depth and prefix[shared] == candidates[i, shared]:
+            shared += 1
+        depth = shared
+        while depth < size - 1 and n_classes[depth] > 0:
+            c = candidates[i, depth]
+            d, e = depth, depth + 1
+            group = suffix_ids[c - first_suffix] if c >= first_suffix else suffix_ids[:0].reshape(-1)
+            if width[c] == 0:
+                n_classes[e] = _split_live(narrow[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, group,
+                                           n_seen, kept, counts, touched, rows[e], starts[e], mids[e])  # fmt: skip
+            elif width[c] == 1:
+                n_classes[e] = _split_live(middle[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, group,
+                                           n_seen, kept, counts, touched, rows[e], starts[e], mids[e])  # fmt: skip
+            else:
+                n_classes[e] = _split_live(wide[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, group,
+                                           n_seen, kept, counts, touched, rows[e], starts[e], mids[e])  # fmt: skip
+            prefix[depth] = c
+            depth += 1
+        if n_classes[depth] == 0:
+            continue
+        is_checked[i] = True
+        if is_skipped[i]:
+            continue
+        c, d = candidates[i, depth], depth
+        if width[c] == 0:
+            is_live[i] = _match_live(narrow[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, n_codes[c],
+                                     counts, touched, i, first, partner)  # fmt: skip
+        elif width[c] == 1:
+            is_live[i] = _match_live(middle[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, n_codes[c],
+                                     counts, touched, i, first, partner)  # fmt: skip
+        else:
+            is_live[i] = _match_live(wide[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, n_codes[c],
+                                     counts, touched, i, first, partner)  # fmt: skip

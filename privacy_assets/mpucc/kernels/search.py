@@ -1,0 +1,276 @@
+"""Exact search for maximal partial unique column combinations (mpUCC) over integer codes.
+
+A synthetic row is identified by a column combination X when exactly one synthetic row and exactly one original row
+carry its values on X. The search goes level by level, one level per combination size. Inside a level it walks a
+lexicographic list of candidates and keeps one partition per column of the shared prefix, so a step splits the classes
+of the parent by one more column and never compares whole rows.
+
+Four facts make it fast and keep it exact:
+
+- Only *live* classes are split on: those with a synthetic row that is not yet identified and an original row. As X
+  grows, classes only shrink, so a dead class has no descendant that identifies anything.
+- Counts are compared with one only. A row of weight two or more therefore enters as two copies and is never a subject.
+- Rows that agree on every column still to come stay together, so two of them stand for all (SuffixGroups).
+- The mask of identified rows is constant within a level, so slices of the list are independent: the result does not
+  depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy_assets.kernels.slices import SlicePool
+from privacy_assets.mpucc.kernels.code_blocks import (
+    FIRST_GROUPED_SIZE,
+    CodeBlocks,
+    group_by_width,
+    no_suffix_groups,
+    suffix_groups,
+    take_rows,
+)
+from privacy_assets.mpucc.kernels.live_classes import identify
+from privacy_assets.mpucc.kernels.uniqueness import Profile, profile_combinations
+
+NOT_IDENTIFIED = np.iinfo(np.int64).max
+
+
+class SearchResult(NamedTuple):
+    """Outcome of :func:`find_mpuccs`.
+
+    Attributes
+    ----------
+    combos : ndarray of shape (n_checked, max_size), dtype=int16
+        Column positions of each combination in search order, filled up with -1.
+    sizes : ndarray of shape (n_checked,), dtype=int64
+        Columns of each combination.
+    was_searched : ndarray of shape (n_checked,), dtype=bool
+        False where the entropy gain was below the threshold, so that no rows were looked at.
+    was_exhausted : ndarray of shape (n_checked,), dtype=bool
+        True where extensions within ``max_size`` were skipped because no live rows were left.
+    profile : Profile or None
+        Unique rows and entropy of each combination; None if they were not asked for.
+    combo_of_row : ndarray of shape (n_synthetic,), dtype=int64
+        Position in ``combos`` of the first combination that identifies the row, -1 if none does.
+    partner_of_row : ndarray of shape (n_synthetic,), dtype=int64
+        The original row it singles out, -1 if none.
+    """
+
+    combos: NDArray[np.int16]
+    sizes: NDArray[np.int64]
+    was_searched: NDArray[np.bool_]
+    was_exhausted: NDArray[np.bool_]
+    profile: Profile | None
+    combo_of_row: NDArray[np.int64]
+    partner_of_row: NDArray[np.int64]
+
+
+def _extend(combos: NDArray[np.int16], n_columns: int) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
+    """Extend each combination by every later column; keep lexicographic order. Returns them and their parents."""
+    last = combos[:, -1].astype(np.int64) if combos.shape[1] else np.full(len(combos), -1, np.int64)
+    n_children = n_columns - 1 - last
+    parents = np.repeat(np.arange(len(combos)), n_children)
+    first_child = np.cumsum(n_children) - n_children
+    added = np.arange(len(parents)) - first_child[parents] + last[parents] + 1
+    return np.column_stack([combos[parents], added.astype(np.int16)]), parents
+
+
+class _Level(NamedTuple):
+    """Combinations of one size that were checked."""
+
+    combos: NDArray[np.int16]
+    was_searched: NDArray[np.bool_]
+    was_exhausted: NDArray[np.bool_]
+    profile: Profile | None
+
+
+class _Findings(NamedTuple):
+    """What the compiled search says about a level: two arrays per open row, two per candidate."""
+
+    first: NDArray[np.int64]
+    partner: NDArray[np.int64]
+    is_checked: NDArray[np.bool_]
+    is_live: NDArray[np.bool_]
+
+
+class _Search:
+    """State of a search between its levels."""
+
+    def __init__(
+        self,
+        blocks: CodeBlocks,
+        n_synthetic: int,
+        weights: NDArray[np.int32],
+        max_size: int,
+        alpha: float | None,
+        min_entropy_gain: float,
+    ) -> None:
+        self.blocks = blocks
+        self.synthetic = take_rows(blocks, np.arange(n_synthetic))
+        self.n_columns = len(blocks.n_codes)
+        self.weights = weights
+        self.synthetic_weights = weights[:n_synthetic]
+        self.max_size, self.alpha, self.min_entropy_gain = max_size, alpha, min_entropy_gain
+        self.combo_of_row = np.full(n_synthetic, -1, np.int64)
+        self.partner_of_row = np.full(n_synthetic, -1, np.int64)
+        self.suffixes = no_suffix_groups(self.n_columns)
+        self.levels: list[_Level] = []
+        self.n_checked = 0
+        # The combinations to extend, their place in the last level and their entropy. First the empty combination.
+        self.parents = np.empty((1, 0), np.int16)
+        self.parent_places = np.zeros(1, np.int64)
+        self.parent_entropy = np.zeros(1)
+
+    def run_level(self, size: int, pool: SlicePool) -> bool:
+        """Search all candidates of one size; False when none was left to check."""
+        combos, parent = _extend(self.parents, self.n_columns)
+        if len(combos) == 0:
+            return False
+        profile = None
+        is_skipped = np.zeros(len(combos), np.bool_)
+        if self.min_entropy_gain > 0:
+            profile = profile_combinations(self.synthetic, combos, self.synthetic_weights, self.alpha, pool)
+            if size > 1:
+                is_skipped = profile.entropy - self.parent_entropy[parent] < self.min_entropy_gain
+        open_rows = np.flatnonzero((self.combo_of_row < 0) & (self.synthetic_weights == 1))
+        found = self._search(combos, is_skipped, open_rows, pool)
+        if size > 1:
+            self.levels[-1].was_exhausted[self.parent_places[parent[~found.is_checked]]] = True
+        kept = np.flatnonzero(found.is_checked)
+        if len(kept) == 0:
+            return False
+        place = np.cumsum(found.is_checked) - 1
+        identified = found.first < NOT_IDENTIFIED
+        self.combo_of_row[open_rows[identified]] = self.n_checked + place[found.first[identified]]
+        self.partner_of_row[open_rows[identified]] = found.partner[identified]
+        was_searched = ~is_skipped[kept]
+        could_grow = (combos[kept, -1] < self.n_columns - 1) & (size < self.max_size)
+        was_exhausted = ~found.is_live[kept] & was_searched & could_grow
+        self.levels.append(_Level(combos[kept], was_searched, was_exhausted, profile and profile.take(kept)))
+        self.n_checked += len(kept)
+        self.parent_places = np.flatnonzero(found.is_live[kept] & was_searched)
+        self.parents = combos[kept[self.parent_places]]
+        if profile is not None:
+            self.parent_entropy = profile.entropy[kept[self.parent_places]]
+        return True
+
+    def _search(
+        self, combos: NDArray[np.int16], is_skipped: NDArray[np.bool_], open_rows: NDArray[np.int64], pool: SlicePool
+    ) -> _Findings:
+        """Renumber the rows so that the open ones come first, and run the compiled search over all candidates."""
+        n_synthetic = len(self.combo_of_row)
+        is_open = np.zeros(n_synthetic, np.bool_)
+        is_open[open_rows] = True
+        copies = np.minimum(self.weights, 2)
+        closed_rows = np.repeat(np.flatnonzero(~is_open), copies[:n_synthetic][~is_open])
+        original_rows = np.repeat(np.arange(n_synthetic, len(copies)), copies[n_synthetic:])
+        rows = np.concatenate([open_rows, closed_rows, original_rows])
+        blocks = take_rows(self.blocks, rows)
+        if combos.shape[1] == FIRST_GROUPED_SIZE:
+            self.suffixes = suffix_groups(self.blocks)
+        suffixes = self.suffixes.take(rows)
+        is_checked, is_live = np.zeros(len(combos), np.bool_), np.zeros(len(combos), np.bool_)
+        n_open, n_subject = len(open_rows), len(open_rows) + len(closed_rows)
+
+        def task(slices: Iterator[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+            first, partner = np.full(n_open, NOT_IDENTIFIED), np.zeros(n_open, np.int32)
+            for begin, stop in slices:
+                identify(combos, is_skipped, begin, stop, blocks, suffixes, len(rows), n_open, n_subject, first,
+                          partner, is_checked, is_live)  # fmt: skip
+            return first, partner
+
+        first, partner = np.full(n_open, NOT_IDENTIFIED), np.zeros(n_open, np.int64)
+        for first_of_thread, partner_of_thread in pool.run(len(combos), task):
+            is_earlier = first_of_thread < first
+            first[is_earlier] = first_of_thread[is_earlier]
+            partner[is_earlier] = partner_of_thread[is_earlier]
+        found = first < NOT_IDENTIFIED
+        partner[found] = rows[partner[found]] - n_synthetic
+        return _Findings(first, partner, is_checked, is_live)
+
+    def result(self, pool: SlicePool, with_profile: bool) -> SearchResult:
+        """Put the levels together; profile what no level profiled."""
+        sizes = np.repeat([level.combos.shape[1] for level in self.levels], [len(v.combos) for v in self.levels])
+        combos = np.full((len(sizes), self.max_size), -1, np.int16)
+        stop = 0
+        for level in self.levels:
+            begin, stop = stop, stop + len(level.combos)
+            combos[begin:stop, : level.combos.shape[1]] = level.combos
+        profiles = [level.profile for level in self.levels if level.profile is not None]
+        profile = None
+        if profiles:
+            profile = Profile(*(np.concatenate(parts) for parts in zip(*profiles, strict=True)))
+        elif with_profile:
+            profile = profile_combinations(self.synthetic, combos, self.synthetic_weights, self.alpha, pool)
+        none = np.zeros(0, np.bool_)
+        return SearchResult(
+            combos,
+            sizes.astype(np.int64),
+            np.concatenate([none, *(level.was_searched for level in self.levels)]),
+            np.concatenate([none, *(level.was_exhausted for level in self.levels)]),
+            profile,
+            self.combo_of_row,
+            self.partner_of_row,
+        )
+
+
+def find_mpuccs(
+    columns: Sequence[NDArray[Any]],
+    n_codes: Sequence[int],
+    n_synthetic: int,
+    weights: NDArray[np.int32],
+    *,
+    max_size: int,
+    alpha: float | None = None,
+    min_entropy_gain: float = 0.0,
+    with_profile: bool = True,
+    n_threads: int = 1,
+    on_level: Callable[[int, int, int], None] | None = None,
+) -> SearchResult:
+    """Find for each synthetic row the first column combination that singles out one original row.
+
+    Parameters
+    ----------
+    columns : sequence of ndarray of shape (n_rows,), integer
+        Codes of each column in the search order, synthetic rows first, then original rows.
+    n_codes : sequence of int
+        Distinct codes of each column.
+    n_synthetic : int
+        Number of synthetic rows.
+    weights : ndarray of shape (n_rows,), dtype=int32
+        Multiplicity of each row, at least 1. Only rows of weight one can be identified or singled out.
+    max_size : int
+        Largest combination size, from 1 to the number of columns.
+    alpha : float or None
+        Order of the Renyi entropy. None: not measured (then ``min_entropy_gain`` must be 0).
+    min_entropy_gain : float
+        Above 0 the search is heuristic: a combination of two or more columns whose normalized entropy is less than this
+        above that of its base (itself without its last column) is neither searched nor extended.
+    with_profile : bool
+        Whether to count the unique rows of each combination.
+    n_threads : int
+        Threads; the result does not depend on it.
+    on_level : callable, optional
+        Called before each level with the size, the combinations checked and the records identified so far. What it
+        raises ends the search.
+
+    Returns
+    -------
+    SearchResult
+
+    Notes
+    -----
+    Definitions: ``docs/mpucc.md``. Memory: the codes twice, per thread one row list per column of a combination, and
+    a few numbers per combination checked.
+    """
+    search = _Search(group_by_width(columns, n_codes), n_synthetic, weights, max_size, alpha, min_entropy_gain)
+    with SlicePool(n_threads) as pool:
+        for size in range(1, min(max_size, len(columns)) + 1):
+            if on_level is not None:
+                on_level(size, search.n_checked, int((search.combo_of_row >= 0).sum()))
+            if not search.run_level(size, pool):
+                break
+        return search.result(pool, with_profile)

@@ -1,0 +1,423 @@
+"""Bring original, synthetic and control records to one precision, without duplicates, as common integer codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.columns.coding import (
+    DATETIME_UNITS,
+    MAX_DECIMALS,
+    ColumnValues,
+    EncodedColumn,
+    encode_column,
+    group_rows,
+    read_column,
+)
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.safe_names import type_name
+from privacy_assets.storage.artifact import Artifact
+
+_UNIT_NAMES: Mapping[str, str] = {
+    **{name.lower(): name for name in DATETIME_UNITS},
+    "min": "T",
+    "sec": "s",
+    "l": "ms",
+    "u": "us",
+    "n": "ns",
+}
+
+NumericPrecision = int | Mapping[str, int] | None
+DatetimePrecision = str | Mapping[str, str] | None
+
+
+@dataclass(frozen=True, eq=False)
+class CodedTable:
+    """One table in codes, one entry per distinct row.
+
+    Attributes
+    ----------
+    codes : tuple of ndarray of shape (n_distinct,), dtype uint8, uint16 or uint32
+        One array per column.
+    positions : ndarray of shape (n_distinct,), dtype=int64
+        Position of (the first of) each row in the table as handed in.
+    multiplicities : ndarray of shape (n_distinct,), dtype=int32
+        Records that the row stands for: 1 after deduplication, the number of equal rows without it.
+    n_equal : ndarray of shape (n_distinct,), dtype=int32
+        Equal rows of the table as handed in, whether duplicates were dropped or not; they sum to ``n_records``.
+    n_records : int
+        Rows of the table as handed in.
+    """
+
+    codes: tuple[NDArray[np.unsignedinteger[Any]], ...]
+    positions: NDArray[np.int64]
+    multiplicities: NDArray[np.int32]
+    n_equal: NDArray[np.int32]
+    n_records: int
+
+    @property
+    def n_distinct(self) -> int:
+        """Number of distinct rows."""
+        return len(self.positions)
+
+    @property
+    def n_assessed(self) -> int:
+        """Records that take part in the assessment: all, less the duplicates dropped."""
+        return int(self.multiplicities.sum(dtype=np.int64))
+
+    @property
+    def n_duplicates_dropped(self) -> int:
+        """Records dropped because an equal one stands before them."""
+        return self.n_records - self.n_assessed
+
+    def _key(self) -> tuple[Any, ...]:
+        arrays = (*self.codes, self.positions, self.multiplicities, self.n_equal)
+        return (self.n_records, *((array.dtype.str, array.tobytes()) for array in arrays))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CodedTable) and self._key() == other._key()
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class PreprocessedTables:
+    """Original, synthetic and control records in common codes.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Columns, in the order of the original table.
+    kinds : tuple of str
+        Kind of each column: number, boolean, text, datetime, aware datetime, duration, or missing (no value anywhere).
+    labels : tuple of ndarray of shape (n_codes,), dtype=object
+        Text of each code of each column; None for the missing value. These are cells: private.
+    original, synthetic : CodedTable
+        The tables.
+    control : CodedTable or None
+        Records that the synthesizer never saw.
+    numeric_precision : dict of str to int
+        Decimals that each column with floats was rounded to.
+    datetime_precision : dict of str to str
+        Unit that each datetime column was floored to.
+    deduplicate : bool
+        Whether exact duplicates were dropped from each table.
+    given_precision : dict of str to int or str
+        Precision by column as the caller gave it; columns that are not named had theirs found in the original.
+    """
+
+    columns: tuple[str, ...]
+    kinds: tuple[str, ...]
+    labels: tuple[NDArray[np.object_], ...]
+    original: CodedTable
+    synthetic: CodedTable
+    control: CodedTable | None
+    numeric_precision: dict[str, int]
+    datetime_precision: dict[str, str]
+    deduplicate: bool
+    given_precision: dict[str, int | str]
+
+    @property
+    def n_codes(self) -> tuple[int, ...]:
+        """Distinct values of each column over all tables."""
+        return tuple(len(labels) for labels in self.labels)
+
+    @property
+    def tables(self) -> dict[str, CodedTable]:
+        """The tables by their stage."""
+        tables = {"original": self.original, "synthetic": self.synthetic}
+        return tables if self.control is None else {**tables, "control": self.control}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PreprocessedTables):
+            return NotImplemented
+        return (
+            (self.columns, self.kinds, self.deduplicate) == (other.columns, other.kinds, other.deduplicate)
+            and self.numeric_precision == other.numeric_precision
+            and self.datetime_precision == other.datetime_precision
+            and self.given_precision == other.given_precision
+            and [labels.tolist() for labels in self.labels] == [labels.tolist() for labels in other.labels]
+            and self.tables == other.tables
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_artifact(self) -> Artifact:
+        """Write everything as plain columns under a JSON header."""
+        frames = {}
+        for name, table in self.tables.items():
+            columns: dict[str, Any] = {
+                "position": table.positions,
+                "multiplicity": table.multiplicities,
+                "n_equal": table.n_equal,
+            }
+            columns.update({f"code_{i}": codes for i, codes in enumerate(table.codes)})
+            frames[name] = pd.DataFrame(columns)
+        texts = [text for labels in self.labels for text in labels if text is not None]
+        frames["labels"] = pd.DataFrame({"label": pd.Series(texts, dtype=str)})
+        header = {
+            "columns": list(self.columns),
+            "kinds": list(self.kinds),
+            "n_codes": list(self.n_codes),
+            "has_missing": [len(labels) > 0 and labels[-1] is None for labels in self.labels],
+            "n_records": {name: table.n_records for name, table in self.tables.items()},
+            "numeric_precision": dict(self.numeric_precision),
+            "datetime_precision": dict(self.datetime_precision),
+            "deduplicate": self.deduplicate,
+            "given_precision": dict(self.given_precision),
+        }
+        return Artifact("PreprocessedTables", header, frames)
+
+    @classmethod
+    def from_artifact(cls, artifact: Artifact) -> PreprocessedTables:
+        """Read back what :meth:`to_artifact` wrote."""
+        header, frames = artifact.header, artifact.frames
+        n_codes = header["n_codes"]
+        dtypes = [_code_dtype(n) for n in n_codes]
+        tables = {}
+        for name, n_records in header["n_records"].items():
+            frame = frames[name]
+            codes = tuple(frame[f"code_{i}"].to_numpy().astype(dtype) for i, dtype in enumerate(dtypes))
+            positions = frame["position"].to_numpy().astype(np.int64)
+            multiplicities, n_equal = (frame[c].to_numpy().astype(np.int32) for c in ("multiplicity", "n_equal"))
+            tables[name] = CodedTable(codes, positions, multiplicities, n_equal, n_records)
+        texts = frames["labels"]["label"].astype(object).tolist()
+        labels = []
+        begin = 0
+        for n, has_missing in zip(n_codes, header["has_missing"], strict=True):
+            column = np.full(n, None, object)
+            stop = begin + n - has_missing
+            column[: n - has_missing] = texts[begin:stop]
+            labels.append(column)
+            begin = stop
+        return cls(
+            tuple(header["columns"]),
+            tuple(header["kinds"]),
+            tuple(labels),
+            tables["original"],
+            tables["synthetic"],
+            tables.get("control"),
+            dict(header["numeric_precision"]),
+            dict(header["datetime_precision"]),
+            header["deduplicate"],
+            dict(header["given_precision"]),
+        )
+
+
+def _code_dtype(n_codes: int) -> np.dtype[Any]:
+    return np.dtype(np.min_scalar_type(max(n_codes - 1, 0)))
+
+
+def preprocess(
+    original: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    control: pd.DataFrame | None = None,
+    *,
+    numeric_precision: NumericPrecision = None,
+    datetime_precision: DatetimePrecision = None,
+    deduplicate: bool = True,
+) -> PreprocessedTables:
+    """Bring tables to one precision and to common integer codes.
+
+    Parameters
+    ----------
+    original, synthetic : DataFrame
+        Tables with the same columns in any order, direct identifiers removed. The order of ``original`` counts.
+    control : DataFrame, optional
+        Records that the synthesizer never saw, with the same columns.
+    numeric_precision : int or mapping of str to int, optional
+        Decimals (0 to 10) to round floats to: of all columns, or of those named. Default: as many as the original has.
+    datetime_precision : str or mapping of str to str, optional
+        D, H, T, s, ms, us or ns (any case; also min, sec, L, U, N) to floor datetimes to: of all columns, or of those
+        named. Default: the coarsest that changes nothing in the original.
+    deduplicate : bool
+        Whether to drop exact duplicates (after rounding) from each table.
+
+    Raises
+    ------
+    InvalidTableError
+        For tables that cannot be compared; the message names every column concerned.
+    InvalidSettingError
+        For a precision that does not exist, or of a column that has no such precision.
+
+    Notes
+    -----
+    Definitions: ``docs/mpucc.md``, section "Preparation".
+    """
+    frames = {"original": original, "synthetic": synthetic}
+    if control is not None:
+        frames["control"] = control
+    _check_setting(isinstance(deduplicate, bool), "deduplicate", deduplicate, "True or False")
+    columns = check_columns(frames)
+    decimals, units = check_precisions(numeric_precision, datetime_precision, columns)
+    values = _read_columns(frames, columns)
+    _check_kinds(values, numeric_precision, "numeric_precision", ("number",), "numbers")
+    _check_kinds(values, datetime_precision, "datetime_precision", ("datetime", "aware datetime"), "datetimes")
+    encoded = _encode_columns(values, decimals, units)
+    n_codes = [len(column.labels) for column in encoded]
+    tables = {
+        name: _coded_table([column.codes[t] for column in encoded], n_codes, deduplicate)
+        for t, name in enumerate(frames)
+    }
+    precisions = {name: column.precision for name, column in zip(columns, encoded, strict=True)}
+    return PreprocessedTables(
+        columns,
+        tuple(column.kind for column in encoded),
+        tuple(column.labels for column in encoded),
+        tables["original"],
+        tables["synthetic"],
+        tables.get("control"),
+        {name: precision for name, precision in precisions.items() if isinstance(precision, int)},
+        {name: precision for name, precision in precisions.items() if isinstance(precision, str)},
+        deduplicate,
+        {**_given(numeric_precision, columns), **_given(datetime_precision, columns)},
+    )
+
+
+def _given(precision: NumericPrecision | DatetimePrecision, columns: Sequence[str]) -> dict[str, int | str]:
+    if precision is None:
+        return {}
+    return dict(precision) if isinstance(precision, Mapping) else dict.fromkeys(columns, precision)
+
+
+def _coded_table(codes: Sequence[NDArray[Any]], n_codes: Sequence[int], deduplicate: bool) -> CodedTable:
+    """Keep the first of equal rows; without deduplication it carries their number."""
+    groups, n_groups = group_rows(codes, n_codes)
+    n_records = len(groups)
+    positions = np.zeros(n_groups, np.int64)
+    # Written backwards, so that the first of equal rows is the one that stays.
+    positions[groups[::-1]] = np.arange(n_records - 1, -1, -1)
+    n_equal = np.bincount(groups, minlength=n_groups).astype(np.int32)
+    multiplicities = np.ones(n_groups, np.int32) if deduplicate else n_equal
+    return CodedTable(tuple(column[positions] for column in codes), positions, multiplicities, n_equal, n_records)
+
+
+def check_columns(frames: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
+    """Check that tables are frames with rows and the same columns, once each; return these in the original's order."""
+    for name, frame in frames.items():
+        if not isinstance(frame, pd.DataFrame):
+            raise InvalidTableError(
+                f"The {name} table is a {type_name(frame)}. Expected a pandas DataFrame. Convert it first."
+            )
+        labels = list(frame.columns)
+        odd = [str(label) for label in labels if not isinstance(label, str)]
+        if odd:
+            raise InvalidTableError(
+                f"The {name} table has {len(odd)} columns whose names are not text: {odd}. Expected text. Rename them."
+            )
+        repeated = sorted({label for label in labels if labels.count(label) > 1})
+        if repeated:
+            raise InvalidTableError(
+                f"The {name} table has several columns of one name: {repeated}. Expected every name once. Rename or "
+                "drop them."
+            )
+        if not labels or len(frame) == 0:
+            raise InvalidTableError(
+                f"The {name} table has {len(frame)} rows and {len(labels)} columns. Expected at least one row and one "
+                "column. Nothing was assessed; check the step that made it."
+            )
+    columns = tuple(frames["original"].columns)
+    for name, frame in frames.items():
+        missing = [label for label in columns if label not in frame.columns]
+        extra = [label for label in frame.columns if label not in columns]
+        if missing or extra:
+            raise InvalidTableError(
+                f"The {name} table does not have the columns of the original table: {len(missing)} missing {missing}, "
+                f"{len(extra)} extra {extra}. Expected the same {len(columns)} columns. Add or drop columns on a side."
+            )
+    return columns
+
+
+def _read_columns(frames: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> dict[str, list[ColumnValues]]:
+    """Read every column of every table; report all that cannot be compared at once."""
+    values: dict[str, list[ColumnValues]] = {}
+    problems = []
+    for column in columns:
+        tables = []
+        for name, frame in frames.items():
+            try:
+                tables.append(read_column(frame[column], f"Column {column!r} of the {name} table"))
+            except InvalidTableError as error:
+                problems.append(str(error))
+        found = [f"{table.description} in {name}" for name, table in zip(frames, tables, strict=False)]
+        if len({table.description for table in tables if table.kind != "missing"}) > 1 and len(tables) == len(frames):
+            problems.append(
+                f"Column {column!r} differs in type between the tables: {', '.join(found)}. Expected one type (and one "
+                "time zone). Convert one side."
+            )
+        values[column] = tables
+    if problems:
+        raise InvalidTableError(" ".join(problems))
+    return values
+
+
+def _encode_columns(
+    values: Mapping[str, list[ColumnValues]], decimals: Mapping[str, int], units: Mapping[str, str]
+) -> list[EncodedColumn]:
+    encoded = []
+    for name, tables in values.items():
+        try:
+            encoded.append(encode_column(tables, decimals=decimals.get(name), unit=units.get(name)))
+        except InvalidTableError as error:
+            raise InvalidTableError(f"Column {name!r}: {error}") from None
+    return encoded
+
+
+def _check_setting(is_right: bool, setting: str, value: object, expected: str) -> None:
+    if not is_right:
+        raise InvalidSettingError(f"{setting} is {value!r}. Expected {expected}. Nothing was assessed.")
+
+
+def _as_decimals(value: object, setting: str) -> int:
+    is_right = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) <= MAX_DECIMALS
+    _check_setting(is_right, setting, value, f"a number of decimals, an integer from 0 to {MAX_DECIMALS}")
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def _as_unit(value: object, setting: str) -> str:
+    name = _UNIT_NAMES.get(value.lower()) if isinstance(value, str) else None
+    _check_setting(name is not None, setting, value, f"one of {', '.join(DATETIME_UNITS)} (or min, sec, L, U, N)")
+    return str(name)
+
+
+def check_precisions(
+    numeric_precision: NumericPrecision, datetime_precision: DatetimePrecision, columns: Sequence[str]
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Return decimals and units by column; raise InvalidSettingError for those that do not exist."""
+    decimals = _per_column(numeric_precision, columns, "numeric_precision", _as_decimals)
+    return decimals, _per_column(datetime_precision, columns, "datetime_precision", _as_unit)
+
+
+def _per_column(
+    precision: Any, columns: Sequence[str], setting: str, convert: Callable[[object, str], Any]
+) -> dict[str, Any]:
+    """Spread a precision over the columns it is meant for."""
+    if precision is None:
+        return {}
+    if not isinstance(precision, Mapping):
+        return dict.fromkeys(columns, convert(precision, setting))
+    unknown = [str(name) for name in precision if name not in columns]
+    if unknown:
+        raise InvalidSettingError(
+            f"{setting} names columns the tables do not have: {unknown}. They have {list(columns)}. Correct the names."
+        )
+    return {name: convert(value, f"{setting}[{name!r}]") for name, value in precision.items()}
+
+
+def _check_kinds(
+    values: Mapping[str, list[ColumnValues]], precision: Any, setting: str, kinds: Sequence[str], expected: str
+) -> None:
+    """Refuse a precision set for a single column that cannot have it."""
+    if not isinstance(precision, Mapping):
+        return
+    wrong = [name for name in precision if not all(table.kind in (*kinds, "missing") for table in values[name])]
+    if wrong:
+        raise InvalidSettingError(
+            f"{setting} names columns that do not hold {expected}: {wrong}. Expected columns of {expected} only. "
+            "Leave the others out."
+        )

@@ -1,0 +1,215 @@
+"""From a search to frames and figures: what the mpUCC assessment reports of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.mpucc.control import Matches, count_agreements
+from privacy_assets.mpucc.intervals import wilson_interval
+from privacy_assets.mpucc.kernels.search import SearchResult, find_mpuccs
+from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
+from privacy_assets.mpucc.settings import MpuccSettings, count_combinations
+from privacy_assets.storage.result_columns import tuple_column
+
+
+class SearchProgress(NamedTuple):
+    """Where a search stands before it looks at combinations of one more column."""
+
+    stage: str
+    combo_size: int
+    max_combo_size: int
+    combinations_checked: int
+    n_identified: int
+
+
+class SyntheticSearch:
+    """The synthetic table, its columns in search order, ready to be searched against other tables."""
+
+    def __init__(
+        self,
+        tables: PreprocessedTables,
+        settings: MpuccSettings,
+        n_threads: int,
+        progress: Callable[[SearchProgress], None] | None,
+    ) -> None:
+        self.tables, self.settings, self.n_threads, self.progress = tables, settings, n_threads, progress
+        self.max_size = settings.max_size(len(tables.columns))
+        n_distinct = _count_distinct(tables.synthetic, tables.n_codes)
+        # A stable sort: ties stay in the order of the table.
+        self.order = np.argsort(-n_distinct, kind="stable")
+        self.names = [tables.columns[c] for c in self.order]
+        self.n_distinct_original = _count_distinct(tables.original, tables.n_codes)[self.order].astype(np.float64)
+
+    def against(self, other: CodedTable, stage: str, *, with_profile: bool) -> SearchResult:
+        """Search the synthetic records against another table."""
+        synthetic = self.tables.synthetic
+        settings = self.settings
+
+        def on_level(size: int, n_checked: int, n_identified: int) -> None:
+            if self.progress is not None:
+                self.progress(SearchProgress(stage, size, self.max_size, n_checked, n_identified))
+
+        needs_entropy = settings.min_entropy_delta > 0 or (with_profile and settings.shows_entropy)
+        return find_mpuccs(
+            [np.concatenate([synthetic.codes[c], other.codes[c]]) for c in self.order],
+            [self.tables.n_codes[c] for c in self.order],
+            synthetic.n_distinct,
+            np.concatenate([synthetic.multiplicities, other.multiplicities]),
+            max_size=self.max_size,
+            alpha=settings.renyi_alpha if needs_entropy else None,
+            min_entropy_gain=settings.min_entropy_delta,
+            with_profile=with_profile,
+            n_threads=self.n_threads,
+            on_level=on_level,
+        )
+
+    def matches(self, other: CodedTable, stage: str) -> Matches:
+        """Return which row of another table each synthetic row singles out, and by how many columns."""
+        found = self.against(other, stage, with_profile=False)
+        combo_size = np.where(found.combo_of_row >= 0, found.sizes[found.combo_of_row], 0)
+        return Matches(found.partner_of_row, combo_size)
+
+
+def _count_distinct(table: CodedTable, n_codes: tuple[int, ...]) -> NDArray[np.int64]:
+    counts = [np.count_nonzero(np.bincount(c, minlength=n)) for c, n in zip(table.codes, n_codes, strict=True)]
+    return np.array(counts, np.int64)
+
+
+def _baseline_protection(n_distinct: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return 1 - 1 / product over the last axis."""
+    with np.errstate(over="ignore"):
+        return np.asarray(1.0 - 1.0 / np.prod(n_distinct, axis=-1))
+
+
+def describe_tree(search: SyntheticSearch, found: SearchResult) -> pd.DataFrame:
+    """Describe every combination checked."""
+    assert found.profile is not None  # noqa: S101 - the caller asked for it
+    n_checked = len(found.sizes)
+    is_identified = found.combo_of_row >= 0
+    n_collisions = np.bincount(found.combo_of_row[is_identified], minlength=n_checked)
+    n_unique = found.profile.n_unique
+    # The place after the last column has one distinct value, so that the filling -1 changes no product.
+    baseline = _baseline_protection(np.append(search.n_distinct_original, 1.0)[found.combos])
+    protection = 1.0 - n_collisions / np.maximum(n_unique, 1)
+    ratio = np.minimum(np.divide(protection, baseline, out=np.zeros(n_checked), where=baseline > 0), 1.0)
+    pruned_by = np.full(n_checked, None, object)
+    pruned_by[found.was_exhausted] = "exhausted"
+    pruned_by[~found.was_searched] = "entropy"
+    tree = pd.DataFrame(
+        {
+            "check_order": np.arange(1, n_checked + 1),
+            "field_combo": _field_combos(search, found),
+            "combo_size": found.sizes,
+            "is_pruned": found.was_exhausted | ~found.was_searched,
+            "pruned_by": pd.Series(pruned_by, dtype=object),
+            "mpuccs_cnt": n_unique,
+            "mpuccs_collision_cnt": n_collisions,
+            "baseline_protection": baseline,
+            "overall_protection": np.where(n_collisions > 0, ratio, 1.0),
+        }
+    )
+    if search.settings.shows_entropy:
+        weight = search.settings.field_decay_factor ** (found.sizes - 1.0)
+        tree["entropy"] = found.profile.entropy
+        tree["entropy_gain"] = found.profile.entropy - _base_entropies(found)
+        tree["field_weight"] = weight
+        tree["weighted_collision"] = n_collisions * weight
+    return tree
+
+
+def _field_combos(search: SyntheticSearch, found: SearchResult) -> pd.Series[Any]:
+    names = search.names
+    combos = found.combos.tolist()
+    sizes = found.sizes.tolist()
+    return tuple_column([tuple([names[c] for c in combo[:n]]) for combo, n in zip(combos, sizes, strict=True)])
+
+
+def _base_entropies(found: SearchResult) -> NDArray[np.float64]:
+    """Return the entropy of each combination without its last column, 0 for single columns."""
+    assert found.profile is not None  # noqa: S101 - the caller asked for it
+    entropy_of: dict[tuple[int, ...], float] = {(): 0.0}
+    base = []
+    for combo, size, entropy in zip(found.combos.tolist(), found.sizes.tolist(), found.profile.entropy, strict=True):
+        base.append(entropy_of[tuple(combo[: size - 1])])
+        entropy_of[tuple(combo[:size])] = entropy
+    return np.array(base)
+
+
+def describe_details(search: SyntheticSearch, found: SearchResult, tree: pd.DataFrame) -> pd.DataFrame:
+    """Describe every identified record."""
+    tables = search.tables
+    rows = np.flatnonzero(found.combo_of_row >= 0)
+    rows = rows[np.argsort(found.combo_of_row[rows], kind="stable")]
+    combos = found.combo_of_row[rows]
+    partners = found.partner_of_row[rows]
+    sizes = found.sizes[combos]
+    # Without a baseline the ratio is the plain share of unique rows that are not identified.
+    n_unique, n_collisions = tree["mpuccs_cnt"].to_numpy()[combos], tree["mpuccs_collision_cnt"].to_numpy()[combos]
+    ratio = tree["overall_protection"].to_numpy()[combos]
+    if not search.settings.calculate_baseline:
+        ratio = 1.0 - n_collisions / n_unique
+    risk = np.where((ratio < 0.3) | (sizes <= 2), "high", np.where((ratio <= 0.7) | (sizes <= 4), "medium", "low"))
+    return pd.DataFrame(
+        {
+            "risk_level": pd.Series(risk.tolist(), dtype=str),
+            "syn_idx": tables.synthetic.positions[rows],
+            "ori_idx": tables.original.positions[partners],
+            "combo_size": sizes,
+            "field_combo": tuple_column(tree["field_combo"].to_numpy()[combos].tolist()),
+            "value_combo": _value_combos(search, found, rows),
+            "baseline_protection": tree["baseline_protection"].to_numpy()[combos],
+            "agreement": count_agreements(tables.synthetic, tables.original, rows, partners),
+        }
+    )
+
+
+def _value_combos(search: SyntheticSearch, found: SearchResult, rows: NDArray[np.int64]) -> pd.Series[Any]:
+    """Return the text of the values that identify each row."""
+    labels, codes = search.tables.labels, search.tables.synthetic.codes
+    texts = [labels[c][codes[c][rows]].tolist() for c in search.order]
+    combos = found.combos[found.combo_of_row[rows]].tolist()
+    sizes = found.sizes[found.combo_of_row[rows]].tolist()
+    return tuple_column(
+        [tuple([texts[c][i] for c in combo[:size]]) for i, (combo, size) in enumerate(zip(combos, sizes, strict=True))]
+    )
+
+
+def score(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
+    """Score the whole table; the names and their order are the source's."""
+    tables, settings = search.tables, search.settings
+    n_records = tables.synthetic.n_assessed
+    n_identified = int((found.combo_of_row >= 0).sum())
+    main = 1.0 - n_identified / n_records
+    interval = wilson_interval(n_identified, n_records, settings.confidence_level)
+    n_checked = len(found.sizes)
+    scores: dict[str, Any] = {}
+    if settings.calculate_baseline:
+        baseline = float(_baseline_protection(search.n_distinct_original))
+        overall = min(main / baseline, 1.0) if baseline > 0 else 0.0
+        scores = {
+            "privacy_risk_score": 1.0 - overall,
+            "overall_protection": overall,
+            "main_protection": main,
+            "baseline_protection": baseline,
+        }
+    else:
+        scores = {"main_protection": main}
+    return {
+        **scores,
+        "identification_rate": n_identified / n_records,
+        "total_identified": n_identified,
+        "total_syn_records": n_records,
+        "identification_rate_interval_low": interval.low,
+        "identification_rate_interval_high": interval.high,
+        "search": settings.search,
+        "max_combo_size": search.max_size,
+        "columns_assessed": len(tables.columns),
+        "combinations_checked": n_checked,
+        "combinations_pruned": count_combinations(len(tables.columns), search.max_size) - n_checked,
+        **{f"{name}_duplicates_dropped": table.n_duplicates_dropped for name, table in tables.tables.items()},
+    }

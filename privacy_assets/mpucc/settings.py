@@ -1,0 +1,111 @@
+"""The settings of an mpUCC assessment, and what they may be."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import comb, inf
+from typing import Any
+
+import numpy as np
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.setting_checks import is_integer, is_number, require
+
+DEFAULT_MAX_COMBINATIONS = 5_000_000
+DEFAULT_DECAY_FACTOR = 0.5
+DEFAULT_RENYI_ALPHA = 2.0
+# Closer to 1 a normal quantile says nothing about the figures here, and in the end is infinite.
+MAX_CONFIDENCE_LEVEL = 0.999_999
+
+
+@dataclass(frozen=True)
+class MpuccSettings:
+    """Everything but the tables that shapes an assessment; ``assess_mpuccs`` explains each."""
+
+    max_baseline_cols: int | None = None
+    min_entropy_delta: float = 0.0
+    field_decay_factor: float = DEFAULT_DECAY_FACTOR
+    renyi_alpha: float = DEFAULT_RENYI_ALPHA
+    calculate_baseline: bool = True
+    max_combinations: int = DEFAULT_MAX_COMBINATIONS
+    n_matched_samples: int = 5
+    seed: int = 0
+    confidence_level: float = 0.95
+
+    @property
+    def search(self) -> str:
+        """Whether the search is exact, or heuristic because it stops at small entropy gains."""
+        return "heuristic" if self.min_entropy_delta > 0 else "exact"
+
+    @property
+    def shows_entropy(self) -> bool:
+        """Whether the tree shows entropies and weights: only when their settings are not the default."""
+        chosen = (self.min_entropy_delta, self.field_decay_factor, self.renyi_alpha)
+        return chosen != (0.0, DEFAULT_DECAY_FACTOR, DEFAULT_RENYI_ALPHA)
+
+    def max_size(self, n_columns: int) -> int:
+        """Return the largest combination size searched."""
+        return n_columns if self.max_baseline_cols is None else self.max_baseline_cols
+
+    def described(self) -> dict[str, Any]:
+        """Return the settings as JSON values; an infinite order of the entropy becomes the text "inf"."""
+        values = {name: v.item() if isinstance(v, np.generic) else v for name, v in asdict(self).items()}
+        if values["renyi_alpha"] == inf:
+            values["renyi_alpha"] = "inf"
+        return {**values, "search": self.search}
+
+    def check(self, n_columns: int) -> None:
+        """Refuse settings out of their range, and a search with too many combinations.
+
+        Raises
+        ------
+        InvalidSettingError
+            Says the setting, what was expected, and for too many combinations how many they are and what would fit.
+        """
+        size = self.max_baseline_cols
+        require(size is None or is_integer(size, 1), "max_baseline_cols", size, "None or an integer of at least 1")
+        require(
+            size is None or size <= n_columns,
+            "max_baseline_cols",
+            size,
+            f"at most {n_columns}, the number of columns, or None for all",
+        )
+        require(is_number(self.min_entropy_delta, 0, inf), "min_entropy_delta", self.min_entropy_delta, "0 or more")
+        decay = self.field_decay_factor
+        require(is_number(decay, 0, 1) and decay > 0, "field_decay_factor", decay, "more than 0 and at most 1")
+        alpha = self.renyi_alpha
+        require(is_number(alpha, 0, inf) or alpha == inf, "renyi_alpha", alpha, "0 or more; infinity is allowed")
+        require(
+            isinstance(self.calculate_baseline, bool), "calculate_baseline", self.calculate_baseline, "True or False"
+        )
+        require(is_integer(self.max_combinations, 1), "max_combinations", self.max_combinations, "an integer above 0")
+        samples = self.n_matched_samples
+        require(is_integer(samples, 1), "n_matched_samples", samples, "an integer above 0")
+        require(is_integer(self.seed, 0), "seed", self.seed, "an integer of at least 0")
+        level = self.confidence_level
+        require(
+            is_number(level, 0, MAX_CONFIDENCE_LEVEL) and level > 0,
+            "confidence_level",
+            level,
+            f"more than 0 and at most {MAX_CONFIDENCE_LEVEL}",
+        )
+        self._check_combinations(n_columns)
+
+    def _check_combinations(self, n_columns: int) -> None:
+        n_combinations = count_combinations(n_columns, self.max_size(n_columns))
+        if n_combinations <= self.max_combinations:
+            return
+        fits = 0
+        while count_combinations(n_columns, fits + 1) <= self.max_combinations:
+            fits += 1
+        advice = f"Set max_baseline_cols to {fits} or less" if fits else "Assess fewer columns"
+        raise InvalidSettingError(
+            f"{n_columns} columns have {n_combinations} combinations of up to {self.max_size(n_columns)} columns. "
+            f"Expected at most max_combinations = {self.max_combinations}. {advice}, or raise max_combinations. "
+            "Nothing was assessed."
+        )
+
+
+def count_combinations(n_columns: int, max_size: int) -> int:
+    """Count the combinations of 1 to ``max_size`` of the columns."""
+    return sum(comb(n_columns, size) for size in range(1, max_size + 1))

@@ -1,0 +1,1 @@
+"""The Dagster component: a release that is configured in YAML."""

@@ -1,0 +1,206 @@
+"""The Dagster component: a release that is configured in YAML, over `build_release_definitions`."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import dagster as dg
+from pydantic import BaseModel, Field, PrivateAttr
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration.component.anonymized import AnonymizedYaml, ReidentificationYaml, SemanticRiskYaml
+from privacy_assets.orchestration.component.monitoring import MonitoringYaml
+from privacy_assets.orchestration.component.scaffolder import scaffolded
+from privacy_assets.orchestration.component.signing import SigningYaml
+from privacy_assets.orchestration.component.source import (
+    EXAMPLE_COLUMNS,
+    ResolvedContract,
+    ResolvedPolicy,
+    SourceYaml,
+    build_contract,
+    build_policy,
+)
+from privacy_assets.orchestration.component.synthetic import AssessmentYaml, PartitionsYaml, SplitYaml, SyntheticYaml
+from privacy_assets.orchestration.component.yaml_keys import require_single_keys
+from privacy_assets.orchestration.component.yaml_settings import YamlSettings
+from privacy_assets.orchestration.factory import build_release_definitions
+from privacy_assets.orchestration.private.resources import DEFAULT_PRIVATE_PATH, DEFAULT_RELEASE_PATH
+
+
+def _parquet() -> list[Literal["parquet", "csv"]]:
+    return ["parquet"]
+
+
+@scaffolded
+class PrivacyReleaseComponent(dg.Component, YamlSettings):
+    """Release a table about people as synthetic or anonymized records, once a policy admits them.
+
+    The table goes through a graph of assets: source, split, synthetic data and their assessment, anonymized records and
+    theirs, release. The release step asks the policy about the very content that it would write, and refuses unless
+    every limit holds, in whatever way it was started.
+    """
+
+    name: str | None = Field(
+        None,
+        description="Name of the release: prefix of the asset keys, name of the group. Letters, digits and "
+        "underscores; by default the name of the folder.",
+        examples=["people"],
+    )
+    source: SourceYaml | None = Field(
+        None,
+        description="Where the table comes from. Leave it out only if split gives original and control.",
+        examples=[{"file": "data/people.csv"}],
+    )
+    contract: ResolvedContract = Field(
+        description="The table's contract: every column with its type and its privacy role, here or as the Python path "
+        "of a pandera schema (my_project.contracts:people).",
+        examples=[{"columns": EXAMPLE_COLUMNS}],
+    )
+    policy: ResolvedPolicy = Field(
+        description="What a table must meet before it may leave: the name of a use case (public_release, "
+        "research_sharing, internal_analytics, development, high_risk_data), or limits of your own.",
+        examples=[
+            "research_sharing",
+            {"use_case": "research_sharing", "limits": [{"metric": "verbatim_copies", "value": 0, "severity": "warn"}]},
+        ],
+    )
+    split: SplitYaml | None = Field(
+        None,
+        description="How people are divided into those whose records the synthesizer may see, and the control.",
+        examples=[{"train_fraction": 0.7}],
+    )
+    synthetic: SyntheticYaml | None = Field(
+        None,
+        description="How synthetic records come about. By default the Gaussian copula makes them, unless anonymized "
+        "alone is given: then there are none.",
+        examples=[{"method": "cart"}],
+    )
+    assessment: AssessmentYaml | None = Field(
+        None,
+        description="How synthetic records are assessed; by default as the policy requires.",
+        examples=[{"max_baseline_cols": 3}],
+    )
+    anonymized: AnonymizedYaml | None = Field(
+        None,
+        description="Release the records of the source, anonymized; alone, or beside synthetic records.",
+        examples=[{"k": 5}],
+    )
+    reidentification: ReidentificationYaml | None = Field(
+        None,
+        description="How to assess who the anonymized records can be; by default it is done if the policy limits it.",
+        examples=[{"max_known": 3}],
+    )
+    semantic_risk: SemanticRiskYaml | None = Field(
+        None,
+        description="How to assess what their concepts give away; by default as above.",
+        examples=[{"withhold": True, "risk_limit": 0.2}],
+    )
+    generalize_synthetic: AnonymizedYaml | None = Field(
+        None,
+        description="Generalize synthetic records before they are assessed and released: what to do when they are "
+        "refused because they single people out.",
+        examples=[{"k": 5}],
+    )
+    formats: list[Literal["parquet", "csv"]] = Field(
+        default_factory=_parquet,
+        description="Files of a release; the Parquet file is always there.",
+        examples=[["parquet", "csv"]],
+    )
+    waivers: str | None = Field(
+        None,
+        description="YAML file of signed-off exceptions, or a directory of them; relative to the root of the project.",
+        examples=["waivers"],
+    )
+    signing: SigningYaml | None = Field(
+        None,
+        description="Key that signs releases (extra signing); by default they are not signed.",
+        examples=[{"key_file": "/etc/privacy_assets/signing_key.pem"}],
+    )
+    monitoring: MonitoringYaml | None = Field(
+        None,
+        description="What watches the release between its runs; by default nothing.",
+        examples=[{"drift_limit": 0.2}],
+    )
+    partitions: PartitionsYaml | None = Field(
+        None,
+        description="Partitions of every asset; each has its own evidence and its own releases.",
+        examples=[{"type": "monthly", "start_date": "2026-01-01"}],
+    )
+    owners: list[str] = Field(
+        default_factory=list,
+        description="Owners of the assets: team:name, or an email address.",
+        examples=[["team:privacy"]],
+    )
+    private_path: str = Field(
+        DEFAULT_PRIVATE_PATH,
+        description="Private directory of the tables between the stages; relative to the root of the project, and the "
+        "same for all releases of a project.",
+        examples=[DEFAULT_PRIVATE_PATH],
+    )
+    release_path: str = Field(
+        DEFAULT_RELEASE_PATH,
+        description="Directory of the releases; as above.",
+        examples=[DEFAULT_RELEASE_PATH],
+    )
+
+    _place: str | None = PrivateAttr(None)
+
+    @classmethod
+    def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> "PrivacyReleaseComponent":
+        """Make the component, and remember in which file and line its settings begin."""
+        tree = context.source_position_tree
+        place = None
+        if tree is not None:
+            start = tree.children["attributes"].position if "attributes" in tree.children else tree.position
+            place = f"{start.filename}:{start.start.line}"
+            require_single_keys(Path(start.filename), start.start.line)
+        component: PrivacyReleaseComponent = super().resolve_from_model(context, model)
+        component._place = place
+        return component
+
+    @classmethod
+    def get_spec(cls) -> dg.ComponentTypeSpec:
+        """Describe the component to `dg` and the UI."""
+        return dg.ComponentTypeSpec(
+            description="Release a table about people as synthetic or anonymized records, once a policy admits them.",
+            tags=["privacy", "anonymization", "synthetic-data"],
+            produces=["asset", "asset_check", "job", "resource"],
+        )
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        """Build the definitions of the release."""
+        problem = ""
+        try:
+            self._check_name(context)
+            return build_release_definitions(**self.arguments(context.path, context.project_root))
+        except InvalidSettingError as error:
+            problem = str(error)
+        raise InvalidSettingError(f"{self._place or context.path}: {problem}")
+
+    def _check_name(self, context: dg.ComponentLoadContext) -> None:
+        """Refuse a second release of a file that would take the name of its folder as well."""
+        if self.name is None and context.component_path.instance_key not in (None, 0):
+            raise InvalidSettingError(
+                "The file holds several releases, and this one has no name; the name of the folder goes to the first. "
+                "Give each a name of its own."
+            )
+
+    def arguments(self, folder: Path, root: Path) -> dict[str, Any]:
+        """Return the arguments of `build_release_definitions`; relative paths start at `root`."""
+        arguments: dict[str, Any] = {
+            "name": self.name if self.name is not None else folder.name,
+            "contract": build_contract(self.contract),
+            "policy": build_policy(self.policy),
+            "formats": tuple(self.formats),
+            "owners": tuple(self.owners),
+            "private_path": str(root / self.private_path),
+            "release_path": str(root / self.release_path),
+        }
+        for name in ("source", "split", "synthetic", "reidentification", "signing"):
+            settings = getattr(self, name)
+            arguments[name] = None if settings is None else settings.build(root)
+        for name in ("generalize_synthetic", "assessment", "anonymized", "semantic_risk", "monitoring"):
+            settings = getattr(self, name)
+            arguments[name] = None if settings is None else settings.build()
+        arguments["waivers"] = None if self.waivers is None else str(root / self.waivers)
+        arguments["partitions_def"] = None if self.partitions is None else self.partitions.build()
+        return arguments

@@ -1,0 +1,121 @@
+"""The fields of the component as its models describe them: what the scaffold and the reference page are made of."""
+
+import json
+import re
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from privacy_assets.orchestration.component.yaml_settings import YamlSettings
+
+WORDS: Mapping[Any, str] = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    Any: "any value",
+    type(None): "null",
+}
+
+NOT_TEXT = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+"""Words that YAML reads as something else."""
+
+
+@dataclass(frozen=True)
+class YamlField:
+    """One field of a model.
+
+    Attributes
+    ----------
+    kind : str
+        What it takes, in words.
+    default : str or None
+        What holds if it is left out, as YAML; None where it is required or something else decides.
+    settings : type or None
+        The model of its settings, or of those of each of its entries.
+    entries : {"", "list", "mapping"}
+        Whether there are several of them.
+    """
+
+    name: str
+    description: str
+    kind: str
+    required: bool
+    default: str | None
+    examples: tuple[Any, ...]
+    settings: type[YamlSettings] | None
+    entries: str
+
+    @property
+    def example(self) -> Any:
+        """The first example; every field has one."""
+        return self.examples[0]
+
+
+def fields_of(model: type[YamlSettings]) -> Iterator[YamlField]:
+    """Describe the fields of a model, in order."""
+    for name, info in model.model_fields.items():
+        settings, entries = _settings(info.annotation)
+        yield YamlField(
+            name,
+            str(info.description),
+            " or ".join(dict.fromkeys(_kinds(info.annotation))),
+            info.is_required(),
+            _default(info),
+            tuple(info.examples or ()),
+            settings,
+            entries,
+        )
+
+
+def in_yaml(value: Any) -> str:
+    """Write a value in one line of YAML."""
+    if isinstance(value, str):
+        is_plain = re.fullmatch(r"[A-Za-z][\w./ ]*", value) and value.casefold() not in NOT_TEXT
+        return value if is_plain else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{in_yaml(key)}: {in_yaml(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(map(in_yaml, value)) + "]"
+    return {"None": "null", "True": "true", "False": "false"}.get(str(value), str(value))
+
+
+def _default(info: FieldInfo) -> str | None:
+    if info.is_required():
+        return None
+    value = info.get_default(call_default_factory=True, validated_data={})
+    return None if value is None or value in ([], {}) else in_yaml(value)
+
+
+def _settings(annotation: Any) -> tuple[type[YamlSettings] | None, str]:
+    if isinstance(annotation, type) and issubclass(annotation, YamlSettings):
+        return annotation, ""
+    containers = {list: "list", dict: "mapping"}
+    for argument in get_args(annotation):
+        found, entries = _settings(argument)
+        if found is not None:
+            return found, containers.get(get_origin(annotation), entries)
+    return None, ""
+
+
+def _kinds(annotation: Any) -> Iterator[str]:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        yield from _kinds(arguments[0])
+    elif origin in (Union, types.UnionType):
+        for argument in arguments:
+            if argument not in (type(None), Any) and not (argument is int and float in arguments):
+                yield from _kinds(argument)
+    elif origin is Literal:
+        yield ", ".join(f"`{each}`" for each in arguments)
+    elif origin is list:
+        yield f"list of {' or '.join(_kinds(arguments[0]))}"
+    elif origin is dict:
+        yield f"mapping of {' or '.join(_kinds(arguments[1]))} by name"
+    elif isinstance(annotation, type) and issubclass(annotation, YamlSettings):
+        yield "settings"
+    elif annotation in WORDS:
+        yield WORDS[annotation]

@@ -1,0 +1,72 @@
+"""The reference page of the configuration, written from the models: ``python -m ...component_reference`` prints it."""
+
+import sys
+from collections.abc import Iterator
+
+from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
+from privacy_assets.orchestration.component.fields import YamlField, fields_of, in_yaml
+from privacy_assets.orchestration.component.yaml_settings import YamlSettings
+
+HEAD = """\
+# Configuration
+
+A release in YAML is the file `defs.yaml` in a folder of its own below the `defs` folder of a Dagster project. This
+starts one, with every field explained in comments:
+
+```sh
+dg scaffold defs privacy_assets.PrivacyReleaseComponent people
+```
+
+`dg check yaml` points at what is wrong with it by line; `dg check defs` checks what only the whole release can tell,
+such as a key that stands twice.
+Every value may be a template (`"{{ env.SEED }}"`, or a variable of `template_vars_module`); templates may also give a
+contract, a policy, a function or a synthesizer as objects of Python. `post_processing` changes tags, groups, owners,
+descriptions and automation of the assets. Several releases of a project need different names, and the same
+`private_path` and `release_path`.
+
+Set `DAGSTER_HOME` to a directory that stays, as for every Dagster project. The release step asks the history there
+which run made its evidence; without it each `dg launch` has a history of its own, and a release in a later run is
+refused.
+
+This page is written from the models: `python -m privacy_assets.orchestration.component.reference`.
+"""
+
+
+def configuration_reference() -> str:
+    """Return the page in Markdown: a table of fields for the component and for each of its settings."""
+    places: dict[type[YamlSettings], list[str]] = {PrivacyReleaseComponent: ["attributes"]}
+    for model, place in _places(PrivacyReleaseComponent, ""):
+        places.setdefault(model, []).append(place)
+    return HEAD + "".join(_section(model, named) for model, named in places.items())
+
+
+def _places(model: type[YamlSettings], place: str) -> Iterator[tuple[type[YamlSettings], str]]:
+    """Say where in the file the settings of each model stand."""
+    for field in fields_of(model):
+        if field.settings is not None:
+            inner = f"{place}{field.name}" + {"": "", "list": "[]", "mapping": ".<name>"}[field.entries]
+            yield field.settings, inner
+            yield from _places(field.settings, f"{inner}.")
+
+
+def _section(model: type[YamlSettings], places: list[str]) -> str:
+    lines = [f"\n## {_quoted(places[0])}\n", (model.__doc__ or "").splitlines()[0], ""]
+    if len(places) > 1:
+        lines += [f"The same settings stand in {', '.join(map(_quoted, places[1:]))}.", ""]
+    lines += ["| field | takes | default | meaning | example |", "|---|---|---|---|---|"]
+    lines += [_row(field) for field in fields_of(model)]
+    return "\n".join(lines) + "\n"
+
+
+def _row(field: YamlField) -> str:
+    default = "**required**" if field.required else "" if field.default is None else _quoted(field.default)
+    cells = (_quoted(field.name), field.kind, default, field.description, _quoted(in_yaml(field.example)))
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _quoted(text: str) -> str:
+    return f"`{text}`"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(configuration_reference())

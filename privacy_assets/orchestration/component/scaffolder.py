@@ -1,0 +1,102 @@
+"""What `dg scaffold defs privacy_assets.PrivacyReleaseComponent <folder>` writes: a release to fill in, explained."""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, TypeVar
+
+import dagster as dg
+
+from privacy_assets.orchestration.component.fields import YamlField, fields_of, in_yaml
+from privacy_assets.orchestration.component.yaml_settings import YamlSettings
+
+WIDTH = 110
+HEAD = """\
+# A release of a table about people. Replace source, contract and policy by your own; what is commented out is
+# optional. Remove the one # at the start of a line to use it. `dg check yaml` says what is wrong, and where.
+"""
+ComponentType = TypeVar("ComponentType", bound=YamlSettings)
+
+
+class PrivacyReleaseScaffolder(dg.Scaffolder[Any]):
+    """Write a `defs.yaml` whose comments explain each field of a component, which a subclass names."""
+
+    component: ClassVar[type[YamlSettings]]
+
+    def scaffold(self, request: dg.ScaffoldRequest[Any]) -> None:
+        """Write the file; a component in Python is scaffolded as Dagster does it."""
+        if request.scaffold_format != "yaml":
+            dg.scaffold_component(request)
+            return
+        text = scaffold_text(self.component, request.type_name)
+        if not request.append:
+            (request.target_path / "defs.yaml").write_text(text)
+            return
+        with request.target_path.open("a") as file:
+            file.write(f"---\n{text}")
+
+
+def scaffolded(component: type[ComponentType]) -> type[ComponentType]:
+    """Let `dg scaffold` write a component of this class with its fields explained."""
+    scaffolder = type("PrivacyReleaseScaffolder", (PrivacyReleaseScaffolder,), {"component": component})
+    return dg.scaffold_with(scaffolder)(component)
+
+
+def scaffold_text(component: type[YamlSettings], type_name: str) -> str:
+    """Return the file: the fields that a release needs, and the others as comments."""
+    explained: dict[type[YamlSettings], str] = {}
+    lines: list[str] = []
+    for field in fields_of(component):
+        lines += ["", *_field(field, explained)]
+    body = textwrap.indent("\n".join(lines).strip("\n"), "  ")
+    return f"{HEAD}type: {type_name}\n\nattributes:\n{body}\n"
+
+
+def _field(field: YamlField, explained: dict[type[YamlSettings], str]) -> Iterator[str]:
+    """Write a field of the component; what it does not need is a comment."""
+    first, *others = field.examples
+    is_used = field.required or field.name == "source"
+    yield from _explanation(field, explained)
+    yield from _used(_written(field, first, explained), is_used=is_used)
+    for other in others:
+        yield from _comment(f"Or {field.name} with settings of its own:")
+        yield from _used(_written(field, other, explained), is_used=False)
+
+
+def _written(field: YamlField, example: Any, explained: dict[type[YamlSettings], str]) -> Iterator[str]:
+    """Write a field with an example, and explain the settings inside it the first time they come."""
+    model = field.settings
+    if field.entries:
+        yield f"{field.name}:"
+        if field.entries == "mapping":
+            yield from (f"  {name}: {in_yaml(each)}" for name, each in example.items())
+        else:
+            yield from (f"  - {in_yaml(each)}" for each in example)
+    elif model is None or not isinstance(example, Mapping) or model in explained:
+        yield f"{field.name}: {in_yaml(example)}"
+    else:
+        explained[model] = field.name
+        yield f"{field.name}:"
+        for each in fields_of(model):
+            is_used = each.name in example
+            lines = list(_explanation(each, explained))
+            lines += _used(_written(each, example.get(each.name, each.example), explained), is_used=is_used)
+            yield from (f"  {line}" for line in lines)
+
+
+def _explanation(field: YamlField, explained: dict[type[YamlSettings], str]) -> Iterator[str]:
+    model = field.settings
+    known = f" Settings as in {explained[model]}." if model is not None and model in explained else ""
+    yield from _comment(field.description + known)
+    if model is not None and field.entries and model not in explained:
+        explained[model] = field.name
+        for each in fields_of(model):
+            yield from _comment(f"  {each.name}: {each.description}", " " * 6)
+
+
+def _used(lines: Iterable[str], *, is_used: bool) -> Iterator[str]:
+    return (line if is_used else f"#{line}" for line in lines)
+
+
+def _comment(text: str, further: str = "") -> Iterator[str]:
+    wrapped = textwrap.wrap(text, WIDTH, subsequent_indent=further, break_long_words=False, break_on_hyphens=False)
+    return (f"# {line}" for line in wrapped)

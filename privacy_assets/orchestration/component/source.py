@@ -1,0 +1,308 @@
+"""Settings of the component that say which table is released, and what it is held to."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import dagster as dg
+from pydantic import Field, model_validator
+
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration.component.yaml_settings import Flag, Number, Whole, YamlSettings, import_path
+from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, TableSource, UpstreamAsset
+from privacy_assets.release.policy import METRICS, USE_CASES, Direction, Limit, Policy, RequiredSettings, Severity
+
+Role: TypeAlias = Literal["direct_identifier", "quasi_identifier", "sensitive", "other"]
+UseCase: TypeAlias = Literal[tuple(USE_CASES)]  # type: ignore[valid-type]
+MetricName: TypeAlias = Literal[tuple(METRICS)]  # type: ignore[valid-type]
+
+
+class SourceYaml(YamlSettings):
+    """Where a table comes from: give one of file, query, asset and function."""
+
+    file: str | None = Field(
+        None,
+        description="A CSV or Parquet file; a relative path starts at the root of the project. {partition_key} in it "
+        "stands for the partition that is materialized.",
+        examples=["data/people.csv"],
+    )
+    format: Literal["csv", "parquet"] | None = Field(
+        None, description="Format of the file, if its ending does not tell.", examples=["csv"]
+    )
+    query: str | None = Field(
+        None,
+        description="A SELECT statement (extra sql); :partition_key in it is bound. Say ORDER BY: with the order of "
+        "the rows a seeded split changes.",
+        examples=["SELECT * FROM people ORDER BY id"],
+    )
+    url_variable: str | None = Field(
+        None,
+        description="Name (and not a template that reads it) of the environment variable with the SQLAlchemy URL for "
+        "the query, such as duckdb:////data/my.duckdb or postgresql://user:password@host/database.",
+        examples=["WAREHOUSE_URL"],
+    )
+    asset: str | None = Field(
+        None, description="Key of an asset of this project that makes the table.", examples=["warehouse/people"]
+    )
+    io_manager_key: str | None = Field(
+        None, description="IO manager of that asset; by default io_manager.", examples=["io_manager"]
+    )
+    function: Annotated[str | Callable[..., Any] | None, dg.Resolver.default(model_field_type=str | None)] = Field(
+        None,
+        description="Python path of a function that returns the table as a pandas DataFrame; a parameter called "
+        "partition_key is passed the partition.",
+        examples=["my_project.tables:load_people"],
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "SourceYaml":
+        places = [name for name in ("file", "query", "asset", "function") if getattr(self, name) is not None]
+        if len(places) != 1:
+            raise InvalidSettingError(
+                f"A table comes from one of file, query, asset and function; this one has {places or 'none of them'}."
+            )
+        companions = {"format": "file", "url_variable": "query", "io_manager_key": "asset"}
+        stray = {name: of for name, of in companions.items() if getattr(self, name) is not None and of != places[0]}
+        if stray:
+            name, of = next(iter(stray.items()))
+            raise InvalidSettingError(f"{name} belongs to {of}, but the table comes from {places[0]}. Leave it out.")
+        if self.query is not None and self.url_variable is None:
+            raise InvalidSettingError(
+                "A query needs url_variable: the name of the environment variable that holds the database's URL."
+            )
+        self.build(Path())
+        return self
+
+    def build(self, root: Path) -> TableSource:
+        """Return the source; files are looked up from `root`."""
+        if self.file is not None:
+            return TableFile(str(root / self.file), self.format)
+        if self.query is not None:
+            return SqlQuery(self.query, str(self.url_variable))
+        if self.asset is not None:
+            return UpstreamAsset(self.asset, self.io_manager_key or "io_manager")
+        found = import_path(self.function, "function") if isinstance(self.function, str) else self.function
+        if not callable(found):
+            raise InvalidSettingError(
+                f"function is {self.function!r}, which is a {type(found).__name__}; expected a function that returns a "
+                "DataFrame."
+            )
+        return found
+
+
+class ColumnYaml(YamlSettings):
+    """One column of the contract."""
+
+    type: str = Field(
+        description="integer, float, boolean, text, category, datetime, or datetime64[us, Europe/Berlin].",
+        examples=["integer"],
+    )
+    role: Role = Field(
+        description="direct_identifier (removed before anything else), quasi_identifier (an outsider may know it of "
+        "somebody), sensitive (must not become known of somebody), or other.",
+        examples=["quasi_identifier"],
+    )
+    nullable: Flag = Field(False, description="Whether values may be missing.", examples=[True])
+    unique: Flag = Field(False, description="Whether no value may occur twice.", examples=[True])
+    min: Any = Field(None, description="Smallest value.", examples=[0])
+    max: Any = Field(None, description="Largest value.", examples=[120])
+    categories: list[Any] | None = Field(
+        None, description="The values that there are.", examples=[["female", "male", "diverse"]]
+    )
+    isin: list[Any] | None = Field(None, description="The same, as pandera calls it.", examples=[["a", "b"]])
+    ordered: Flag = Field(False, description="Whether the categories have an order.", examples=[True])
+    precision: Whole | str | None = Field(
+        None, description="Decimals of a float column, or unit of a datetime column (D, H, min, s).", examples=[2]
+    )
+    hierarchy: dict[str, Any] | None = Field(
+        None,
+        description="How the method lattice generalizes: one of intervals, prefixes, dates, tree, arx_csv.",
+        examples=[{"intervals": [5, 10, 20]}],
+    )
+    scale: str | dict[str, Any] | None = Field(
+        None,
+        description="How semantic risk reads the column: nominal, ordinal, binary, generalized, or a mapping with "
+        "ordinal, interval or hierarchy.",
+        examples=["ordinal"],
+    )
+    person: Flag = Field(False, description="True for the one column that says whose record a row is.", examples=[True])
+    leaves_as_is: str | None = Field(
+        None,
+        description="Why the column may leave unmodified although it looks identifying, and who decided: from 3 words "
+        "to 500 characters, published with the release.",
+        examples=["Names of public offices, checked by the data protection officer"],
+    )
+
+
+EXAMPLE_COLUMNS: dict[str, dict[str, Any]] = {
+    "patient": {"type": "text", "role": "direct_identifier", "person": True},
+    "age": {"type": "integer", "role": "quasi_identifier", "min": 0, "max": 120},
+    "sex": {"type": "category", "role": "quasi_identifier", "categories": ["female", "male", "diverse"]},
+    "diagnosis": {"type": "text", "role": "sensitive", "nullable": True},
+}
+
+
+class ContractYaml(YamlSettings):
+    """The table's contract: every column with its type and its privacy role."""
+
+    columns: dict[str, ColumnYaml] = Field(
+        description="Every column of the table; one that is not named here is an error.",
+        examples=[EXAMPLE_COLUMNS],
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "ContractYaml":
+        self.build()
+        return self
+
+    def build(self) -> TableContract:
+        """Return the contract."""
+        return TableContract.from_mapping({"columns": {name: column.given() for name, column in self.columns.items()}})
+
+
+def _resolve_contract(context: dg.ResolutionContext, value: Any) -> Any:
+    return TableContract.from_path(value) if isinstance(value, str) else ContractYaml.resolve_from_model(context, value)
+
+
+# Any: a template may give a contract, a pandera schema or a mapping, of which `build_contract` makes the contract.
+ResolvedContract: TypeAlias = Annotated[
+    ContractYaml | str | Any, dg.Resolver(_resolve_contract, model_field_type=ContractYaml.model() | str)
+]
+
+
+def build_contract(contract: Any) -> TableContract:
+    """Return the contract that was given in one of its forms."""
+    if isinstance(contract, ContractYaml):
+        return contract.build()
+    if isinstance(contract, str):
+        return TableContract.from_path(contract)
+    if isinstance(contract, Mapping):
+        return TableContract.from_mapping(contract)
+    return contract if isinstance(contract, TableContract) else TableContract(contract)
+
+
+class LimitYaml(YamlSettings):
+    """A bound on one figure."""
+
+    metric: MetricName = Field(description="The figure that is limited.", examples=["privacy_risk_score"])
+    value: Number = Field(description="The bound itself, in the figure's own unit.", examples=[0.1])
+    direction: Direction | None = Field(
+        None, description="Where the figure must lie; by default its safe side.", examples=["below"]
+    )
+    severity: Severity | None = Field(
+        None, description="error blocks the release, warn is shown; by default as the metric says.", examples=["warn"]
+    )
+    advice: str | None = Field(None, description="What to do when the limit fails.", examples=["Ask the data office."])
+
+    @model_validator(mode="after")
+    def _check(self) -> "LimitYaml":
+        self.build()
+        return self
+
+    def build(self) -> Limit:
+        """Return the limit."""
+        return Limit(**self.given())
+
+
+class RequiredYaml(YamlSettings):
+    """What an mpUCC assessment must have looked at before its figures count, and whether a release must be signed."""
+
+    exact_search: Flag = Field(True, description="Refuse a heuristic search.", examples=[False])
+    max_baseline_cols: Whole | None = Field(
+        3, description="Combinations of at least so many columns must have been searched; null: of all.", examples=[4]
+    )
+    default_precision: Flag = Field(
+        True, description="Refuse a precision other than the originals' or the contract's.", examples=[False]
+    )
+    deduplicated: Flag = Field(True, description="Refuse an assessment of repeated records.", examples=[False])
+    control_records: Whole = Field(100, description="Smallest control where leakage is limited.", examples=[200])
+    confidence_level: Number = Field(
+        0.95, description="Highest confidence of the intervals where leakage is limited.", examples=[0.9]
+    )
+    signature: Flag = Field(False, description="Refuse a release that no key signs (signing).", examples=[True])
+    people_per_value: Whole | None = Field(
+        None,
+        description="People who must have a text or category value that leaves, where rare_values_released is limited; "
+        "by default as many as smallest_class asks for, else as in the use case, else 3.",
+        examples=[10],
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "RequiredYaml":
+        RequiredSettings(**self.given())
+        return self
+
+
+class PolicyYaml(YamlSettings):
+    """What a table must meet before it may leave."""
+
+    use_case: UseCase | None = Field(
+        None,
+        description="Start from the limits of a use case: public_release, research_sharing, internal_analytics, "
+        "development or high_risk_data.",
+        examples=["research_sharing"],
+    )
+    limits: list[LimitYaml] = Field(
+        default_factory=list,
+        description="Limits that are added to those of the use case, or replace its limit on the same metric.",
+        examples=[[{"metric": "verbatim_copies", "value": 0, "severity": "warn"}]],
+    )
+    required: RequiredYaml | None = Field(
+        None,
+        description="What an mpUCC assessment must have looked at before its figures count, and whether a release must "
+        "be signed.",
+        examples=[{"max_baseline_cols": 4}],
+    )
+    known: list[list[str]] = Field(
+        default_factory=list,
+        description="Sets of columns that an attacker is assumed to know, for the limits on re-identification; by "
+        "default all quasi-identifiers at once.",
+        examples=[[["age", "sex"]]],
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "PolicyYaml":
+        self.build()
+        return self
+
+    def build(self) -> Policy:
+        """Return the policy."""
+        limits = tuple(limit.build() for limit in self.limits)
+        metrics = [limit.metric for limit in limits]
+        repeated = sorted({metric for metric in metrics if metrics.count(metric) > 1})
+        if repeated:
+            raise InvalidSettingError(f"limits names a metric more than once: {repeated}. Keep one limit each.")
+        required: Mapping[str, Any] = {} if self.required is None else self.required.given()
+        if self.use_case is None:
+            return Policy(limits, RequiredSettings(**required), known=tuple(map(tuple, self.known)))
+        policy = Policy.for_use_case(self.use_case)
+        for limit in limits:
+            policy = policy.with_limit(limit)
+        return Policy(
+            policy.limits, policy.with_required(**required).required, policy.use_case, tuple(map(tuple, self.known))
+        )
+
+
+def _resolve_policy(context: dg.ResolutionContext, value: Any) -> Any:
+    return Policy.for_use_case(value) if isinstance(value, str) else PolicyYaml.resolve_from_model(context, value)
+
+
+ResolvedPolicy: TypeAlias = Annotated[
+    PolicyYaml | UseCase | Any, dg.Resolver(_resolve_policy, model_field_type=PolicyYaml.model() | UseCase)
+]
+
+
+def build_policy(policy: Any) -> Policy:
+    """Return the policy that was given in one of its forms."""
+    if isinstance(policy, PolicyYaml):
+        return policy.build()
+    if isinstance(policy, str):
+        return Policy.for_use_case(policy)
+    if isinstance(policy, Mapping):
+        return PolicyYaml.from_mapping(policy).build()
+    if isinstance(policy, Policy):
+        return policy
+    raise InvalidSettingError(
+        f"The policy is a {type(policy).__name__}; expected the name of a use case, limits, or a Policy."
+    )

@@ -1,0 +1,53 @@
+"""Keys that stand twice in a YAML file, of which every YAML reader takes the last without a word."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from privacy_assets.errors import InvalidSettingError
+
+MERGE = "<<"
+
+
+def require_single_keys(path: Path, line: int) -> None:
+    """Refuse a document in which a mapping has a key twice.
+
+    Parameters
+    ----------
+    path : Path
+        The YAML file; one that is not there is somebody else's to refuse.
+    line : int
+        A line of the document, from 1: a file may hold several.
+
+    Raises
+    ------
+    InvalidSettingError
+        Says where both stand.
+    """
+    if not path.is_file():
+        return
+    for document in yaml.compose_all(path.read_text(encoding="utf-8"), yaml.SafeLoader):
+        if document is None or not document.start_mark.line < line <= document.end_mark.line + 1:
+            continue
+        for key, first in _repeated(document):
+            raise InvalidSettingError(
+                f"{path}:{key.start_mark.line + 1}: {key.value!r} was said in line {first.start_mark.line + 1} "
+                "already. Expected each key once; YAML would take the last."
+            )
+
+
+def _repeated(node: yaml.Node) -> Iterator[tuple[yaml.Node, yaml.Node]]:
+    """Yield each key that its mapping has had before, with the first, in the order of the file."""
+    if isinstance(node, yaml.SequenceNode):
+        for each in node.value:
+            yield from _repeated(each)
+    if isinstance(node, yaml.MappingNode):
+        first: dict[tuple[str, str], yaml.Node] = {}
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value != MERGE:
+                named = (key.tag, key.value)
+                if named in first:
+                    yield key, first[named]
+                first.setdefault(named, key)
+            yield from _repeated(value)

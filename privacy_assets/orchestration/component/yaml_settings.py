@@ -1,0 +1,188 @@
+"""Settings that are written in YAML: one base for all, with a schema that points at what is wrong.
+
+Dagster lets every setting be a template (``"{{ ... }}"``) and writes that as "this, or any text". A validator then says
+of a mistyped key only that its whole block is neither, and takes any text for a number. Here the schema asks first
+whether there is a template, and otherwise names the one thing that is expected.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Annotated, Any, Self, TypeAlias
+
+import dagster as dg
+from dagster.components.resolved.base import resolve_fields
+from pydantic import BaseModel, ConfigDict, StrictBool, StrictFloat, StrictInt, ValidationError
+
+from privacy_assets.errors import InvalidSettingError
+
+TEMPLATE: dict[str, Any] = {"type": "string", "pattern": r"\{\{"}
+"""Text that Dagster evaluates."""
+
+
+def _resolve(context: dg.ResolutionContext, value: Any) -> Any:
+    return context.resolve_value(value)
+
+
+# The strictness stands in the type that YAML is read into: elsewhere it would hold for templates, too.
+Whole: TypeAlias = Annotated[int, dg.Resolver(_resolve, model_field_type=StrictInt)]
+Flag: TypeAlias = Annotated[bool, dg.Resolver(_resolve, model_field_type=StrictBool)]
+Number: TypeAlias = Annotated[int | float, dg.Resolver(_resolve, model_field_type=StrictInt | StrictFloat)]
+
+
+class YamlSettings(dg.Model, dg.Resolvable):
+    """Base of the settings of `PrivacyReleaseComponent`; unknown keys are errors."""
+
+    # What was written may hold a password.
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
+
+    @classmethod
+    def model(cls) -> type[BaseModel]:
+        """Return the model that a YAML document is read into."""
+        derived: type[BaseModel] = super().model()
+        extra = derived.model_config.get("json_schema_extra")
+        if isinstance(extra, Mapping):
+            title = {"title": cls.__name__, "description": (cls.__doc__ or "").splitlines()[0]}
+            derived.model_config["json_schema_extra"] = functools.partial(_pointed, cls, {**extra, **title})
+        return derived
+
+    @classmethod
+    def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> Any:
+        """Evaluate templates and make the settings; what Dagster shows at the line is our own message.
+
+        Raises
+        ------
+        InvalidSettingError
+            Everything that is wrong with the settings.
+        """
+        resolved = resolve_fields(model, cls, context)
+        kept = {name: _text_kept(getattr(model, name, None), value) for name, value in resolved.items()}
+        return _said_plainly(lambda: cls(**kept))
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Any]) -> Self:
+        """Make the settings of plain values.
+
+        Raises
+        ------
+        InvalidSettingError
+            Everything that is wrong with them.
+        """
+        made: Self = _said_plainly(lambda: cls(**mapping))
+        return made
+
+    def given(self) -> dict[str, Any]:
+        """Return the settings that were written; those left out keep the defaults of what they are passed to."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+def _text_kept(written: Any, resolved: Any) -> Any:
+    """Return what templates gave, and all other text as it was written: Dagster makes a number of the text ``"1"``."""
+    if isinstance(written, str) and isinstance(resolved, int | float | str | list | tuple | dict | set | None):
+        return resolved if "{{" in written or "{%" in written else written
+    if isinstance(written, list | tuple) and isinstance(resolved, list | tuple):
+        return [_text_kept(*pair) for pair in zip(written, resolved, strict=True)]
+    if isinstance(written, dict) and isinstance(resolved, dict):
+        return {name: _text_kept(value, resolved[name]) for name, value in written.items()}
+    return resolved
+
+
+def _said_plainly(make: Callable[[], Any]) -> Any:
+    problem = ""
+    try:
+        return make()
+    except ValidationError as error:
+        problem = " ".join(_sentence(each["loc"], each["msg"]) for each in error.errors())
+    raise InvalidSettingError(problem)
+
+
+def _sentence(place: tuple[int | str, ...], message: str) -> str:
+    where = ".".join(map(str, place))
+    said = message.removeprefix("Value error, ")
+    return f"{where}: {said}." if where and said == message else said
+
+
+def _pointed(settings: type[YamlSettings], extra: Mapping[str, Any], schema: dict[str, Any]) -> None:
+    """Rewrite the schema of a model in place: a template, or one kind of value after the other."""
+    schema.update(extra)
+    for name, described in schema.get("properties", {}).items():
+        field = settings.model_fields[name]
+        described |= {"description": field.description, "examples": field.examples}
+        variants = described.pop("anyOf", None)
+        if variants is None:
+            continue
+        text = {"type": "string"}
+        others = [variant for variant in _flat(variants) if variant != text]
+        if _takes_text(field.annotation):
+            nulls = [variant for variant in others if variant == {"type": "null"}]
+            described |= _by_kind([*(variant for variant in others if variant not in nulls), text, *nulls])
+        else:
+            described |= {"if": TEMPLATE, "else": _by_kind(others)}
+
+
+def _by_kind(variants: list[dict[str, Any]]) -> dict[str, Any]:
+    """Ask for mappings and lists by their kind, so that what is wrong inside them is said where it is."""
+    scalars: list[tuple[Any, dict[str, Any]]] = []
+    chained: list[tuple[Any, dict[str, Any]]] = []
+    for variant in variants:
+        kind = "object" if "$ref" in variant else variant.get("type")
+        (chained if kind in ("object", "array") else scalars).append((kind, variant))
+    kinds = [kind for kind, _ in (*chained, *scalars)]
+    if all(isinstance(kind, str) for kind in kinds) and not any("enum" in variant for _, variant in scalars):
+        # Nothing but kinds: one sentence names them all.
+        last: dict[str, Any] = {"type": kinds}
+        for _, variant in scalars:
+            last |= {key: value for key, value in variant.items() if key != "type"}
+    else:
+        last = _listed([variant for _, variant in scalars]) or {"anyOf": [variant for _, variant in scalars]}
+    if len(chained) == 1 and not scalars:
+        only: dict[str, Any] = chained[0][1]
+        return only
+    for kind, variant in reversed(chained):
+        last = {"if": {"type": kind}, "then": variant, "else": last}
+    return last
+
+
+def _flat(variants: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each for variant in variants for each in (_flat(variant["anyOf"]) if "anyOf" in variant else [variant])]
+
+
+def _listed(variants: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Join enumerated values and null to one list of values."""
+    values: list[Any] = []
+    for variant in variants:
+        if "enum" in variant:
+            values += variant["enum"]
+        elif "const" in variant:
+            values.append(variant["const"])
+        elif variant == {"type": "null"}:
+            values.append(None)
+        else:
+            return None
+    return {"enum": values} if values else None
+
+
+def _takes_text(annotation: Any) -> bool:
+    """Whether a setting takes any text besides templates."""
+    return annotation is str or str in getattr(annotation, "__args__", ())
+
+
+def import_path(path: str, setting: str) -> Any:
+    """Import ``package.module:attribute``.
+
+    Raises
+    ------
+    InvalidSettingError
+        The path is none, or nothing can be imported there; the text of the error stays out, for it may hold values.
+    """
+    module, _, attribute = path.partition(":")
+    if not module or not attribute:
+        raise InvalidSettingError(
+            f"{setting} is {path!r}, which is not a Python path of the form 'package.module:attribute'."
+        )
+    problem = ""
+    try:
+        return getattr(import_module(module), attribute)
+    except Exception as error:  # noqa: BLE001 (whatever the user's module raises)
+        problem = type(error).__name__
+    raise InvalidSettingError(f"{setting} is {path!r}, which could not be imported: {problem}. Check path and module.")

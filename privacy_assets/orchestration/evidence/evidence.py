@@ -1,0 +1,420 @@
+"""Gather what the gate may know: what lies in storage now, and what Dagster recorded when it was made."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.anonymization.anonymized_table import (
+    describe_columns,
+    keeps_the_contract,
+    measure_anonymity,
+    roles_of,
+)
+from privacy_assets.anonymization.measured_loss import require_measured
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.scale_digests import scale_digests
+from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues, count_rare_values
+from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError, PrivacyAssetsError
+from privacy_assets.mpucc.assess import MpuccAssessment
+from privacy_assets.orchestration.evidence.published import published_besides
+from privacy_assets.orchestration.private.recorded import Recorded
+from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, ReleaseStore
+from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
+from privacy_assets.orchestration.settings.release import ReleaseSettings, Synthesis
+from privacy_assets.reidentification.assess import ReidentificationAssessment
+from privacy_assets.release.files import published_fingerprint
+from privacy_assets.release.gate import (
+    SPLIT_STAGES,
+    STAGES_ASSESSED,
+    AssessmentEvidence,
+    Evidence,
+    TableEvidence,
+)
+from privacy_assets.release.policy import ANONYMITY, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.release.report_words import CONTROL, LEAKAGE
+from privacy_assets.semantic_risk.result import SemanticAssessment
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.synthesis.generalized import DISTINCT_RECORD, number_distinct_records
+
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+_ASSESSMENTS_OF_RECORDS: dict[str, Any] = {
+    REIDENTIFICATION: ReidentificationAssessment,
+    SEMANTIC: SemanticAssessment,
+}
+UNMEASURABLE = (InvalidTableError, InvalidSettingError, *UNREADABLE)
+
+
+_Assessment = TypeVar("_Assessment", MpuccAssessment, ReidentificationAssessment, SemanticAssessment)
+"""What a policy can limit, and an asset holds."""
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Evidence about a table, the table itself, and what the manifest tells of it beside the verdicts.
+
+    Attributes
+    ----------
+    evidence : Evidence
+        For `verdicts`.
+    table : DataFrame or None
+        The table at hand; None when it cannot be read.
+    content : str
+        Its fingerprint; empty when it cannot be read.
+    columns : list of dict
+        Its columns, described without values.
+    settings, figures : dict of JSON values
+        What it was made and assessed with, and what was found; they decide nothing.
+    found : dict
+        Assessments and anonymizations by stage, and the source, as far as they are at hand; for the report.
+    """
+
+    evidence: Evidence
+    table: pd.DataFrame | None
+    content: str
+    columns: list[dict[str, Any]] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)
+    found: dict[str, Any] = field(default_factory=dict)
+
+
+def gather_evidence(
+    release: ReleaseSettings,
+    side: str,
+    instance: dg.DagsterInstance,
+    private_tables: PrivateParquetIOManager,
+    release_store: ReleaseStore,
+    partition_key: str | None,
+) -> Gathered:
+    """Gather the evidence about the table that a side of a release would let out."""
+    gather = {"synthetic": _gather_synthetic, "anonymized": _gather_anonymized}[side]
+    return gather(_Storage(release, instance, private_tables, release_store, partition_key))
+
+
+@dataclass(frozen=True)
+class _Storage:
+    """What lies in storage and in the instance for one release, or for one of its partitions."""
+
+    release: ReleaseSettings
+    instance: dg.DagsterInstance
+    private_tables: PrivateParquetIOManager
+    release_store: ReleaseStore
+    partition_key: str | None
+
+    def recorded(self, stage: str) -> Recorded:
+        return Recorded(self.instance, self.release.key(stage), self.partition_key)
+
+    def table(self, stage: str) -> tuple[pd.DataFrame | None, str | None]:
+        """Return a table at hand and its fingerprint."""
+        try:
+            table = self.private_tables.load(self.release.key(stage), self.partition_key)
+            return (table, fingerprint(table)) if isinstance(table, pd.DataFrame) else (None, None)
+        except UNREADABLE:
+            return None, None
+
+    def anonymization(self, stage: str) -> tuple[Anonymization | None, TableEvidence]:
+        """Return an anonymization at hand, and what is known of it."""
+        recorded = self.recorded(stage)
+        try:
+            artifact = self.private_tables.load(self.release.key(stage), self.partition_key)
+            assert isinstance(artifact, Artifact)  # noqa: S101 - a plain table would not be readable either
+            anonymization = Anonymization.from_artifact(artifact)
+            content = fingerprint(anonymization.table)
+            digest = artifact.digest
+        except (*UNREADABLE, AssertionError):
+            return None, TableEvidence(None, recorded.version, recorded.run_id, recorded.made_of)
+        return anonymization, TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of, content)
+
+    def evidence(self, stages: Iterable[str], at_hand: Mapping[str, str | None]) -> dict[str, TableEvidence]:
+        """Return what is known of plain tables, some of which are at hand."""
+        tables = {}
+        for stage in stages:
+            recorded = self.recorded(stage)
+            digest = at_hand.get(stage, recorded.version)
+            tables[stage] = TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of)
+        return tables
+
+    def assessment(
+        self, name: str, kind: type[_Assessment], metrics_of_kind: Callable[[_Assessment], dict[str, float | None]]
+    ) -> tuple[_Assessment | None, AssessmentEvidence | None]:
+        """Return an assessment at hand, and what is known of it."""
+        recorded = self.recorded(name)
+        try:
+            artifact = self.private_tables.load(self.release.key(name), self.partition_key)
+            if not isinstance(artifact, Artifact):
+                return None, None
+            assessment = kind.from_artifact(artifact)
+            return assessment, AssessmentEvidence(
+                digest=artifact.digest,
+                recorded_digest=recorded.version,
+                run_id=recorded.run_id,
+                made_of=artifact.made_of,
+                metrics=metrics_of_kind(assessment),
+                settings=assessment.settings,
+            )
+        except UNREADABLE:
+            return None, None
+
+    def is_current(self, other: OtherReleaseSettings, key: dg.AssetKey) -> bool:
+        """Tell whether what is stored of a published release is what its directory holds today."""
+        if other.directory is None:
+            return True
+        try:
+            artifact = self.private_tables.load(key, self.partition_key)
+            published = published_fingerprint(Path(other.directory))
+            return isinstance(artifact, Artifact) and fingerprint(artifact.frames["table"]) == published
+        except UNREADABLE:
+            return False
+
+    def published(self, other: OtherReleaseSettings) -> dict[str, TableEvidence]:
+        """Return the tables that another release of this project published, where its asset says less."""
+        if other.release is None:
+            return {}
+        try:
+            artifact = self.private_tables.load(other.asset_keys(self.release.name)[other.stage], self.partition_key)
+            assert isinstance(artifact, Artifact)  # noqa: S101 - a plain table would not be readable either
+            current = Anonymization.from_artifact(artifact)
+            found = published_besides(
+                other, current, self.release_store, self.instance, self.private_tables, self.partition_key
+            )
+        except (InvalidTableError, *UNREADABLE, AssertionError):
+            return {other.published_stage: TableEvidence(None, None, None)}
+        return {each.stage: TableEvidence(each.fingerprint, each.fingerprint, each.run_id) for each in found}
+
+    def other_releases(self) -> dict[str, TableEvidence]:
+        """Return what Dagster recorded of the other releases that an attacker may hold."""
+        tables = {}
+        for other in self.release.reidentification_settings.other_releases:
+            for stage, key in other.asset_keys(self.release.name).items():
+                recorded = Recorded(self.instance, key, self.partition_key)
+                digest = recorded.version if self.is_current(other, key) else None
+                # What it was made of has names of its own here: its source is not ours.
+                made_of = {f"{other.stage}_{made}": content for made, content in recorded.made_of.items()}
+                tables[stage] = TableEvidence(digest, recorded.version, recorded.run_id, made_of)
+            tables |= self.published(other)
+        return tables
+
+
+def _gather_synthetic(storage: _Storage) -> Gathered:
+    release, contract = storage.release, storage.release.contract
+    synthetic, synthetic_content = storage.table("synthetic")
+    stages = (*STAGES_ASSESSED, "synthetic", *(["source"] if release.source is not None else []))
+    limits_rare_values = release.policy.limit_on(RARE_VALUES_RELEASED) is not None
+    people = {side: storage.table(side) for side in SPLIT_STAGES} if limits_rare_values else {}
+    contents = {side: content for side, (_, content) in people.items()}
+    tables = storage.evidence(stages, {"synthetic": synthetic_content, **contents})
+    table, content = synthetic, synthetic_content
+    found: dict[str, Any] = {}
+    keeps_contract = table is not None and _is_admitted_as_it_is(release, table, content)
+    released = contract.released_columns
+    columns: list[dict[str, Any]] = [each for each in contract.describe() if each["column"] in released]
+    stage = release.synthetic_stage
+    if stage != "synthetic":
+        generalized, tables[stage] = storage.anonymization(stage)
+        table, content = (None, None) if generalized is None else (generalized.table, tables[stage].content)
+        keeps_contract = False
+        found = {} if generalized is None else {stage: generalized}
+        if generalized is not None and synthetic is not None:
+            made_of = number_distinct_records(synthetic)
+            keeps_contract = keeps_the_contract(generalized, contract, made_of, DISTINCT_RECORD)
+        columns = [] if generalized is None else describe_columns(generalized, contract)
+    assessment, assessed = storage.assessment(MPUCC, MpuccAssessment, metrics_of)
+    rare = _rare_values(storage, table, found.get(stage), [each for each, _ in people.values()])
+    evidence = Evidence(
+        side="synthetic",
+        stage=stage,
+        # Of generalized columns the labels are assessed; what stands beside them says the same again.
+        columns=() if table is None else released if keeps_contract else tuple(table.columns),
+        tables=tables,
+        assessments={} if assessed is None else {MPUCC: assessed},
+        declared_precisions=contract.precisions,
+        lineage=_lineage(release),
+        keeps_contract=keeps_contract,
+        measured={} if rare is None else {RARE_VALUES: rare.metrics},
+        remarks={} if rare is None else {RARE_VALUES_RELEASED: rare.remark},
+    )
+    settings = {made: storage.recorded(name).made_with for made, name in _settings_of(release).items()}
+    if assessed is not None:
+        settings[MPUCC] = dict(assessed.settings)
+    figures: dict[str, Any] = {} if assessment is None else {MPUCC: dict(assessment.scores)}
+    if assessment is not None:
+        found[MPUCC] = assessment
+        if assessment.control is not None:
+            leakage = LEAKAGE[assessment.control.leakage_detected]
+            figures[CONTROL] = {"leakage": leakage, **assessment.control.to_header()}
+    figures |= {} if rare is None else {RARE_VALUES: rare.to_json()}
+    return Gathered(evidence, table, content or "", columns, settings, figures, found)
+
+
+def _rare_values(
+    storage: _Storage,
+    table: pd.DataFrame | None,
+    generalized: Anonymization | None,
+    people: list[pd.DataFrame | None],
+) -> RareValues | None:
+    """Count the rare values of a table at hand against the people at hand; None where they are not or cannot be."""
+    contract, policy = storage.release.contract, storage.release.policy
+    known = [each for each in people if each is not None]
+    if table is None or not people or len(known) < len(people):
+        return None
+    try:
+        return count_rare_values(
+            table,
+            known,
+            people_per_value=policy.people_per_value,
+            person=contract.person,
+            columns=contract.released_columns,
+            masks=None if generalized is None else generalized.model.masks,
+        )
+    except UNMEASURABLE:
+        return None
+
+
+def _gather_anonymized(storage: _Storage) -> Gathered:
+    release, stage = storage.release, storage.release.anonymized_stage
+    source, source_content = storage.table("source")
+    anonymization, at_hand = storage.anonymization(stage)
+    lineage = {"anonymized": ("source",)} | ({"suppressed": ("anonymized",)} if stage == "suppressed" else {})
+    lineage |= {
+        other.stage: (f"{other.stage}_source",)
+        for other in release.reidentification_settings.other_releases
+        if other.release is not None
+    }
+    others = storage.other_releases()
+    tables = {**storage.evidence(["source", "anonymized"], {"source": source_content}), stage: at_hand, **others}
+    gathered = _measured(storage, anonymization, source)
+    assessments: dict[str, AssessmentEvidence] = {}
+    figures = dict(gathered.figures)
+    settings = dict(gathered.settings)
+    found = {stage: anonymization, "source": source}
+    for name, kind in _ASSESSMENTS_OF_RECORDS.items():
+        if not release.assesses(name):
+            continue
+        assessment, evidence = storage.assessment(name, kind, _metrics_by_name(name))
+        if assessment is not None and evidence is not None:
+            assessments[name] = evidence
+            figures[name], settings[name] = dict(assessment.scores), dict(assessment.settings)
+            if isinstance(assessment, SemanticAssessment) and assessment.notes:
+                figures[name]["notes"] = list(assessment.notes)
+            found[name] = assessment
+    evidence_of_table = replace(
+        gathered.evidence,
+        tables=tables,
+        assessments=assessments,
+        lineage=lineage,
+        stands_on={REIDENTIFICATION: ("source", *others), SEMANTIC: release.semantic_risk_stands_on},
+        asked_for=_asked_for(release, anonymization),
+        must_succeed=(REIDENTIFICATION,) if release.assesses(REIDENTIFICATION) else (),
+    )
+    return replace(
+        gathered,
+        evidence=evidence_of_table,
+        content=at_hand.content or "",
+        settings=settings,
+        figures=figures,
+        found={name: value for name, value in found.items() if value is not None},
+    )
+
+
+def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd.DataFrame | None) -> Gathered:
+    """Measure an anonymized table at hand; what cannot be measured keeps no contract."""
+    contract, stage = storage.release.contract, storage.release.anonymized_stage
+    evidence = Evidence("anonymized", stage, (), {}, {})
+    if anonymization is None:
+        return Gathered(evidence, None, "")
+    nothing = Gathered(evidence, anonymization.table, "")
+    if source is None:
+        return nothing
+    keeps_contract = False
+    try:
+        keeps_contract = keeps_the_contract(anonymization, contract, source, contract.person)
+        losses = require_measured(anonymization, source, storage.release.hierarchies)
+        report, measured = measure_anonymity(anonymization, contract, source, contract.person, losses)
+        columns = describe_columns(anonymization, contract)
+    except PrivacyAssetsError as error:
+        return replace(nothing, evidence=replace(evidence, problem=str(error) if keeps_contract else ""))
+    except UNMEASURABLE:
+        return nothing
+    return replace(
+        nothing,
+        evidence=replace(
+            evidence,
+            columns=tuple(anonymization.table.columns),
+            keeps_contract=keeps_contract,
+            measured={ANONYMITY: measured},
+        ),
+        columns=columns,
+        settings={name: storage.recorded(name).made_with for name in dict.fromkeys(("anonymized", stage))},
+        figures={
+            ANONYMITY: report.to_header(),
+            "statistics": anonymization.stats
+            | {name: measured[name] for name in ("information_loss", "suppressed_share")},
+            "model": anonymization.model.to_json(),
+        },
+    )
+
+
+def _asked_for(release: ReleaseSettings, anonymization: Anonymization | None) -> dict[str, dict[str, Any]]:
+    """Say what the assessments of anonymized records must have been made with."""
+    roles = roles_of(release.contract, release.contract.person)
+    known = [list(columns) for columns in release.policy.known] or [list(roles.quasi_identifiers)]
+    others = [[other.name, other.key] for other in release.reidentification_settings.other_releases]
+    asked: dict[str, dict[str, Any]] = {
+        REIDENTIFICATION: {
+            "known": known,
+            "subject": release.contract.person,
+            "other_releases": others,
+            **release.reidentification_is_asked_of,
+        }
+    }
+    if anonymization is not None and release.assesses(SEMANTIC):
+        scales = release.semantic_scales_of(anonymization)
+        asked[SEMANTIC] = {"scale_digests": scale_digests(scales), **release.semantic_risk_is_asked_of}
+    return asked
+
+
+def _settings_of(release: ReleaseSettings) -> dict[str, str]:
+    """Say what the manifest calls the settings of a stage."""
+    generalized = {} if release.generalize_synthetic is None else {"generalized_synthetic": "generalized_synthetic"}
+    return {"split": "original", "synthetic": "synthetic", **generalized}
+
+
+def _lineage(release: ReleaseSettings) -> dict[str, tuple[str, ...]]:
+    """Say what each table of the synthetic side must have been made of."""
+    lineage: dict[str, tuple[str, ...]] = {}
+    if release.generalize_synthetic is not None:
+        lineage["generalized_synthetic"] = ("synthetic",)
+    if isinstance(release.synthetic, Synthesis):
+        lineage["synthetic"] = ("original",)
+    if release.source is not None:
+        lineage |= {"original": ("source",), "control": ("source",)}
+    return lineage
+
+
+def _is_admitted_as_it_is(release: ReleaseSettings, table: pd.DataFrame, content: str | None) -> bool:
+    """Ask the contract of today, which may not be the one that the table was admitted by."""
+    try:
+        return fingerprint(release.contract.admit_synthetic(table)) == content
+    except (ContractError, InvalidTableError):
+        return False
+
+
+def _metrics_by_name(name: str) -> Callable[[Any], dict[str, float | None]]:
+    def metrics(assessment: ReidentificationAssessment | SemanticAssessment) -> dict[str, float | None]:
+        own = [metric for metric, described in METRICS.items() if described.assessment == name]
+        return {metric: assessment.scores.get(metric) for metric in own}
+
+    return metrics
+
+
+def metrics_of(assessment: MpuccAssessment) -> dict[str, float | None]:
+    """Return every figure of an assessment that a policy can limit."""
+    known: dict[str, Any] = dict(assessment.scores)
+    if assessment.control is not None:
+        known |= {name: getattr(assessment.control, name) for name in METRICS if hasattr(assessment.control, name)}
+    own = (name for name, metric in METRICS.items() if metric.assessment == MPUCC)
+    return {name: None if known.get(name) is None else float(known[name]) for name in own}

@@ -1,0 +1,172 @@
+"""Everything that another release of this project has ever published: an attacker may hold all of it.
+
+A later publication does not take an earlier one back. So each one counts that Dagster recorded or that lies in the
+directory of the releases, wherever its name sorts and whatever a clock said.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import dagster as dg
+
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.errors import InvalidTableError
+from privacy_assets.orchestration.evidence.publication_ledger import recorded_publications
+from privacy_assets.orchestration.private.recorded import Publication, publications, require_alike_partitions
+from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
+from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
+from privacy_assets.reidentification.other_releases import OtherRelease, is_part_of
+from privacy_assets.release.files import RELEASE_NAME, read_anonymized_release
+from privacy_assets.release.manifest import MANIFEST_FILE, parse_manifest, read_manifest_bytes
+from privacy_assets.storage.artifact import canonical_json
+from privacy_assets.storage.fingerprint import fingerprint
+
+SIDE = "anonymized"
+SHOWN_DIGITS = 12
+MOST_SHOWN = 5
+
+
+class Published(NamedTuple):
+    """A table that another release has published, where its asset of today says less.
+
+    Attributes
+    ----------
+    stage : str
+        Name for the evidence.
+    fingerprint, run_id : str
+        What the manifest records: the table, and the run that published it.
+    release : OtherRelease
+        For `assess_reidentification`.
+    """
+
+    stage: str
+    fingerprint: str
+    run_id: str
+    release: OtherRelease
+
+
+def published_besides(
+    other: OtherReleaseSettings,
+    current: Anonymization,
+    release_store: Any,
+    instance: dg.DagsterInstance,
+    private_tables: PrivateParquetIOManager,
+    partition_key: str | None,
+) -> tuple[Published, ...]:
+    """Return what another release has ever published, without what its current asset says as well.
+
+    Parameters
+    ----------
+    other : OtherReleaseSettings
+        A release of this project; tables that it calls withdrawn do not count.
+    current : Anonymization
+        Its asset of today.
+    release_store : ReleaseStore
+        Where releases are.
+    instance : DagsterInstance
+        What recorded the publications.
+    private_tables : PrivateParquetIOManager
+        What recorded them as well, and keeps that when events are wiped.
+    partition_key : str or None
+        The partition that is assessed.
+
+    Raises
+    ------
+    InvalidTableError
+        Something that was published is not where it was written, or was altered; or the other release has partitions
+        and this one has none, or the other way round.
+    """
+    assert other.release is not None  # noqa: S101 - those that lie elsewhere have no asset that could move on
+    require_alike_partitions(instance, dg.AssetKey([other.release, SIDE]), partition_key)
+    key = dg.AssetKey([other.release, f"{SIDE}_release"])
+    directory = release_store.directory(other.release, SIDE, partition_key)
+    recorded = [
+        each
+        for each in (*publications(instance, key), *recorded_publications(private_tables, key))
+        # Of a time without partitions, or of one with them, it holds these people as well.
+        if partition_key is None or each.partition in (None, partition_key)
+    ]
+    written = _manifests(directory)
+    if partition_key is None:
+        # Of a time with partitions, if there was one.
+        written |= {path: manifest for each in directory.glob("*/") for path, manifest in _manifests(each).items()}
+    else:
+        written |= _manifests(release_store.directory(other.release, SIDE, None))
+    written |= dict(_recorded_elsewhere(recorded, directory))
+    contents = {manifest["fingerprint"] for manifest in written.values()}
+    lost = [each for each in recorded if each.fingerprint not in contents and other.counts(each.fingerprint)]
+    if lost:
+        raise InvalidTableError(_how_to_bring_back(other, lost, directory))
+    return tuple(_known_besides(other, current, written))
+
+
+def _known_besides(
+    other: OtherReleaseSettings, current: Anonymization, written: Mapping[Path, Mapping[str, Any]]
+) -> Iterator[Published]:
+    now = (fingerprint(current.table), canonical_json(current.model.to_json()))
+    seen = {now}
+    for path, manifest in written.items():
+        content = manifest["fingerprint"]
+        described = (content, canonical_json(manifest["figures"]["model"]))
+        if described in seen or not other.counts(content):
+            continue
+        seen.add(described)
+        table, model, quasi_identifiers = read_anonymized_release(path)
+        name = content[:SHOWN_DIGITS]
+        release = OtherRelease(
+            table,
+            other.key,
+            model,
+            f"{other.name} (published as {name})",
+            quasi_identifiers if other.quasi_identifiers is None else other.quasi_identifiers,
+            other.hierarchies,
+        )
+        if not is_part_of(release, current):
+            stage = f"{other.published_stage}_{name}"
+            several = sum(one == content for one, _ in seen) > 1
+            yield Published(f"{stage}_{len(seen)}" if several else stage, content, str(manifest["run_id"]), release)
+
+
+def _manifests(directory: Path) -> dict[Path, dict[str, Any]]:
+    """Return the manifests of what lies in the directory of the releases; other files there are not releases."""
+    paths = sorted(path for path in directory.glob("*") if RELEASE_NAME.fullmatch(path.name) and path.is_dir())
+    found = {path: _manifest(path) for path in paths}
+    readable = {path: manifest for path, manifest in found.items() if manifest is not None}
+    if len(readable) == len(found):
+        return readable
+    raise InvalidTableError(
+        f"What was published in {str(directory)!r} cannot be read: of {len(found) - len(readable)} releases the "
+        f"{MANIFEST_FILE} is missing or damaged. Expected every release as it was written; put it back, or move "
+        "elsewhere what is not a release. Nothing was assessed."
+    )
+
+
+def _recorded_elsewhere(recorded: list[Publication], directory: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield what was written to another place, where definitions had their releases before."""
+    for publication in recorded:
+        place = publication.directory
+        manifest = None if place is None or place.parent == directory else _manifest(place)
+        if place is not None and manifest is not None and manifest["fingerprint"] == publication.fingerprint:
+            yield place, manifest
+
+
+def _manifest(path: Path) -> dict[str, Any] | None:
+    try:
+        manifest = parse_manifest(read_manifest_bytes(path))
+        is_whole = bool(manifest["figures"]["model"])
+    except (OSError, ValueError, KeyError):
+        return None
+    return manifest if is_whole else None
+
+
+def _how_to_bring_back(other: OtherReleaseSettings, lost: list[Publication], directory: Path) -> str:
+    contents = list(dict.fromkeys(each.fingerprint for each in lost))
+    places = sorted({str(each.directory or directory) for each in lost})
+    more = f" and {len(places) - MOST_SHOWN} more" if len(places) > MOST_SHOWN else ""
+    return (
+        f"Of the tables that the release {other.release!r} published, {len(contents)} cannot be read where they were "
+        f"written, or were altered: {places[:MOST_SHOWN]}{more}. Whoever has them may combine them with this release, "
+        "so they must be assessed. Put them back as they were; or, if nobody holds them any more, say so with "
+        f"withdrawn={{fingerprint: why, and who decided}} for {contents[:MOST_SHOWN]}. Nothing was assessed."
+    )

@@ -1,0 +1,117 @@
+"""Runs in which a release was refused: as the instance recorded them, and as the private history has them.
+
+Either record can be lost: the history with its directory, the events with their run. So both count.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import dagster as dg
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
+
+from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, RecordedRefusal
+from privacy_assets.orchestration.shown.metadata import REFUSES, VERDICTS
+
+PARTITION_TAG = "dagster/partition"
+_PAGE = 500
+
+
+@dataclass
+class RefusedRun:
+    """A run in which blocking checks failed.
+
+    Attributes
+    ----------
+    reasons : list of str
+        Descriptions of the checks that failed.
+    failed : list of str
+        Names of the conditions that failed.
+    at : float
+        When the last of them did, in seconds since 1970.
+    partition : str or None
+        Partition that the run was about.
+    """
+
+    reasons: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    at: float = 0.0
+    partition: str | None = None
+
+
+def refused_runs(
+    instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey], most_evaluations: int | None = None
+) -> dict[str, RefusedRun]:
+    """Return the runs in which a check of severity ERROR failed, by run, the one with the oldest failure first.
+
+    Parameters
+    ----------
+    instance : DagsterInstance
+        What recorded the checks. Results that were reported by hand, without a run that it knows, do not count.
+    keys : sequence of AssetCheckKey
+        The blocking checks that hold the policy over one side of a release.
+    most_evaluations : int, optional
+        Look at so many of the latest evaluations of each check; by default at all.
+    """
+    records = [record for key in keys for record in _evaluations(instance, key, most_evaluations)]
+    refused: dict[str, RefusedRun] = {}
+    for record in sorted(records, key=lambda each: each.id):
+        evaluation = record.evaluation
+        # A check that is only planned has no evaluation yet.
+        if record.event is None or not isinstance(evaluation, dg.AssetCheckEvaluation) or evaluation.passed:
+            continue
+        made_by = instance.get_run_by_id(record.run_id) if evaluation.severity == dg.AssetCheckSeverity.ERROR else None
+        if made_by is not None:
+            run = refused.setdefault(record.run_id, RefusedRun(partition=made_by.tags.get(PARTITION_TAG)))
+            run.reasons.append(evaluation.description or evaluation.check_name)
+            run.failed += [name for name in _conditions(evaluation) if name not in run.failed]
+            run.at = max(run.at, record.event.timestamp)
+    return refused
+
+
+def refusals_before(
+    instance: dg.DagsterInstance,
+    keys: Sequence[dg.AssetCheckKey],
+    private_tables: PrivateParquetIOManager,
+    key: dg.AssetKey,
+    partition_key: str | None,
+) -> tuple[RecordedRefusal, ...]:
+    """Return the refusals of a release, or of one of its partitions, one per run, oldest first.
+
+    Those whose moment is not known come first.
+    """
+    by_run = private_tables.refusal_history(key, partition_key)
+    for run_id, run in refused_runs(instance, keys).items():
+        if run_id not in by_run and partition_key in (None, run.partition):
+            moment = datetime.fromtimestamp(run.at, UTC).isoformat(timespec="seconds")
+            by_run[run_id] = RecordedRefusal(moment, tuple(run.failed))
+    unknown = [refusal for refusal in by_run.values() if not refusal.refused_at[:1].isdigit()]
+    known = sorted(
+        (refusal for refusal in by_run.values() if refusal.refused_at[:1].isdigit()),
+        key=lambda refusal: refusal.refused_at,
+    )
+    return (*unknown, *known)
+
+
+def _evaluations(
+    instance: dg.DagsterInstance, key: dg.AssetCheckKey, most: int | None
+) -> Iterator[AssetCheckExecutionRecord]:
+    cursor, n_seen = None, 0
+    while most is None or n_seen < most:
+        limit = _PAGE if most is None else min(_PAGE, most - n_seen)
+        page = instance.event_log_storage.get_asset_check_execution_history(key, limit=limit, cursor=cursor)
+        yield from page
+        if len(page) < limit:
+            return
+        cursor, n_seen = page[-1].id, n_seen + len(page)
+
+
+def _conditions(evaluation: dg.AssetCheckEvaluation) -> list[str]:
+    """Return the names of the conditions that failed: the check itself, or those in the table of the gate's check."""
+    table = evaluation.metadata.get(VERDICTS)
+    if not isinstance(table, dg.TableMetadataValue):
+        return [evaluation.check_name]
+    failed = [
+        each.data for each in table.records if not each.data.get("passed") and each.data.get("if_it_fails") == REFUSES
+    ]
+    return [str(each.get("condition")).replace(" ", "_") for each in failed]

@@ -1,0 +1,1 @@
+"""What keeps cells private: the guard, and the storage of private tables."""

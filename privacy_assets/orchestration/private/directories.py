@@ -1,0 +1,122 @@
+"""The two directories of a project: private tables, and what may leave; never one inside the other.
+
+They are fixed when the definitions are built. They are compared again whenever one of them is used, with symbolic
+links resolved, because a link can be made in the meantime. Both are marked, so that those of another code location are
+known as well.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import quote
+
+import dagster as dg
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release.files import LATEST, RELEASED_FILE_MODE
+from privacy_assets.release.manifest import MANIFEST_FILE
+from privacy_assets.storage.durable_files import write_mark
+from privacy_assets.storage.private_directories import MARK_FILE, is_marked, make_released_directory
+
+RELEASES_MARK_FILE = ".privacy_assets_releases"
+RELEASES_MARK = b"Releases of privacy_assets lie below this directory. No private table may.\n"
+
+
+def require_separate(private_path: Path, release_paths: Iterable[Path]) -> None:
+    """Refuse directories of which one contains the other, and a private one inside a published release.
+
+    Parameters
+    ----------
+    private_path : Path
+        Root of the private tables.
+    release_paths : iterable of Path
+        Roots of the releases. Symbolic links in all of them are resolved.
+
+    Raises
+    ------
+    InvalidSettingError
+        They are not separate.
+    """
+    private = private_path.resolve()
+    for release_path in release_paths:
+        released = release_path.resolve()
+        if private == released or private in released.parents or released in private.parents:
+            links = " once symbolic links are resolved" if (private, released) != (private_path, release_path) else ""
+            raise InvalidSettingError(
+                f"private_path {str(private_path)!r} and release_path {str(release_path)!r} are the same directory, or "
+                f"one contains the other{links}. Private tables and what may leave need separate directories. Nothing "
+                "was written."
+            )
+        _require_nothing_private_above(release_path)
+    for path in (private, *private.parents):
+        if (path / MANIFEST_FILE).exists() or (path / RELEASES_MARK_FILE).exists():
+            is_release = (path / MANIFEST_FILE).exists()
+            raise InvalidSettingError(
+                f"private_path {str(private_path)!r} lies inside {str(path)!r}, which "
+                f"{'is a published release' if is_release else 'is a release_path, perhaps of another project'}. "
+                "Expected a directory of its own. Nothing was written."
+            )
+
+
+def _require_nothing_private_above(release_path: Path) -> None:
+    for path in (release_path.resolve(), *release_path.resolve().parents):
+        if is_marked(path):
+            raise InvalidSettingError(
+                f"release_path {str(release_path)!r} lies inside {str(path)!r}, which is a private directory, perhaps "
+                f"of another project: its {MARK_FILE} has the one line '*'. Expected a directory that others may see. "
+                "Nothing was written. If that file is only meant to keep git away, write '/*' into it."
+            )
+
+
+def mark_releases(release_path: Path) -> None:
+    """Mark a directory as one that releases leave from, so that no private one is made below it.
+
+    Raises
+    ------
+    InvalidSettingError
+        A private directory lies below it already.
+    """
+    if (release_path / RELEASES_MARK_FILE).exists():
+        return
+    for directory, below, files in os.walk(release_path):
+        if MANIFEST_FILE in files:
+            below.clear()  # A release is replaced as a whole, and nothing private can be put into one.
+        elif is_marked(Path(directory)):
+            raise InvalidSettingError(
+                f"The private directory {directory!r}, perhaps of another project, lies inside release_path "
+                f"{str(release_path)!r}. Private tables and what may leave need separate directories. Nothing was "
+                "released; move one of them away."
+            )
+    make_released_directory(release_path)
+    write_mark(release_path / RELEASES_MARK_FILE, RELEASES_MARK, RELEASED_FILE_MODE)
+
+
+def require_within(path: Path, root: Path) -> None:
+    """Refuse a path that a symbolic link leads out of its root.
+
+    Raises
+    ------
+    InvalidSettingError
+        The path, with links resolved, is not below the root.
+    """
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise InvalidSettingError(
+            f"A symbolic link leads {str(path)!r} out of {str(root)!r}. Expected directories that are not links. "
+            "Nothing was read or written; remove the link."
+        )
+
+
+def partition_directory(partition_key: str) -> str:
+    """Return a directory name for a partition key: a different one for each key, and none that leads elsewhere.
+
+    The keys of several dimensions are written in the order of the dimensions' names.
+    """
+    if isinstance(partition_key, dg.MultiPartitionKey):
+        keys = [key for _, key in sorted(partition_key.keys_by_dimension.items())]
+        # A slash separates the dimensions, so one inside a key must read differently.
+        text = "/".join(key.replace("%", "%25").replace("/", "%2F") for key in keys)
+    else:
+        text = partition_key
+    name = quote(text, safe="").replace(".", "%2E")
+    # Releases without partitions have a link of this name.
+    return f"%{ord(LATEST[0]):X}{LATEST[1:]}" if name == LATEST else name or "%"

@@ -1,0 +1,241 @@
+"""The guard: whatever goes wrong in an asset, no cell of a table reaches an event, a log or the screen.
+
+An exception's text, its cause, a printed frame and a warning can all hold cells. So every body runs with its output
+turned into a private file, and every exception leaves as a `dagster.Failure` that says the kind of error, our own
+message where it is one of ours, and where it happened. The full traceback goes to a private file.
+
+Nothing of an exception object is trusted: its class, its attributes and its text are somebody else's code. What is said
+in its place is made after it was caught, outside of every `except`, where nothing can attach it again; and if that
+fails, a constant is said.
+"""
+
+import contextlib
+import errno
+import functools
+import gc
+import logging
+import os
+import traceback
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, TypeVar, cast
+
+import dagster as dg
+from dagster._core.errors import DagsterExecutionInterruptedError
+
+from privacy_assets.errors import PrivacyAssetsError
+from privacy_assets.orchestration.private.hidden_output import HiddenOutput, say_openly
+from privacy_assets.own_code import MadeHere, is_own_class, is_own_frame, is_trusted_frame
+from privacy_assets.safe_names import class_name
+
+INTERRUPTS = (KeyboardInterrupt, GeneratorExit, DagsterExecutionInterruptedError)
+"""What stops a run from outside passes, without its text and without the exception that it met."""
+WITHHELD = "The text of this error is withheld here, because it may hold cells of the table."
+
+T = TypeVar("T")
+
+
+class ValueFreeFailure(MadeHere, dg.Failure):
+    """A failure of our own: its description and metadata hold no cell."""
+
+
+class ReleaseRefused(ValueFreeFailure):
+    """The gate refused a release; description and metadata hold the verdicts."""
+
+
+def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., Iterator[Any]]:
+    """Guard the generator body of an asset or asset check.
+
+    The first argument must be the Dagster context of a step that has the resource ``private_tables``.
+    """
+
+    @functools.wraps(body)
+    def wrapper(context: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        private_path: Path = context.resources.private_tables.base_path
+        what = context.op_execution_context.op_handle.name
+        events = body(context, *args, **kwargs)
+        try:
+            while True:
+                with _nothing_attached(context):
+                    event = call_guarded(lambda: next(events, None), private_path, what)
+                if event is None:
+                    return
+                yield event
+        except GeneratorExit:
+            # Dagster gives up; what the body still holds goes while output is hidden.
+            call_guarded(events.close, private_path, what)
+            raise
+
+    return wrapper
+
+
+def call_guarded(call: Callable[[], T], private_path: Path, what: str) -> T:
+    """Call a function so that nothing it prints, logs, warns or raises can show a cell.
+
+    Parameters
+    ----------
+    call : callable
+        Takes nothing; its result is returned.
+    private_path : Path
+        Private directory that takes the tracebacks and the output.
+    what : str
+        The step or asset, for the message.
+
+    Raises
+    ------
+    ValueFreeFailure
+        In place of every exception of the call; one of our own passes as it is.
+    """
+    # Made first, when nothing can have gone wrong yet.
+    raised: BaseException = ValueFreeFailure(
+        description=f"{what} failed. {WITHHELD} Of what kind it is and where it happened could not be found out either."
+    )
+    done = False
+    result: Any = None
+    unguarded: BaseException | None = None
+    try:
+        with HiddenOutput(private_path, what) as hidden:
+            result, caught = _outcome(call)
+            if caught is None:
+                done = True
+            else:
+                raised = _replacement(caught, hidden, what) or raised
+                # It goes while output is hidden, for what its frames hold may print when it goes.
+                _clear_frames(caught)
+                caught = None
+                gc.collect()
+    except BaseException as error:  # noqa: BLE001 - of the guard itself, such as too many open files
+        unguarded = error
+    if done and unguarded is None:
+        return cast(T, result)
+    if unguarded is not None:
+        raised = _failure_of_the_guard(unguarded, what) or raised
+        unguarded = None
+    try:
+        raise raised
+    finally:
+        # Whoever calls may be handling an exception of the same table.
+        raised.__context__ = None
+
+
+def log_openly(context: Any, message: str, level: int = logging.INFO) -> None:
+    """Log a message of our own, which holds no cell, from inside the guard."""
+    say_openly(lambda: context.log.log(level, message))
+
+
+def speaks(error: BaseException) -> bool:
+    """Tell whether an error may say its text: this package made it and raised it, and nobody else's code had it since.
+
+    Of a class that is derived from one of ours anything can come, and whoever passes an error on can change it.
+    """
+    if not issubclass(type(error), PrivacyAssetsError | ValueFreeFailure) or not is_own_class(type(error)):
+        return False
+    frames = _frames_of(error)
+    return bool(
+        frames
+        and is_own_frame(frames[-1])
+        and all(is_trusted_frame(frame) for frame in frames)
+        and vars(error).get("was_made_here") is True
+    )
+
+
+def _outcome(call: Callable[[], T]) -> tuple[T | None, BaseException | None]:
+    try:
+        return call(), None
+    except BaseException as error:  # noqa: BLE001 - the guard is the one place that must catch everything
+        return None, error
+
+
+def _replacement(error: BaseException, hidden: HiddenOutput, what: str) -> BaseException | None:
+    """Return what is raised instead of an exception; None if its own code kept that from being found out."""
+    with contextlib.suppress(BaseException):
+        interrupt = next((each for each in INTERRUPTS if issubclass(type(error), each)), None)
+        return interrupt() if interrupt is not None else _failure_of(error, hidden, what)
+    return None
+
+
+def _failure_of_the_guard(error: BaseException, what: str) -> BaseException | None:
+    with contextlib.suppress(BaseException):
+        return ValueFreeFailure(
+            description=f"The output of {what} could not be kept from others: {class_name(type(error))}: "
+            f"{_constant_text(error)} What it did does not count."
+        )
+    return None
+
+
+def _failure_of(error: BaseException, hidden: HiddenOutput, what: str) -> ValueFreeFailure:
+    is_ours = speaks(error)
+    if is_ours and isinstance(error, ValueFreeFailure):
+        return type(error)(description=error.description, metadata=error.metadata, allow_retries=error.allow_retries)
+    kind, place = class_name(type(error)), _place_of(error)
+    path = hidden.add(_full_text(error))
+    message = BaseException.__str__(error) if is_ours else _constant_text(error)
+    return ValueFreeFailure(
+        description=f"{what} failed with {kind} at {place}: {message} The full traceback is in {path or 'no file'}.",
+        metadata={"error": kind, "place": place, "private_traceback": str(path or "could not be written")},
+    )
+
+
+def _constant_text(error: BaseException) -> str:
+    if issubclass(type(error), OSError):
+        number = OSError.__dict__["errno"].__get__(error)
+        if type(number) is int and number in errno.errorcode:
+            return f"{os.strerror(number)}."
+    return "Memory ran out." if issubclass(type(error), MemoryError) else WITHHELD
+
+
+def _full_text(error: BaseException) -> str:
+    """Return the traceback with all texts, for the private file; without them where they cannot be had."""
+    with contextlib.suppress(BaseException):
+        return "".join(traceback.format_exception(error))
+    with contextlib.suppress(BaseException):
+        return "".join(["The text of the error cannot be had.\n", *traceback.format_tb(_traceback_of(error))])
+    return "The traceback cannot be written.\n"
+
+
+def _place_of(error: BaseException) -> str:
+    """Return the last place in this package: names of files and functions of others can hold cells."""
+    own = [each for each in traceback.walk_tb(_traceback_of(error)) if is_own_frame(each[0])]
+    if not own:
+        return "an unknown place"
+    frame, line = own[-1]
+    return f"{Path(frame.f_code.co_filename).name}:{line} in {frame.f_code.co_name}"
+
+
+def _frames_of(error: BaseException) -> list[FrameType]:
+    return [frame for frame, _ in traceback.walk_tb(_traceback_of(error))]
+
+
+def _traceback_of(error: BaseException) -> TracebackType | None:
+    """Return the traceback that Python keeps, whatever a class says of its attribute of that name."""
+    found: TracebackType | None = BaseException.__dict__["__traceback__"].__get__(error)
+    return found
+
+
+def _clear_frames(error: BaseException) -> None:
+    with contextlib.suppress(BaseException):
+        traceback.clear_frames(_traceback_of(error))
+
+
+@contextlib.contextmanager
+def nothing_attached_to_input(context: dg.InputContext) -> Iterator[None]:
+    """Drop the events and metadata that an IO manager of the user's attaches to what it loads."""
+    try:
+        yield
+    finally:
+        list(context.consume_events())
+        context.consume_logged_metadata()
+
+
+@contextlib.contextmanager
+def _nothing_attached(context: Any) -> Iterator[None]:
+    """Drop the events and metadata that a function of the user's attaches to the step by way of Dagster's context."""
+    step = context.op_execution_context
+    inner = step.get_step_execution_context()
+    before = inner._metadata_accumulator
+    try:
+        yield
+    finally:
+        inner._metadata_accumulator = before
+        list(step.consume_events())

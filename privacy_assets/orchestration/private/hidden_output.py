@@ -1,0 +1,319 @@
+"""Take everything that guarded steps print and log into private files, at Python's level and below it.
+
+Standard output and standard error belong to the whole process. So they are taken away when the first step begins and
+given back when the last one has ended, in whatever order steps of several threads begin and end. Meanwhile each thread
+prints into the file of its own step; a thread without a step, and what prints below Python, into that of the step that
+began last. Records of Python's logging go the same way, whatever logger or handler they come by, also one that is made
+meanwhile: Dagster's own handlers, which write to the event log, are among them.
+"""
+
+import contextlib
+import ctypes
+import errno
+import io
+import logging
+import os
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from privacy_assets.storage.durable_files import PRIVATE_FILE_MODE, make_private_directory, make_private_root
+
+FAILURES_DIRECTORY = "failures"
+DESCRIPTORS = (1, 2)
+EVENT_ATTRIBUTE = "dagster_event"
+"""What a record of Dagster's own events has, which threads outside of all steps go on logging."""
+PRIVATE_FORMAT = logging.Formatter("%(levelname)s %(name)s: %(message)s")
+
+
+class HiddenOutput:
+    """A block whose output goes to a private file; blocks may be nested, and overlap in threads."""
+
+    def __init__(self, private_path: Path, what: str) -> None:
+        self.path: Path | None = private_path / FAILURES_DIRECTORY / f"{what.replace('/', '__')}-{uuid.uuid4().hex}.txt"
+
+    def __enter__(self) -> "HiddenOutput":
+        self.descriptor = self._open()
+        try:
+            self.text = open(self.descriptor, "w", buffering=1, errors="replace", closefd=False)
+            _GATE.enter(self)
+        except BaseException:
+            os.close(self.descriptor)
+            raise
+        _blocks_here().append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            _blocks_here().remove(self)
+            _GATE.leave(self)
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                self.text.close()  # A full disk must not replace the failure that it caused.
+            os.close(self.descriptor)
+            with contextlib.suppress(OSError):
+                if self.path is not None and self.path.stat().st_size == 0:
+                    self.path.unlink()
+
+    def add(self, text: str) -> Path | None:
+        """Add to the file; return its path, or None if it could not be written."""
+        try:
+            self.text.flush()
+            _write_all(self.descriptor, text.encode(errors="replace"))
+        except (OSError, ValueError):
+            return None
+        return self.path
+
+    def _open(self) -> int:
+        assert self.path is not None  # noqa: S101 - set in __init__
+        try:
+            make_private_root(self.path.parent.parent)  # Here first, whatever an asset writes there afterwards.
+            make_private_directory(self.path.parent)
+            return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE_FILE_MODE)
+        except (OSError, ValueError):
+            self.path = None
+            return os.open(os.devnull, os.O_WRONLY)
+
+
+def say_openly(say: Callable[[], object]) -> None:
+    """Let through the records that a call logs, of this thread alone; what it prints stays hidden."""
+    _HERE.speaks = True
+    try:
+        say()
+    finally:
+        _HERE.speaks = False
+
+
+class _Gate:
+    """The process's output: open, or closed for as long as a block is active."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.active: list[HiddenOutput] = []
+        self.shown: tuple[Any, ...] = ()
+        self.saved: dict[int, int] = {}
+        self.handle = logging.Handler.handle
+        self.call_handlers = logging.Logger.callHandlers
+
+    def enter(self, block: HiddenOutput) -> None:
+        with self.lock:
+            if not self.active:
+                self._close()
+            try:
+                self._send_to(block)
+            except BaseException:
+                if not self.active:
+                    self._open()
+                raise
+            self.active.append(block)
+
+    def leave(self, block: HiddenOutput) -> None:
+        with self.lock:
+            _flush(sys.stdout, sys.stderr, *self.shown)
+            self.active.remove(block)
+            if self.active:
+                self._send_to(self.active[-1])
+            else:
+                self._open()
+
+    def _close(self) -> None:
+        self.shown = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+        _flush(*self.shown)
+        self.saved = {}
+        try:
+            for descriptor in DESCRIPTORS:
+                saved = _duplicate(descriptor)
+                if saved is not None:
+                    self.saved[descriptor] = saved
+        except OSError:
+            self._forget_saved()
+            raise
+        sys.stdout, sys.stderr = (_Router(self.shown[0], 1), _Router(self.shown[1], 2))
+        self.handle, self.call_handlers = logging.Handler.handle, logging.Logger.callHandlers
+        logging.Handler.handle = _handle  # type: ignore[method-assign, assignment]
+        logging.Logger.callHandlers = _call_handlers  # type: ignore[method-assign, assignment]
+
+    def _open(self) -> None:
+        try:
+            for descriptor, saved in self.saved.items():
+                os.dup2(saved, descriptor)
+        finally:
+            sys.stdout, sys.stderr = self.shown[:2]
+            logging.Handler.handle = self.handle  # type: ignore[method-assign]
+            logging.Logger.callHandlers = self.call_handlers  # type: ignore[method-assign]
+            self._forget_saved()
+
+    def _send_to(self, block: HiddenOutput) -> None:
+        for descriptor in self.saved:
+            os.dup2(block.descriptor, descriptor)
+
+    def _forget_saved(self) -> None:
+        for saved in self.saved.values():
+            os.close(saved)
+        self.saved = {}
+
+    def show(self, stream: Any, text: str) -> None:
+        """Write to where a stream led before it was taken away."""
+        while isinstance(stream, _Router):
+            stream = stream.shown
+        saved = self.saved.get(_descriptor_of(stream))
+        if saved is None:
+            stream.write(text)
+            stream.flush()
+        else:
+            _write_all(saved, text.encode(errors="replace"))
+
+
+class _Here(threading.local):
+    """What a thread is in: its blocks, innermost last, and whether it says something of our own."""
+
+    def __init__(self) -> None:
+        self.blocks: list[HiddenOutput] = []
+        self.speaks = False
+        self.last_record: logging.LogRecord | None = None
+
+
+class _Router(io.TextIOBase):
+    """Standard output or standard error while a block is active; kept beyond it, it leads to where that led before."""
+
+    def __init__(self, shown: Any, descriptor: int) -> None:
+        super().__init__()
+        self.shown, self.number = shown, descriptor
+
+    def __getattr__(self, name: str) -> Any:
+        # What else a file of text has, such as its buffer of bytes.
+        return getattr(self._target(), name)
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return "utf-8"
+
+    @property
+    def errors(self) -> str:  # type: ignore[override]
+        return "replace"
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Stay open: what is closed cannot be given back."""
+
+    def fileno(self) -> int:
+        return self.number
+
+    def write(self, text: str) -> int:
+        try:
+            return int(self._target().write(text))
+        except ValueError:
+            return len(text)  # Its block ended meanwhile in another thread.
+
+    def flush(self) -> None:
+        _flush(self._target())
+
+    def _target(self) -> Any:
+        block = _private_block()
+        return self.shown if block is None else block.text
+
+
+_GATE = _Gate()
+_HERE = _Here()
+
+
+def _blocks_here() -> list[HiddenOutput]:
+    return _HERE.blocks
+
+
+def _private_block() -> HiddenOutput | None:
+    """Return the block that takes what this thread prints; None if no block of any thread is active."""
+    if _HERE.blocks:
+        return _HERE.blocks[-1]
+    active = _GATE.active[-1:]
+    return active[0] if active else None
+
+
+def _call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
+    """Stand in for `logging.Logger.callHandlers` while a block is active: a handler can have its own `handle`."""
+    own = [each for each in _handlers_of(logger) if type(each).handle is not _handle]
+    if not own or _private_block() is None or _HERE.speaks or _is_event_of_others(record):
+        _GATE.call_handlers(logger, record)
+        return
+    for handler in _handlers_of(logger):
+        if record.levelno >= handler.level:
+            _handle(handler, record)
+
+
+def _handlers_of(logger: logging.Logger) -> Iterator[logging.Handler]:
+    current: logging.Logger | None = logger
+    while current is not None:
+        yield from current.handlers
+        current = current.parent if current.propagate else None
+
+
+def _is_event_of_others(record: logging.LogRecord) -> bool:
+    """Whether a record is of Dagster itself, in a thread in which no block is active."""
+    return not _HERE.blocks and getattr(record, EVENT_ATTRIBUTE, None) is not None
+
+
+def _handle(handler: logging.Handler, record: logging.LogRecord) -> Any:
+    """Stand in for `logging.Handler.handle` while a block is active."""
+    block = _private_block()
+    if block is None:
+        return _GATE.handle(handler, record)
+    if _HERE.speaks or _is_event_of_others(record):
+        return _handle_openly(handler, record)
+    if record is not _HERE.last_record:  # Several handlers get the same one.
+        _HERE.last_record = record
+        with contextlib.suppress(Exception):
+            block.text.write(f"{PRIVATE_FORMAT.format(record)}\n")
+    return False
+
+
+def _handle_openly(handler: logging.Handler, record: logging.LogRecord) -> Any:
+    """Let a handler have a record; one that prints has it printed to where output led before."""
+    stream = getattr(handler, "stream", None)
+    if not isinstance(stream, _Router) and _descriptor_of(stream) not in _GATE.saved:
+        return _GATE.handle(handler, record)
+    passed = handler.filter(record)
+    if passed:
+        with contextlib.suppress(Exception):  # As a handler does itself, whose format or disk fails.
+            _GATE.show(stream, f"{handler.format(record)}\n")
+    return passed
+
+
+def _descriptor_of(stream: Any) -> int:
+    try:
+        return int(stream.fileno())
+    except (AttributeError, OSError, ValueError, TypeError):
+        return -1
+
+
+def _duplicate(descriptor: int) -> int | None:
+    try:
+        return os.dup(descriptor)
+    except OSError as error:
+        if error.errno == errno.EBADF:
+            return None  # A daemon may have closed it; then nothing can be printed to it either.
+        raise
+
+
+def _flush(*streams: Any) -> None:
+    """Empty the buffers of streams, and those of the C library, which know nothing of who wrote into them."""
+    for stream in streams:
+        with contextlib.suppress(BaseException):  # Whatever somebody put there: output must be given back.
+            stream.flush()
+    with contextlib.suppress(Exception):
+        _c_library().fflush(None)
+
+
+@cache
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]

@@ -1,0 +1,127 @@
+"""What Dagster recorded when an asset was last materialized."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import dagster as dg
+from dagster._core.definitions.data_version import DATA_VERSION_IS_USER_PROVIDED_TAG, DATA_VERSION_TAG
+
+from privacy_assets.errors import InvalidTableError
+
+MADE_WITH = "privacy_assets/made_with"
+MADE_OF = "privacy_assets/made_of"
+RELEASE_DIRECTORY = "privacy_assets/release"
+_PAGE = 50
+
+
+class Recorded:
+    """The latest materialization of an asset, or of one of its partitions, as the instance knows it.
+
+    Attributes
+    ----------
+    version : str or None
+        Its data version; None when it was never materialized.
+    version_is_content : bool
+        Whether the asset gave the version itself, as ours do: then it is the digest of what was stored.
+    run_id : str or None
+        The run that made it; None when it was reported by hand, or the instance does not know the run.
+    made_of : dict of str to str
+        Fingerprints of the tables that it was made of, by stage. Dagster's own record of input versions leaves
+        partitions out.
+    made_with : dict
+        Settings that it was made with.
+    """
+
+    def __init__(self, instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> None:
+        wanted = key if partition_key is None else dg.AssetRecordsFilter(key, asset_partitions=[partition_key])
+        records = instance.fetch_materializations(wanted, limit=1).records
+        materialization = records[0].asset_materialization if records else None
+        tags: Mapping[str, str] = (materialization.tags if materialization else None) or {}
+        self.version = tags.get(DATA_VERSION_TAG)
+        self.version_is_content = tags.get(DATA_VERSION_IS_USER_PROVIDED_TAG) == "true"
+        # A materialization that was reported by hand has no run; a forged run id is of no run that the instance knows.
+        run_id = records[0].run_id if records else None
+        self.run_id = run_id if run_id and instance.has_run(run_id) else None
+        metadata = materialization.metadata if materialization else {}
+        self.made_of: dict[str, str] = _json(metadata.get(MADE_OF)) or {}
+        self.made_with: Any = _json(metadata.get(MADE_WITH))
+
+
+class Publication(NamedTuple):
+    """A release that Dagster recorded.
+
+    Attributes
+    ----------
+    fingerprint : str
+        Content of the table.
+    directory : Path or None
+        Where it was written; None where the record does not say.
+    run_id : str
+        Run that published it.
+    partition : str or None
+        Partition that it is of.
+    """
+
+    fingerprint: str
+    directory: Path | None
+    run_id: str
+    partition: str | None = None
+
+
+def publications(instance: dg.DagsterInstance, key: dg.AssetKey) -> list[Publication]:
+    """Return every release that runs published as an asset, of whatever partition, the last one first.
+
+    A materialization that was reported by hand published nothing, so it does not count.
+    """
+    found = []
+    for record in _of_runs(instance, key):
+        materialization, version = record.asset_materialization, _version_of(record)
+        if materialization is None or version is None:
+            continue
+        path = materialization.metadata.get(RELEASE_DIRECTORY)
+        directory = Path(path.value) if isinstance(path, dg.PathMetadataValue) and path.value else None
+        found.append(Publication(version, directory, record.run_id, record.partition_key))
+    return found
+
+
+def require_alike_partitions(instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> None:
+    """Refuse an asset that was last made with partitions for what has none, and the other way round.
+
+    Raises
+    ------
+    InvalidTableError
+        There is no partition of it that belongs to this one: what it published could not be found.
+    """
+    record = next(_of_runs(instance, key), None)
+    if record is None or (record.partition_key is None) == (partition_key is None):
+        return
+    has, lacks = ("no partitions", "has some") if record.partition_key is None else ("partitions", "has none")
+    raise InvalidTableError(
+        f"{key.to_user_string()!r} has {has}, and the release that names it {lacks}: which of the tables that it "
+        "published belong to this one cannot be told. Expected the same partitions on both, or the published table "
+        "named by its directory. Nothing was assessed."
+    )
+
+
+def _of_runs(instance: dg.DagsterInstance, wanted: dg.AssetKey) -> Iterator[dg.EventLogRecord]:
+    """Yield the materializations of runs that gave the asset a version themselves, latest first.
+
+    The run may have been deleted since: what it published is out all the same.
+    """
+    cursor, has_more = None, True
+    while has_more:
+        page = instance.fetch_materializations(wanted, limit=_PAGE, cursor=cursor)
+        for record in page.records:
+            if _version_of(record) is not None and record.run_id:
+                yield record
+        cursor, has_more = page.cursor, page.has_more
+
+
+def _version_of(record: dg.EventLogRecord) -> str | None:
+    tags = (record.asset_materialization.tags if record.asset_materialization else None) or {}
+    return tags.get(DATA_VERSION_TAG) if tags.get(DATA_VERSION_IS_USER_PROVIDED_TAG) == "true" else None
+
+
+def _json(value: dg.MetadataValue[Any] | None) -> Any:
+    return value.value if isinstance(value, dg.JsonMetadataValue) else None

@@ -1,0 +1,362 @@
+"""Where things rest: private tables between the stages, and releases that may leave.
+
+Both places are fixed when definitions are built. Their resources take no configuration, so whoever launches a run
+cannot point them elsewhere.
+"""
+
+import copy
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.errors import ConcurrentReleaseError, InvalidSettingError, InvalidTableError
+from privacy_assets.orchestration.private.directories import partition_directory, require_separate, require_within
+from privacy_assets.orchestration.private.guard import call_guarded, nothing_attached_to_input
+from privacy_assets.orchestration.private.partitions import not_about_one_partition
+from privacy_assets.orchestration.private.recorded import Recorded
+from privacy_assets.orchestration.settings.sources import UpstreamAsset
+from privacy_assets.storage.artifact import TABLE_KIND, Artifact
+from privacy_assets.storage.artifact_files import read_artifact, write_artifact
+from privacy_assets.storage.durable_files import PRIVATE_FILE_MODE, locked, make_private_directory
+
+if TYPE_CHECKING:
+    from upath import UPath
+
+DEFAULT_PRIVATE_PATH = ".dagster/private"
+DEFAULT_RELEASE_PATH = "releases"
+LOCKS_DIRECTORY = "locks"
+REFUSALS_DIRECTORY = "refusals"
+NO_CONFIGURATION: dict[str, Any] = {}
+"""A resource with this schema refuses run configuration; with none it would take and ignore any."""
+
+
+@dataclass(frozen=True)
+class RecordedRefusal:
+    """When a run was refused, and by which conditions."""
+
+    refused_at: str
+    failed: tuple[str, ...]
+
+    def and_by(self, names: Iterable[str]) -> "RecordedRefusal":
+        """Return the refusal with more conditions."""
+        return RecordedRefusal(self.refused_at, tuple(dict.fromkeys((*self.failed, *names))))
+
+
+DAMAGED_REFUSAL = RecordedRefusal("unknown", ("the record of this refusal is damaged",))
+
+
+class PrivateParquetIOManager(dg.UPathIOManager):
+    """Keep tables and results as Parquet files that their owner alone can read (directories 0700, files 0600).
+
+    Takes and gives a `pandas.DataFrame` or an `Artifact`. An asset is a directory that is replaced as a whole. Nothing
+    that goes wrong while reading or writing shows a cell.
+
+    Parameters
+    ----------
+    base_path : str
+        Private local directory; relative to the working directory of the process that builds the definitions.
+    """
+
+    extension = ".artifact"
+
+    def __init__(self, base_path: str = DEFAULT_PRIVATE_PATH) -> None:
+        from upath import UPath
+
+        if UPath(base_path).protocol not in ("", "file"):
+            raise InvalidSettingError(
+                f"private_tables.base_path has protocol {UPath(base_path).protocol!r}; tables must rest in a local "
+                "directory, where they can be replaced as a whole and kept from others."
+            )
+        self._root = Path(base_path).absolute()
+        self._release_paths: set[Path] = set()
+        super().__init__(UPath(self._root))
+
+    @property
+    def base_path(self) -> Path:
+        """The private directory, after a look that it is apart from those of the releases now.
+
+        Raises
+        ------
+        InvalidSettingError
+            One contains the other, with symbolic links resolved.
+        """
+        require_separate(self._root, self._release_paths)
+        return self._root
+
+    def keep_apart_from(self, release_path: Path) -> None:
+        """Remember a directory of releases, which must stay separate."""
+        self._release_paths.add(release_path)
+
+    def make_directory(self, path: "UPath") -> None:
+        """Make directories that their owner alone can enter."""
+        make_private_directory(Path(str(path)))
+
+    def make_safe_partition_path(self, base_path: "UPath", partition: str) -> "UPath":
+        """Keep a partition key from leaving the asset's directory."""
+        return base_path / partition_directory(partition)
+
+    def _get_paths_for_partitions(self, context: dg.InputContext | dg.OutputContext) -> "dict[str, UPath]":
+        """Return a path for each partition. The base class joins the keys of several dimensions before it asks."""
+        asset_path = self._get_path_without_extension(context)
+        return {
+            key: self._with_extension(asset_path / partition_directory(key)) for key in context.asset_partition_keys
+        }
+
+    def dump_to_path(self, context: dg.OutputContext, obj: Any, path: "UPath") -> None:
+        """Store a frame or an artifact."""
+
+        def store() -> None:
+            artifact = obj if isinstance(obj, Artifact) else Artifact.of_table(obj)
+            write_artifact(self._own(Path(str(path))), artifact)
+
+        call_guarded(store, self.base_path, f"Storing {context.asset_key.to_user_string()}")
+
+    def load_input(self, context: dg.InputContext) -> Any:
+        """Read what an asset stored; of one with partitions, that of the partition which the run is about."""
+        what = context.asset_key.to_user_string()
+
+        def require_one_partition() -> None:
+            if context.has_asset_partitions and not context.has_partition_key:
+                raise InvalidSettingError(not_about_one_partition(what, context.step_context.run_tags))
+
+        call_guarded(require_one_partition, self.base_path, f"Loading {what}")
+        return super().load_input(context)
+
+    def load_from_path(self, context: dg.InputContext, path: "UPath") -> pd.DataFrame | Artifact:
+        """Read a frame or an artifact."""
+
+        def load() -> pd.DataFrame | Artifact:
+            partition_key = context.partition_key if context.has_asset_partitions else None
+            recorded = Recorded(context.instance, context.asset_key, partition_key)
+            artifact = read_artifact(self._own(Path(str(path))))
+            if recorded.version_is_content and artifact.digest != recorded.version:
+                raise InvalidTableError(
+                    f"What is stored for {context.asset_key.to_user_string()} is not what Dagster recorded: it was "
+                    "overwritten, or a run was cut off. Materialize it again."
+                )
+            return _content(artifact)
+
+        return call_guarded(load, self.base_path, f"Loading {context.asset_key.to_user_string()}")
+
+    def load(self, key: dg.AssetKey, partition_key: str | None) -> pd.DataFrame | Artifact:
+        """Read what is stored for an asset, outside Dagster's inputs.
+
+        Raises
+        ------
+        FileNotFoundError
+            Nothing is stored.
+        OSError, ValueError, KeyError
+            What is stored cannot be read.
+        """
+        path = self.base_path.joinpath(*key.path)
+        if partition_key is not None:
+            path = path / partition_directory(partition_key)
+        return _content(read_artifact(self._own(path.with_name(path.name + self.extension))))
+
+    def private_path(self, kind: str, name: str, partition_key: str | None) -> Path:
+        """Return where something private that is not an asset rests."""
+        path = self.base_path / kind / name
+        return self._own(path if partition_key is None else path / partition_directory(partition_key))
+
+    @contextmanager
+    def releasing_alone(self, key: dg.AssetKey, partition_key: str | None) -> Iterator[None]:
+        """Keep every other run from releasing the same table, of the same partition, in the meantime.
+
+        Raises
+        ------
+        ConcurrentReleaseError
+            Another run is at it. The lock ends with its process, however that ends.
+        """
+        directory = self.private_path(LOCKS_DIRECTORY, "__".join(key.path), partition_key)
+        make_private_directory(directory)
+        with locked(directory, wait=False) as is_alone:
+            if not is_alone:
+                raise ConcurrentReleaseError(
+                    f"Another run is releasing {key.to_user_string()} at this moment. Nothing was written by this one; "
+                    "look at what the other releases, and launch again only if it was refused."
+                )
+            yield
+
+    def record_refusal(self, key: dg.AssetKey, partition_key: str | None, run_id: str, failed: list[str]) -> None:
+        """Add a refusal to the private history of a release."""
+        path = self._refusals_path(key)
+        if path.exists() and not path.is_file():
+            raise InvalidSettingError(
+                f"{str(path)!r} is not a file, so this refusal could not be added to the history that it should hold. "
+                "Nothing was released; move it away."
+            )
+        make_private_directory(path.parent)
+        entry = {
+            "refused_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "partition": partition_key,
+            "run_id": run_id,
+            "failed": failed,
+        }
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, PRIVATE_FILE_MODE)
+        with os.fdopen(descriptor, "w") as file:
+            # A line of its own, whatever a process that was cut off left behind.
+            file.write("\n" + json.dumps(entry))
+
+    def refusal_history(self, key: dg.AssetKey, partition_key: str | None) -> "dict[str, RecordedRefusal]":
+        """Return what is known of the refusals of a release by run; damage counts as a refusal of its own."""
+        path = self._refusals_path(key)
+        if not path.exists():
+            return {}
+        try:
+            lines = path.read_text(errors="replace").splitlines() if path.is_file() else None
+        except OSError:
+            lines = None
+        if lines is None:
+            return {"damaged file": DAMAGED_REFUSAL}
+        by_run: dict[str, RecordedRefusal] = {}
+        for number, line in enumerate(filter(None, lines)):
+            try:
+                entry = json.loads(line)
+                names, moment = [str(name) for name in entry["failed"]], str(entry["refused_at"])
+                if entry["partition"] == partition_key:
+                    known = by_run.setdefault(str(entry["run_id"]), RecordedRefusal(moment, ()))
+                    by_run[str(entry["run_id"])] = known.and_by(names)
+            except (ValueError, KeyError, TypeError, RecursionError):
+                by_run[f"damaged line {number}"] = DAMAGED_REFUSAL
+        return by_run
+
+    def _refusals_path(self, key: dg.AssetKey) -> Path:
+        return self._own(self.base_path / REFUSALS_DIRECTORY / ("__".join(key.path) + ".jsonl"))
+
+    def _own(self, path: Path) -> Path:
+        """Return a path below the private directory, after a look that no link leads it elsewhere."""
+        require_within(path, self.base_path)
+        return path
+
+
+def guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
+    """Return an input manager that loads by the IO manager of another asset, with the guard around it."""
+
+    @dg.input_manager(required_resource_keys={io_manager_key})
+    def load_guarded(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        io_manager = getattr(context.resources, io_manager_key)
+        what = f"Loading {context.asset_key.to_user_string()}"
+        with nothing_attached_to_input(context):
+            return call_guarded(lambda: io_manager.load_input(context), Path(private_path).absolute(), what)
+
+    return load_guarded
+
+
+def guarded_partition_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
+    """Return an input manager for checks: of an asset with partitions it loads the one that the run is about.
+
+    Dagster would load them all: the step of a check has no partitions, whatever the asset has.
+    """
+
+    @dg.input_manager(required_resource_keys={io_manager_key})
+    def load_guarded(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        io_manager = getattr(context.resources, io_manager_key)
+        what = f"Loading {context.asset_key.to_user_string()}"
+        with nothing_attached_to_input(context):
+            return call_guarded(
+                lambda: io_manager.load_input(_of_the_run(context)), Path(private_path).absolute(), what
+            )
+
+    return load_guarded
+
+
+def _of_the_run(context: dg.InputContext) -> dg.InputContext:
+    if not context.has_asset_partitions:
+        return context
+    partitions = context.asset_partitions_def
+    partition_key = context.partition_key if context.has_partition_key else None
+    keys = partitions.get_partition_keys(dynamic_partitions_store=context.instance)
+    if partition_key is None or partition_key not in keys:
+        raise InvalidSettingError(
+            f"{context.asset_key.to_user_string()} has partitions, and the run is about "
+            f"{'none of them' if partition_key is None else f'{partition_key!r}, which is none of them'}. Nothing was "
+            "checked; run the check together with the asset, for one partition."
+        )
+    of_the_run = copy.copy(context)
+    of_the_run._asset_partitions_subset = partitions.subset_with_partition_keys([partition_key])
+    return of_the_run
+
+
+@dataclass(frozen=True)
+class ReleaseStore:
+    """The directory that releases leave from.
+
+    Parameters
+    ----------
+    base_path : str
+        Local directory; relative to the working directory of the process that builds the definitions.
+    """
+
+    base_path: str = DEFAULT_RELEASE_PATH
+
+    def directory(self, release: str, stage: str, partition_key: str | None) -> Path:
+        """Return the directory that holds the releases of one table, and of one partition if it has partitions."""
+        root = Path(self.base_path).absolute()
+        path = root / release / stage
+        path = path if partition_key is None else path / partition_directory(partition_key)
+        require_within(path, root)
+        return path
+
+
+def private_resources(
+    private_path: str, upstream: Sequence[UpstreamAsset], release_path: str | None = None
+) -> dict[str, Any]:
+    """Return the private storage, and what loads upstream assets with the guard around it.
+
+    The same objects for the same directory: Dagster merges definitions only if they share resources.
+    """
+    tables, resource = _private_tables(private_path)
+    if release_path is not None:
+        tables.keep_apart_from(Path(release_path).absolute())
+    return {"private_tables": resource} | {
+        asset.input_manager_key: _guarded_input_manager(asset.io_manager_key, private_path) for asset in upstream
+    }
+
+
+def partition_input_managers(private_path: str, assets: Sequence[UpstreamAsset]) -> dict[str, Any]:
+    """Return what loads assets for checks, partition by partition, with the guard around it."""
+    return {
+        asset.partition_input_manager_key: _guarded_partition_input_manager(asset.io_manager_key, private_path)
+        for asset in assets
+    }
+
+
+def release_resources(release_path: str) -> dict[str, Any]:
+    """Return the directory that releases leave from, the same object for the same directory."""
+    return {"release_store": _release_store(release_path)}
+
+
+@cache
+def _private_tables(private_path: str) -> tuple[PrivateParquetIOManager, dg.IOManagerDefinition]:
+    tables = PrivateParquetIOManager(private_path)
+    resource = dg.IOManagerDefinition(lambda _: tables, NO_CONFIGURATION, "Private tables; the place is fixed.")
+    return tables, resource
+
+
+@cache
+def _release_store(release_path: str) -> dg.ResourceDefinition:
+    store = ReleaseStore(release_path)
+    return dg.ResourceDefinition(lambda _: store, NO_CONFIGURATION, "Where releases leave from; the place is fixed.")
+
+
+@cache
+def _guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
+    return guarded_input_manager(io_manager_key, private_path)
+
+
+@cache
+def _guarded_partition_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
+    return guarded_partition_input_manager(io_manager_key, private_path)
+
+
+def _content(artifact: Artifact) -> pd.DataFrame | Artifact:
+    return artifact.frames[TABLE_KIND] if artifact.kind == TABLE_KIND else artifact

@@ -1,0 +1,131 @@
+"""What watches a release between its runs, as it is configured."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import dagster as dg
+
+from privacy_assets.errors import InvalidSettingError
+
+QUARTERLY = "0 6 1 1,4,7,10 *"
+MOST_DAYS = 36_500
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A refused release, as an alert tells of it; no value of the table.
+
+    Parameters
+    ----------
+    release, side : str
+        Name of the release, and whether its synthetic or its anonymized records were refused.
+    run_id : str
+        The run that was refused.
+    reason : str
+        What was found and what was expected.
+    partition : str or None
+        The partition that was refused, where the release has partitions.
+    """
+
+    release: str
+    side: str
+    run_id: str
+    reason: str
+    partition: str | None = None
+
+
+AlertHook = Callable[[dg.SensorEvaluationContext, Refusal], None]
+
+
+@dataclass(frozen=True)
+class MonitoringSettings:
+    """What watches a release; every part can be left out.
+
+    Parameters
+    ----------
+    cron_schedule : str or None
+        When to run everything; by default at six on the first day of each quarter. Stopped until it is switched on.
+    timezone : str
+        Time zone of the schedule.
+    freshness_days : int or None
+        After so many days without a new assessment it counts as stale; by default 90, the interval that the source of
+        the limits recommends. Where anonymized records have no assessment of their own, they are what counts.
+    drift_limit : float or None
+        Largest distance of a column of the source from what was last released, from 0 to 1, before a check warns. A
+        release without a source, whose original and control are given, has no drift to watch: None.
+    automate : bool
+        Materialize an asset as soon as what it is made of has changed and its blocking checks have passed. The release
+        step asks the gate again in any case.
+    on_refusal : callable, optional
+        Called with the sensor's context and a `Refusal`, for each refused release: send a message. The sensor is
+        stopped until it is switched on, and tells of nothing that is more than an hour older than that.
+    """
+
+    cron_schedule: str | None = QUARTERLY
+    timezone: str = "UTC"
+    freshness_days: int | None = 90
+    drift_limit: float | None = 0.1
+    automate: bool = False
+    on_refusal: AlertHook | None = None
+
+    def __post_init__(self) -> None:
+        self._check_schedule()
+        days = self.freshness_days
+        is_whole = isinstance(days, int) and not isinstance(days, bool)
+        if days is not None and not (is_whole and 1 <= days <= MOST_DAYS):
+            raise InvalidSettingError(
+                f"freshness_days is {days!r}; expected a number of days from 1 to {MOST_DAYS:,}, or None."
+            )
+        limit = self.drift_limit
+        is_number = isinstance(limit, int | float)
+        if limit is not None and not (is_number and 0 < limit < 1):
+            raise InvalidSettingError(
+                f"drift_limit is {self.drift_limit!r}; expected a distance between 0 and 1, or None."
+            )
+
+        if self.on_refusal is not None and not callable(self.on_refusal):
+            raise InvalidSettingError(
+                f"on_refusal is a {type(self.on_refusal).__name__}; expected a function that is called with the "
+                "sensor's context and a Refusal."
+            )
+
+    def _check_schedule(self) -> None:
+        """Let Dagster read both, for what it cannot read it would refuse without the name of the setting."""
+        if self.cron_schedule is not None and not _is_schedule(self.cron_schedule, "UTC"):
+            raise InvalidSettingError(
+                f"cron_schedule is {self.cron_schedule!r}; expected five fields of cron such as {QUARTERLY!r}, or None."
+            )
+        if not self.timezone or not _is_schedule(QUARTERLY, self.timezone):
+            raise InvalidSettingError(
+                f"timezone is {self.timezone!r}; expected the name of a time zone such as 'Europe/Berlin'."
+            )
+
+    @property
+    def freshness_policy(self) -> dg.FreshnessPolicy | None:
+        """What Dagster shows on the assessments, or on what is measured without one."""
+        if self.freshness_days is None:
+            return None
+        return dg.FreshnessPolicy.time_window(fail_window=timedelta(days=self.freshness_days))
+
+    @property
+    def automation_condition(self) -> dg.AutomationCondition[Any] | None:
+        """When an asset is materialized by itself."""
+        if not self.automate:
+            return None
+        return dg.AutomationCondition.eager() & dg.AutomationCondition.all_deps_blocking_checks_passed()
+
+
+def _is_schedule(cron_schedule: str, timezone: str) -> bool:
+    try:
+        dg.ScheduleDefinition(
+            name="checked", job_name="checked", cron_schedule=cron_schedule, execution_timezone=timezone
+        )
+    except Exception:  # noqa: BLE001 (Dagster and the time zone library raise several)
+        return False
+    return True
+
+
+NO_MONITORING = MonitoringSettings(cron_schedule=None, freshness_days=None, drift_limit=None)
+"""What a release has unless it asks for more."""

@@ -1,0 +1,502 @@
+"""What one release is configured with."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from privacy_assets.anonymization.anonymized_table import roles_of
+from privacy_assets.anonymization.records_of_people import PEOPLE_WITH_SEVERAL_RECORDS
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.disclosure.column_examination import columns_that_leave
+from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.mpucc.assess import MpuccSettings
+from privacy_assets.mpucc.preprocess import check_precisions
+from privacy_assets.orchestration.settings.anonymized import (
+    NAME_PATTERN,
+    AnonymizationSettings,
+    ReidentificationSettings,
+    SemanticRiskSettings,
+    describe_hierarchies,
+)
+from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
+from privacy_assets.orchestration.settings.sources import TableSource, require_partitioned
+from privacy_assets.release.gate import EXAMPLE_METRICS, SigningEvidence
+from privacy_assets.release.policy import MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, Policy
+from privacy_assets.release.signing import Signer, SigningKey, load_signer, require_cryptography
+from privacy_assets.release.waivers import Waiver, Waivers, read_waivers
+from privacy_assets.storage.artifact import canonical_json
+from privacy_assets.synthesis.generalized import DISTINCT_RECORD, require_cuts_that_apply
+from privacy_assets.synthesis.redraw import MIN_ATOM
+from privacy_assets.synthesis.split import check_split_settings
+from privacy_assets.synthesis.synthesize import Synthesizer, check_setting, resolve_synthesizer
+
+
+@dataclass(frozen=True)
+class Split:
+    """Divide the source by person into records the synthesizer may see and records it never sees.
+
+    Parameters
+    ----------
+    train_fraction : float
+        Share of the people whose records the synthesizer may see, in (0, 1).
+    seed : int
+        Seed of the division.
+    """
+
+    train_fraction: float = 0.8
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_split_settings(self.train_fraction, self.seed)
+
+
+@dataclass(frozen=True)
+class GivenSplit:
+    """Originals and control that are divided already.
+
+    Parameters
+    ----------
+    original, control : TableFile, SqlQuery, UpstreamAsset or callable
+        Records that the synthesizer has seen, and records it has not.
+    """
+
+    original: TableSource
+    control: TableSource
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """Make synthetic records here.
+
+    Parameters
+    ----------
+    method : str or Synthesizer
+        ``"gaussian_copula"``, ``"cart"`` or an object with the Synthesizer protocol.
+    n_records : int, optional
+        Number of records; by default as many as there are originals.
+    seed : int
+        Seed of fit and sample.
+    settings : mapping
+        Settings of an embedded method. Where the policy limits `rare_values_released`, `min_atom` is at least the
+        number of people that it asks for, unless it is set here.
+    """
+
+    method: str | Synthesizer = "gaussian_copula"
+    n_records: int | None = None
+    seed: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.n_records is not None:
+            check_setting("Synthesis", "n_records", self.n_records, at_least=1)
+        check_setting("Synthesis", "seed", self.seed, at_least=0)
+        synthesizer = resolve_synthesizer(self.method, self.settings)
+        try:
+            described = canonical_json({"method": synthesizer.name, "settings": dict(synthesizer.settings)})
+        except (TypeError, ValueError):
+            pass
+        else:
+            # Now, before it has seen a table: what it has learned from one is in none of its settings.
+            object.__setattr__(self, "_described", described)
+            return
+        raise InvalidSettingError(
+            f"The settings of the synthesizer {synthesizer.name!r} cannot be written to the manifest. Expected plain "
+            "JSON values: text, numbers that are finite, booleans, lists and mappings."
+        )
+
+    def held_to(self, policy: Policy) -> "Synthesis":
+        """Return it so that an embedded method redraws the values that the policy calls rare, unless asked not to."""
+        if (
+            not isinstance(self.method, str)
+            or "min_atom" in self.settings
+            or policy.limit_on(RARE_VALUES_RELEASED) is None
+        ):
+            return self
+        return replace(self, settings={**self.settings, "min_atom": max(MIN_ATOM, policy.people_per_value)})
+
+    def for_manifest(self) -> dict[str, Any]:
+        """Return method, seed and settings in use as JSON values."""
+        described = json.loads(self._described)  # type: ignore[attr-defined]
+        return {
+            "method": described["method"],
+            "n_records": self.n_records,
+            "seed": self.seed,
+            "settings": described["settings"],
+        }
+
+
+@dataclass(frozen=True)
+class ExternalSynthetic:
+    """Synthetic records that were made elsewhere.
+
+    Parameters
+    ----------
+    source : TableFile, SqlQuery, UpstreamAsset or callable
+        Where they come from.
+    control_was_withheld : bool
+        Say True if whoever made them had exactly the records that a `Split` with this fraction and seed calls original.
+        If they also saw the control, comparing with it tells nothing: leakage shows on both sides and cancels out.
+    """
+
+    source: TableSource
+    control_was_withheld: bool = False
+
+
+@dataclass(frozen=True)
+class AssessmentSettings(MpuccSettings):
+    """Parameters of `assess_mpuccs`, with the same meaning and defaults.
+
+    Precisions that are None are those that the contract declares, else those found in the originals.
+    """
+
+    numeric_precision: int | Mapping[str, int] | None = None
+    datetime_precision: str | Mapping[str, str] | None = None
+    deduplicate: bool = True
+
+
+@dataclass(frozen=True)
+class ReleaseSettings:
+    """Everything one release is configured with; see `build_release_definitions`."""
+
+    name: str
+    contract: TableContract
+    policy: Policy
+    source: TableSource | None
+    split: Split | GivenSplit
+    synthetic: Synthesis | ExternalSynthetic | None
+    assessment: AssessmentSettings
+    formats: tuple[str, ...]
+    anonymized: AnonymizationSettings | None = None
+    generalize_synthetic: AnonymizationSettings | None = None
+    reidentification: ReidentificationSettings | None = None
+    semantic_risk: SemanticRiskSettings | None = None
+    monitoring: MonitoringSettings = NO_MONITORING
+    partitions_def: dg.PartitionsDefinition[Any] | None = None
+    owners: Sequence[str] = ()
+    waivers: Path | None = None
+    signing: SigningKey | None = None
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(NAME_PATTERN, self.name):
+            raise InvalidSettingError(
+                f"The release is named {self.name!r}; expected letters, digits and underscores, not starting with a "
+                "digit. It becomes the prefix of the asset keys and the name of the group."
+            )
+        for side in self.sides:
+            if not self.policy.protects(side):
+                raise InvalidSettingError(
+                    f"The release {self.name!r} lets {side} records out, on which its policy has no limit of severity "
+                    "'error' that would keep them from being told apart. Add one, for example on "
+                    f"{EXAMPLE_METRICS[side]!r}."
+                )
+        _check_owners(self.owners)
+        self._check_signing()
+        self._check_synthetic_side()
+        self._check_anonymized_side()
+        self._check_acknowledged()
+        if self.source is None and self.monitoring.drift_limit is not None:
+            raise InvalidSettingError(
+                f"The release {self.name!r} watches the drift of its source, but has none: original and control are "
+                "given. Set drift_limit to None (null in YAML)."
+            )
+        if self.partitions_def is not None:
+            for name, source in self.sources.items():
+                require_partitioned(name, source)
+
+    def _check_signing(self) -> None:
+        if self.signing is not None:
+            require_cryptography()
+        elif self.policy.required.signature:
+            raise InvalidSettingError(
+                f"The policy of {self.name!r} demands that releases are signed, but this one has no signing key. Name "
+                "one: signing=SigningKey(path=...) or SigningKey(variable=...); `privacy_assets keygen` makes one."
+            )
+
+    def _check_synthetic_side(self) -> None:
+        if self.synthetic is None:
+            if self.generalize_synthetic is not None:
+                raise InvalidSettingError(
+                    f"The release {self.name!r} generalizes synthetic records, but makes none. Say how: synthetic=..."
+                )
+            return
+        if (self.source is None) != isinstance(self.split, GivenSplit):
+            raise InvalidSettingError(
+                f"The release {self.name!r} needs either a source, or a GivenSplit with original and control; it has "
+                f"{'both' if self.source is not None else 'neither'}."
+            )
+        external = isinstance(self.synthetic, ExternalSynthetic) and not self.synthetic.control_was_withheld
+        blocked_by_leakage = any(limit.needs_control and limit.blocks for limit in self.policy.limits)
+        if external and isinstance(self.split, Split) and blocked_by_leakage:
+            raise InvalidSettingError(
+                f"The release {self.name!r} brings synthetic records in, divides the source itself, and limits "
+                "leakage. That is measured against people whom the synthesizer has not seen. Give original and control "
+                "as they were for it (GivenSplit), or say ExternalSynthetic(..., control_was_withheld=True)."
+            )
+        self.assessment.check(len(self.contract.released_columns))
+        check_precisions(self.numeric_precision, self.datetime_precision, self.contract.released_columns)
+        if self.generalize_synthetic is not None:
+            require_cuts_that_apply(vars(self.generalize_synthetic))
+            if DISTINCT_RECORD in self.contract.released_columns:
+                raise InvalidSettingError(
+                    f"The contract names a column {DISTINCT_RECORD!r}, which is needed to number synthetic records. "
+                    "Rename it."
+                )
+            self.arguments_of(self.generalize_synthetic, "synthetic")
+
+    def _check_anonymized_side(self) -> None:
+        if self.anonymized is None:
+            if self.reidentification is not None or self.semantic_risk is not None:
+                raise InvalidSettingError(
+                    f"The release {self.name!r} assesses anonymized records, but releases none. Say how: anonymized=..."
+                )
+            return
+        if self.source is None:
+            raise InvalidSettingError(
+                f"The release {self.name!r} has an anonymized side, which is made of the source; it has none."
+            )
+        self.arguments_of(self.anonymized, "source")
+        if self.assesses(REIDENTIFICATION) and self.anonymized.output == "centroid":
+            raise InvalidSettingError(
+                f"The release {self.name!r} publishes the centres of classes, which bound no single value, so who a "
+                "record can be cannot be assessed. Expected output='labels', or a policy without limits on "
+                "re-identification."
+            )
+        of_sensitive = [name for name in ("l_diversity", "t_closeness") if self.policy.limit_on(name) is not None]
+        if of_sensitive and not roles_of(self.contract, None).sensitive:
+            raise InvalidSettingError(
+                f"The policy limits {of_sensitive}, but the contract of {self.name!r} has no sensitive column. Give "
+                "the columns that must not become known the role 'sensitive'."
+            )
+        self._check_known()
+        self._check_reidentification()
+        for other in self.reidentification_settings.other_releases:
+            if other.key not in self.contract.released_columns or other.release == self.name:
+                raise InvalidSettingError(
+                    f"The other release {other.name!r} is linked by {other.key!r}, which is not released, or is this "
+                    f"release itself. Expected another release, and one of {list(self.contract.released_columns)}."
+                )
+        if self.assesses(SEMANTIC):
+            is_lattice = self.anonymized.method == "lattice"
+            labelled = roles_of(self.contract, None).quasi_identifiers if is_lattice else ()
+            self.semantic_risk_settings.check(self.contract, self.policy, labelled)
+
+    def _check_acknowledged(self) -> None:
+        """Refuse reasons for columns that leave as they are where no side lets them."""
+        leaving = {name for side in self.sides for name in self.columns_leaving(side)}
+        reduced = [name for name in self.contract.acknowledged if name not in leaving]
+        if reduced:
+            raise InvalidSettingError(
+                f"The contract says of {reduced} why they leave as they are, but no side of the release {self.name!r} "
+                "lets them: quasi-identifiers are generalized, and synthesized if they are numbers or times. Take "
+                "leaves_as_is away, or give the column the role 'other' or 'sensitive'."
+            )
+
+    def _check_known(self) -> None:
+        """Refuse columns that no release has; those of another release of the project show when it is assessed."""
+        if any(other.release is not None for other in self.reidentification_settings.other_releases):
+            return
+        unknown = sorted({name for known in self.policy.known for name in known} - {*self.contract.released_columns})
+        if unknown:
+            raise InvalidSettingError(
+                f"The policy assumes that an attacker knows {unknown}, which the release {self.name!r} does not have. "
+                f"Its columns are {list(self.contract.released_columns)}; others are known only of another release of "
+                "the project that other_releases names."
+            )
+
+    def _check_reidentification(self) -> None:
+        limits = [limit for limit in self.policy.limits_of("anonymized") if limit.blocks]
+        if self.reidentification_settings.other_releases and not any(
+            limit.assessment == REIDENTIFICATION for limit in limits
+        ):
+            raise InvalidSettingError(
+                f"The release {self.name!r} names other releases, but its policy has no blocking limit on "
+                "re-identification that they would count for. Add one, for example on "
+                "'max_reidentification_probability'."
+            )
+        quasi_identifiers = set(roles_of(self.contract, None).quasi_identifiers)
+        covers = not self.policy.known or any(quasi_identifiers <= set(columns) for columns in self.policy.known)
+        if not covers and all(limit.assessment == REIDENTIFICATION for limit in limits if limit.protects):
+            raise InvalidSettingError(
+                f"The policy of {self.name!r} protects by re-identification alone, and assumes that an attacker never "
+                "knows all quasi-identifiers, so whoever does could tell people apart. Add a limit on smallest_class, "
+                "or all quasi-identifiers to `known`."
+            )
+
+    @property
+    def sources(self) -> dict[str, TableSource]:
+        """Where the release's own tables come from, by their stage."""
+        sources = {} if self.source is None else {"source": self.source}
+        if "synthetic" in self.sides and isinstance(self.split, GivenSplit):
+            sources |= {"original": self.split.original, "control": self.split.control}
+        if isinstance(self.synthetic, ExternalSynthetic):
+            sources["synthetic"] = self.synthetic.source
+        return sources
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The sides that are released: ``"synthetic"``, ``"anonymized"``, or both."""
+        asked = {"synthetic": self.synthetic is not None, "anonymized": self.anonymized is not None}
+        return tuple(side for side in dict.fromkeys(SIDES.values()) if asked[side])
+
+    def columns_leaving(self, side: str) -> dict[str, str]:
+        """Return the role of each column that leaves a side as it is."""
+        is_generalized = side == "synthetic" and self.generalize_synthetic is not None
+        released = self.contract.released_columns
+        described = [
+            each
+            for each in self.contract.describe()
+            if each["column"] in released and not (is_generalized and each["role"] == "quasi_identifier")
+        ]
+        return columns_that_leave(described, side)
+
+    @property
+    def synthetic_stage(self) -> str:
+        """The stage whose table the synthetic side releases."""
+        return "synthetic" if self.generalize_synthetic is None else "generalized_synthetic"
+
+    @property
+    def stages_that_age(self) -> tuple[str, ...]:
+        """The stages that count as stale with time: the assessments, and what is measured without one."""
+        of_records = tuple(each for each in (REIDENTIFICATION, SEMANTIC) if self.assesses(each))
+        if self.anonymized is not None and not of_records:
+            of_records = (self.anonymized_stage,)
+        return ((MPUCC,) if self.synthetic is not None else ()) + of_records
+
+    @property
+    def anonymized_stage(self) -> str:
+        """The stage whose table the anonymized side releases."""
+        return "suppressed" if self.semantic_risk is not None and self.semantic_risk.withhold else "anonymized"
+
+    def assesses(self, assessment: str) -> bool:
+        """Whether the anonymized side has an assessment: because it was asked for, or the policy limits it."""
+        asked = {REIDENTIFICATION: self.reidentification, SEMANTIC: self.semantic_risk}[assessment]
+        limited = any(limit.assessment == assessment for limit in self.policy.limits)
+        return self.anonymized is not None and (asked is not None or limited)
+
+    @property
+    def reidentification_settings(self) -> ReidentificationSettings:
+        """What was given, or the defaults."""
+        return self.reidentification or ReidentificationSettings()
+
+    @property
+    def semantic_risk_settings(self) -> SemanticRiskSettings:
+        """What was given, or the defaults."""
+        return self.semantic_risk or SemanticRiskSettings()
+
+    @property
+    def limits_semantic_risk(self) -> bool:
+        """Whether anything depends on the semantic risk: a limit of the policy, or who is withheld."""
+        limited = any(limit.assessment == SEMANTIC for limit in self.policy.limits)
+        return limited or self.semantic_risk_settings.withhold
+
+    @property
+    def semantic_risk_stands_on(self) -> tuple[str, ...]:
+        """Stages that an assessment of semantic risk must have been made of beside the table itself."""
+        return () if self.contract.person is None else ("source",)
+
+    @property
+    def semantic_risk_is_asked_of(self) -> dict[str, Any]:
+        """What an assessment of semantic risk must have been made with beside its scales, as JSON values."""
+        must_be_people = self.contract.person is not None and self.limits_semantic_risk
+        return {PEOPLE_WITH_SEVERAL_RECORDS: 0} if must_be_people else {}
+
+    def semantic_scales_of(self, anonymization: Anonymization) -> dict[str, Any]:
+        """Return the scales of the anonymized table, by the hierarchies that it is released by, if it is."""
+        assert self.anonymized is not None  # noqa: S101 - asked for by those who build the anonymized side alone
+        hierarchies = self.arguments_of(self.anonymized, "source").get("hierarchies")
+        return self.semantic_risk_settings.scales_for(anonymization, self.contract, hierarchies)
+
+    @property
+    def hierarchies(self) -> dict[str, Hierarchy] | None:
+        """The hierarchies that anonymized records are released by, if they are."""
+        assert self.anonymized is not None  # noqa: S101 - asked for by those who build the anonymized side alone
+        hierarchies: dict[str, Hierarchy] | None = self.arguments_of(self.anonymized, "source").get("hierarchies")
+        return hierarchies
+
+    def waivers_of(self, side: str) -> Waivers:
+        """Read the waivers as they lie there now, without those of the release's other side."""
+        files = () if self.waivers is None else read_waivers(self.waivers)
+        others = {other for other in self.sides if other != side}
+        own = tuple(each for each in files if not (isinstance(each, Waiver) and each.side in others))
+        return Waivers(self.name, datetime.now(UTC).date(), own)
+
+    def signer(self) -> tuple[Signer | None, SigningEvidence | None]:
+        """Read the key as it is there now, and say what the gate may know of it."""
+        if self.signing is None:
+            return None, None
+        problem = ""
+        try:
+            signer = load_signer(self.signing)
+            return signer, SigningEvidence(signer.key_id)
+        except InvalidSettingError as error:
+            problem = str(error).removesuffix(".")
+        return None, SigningEvidence(None, problem)
+
+    @property
+    def reidentification_is_asked_of(self) -> dict[str, Any]:
+        """What an assessment of re-identification must have been made with, as JSON values."""
+        assert self.anonymized is not None  # noqa: S101 - asked for by those who build the anonymized side alone
+        others = self.reidentification_settings.other_releases
+        withdrawn = {other.name: dict(other.withdrawn) for other in others if other.withdrawn}
+        return {
+            "known_to_the_policy": [list(columns) for columns in self.policy.known],
+            "own_hierarchies": describe_hierarchies(self.arguments_of(self.anonymized, "source").get("hierarchies")),
+            "others_digests": [other.digest for other in others],
+            **({"withdrawn": withdrawn} if withdrawn else {}),
+        }
+
+    def arguments_of(self, settings: AnonymizationSettings, made_of: str) -> dict[str, Any]:
+        """Return the arguments of `anonymize` for the table of a stage."""
+        subject = self.contract.person if made_of == "source" else DISTINCT_RECORD
+        return settings.arguments(self.contract, self.policy, subject)
+
+    def key(self, stage: str) -> dg.AssetKey:
+        """Return the asset key of a stage."""
+        return dg.AssetKey([self.name, stage])
+
+    @property
+    def numeric_precision(self) -> int | Mapping[str, int] | None:
+        """Decimals as configured, else as the contract declares them."""
+        declared = {name: value for name, value in self._declared_precisions.items() if isinstance(value, int)}
+        return self.assessment.numeric_precision if self.assessment.numeric_precision is not None else declared or None
+
+    @property
+    def datetime_precision(self) -> str | Mapping[str, str] | None:
+        """Datetime units as configured, else as the contract declares them."""
+        declared = {name: value for name, value in self._declared_precisions.items() if isinstance(value, str)}
+        return self.assessment.datetime_precision or declared or None
+
+    @property
+    def _declared_precisions(self) -> dict[str, int | str]:
+        """What the contract declares of the columns that are assessed as values, not as labels."""
+        labels = set() if self.generalize_synthetic is None else {*self.contract.columns_with_role("quasi_identifier")}
+        return {name: value for name, value in self.contract.precisions.items() if name not in labels}
+
+    def for_manifest(self) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        made_here = self.synthetic if isinstance(self.synthetic, Synthesis) else None
+        synthetic = made_here.for_manifest() if made_here else {"method": "external"}
+        split = asdict(self.split) if isinstance(self.split, Split) else {"given": True}
+        return {"split": split, "synthetic": synthetic}
+
+
+def _check_owners(owners: Sequence[str]) -> None:
+    """Let Dagster read each: what it cannot read it would refuse without the name of the setting."""
+    for owner in owners:
+        try:
+            dg.AssetSpec("checked", owners=[owner])
+        except Exception:  # noqa: BLE001 (Dagster raises several)
+            is_right = False
+        else:
+            is_right = True
+        if not is_right:
+            raise InvalidSettingError(f"owners names {owner!r}; expected 'team:' and a name, or an email address.")

@@ -1,0 +1,216 @@
+"""Where a table comes from: a file, a query, an asset that exists already, or a function."""
+
+import inspect
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.orchestration.settings.sql_rows import PARTITION_PARAMETER, read_rows
+from privacy_assets.safe_names import type_name
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    # As text: the contract converts. Guessing would make a number of the zip code 01000, and nothing of the country NA.
+    return pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
+
+
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+READERS: dict[str, Callable[[Path], pd.DataFrame]] = {"csv": _read_csv, "parquet": pd.read_parquet}
+PARTITION_FIELD = "{partition_key}"
+NOT_BOUND = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", flags=re.DOTALL)
+"""Texts, quoted names and comments of a query, in which a parameter would bind nothing."""
+BOUND = re.compile(rf"(?<![:\w\\]):{PARTITION_PARAMETER}\b")
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A CSV or Parquet file.
+
+    Parameters
+    ----------
+    path : str
+        Path of the file; ``{partition_key}`` in it stands for the partition that is materialized.
+    format : {"csv", "parquet"}, optional
+        By default the ending of the path.
+
+    Raises
+    ------
+    InvalidSettingError
+        The format is neither given nor told by the ending.
+    """
+
+    path: str
+    format: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.resolved_format not in READERS:
+            raise InvalidSettingError(
+                f"The format of {self.path!r} is {self.resolved_format!r}; expected one of {list(READERS)}. Give it as "
+                "TableFile(path, format='csv')."
+            )
+
+    @property
+    def resolved_format(self) -> str:
+        """The format given, or the ending of the path."""
+        return self.format or Path(self.path).suffix.removeprefix(".").lower()
+
+    def read(self, partition_key: str | None) -> pd.DataFrame:
+        """Read the file of a partition, or the only file."""
+        if partition_key is not None and (partition_key in ("", ".", "..") or set(partition_key) & set("/\\\0")):
+            raise InvalidSettingError(
+                f"The partition key {partition_key!r} cannot stand in a path. Expected no separator, and not '.' or "
+                "'..'. Nothing was read; name the partition otherwise, or use a function as the source."
+            )
+        path = Path(self.path.replace(PARTITION_FIELD, partition_key) if partition_key is not None else self.path)
+        if not path.is_file():
+            raise InvalidTableError(
+                f"There is no file {str(path)!r} (looked from {Path.cwd()}). Nothing was read; put the table there or "
+                "correct the path of the source."
+            )
+        return READERS[self.resolved_format](path)
+
+
+@dataclass(frozen=True)
+class SqlQuery:
+    """Rows of a SQL query (needs the extra ``sql``): DuckDB, PostgreSQL, or what else SQLAlchemy has a driver for.
+
+    Parameters
+    ----------
+    query : str
+        A SELECT statement; ``:partition_key`` in it is bound to the partition that is materialized. Databases return
+        rows in any order unless the query says ORDER BY, and with the order a seeded split or synthesis changes.
+    url_variable : str
+        Name of the environment variable that holds the SQLAlchemy URL, so that no password is written down. A DuckDB
+        file (``duckdb:////path/of/the.duckdb``) is opened for reading.
+
+    Raises
+    ------
+    InvalidSettingError
+        ``url_variable`` is no name, such as the URL itself. It is not shown: a URL can hold a password.
+    """
+
+    query: str
+    url_variable: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.url_variable, str) or not VARIABLE_NAME.fullmatch(self.url_variable):
+            raise InvalidSettingError(
+                "url_variable is not the name of an environment variable (it is not shown, as it may hold a password). "
+                "Expected a name of letters, digits and underscores, such as WAREHOUSE_URL; put the URL into that "
+                "variable, and write neither the URL nor a template that reads it here."
+            )
+
+    def read(self, partition_key: str | None) -> pd.DataFrame:
+        """Run the query."""
+        url = os.environ.get(self.url_variable)
+        if not url:
+            raise InvalidSettingError(
+                f"The environment variable {self.url_variable!r} is not set; expected an SQLAlchemy URL such as "
+                "postgresql+psycopg://user:password@host/database."
+            )
+        return read_rows(self.query, url, self.url_variable, partition_key)
+
+
+@dataclass(frozen=True)
+class UpstreamAsset:
+    """A table that another asset of the project makes; it is loaded by that asset's own IO manager.
+
+    Parameters
+    ----------
+    key : str, sequence of str or AssetKey
+        Key of the asset.
+    io_manager_key : str
+        The asset's ``io_manager_key``.
+    """
+
+    key: Any
+    io_manager_key: str = "io_manager"
+
+    @property
+    def input_manager_key(self) -> str:
+        """Key of the resource that loads it with the guard around it."""
+        return f"guarded_{self.io_manager_key}"
+
+    @property
+    def partition_input_manager_key(self) -> str:
+        """Key of the resource that loads, with the guard around it, what a check of one partition is about."""
+        return f"guarded_partition_{self.io_manager_key}"
+
+    @property
+    def asset_key(self) -> dg.AssetKey:
+        """The key as Dagster writes it."""
+        return dg.AssetKey.from_user_string(self.key) if isinstance(self.key, str) else dg.AssetKey(self.key)
+
+
+TableSource: TypeAlias = TableFile | SqlQuery | UpstreamAsset | Callable[..., pd.DataFrame]
+
+
+def upstream_inputs(**sources: TableSource) -> dict[str, dg.AssetIn]:
+    """Return the Dagster inputs of the sources that are assets."""
+    return {
+        f"{name}_upstream": dg.AssetIn(key=source.asset_key, input_manager_key=source.input_manager_key)
+        for name, source in sources.items()
+        if isinstance(source, UpstreamAsset)
+    }
+
+
+def require_partitioned(name: str, source: TableSource) -> None:
+    """Refuse a source that would give the same table for every partition; that of an asset is Dagster's to load.
+
+    Raises
+    ------
+    InvalidSettingError
+        Nothing in the source stands for the partition.
+    """
+    if isinstance(source, UpstreamAsset):
+        return
+    if isinstance(source, TableFile):
+        is_partitioned = PARTITION_FIELD in source.path
+        found, expected = f"the file {source.path!r}", f"{PARTITION_FIELD} in its path"
+    elif isinstance(source, SqlQuery):
+        is_partitioned = BOUND.search(NOT_BOUND.sub("", source.query)) is not None
+        found, expected = "the rows of a query", f":{PARTITION_PARAMETER} in it, outside of texts and comments"
+    else:
+        is_partitioned = _takes_partition(source)
+        found, expected = "what a function returns", f"a parameter {PARTITION_PARAMETER!r} of the function"
+    if not is_partitioned:
+        raise InvalidSettingError(
+            f"The release has partitions, but its {name} is {found}, the same for each of them: the whole table would "
+            f"be released under every key. Expected {expected}, or no partitions."
+        )
+
+
+def _takes_partition(source: Callable[..., pd.DataFrame]) -> bool:
+    try:
+        return PARTITION_PARAMETER in inspect.signature(source).parameters
+    except (TypeError, ValueError):
+        # Functions of C that do not say what they take.
+        return False
+
+
+def read_source(name: str, source: TableSource, partition_key: str | None, inputs: dict[str, Any]) -> pd.DataFrame:
+    """Read a table from where it comes.
+
+    Raises
+    ------
+    InvalidTableError
+        The file is missing, or what came is no frame.
+    """
+    if isinstance(source, UpstreamAsset):
+        table = inputs[f"{name}_upstream"]
+    elif isinstance(source, TableFile | SqlQuery):
+        table = source.read(partition_key)
+    else:
+        table = source(partition_key=partition_key) if _takes_partition(source) else source()
+    if not isinstance(table, pd.DataFrame):
+        raise InvalidTableError(
+            f"The source {name!r} gave a {type_name(table)}; expected a pandas DataFrame. Nothing was stored."
+        )
+    return table

@@ -1,0 +1,1 @@
+"""What people see in Dagster: metadata and pictures, never a cell."""

@@ -1,0 +1,152 @@
+"""What people see on an asset: counts, columns with their roles, figures, verdicts. Never a cell."""
+
+import json
+from collections.abc import Mapping, Sequence, Sized
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.release.gate import Verdict
+from privacy_assets.release.ratings import rate_baseline, rate_identification
+from privacy_assets.safe_names import dtype_name
+
+NAMESPACE = "privacy_assets"
+VERDICTS = "verdicts"
+REFUSES = "refuses"
+SHOWN_DECIMALS = 6
+MOST_ADVICE_SHOWN = 40
+# An event takes 100 KB in all.
+MOST_COLUMNS_SHOWN = 70
+LONGEST_SETTINGS = 16_384
+LONGEST_NAMES = 16_384
+
+
+def table_metadata(
+    table: pd.DataFrame,
+    fingerprint: str,
+    roles: Mapping[str, str],
+    made_of: tuple[dg.AssetKey, Mapping[str, str]] | None = None,
+) -> dict[str, Any]:
+    """Describe a table by its number of rows, its first 70 columns (fewer if their names are long), its fingerprint.
+
+    Columns have their roles. ``made_of`` is the asset that it was made of, and by column the column there that it comes
+    from.
+    """
+    columns = [
+        dg.TableColumn(
+            name,
+            dtype_name(table[name].dtype),
+            tags={f"{NAMESPACE}/role": roles[name]} if name in roles else {},
+        )
+        for name in _shown_columns(table)
+    ]
+    return {
+        "dagster/row_count": len(table),
+        f"{NAMESPACE}/column_count": len(table.columns),
+        "dagster/column_schema": dg.TableSchema(columns),
+        f"{NAMESPACE}/fingerprint": fingerprint,
+        **({} if made_of is None else {"dagster/column_lineage": _lineage(table, *made_of)}),
+    }
+
+
+def _lineage(table: pd.DataFrame, key: dg.AssetKey, columns: Mapping[str, str]) -> dg.TableColumnLineage:
+    return dg.TableColumnLineage(
+        {name: [dg.TableColumnDep(key, columns[name])] for name in _shown_columns(table) if name in columns}
+    )
+
+
+def _shown_columns(table: pd.DataFrame) -> list[str]:
+    """Return the first columns, as many as an event has room for."""
+    shown, length = [], 0
+    for name in table.columns[:MOST_COLUMNS_SHOWN]:
+        length += len(json.dumps(name))
+        if length > LONGEST_NAMES:
+            break
+        shown.append(name)
+    return shown
+
+
+def score_metadata(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Show the scores of an assessment in their order, with ratings."""
+    shown = {
+        f"{NAMESPACE}/{name}": round(value, SHOWN_DECIMALS) if isinstance(value, float) else value
+        for name, value in scores.items()
+        if isinstance(value, int | float | str)
+    }
+    if "identification_rate" in scores:
+        shown[f"{NAMESPACE}/identification_rating"] = rate_identification(scores["identification_rate"])
+    if scores.get("baseline_protection") is not None:
+        shown[f"{NAMESPACE}/baseline_rating"] = rate_baseline(scores["baseline_protection"])
+    return shown
+
+
+def settings_metadata(settings: Mapping[str, Any]) -> dg.JsonMetadataValue:
+    """Show the settings of a stage; where they are long, what is said by column is counted.
+
+    Which columns have which role stands in the contract, and in the manifest of the release.
+    """
+    shown = dict(settings)
+    if len(json.dumps(shown)) > LONGEST_SETTINGS:
+        by_column = {name: value for name, value in shown.items() if isinstance(value, Sized) and len(value) > 1}
+        shown |= {
+            name: f"{len(value)} entries, too many to show"
+            for name, value in by_column.items()
+            if not isinstance(value, str)
+        }
+    return dg.MetadataValue.json(shown)
+
+
+def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
+    """Show verdicts as a table, failed ones first: the condition, whether it holds, what was found, what it decides."""
+    columns = [
+        dg.TableColumn("condition", "string"),
+        dg.TableColumn("passed", "bool"),
+        dg.TableColumn("found", "string"),
+        dg.TableColumn("if_it_fails", "string"),
+        dg.TableColumn("advice", "string"),
+    ]
+    records = [
+        dg.TableRecord(
+            {
+                "condition": verdict.name.replace("_", " "),
+                "passed": verdict.passed,
+                "found": verdict.reason,
+                # Not the word `error`, which beside a condition that holds reads as if something had gone wrong.
+                "if_it_fails": REFUSES if verdict.severity == "error" else "warns",
+                "advice": verdict.advice,
+            }
+        )
+        for verdict in sorted(decided, key=lambda verdict: verdict.passed)
+    ]
+    return dg.MetadataValue.table(records, dg.TableSchema(columns))
+
+
+def advice_table(advice: pd.DataFrame) -> dg.TableMetadataValue:
+    """Show what forgetting columns would do to the semantic risk, row by row; names of columns and counts."""
+    shown = advice.head(MOST_ADVICE_SHOWN)
+    records = [
+        dg.TableRecord({str(name): _plain(value) for name, value in row.items()}) for row in shown.to_dict("records")
+    ]
+    return dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(str(name)) for name in shown.columns]))
+
+
+def _plain(value: Any) -> str | int | float | bool:
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    if pd.isna(value):
+        return ""
+    value = value.item() if hasattr(value, "item") else value
+    return round(value, SHOWN_DECIMALS) if isinstance(value, float) else value
+
+
+def verdict_metadata(verdict: Verdict) -> dict[str, Any]:
+    """Show one verdict with score and limit as floats, which the Checks tab plots over time."""
+    shown: dict[str, Any] = {"found": verdict.reason}
+    if verdict.value is not None:
+        shown["score"] = float(verdict.value)
+    if verdict.limit is not None:
+        shown["limit"] = float(verdict.limit)
+    if verdict.advice:
+        shown["advice"] = verdict.advice
+    return shown

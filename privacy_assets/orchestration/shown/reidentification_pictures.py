@@ -1,0 +1,58 @@
+"""The picture of a re-identification assessment: what an attacker can do by the number of columns that are known."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from privacy_assets.orchestration.shown.pictures import BLUE, as_markdown
+
+
+def reidentification_curve(curve: pd.DataFrame) -> str:
+    """Draw how the candidates of released records melt away as an attacker knows more columns.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        ``ReidentificationAssessment.curve``.
+
+    Returns
+    -------
+    str
+        Markdown with the picture as PNG and the means as its text.
+    """
+    worst = curve[curve["chosen_as"] != "named"].groupby("n_known")["mean_reidentification_probability"].max()
+    numbers = ", ".join(f"{n_known}: {value:.3g}" for n_known, value in worst.items())
+    return as_markdown(
+        draw_reidentification_curve(curve),
+        f"Mean re-identification probability for the most telling columns, by their number ({numbers})",
+    )
+
+
+def draw_reidentification_curve(curve: pd.DataFrame) -> Figure:
+    """Draw mean probability and mean nonspecificity over the number of known columns.
+
+    The band and its mean are of all sets of a size, where all were assessed. The dashed line is of the most telling set
+    of each size: beyond those sizes, of the greedy chain.
+    """
+    figure = Figure(figsize=(6, 5), layout="constrained")
+    panels = (
+        ("mean_reidentification_probability", "max", "mean 1 / candidates"),
+        ("mean_nonspecificity", "min", "mean N = ln candidates"),
+    )
+    assessed = curve[curve["chosen_as"] != "named"]
+    is_complete = assessed.groupby("n_known")["chosen_as"].transform(lambda chosen: "greedy" not in set(chosen))
+    for axes, (name, worst, label) in zip(figure.subplots(2, 1, sharex=True), panels, strict=True):
+        by_size = assessed[is_complete.astype(bool)].groupby("n_known")[name].agg(["min", "mean", "max"])
+        # A gap where only the greedy chain was assessed.
+        by_size = by_size.reindex(range(1, int(assessed["n_known"].max()) + 1))
+        axes.fill_between(by_size.index, by_size["min"], by_size["max"], color=BLUE, alpha=0.25, linewidth=0)
+        axes.plot(by_size.index, by_size["mean"], color=BLUE, marker="o", markersize=4, label="mean of all sets")
+        most_telling = assessed.groupby("n_known")[name].agg(worst)
+        axes.plot(most_telling.index, most_telling, color=BLUE, linestyle="--", label="most telling set")
+        axes.set_ylabel(label)
+        axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=8)
+    axes.set_xlabel("columns that an attacker knows")
+    return figure

@@ -1,0 +1,1 @@
+"""Re-identification: which people each released record can come from."""

@@ -1,0 +1,421 @@
+"""Assess who the records of a release can be, once an attacker knows some columns: candidate sets of records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.columns.masks import ReleaseModel, Suppressed
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.reidentification.candidate_index import CandidateIndex, Figures
+from privacy_assets.reidentification.other_releases import OtherRelease
+from privacy_assets.safe_names import type_name
+from privacy_assets.setting_checks import is_integer, require
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.result_columns import tuple_column
+
+DEFAULT_MAX_KNOWN = 3
+MAX_SETS = 5000
+_LARGER_IS_WORSE = (
+    "max_reidentification_probability",
+    "mean_reidentification_probability",
+    "share_of_singletons",
+    "share_below_k",
+)
+_SMALLER_IS_WORSE = ("mean_nonspecificity", "min_nonspecificity", "fewest_candidates")
+
+
+class CandidateProgress(NamedTuple):
+    """Where an assessment stands."""
+
+    n_sets_done: int
+    n_sets: int
+
+
+@dataclass(frozen=True, eq=False)
+class ReidentificationAssessment:
+    """Result of :func:`assess_reidentification`; ``docs/reidentification.md`` defines the figures.
+
+    Attributes
+    ----------
+    scores : dict
+        The worst of each figure over the column sets that were named as known, and counts. No cell of the table.
+    curve : DataFrame
+        One row per set of known columns: ``known`` (tuple of str), ``n_known``, the fields of
+        `Figures`, and ``chosen_as``: ``named``, ``subset`` (all of a
+        size), ``greedy`` or ``all``. No cell of the table.
+    records : DataFrame
+        One row per released record at risk: fewer than k candidates (without k: a single one) for some set assessed.
+        ``released`` and ``original`` are row positions, ``candidates`` the fewest of all sets, ``known`` the smallest
+        set of columns that leaves so few. Private.
+    settings : dict
+        Everything that shaped the result, as JSON values.
+    """
+
+    scores: dict[str, Any]
+    curve: pd.DataFrame
+    records: pd.DataFrame
+    settings: dict[str, Any]
+
+    def figures(self, known: Sequence[str]) -> dict[str, Any]:
+        """Return the figures for one set of known columns, in whatever order they are named.
+
+        Raises
+        ------
+        InvalidSettingError
+            The set was not assessed.
+        """
+        wanted = frozenset(known)
+        for row in self.curve.to_dict("records"):
+            if frozenset(row["known"]) == wanted:
+                return {name: None if pd.isna(row[name]) else row[name] for name in Figures._fields}
+        raise InvalidSettingError(
+            f"The columns {sorted(wanted)} were not assessed as known. Expected one of the {len(self.curve)} sets of "
+            "`curve`. Name them in `known`, and assess again."
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ReidentificationAssessment):
+            return NotImplemented
+        return (
+            (self.scores, self.settings) == (other.scores, other.settings)
+            and self.curve.equals(other.curve)
+            and self.records.equals(other.records)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_artifact(self) -> Artifact:
+        """Write everything as plain columns under a JSON header; tuples become JSON text."""
+        frames = {}
+        for name, frame in (("curve", self.curve), ("records", self.records)):
+            frames[name] = frame.assign(known=pd.Series([json.dumps(known) for known in frame["known"]], dtype=str))
+        return Artifact("ReidentificationAssessment", {"scores": self.scores, "settings": self.settings}, frames)
+
+    @classmethod
+    def from_artifact(cls, artifact: Artifact) -> ReidentificationAssessment:
+        """Read back what :meth:`to_artifact` wrote."""
+        frames = {}
+        for name in ("curve", "records"):
+            frame = artifact.frames[name]
+            frames[name] = frame.assign(known=tuple_column([tuple(json.loads(text)) for text in frame["known"]]))
+            frames[name] = frames[name].astype({"chosen_as": object} if name == "curve" else {})
+        header: Mapping[str, Any] = artifact.header
+        return cls(dict(header["scores"]), frames["curve"], frames["records"], dict(header["settings"]))
+
+
+def assess_reidentification(
+    original: pd.DataFrame,
+    released: pd.DataFrame | Anonymization,
+    model: ReleaseModel | None = None,
+    *,
+    known: Sequence[Sequence[str]] | None = None,
+    max_known: int = DEFAULT_MAX_KNOWN,
+    quasi_identifiers: Sequence[str] | None = None,
+    k: int | None = None,
+    truth: str | ArrayLike | None = None,
+    subject: str | None = None,
+    other_releases: Sequence[OtherRelease] = (),
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+    n_threads: int | None = None,
+    progress: Callable[[CandidateProgress], None] | None = None,
+) -> ReidentificationAssessment:
+    """Count, for each released record, the originals it can come from, for many sets of columns an attacker may know.
+
+    Parameters
+    ----------
+    original : DataFrame
+        All records that a released one may come from: what was handed to ``anonymize``.
+    released : Anonymization or DataFrame
+        What ``anonymize`` returned: then its model, truth, k, subject and quasi-identifiers are taken from it. Or a
+        table that was anonymized elsewhere.
+    model : ReleaseModel, optional
+        How each column of a table anonymized elsewhere was masked.
+    known : sequence of sequence of str, optional
+        Sets of columns that an attacker is assumed to know; ``scores`` are the worst over these. Default: one set, all
+        quasi-identifiers.
+    max_known : int
+        All sets of up to so many quasi-identifiers are part of ``curve``; from there to all of them a greedy chain adds
+        the column that raises the mean probability most.
+    quasi_identifiers : sequence of str, optional
+        Columns for ``curve``. Default for a table anonymized elsewhere: all columns that a mask describes but for
+        suppressed ones.
+    k : int, optional
+        Fewest candidates a record should have.
+    truth : str or array-like of int, optional
+        For a table anonymized elsewhere, where each released record comes from: the name of a column that identifies
+        the records of both tables, or positions in ``original``.
+    subject : str, optional
+        Column of the original that says whose record a row is. Then candidates are people.
+    other_releases : sequence of OtherRelease
+        Earlier or neighbouring releases of the same people, which an attacker holds as well. A candidate is one in all
+        of them.
+    hierarchies : mapping of str to Hierarchy, optional
+        Those that the model names.
+    n_threads, progress
+        Threads (default: all cores), which change nothing; called before each set, what it raises ends the work.
+
+    Raises
+    ------
+    MaskError
+        The true original of a released record is not among its candidates.
+    ConflictError
+        Another release contradicts this one: the same key stands for different originals.
+    InvalidTableError, InvalidSettingError
+        For tables that cannot be used, settings out of their range, and more sets than MAX_SETS.
+
+    Notes
+    -----
+    Definitions: ``docs/reidentification.md``. A prior that is not uniform, and columns that are not in the table, can
+    make a record's probability larger than what is reported.
+    """
+    if isinstance(released, Anonymization):
+        _refuse_given(model=model, truth=truth, subject=subject, quasi_identifiers=quasi_identifiers, k=k)
+        quasi_identifiers = released.settings["quasi_identifiers"]
+        k, subject = released.settings["k"], released.settings["subject"]
+    wrong = sorted({type_name(other) for other in other_releases if not isinstance(other, OtherRelease)})
+    require(not wrong, "other_releases", wrong, "a list of OtherRelease")
+    keys = tuple(dict.fromkeys(other.key for other in other_releases))
+    index = _make_index(original, released, model, truth, subject, hierarchies, keys, n_threads)
+    first_model = index.model
+    quasi_identifiers = _checked_names(index, quasi_identifiers)
+    for other in other_releases:
+        index = other.intersect(index, original, subject)
+        quasi_identifiers = tuple(dict.fromkeys([*quasi_identifiers, *other.known_columns()]))
+    named = _checked_known(index, known, quasi_identifiers)
+    require(k is None or is_integer(k, 1), "k", k, "None or an integer above 0")
+    _check_max_known(max_known, len(quasi_identifiers))
+    table = released.table if isinstance(released, Anonymization) else released
+    names = [*quasi_identifiers, *(name for each in named for name in each)]
+    _refuse_undescribed("The release", first_model, table, names)
+    for other in other_releases:
+        words = f"The release {other.name!r}"
+        _refuse_undescribed(words, other.used_model(), other.released(), [*names, *other.columns_to_be_described()])
+    search = _Search(index, k, progress, _count_sets(named, len(quasi_identifiers), max_known))
+    search.run(named, quasi_identifiers, max_known)
+    settings = {
+        "known": [list(each) for each in named],
+        "quasi_identifiers": list(quasi_identifiers),
+        "max_known": int(max_known),
+        "k": None if k is None else int(k),
+        "subject": subject,
+        "unit": "records" if subject is None else "people",
+        "model": first_model.to_json(),
+        "other_releases": [other.described() for other in other_releases],
+    }
+    scores = {
+        **search.worst(named),
+        "n_known_sets": len(named),
+        "n_sets_assessed": len(search.rows),
+        "n_records_at_risk": int(search.is_at_risk.sum()),
+        "n_released": index.n_released,
+        "n_original": index.n_original,
+    }
+    return ReidentificationAssessment(scores, search.curve(), search.records(), settings)
+
+
+def _make_index(
+    original: pd.DataFrame,
+    released: pd.DataFrame | Anonymization,
+    model: ReleaseModel | None,
+    truth: str | ArrayLike | None,
+    subject: str | None,
+    hierarchies: Mapping[str, Hierarchy] | None,
+    keys: tuple[str, ...],
+    n_threads: int | None,
+) -> CandidateIndex:
+    """Index what ``anonymize`` returned, or a plain table of which model and truth are given."""
+    if isinstance(released, Anonymization):
+        return CandidateIndex.of_anonymization(
+            original, released, hierarchies=hierarchies, keys=keys, n_threads=n_threads
+        )
+    if model is None or truth is None:
+        lacking = [name for name, value in (("model", model), ("truth", truth)) if value is None]
+        raise InvalidSettingError(
+            f"The release is a plain table, and {lacking} are not given. Expected a release model, and where each "
+            "released record comes from: without it a wrong model would look like a low risk. Nothing was assessed."
+        )
+    return CandidateIndex(
+        model, original, released, truth, hierarchies=hierarchies, subject=subject, keys=keys, n_threads=n_threads
+    )
+
+
+class _Search:
+    """Assesses sets of known columns, and remembers for each record the set that leaves the fewest candidates."""
+
+    def __init__(
+        self,
+        index: CandidateIndex,
+        k: int | None,
+        progress: Callable[[CandidateProgress], None] | None,
+        n_sets: int,
+    ) -> None:
+        self.index, self.k, self.progress, self.n_sets = index, k, progress, n_sets
+        self.rows: dict[frozenset[str], dict[str, Any]] = {}
+        self.fewest = np.full(index.n_released, np.iinfo(np.int64).max)
+        self.best_set = np.full(index.n_released, -1, np.int64)
+        self.best_size = np.zeros(index.n_released, np.int64)
+
+    def run(self, named: Sequence[tuple[str, ...]], columns: Sequence[str], max_known: int) -> None:
+        """Assess all sets up to ``max_known`` columns, a greedy chain to all of them, and those that are named."""
+        for size in range(1, min(max_known, len(columns)) + 1):
+            for known in combinations(columns, size):
+                self.assess(known, "subset")
+        chain = self._worst_of_size(min(max_known, len(columns)))
+        while len(chain) < len(columns) - 1:
+            tried = [self.assess((*chain, name), "greedy") for name in columns if name not in chain]
+            chain = max(tried, key=lambda row: float(row["mean_reidentification_probability"]))["known"]
+        self.assess(tuple(columns), "all")
+        for known in named:
+            self.assess(known, "named")
+
+    def assess(self, known: tuple[str, ...], chosen_as: str) -> dict[str, Any]:
+        """Compute the figures of one set, once."""
+        row = self.rows.get(frozenset(known))
+        if row is not None:
+            return row
+        if self.progress is not None:
+            self.progress(CandidateProgress(len(self.rows), self.n_sets))
+        sizes = self.index.sizes(known)
+        figures = Figures.of(sizes, self.k)._asdict()
+        is_better = (sizes < self.fewest) | ((sizes == self.fewest) & (len(known) < self.best_size))
+        self.fewest[is_better], self.best_size[is_better] = sizes[is_better], len(known)
+        self.best_set[is_better] = len(self.rows)
+        row = {"known": known, "n_known": len(known), **figures, "chosen_as": chosen_as}
+        self.rows[frozenset(known)] = row
+        return row
+
+    def _worst_of_size(self, size: int) -> tuple[str, ...]:
+        rows = [row for row in self.rows.values() if row["n_known"] == size]
+        worst: tuple[str, ...] = max(rows, key=lambda row: float(row["mean_reidentification_probability"]))["known"]
+        return worst
+
+    def worst(self, named: Sequence[tuple[str, ...]]) -> dict[str, Any]:
+        """Return the worst of each figure over the sets that were named."""
+        rows = [self.rows[frozenset(known)] for known in named]
+        found: dict[str, Any] = {}
+        for name in _LARGER_IS_WORSE:
+            values = [row[name] for row in rows]
+            found[name] = None if None in values else max(values)
+        for name in _SMALLER_IS_WORSE:
+            found[name] = min(row[name] for row in rows)
+        return found
+
+    def curve(self) -> pd.DataFrame:
+        """Return one row per set, smaller sets first."""
+        rows = sorted(self.rows.values(), key=lambda row: int(row["n_known"]))
+        frame = pd.DataFrame(rows, columns=["known", "n_known", *Figures._fields, "chosen_as"])
+        frame["share_below_k"] = frame["share_below_k"].astype(np.float64)
+        return frame.astype({"chosen_as": object})
+
+    @property
+    def is_at_risk(self) -> NDArray[np.bool_]:
+        """Say which released records have too few candidates for some set."""
+        return np.asarray(self.fewest < max(self.k or 2, 2))
+
+    def records(self) -> pd.DataFrame:
+        """Return the records at risk, those with the fewest candidates first."""
+        rows = np.flatnonzero(self.is_at_risk)
+        rows = rows[np.argsort(self.fewest[rows], kind="stable")]
+        sets = [row["known"] for row in self.rows.values()]
+        return pd.DataFrame(
+            {
+                "released": rows.astype(np.int64),
+                "original": self.index.truth[rows],
+                "candidates": self.fewest[rows],
+                "known": tuple_column([sets[number] for number in self.best_set[rows]]),
+            }
+        )
+
+
+def _refuse_given(**given: object) -> None:
+    both = [name for name, value in given.items() if value is not None]
+    if both:
+        raise InvalidSettingError(
+            f"An Anonymization was given, and {both} besides. Expected either: an Anonymization knows them itself. "
+            "Nothing was assessed."
+        )
+
+
+def _refuse_undescribed(words: str, model: ReleaseModel, released: pd.DataFrame, names: Sequence[str]) -> None:
+    """Refuse columns that a release shows, but of which its model says that they tell nothing: centres of classes."""
+    shown = [
+        name
+        for name in dict.fromkeys(names)
+        if isinstance(model.masks.get(name), Suppressed) and name in released.columns
+    ]
+    telling = [name for name in shown if len(pd.unique(released[name])) > 1]
+    if telling:
+        raise InvalidSettingError(
+            f"{words} shows different values in {telling}, which its model describes as suppressed, as it does "
+            "with centres of classes. They tell something, but bound nothing: everybody would count as a candidate. "
+            "Expected labels (output='labels'), or columns that are left out. Nothing was assessed."
+        )
+
+
+def _checked_names(index: CandidateIndex, names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the quasi-identifiers."""
+    if names is None:
+        names = [name for name, mask in index.model.masks.items() if not isinstance(mask, Suppressed)]
+    if isinstance(names, str) or not len(names) or len(set(names)) < len(names):
+        raise InvalidSettingError(
+            "quasi_identifiers is a text, empty, or names a column twice. Expected a list of different column names. "
+            "Nothing was assessed."
+        )
+    index.require_known(names)
+    return tuple(names)
+
+
+def _checked_known(
+    index: CandidateIndex, known: Sequence[Sequence[str]] | None, default: tuple[str, ...]
+) -> list[tuple[str, ...]]:
+    """Return the sets that an attacker is assumed to know, each once."""
+    if known is None:
+        return [default]
+    is_list = not isinstance(known, str) and not any(isinstance(each, str) for each in known)
+    if not is_list or not all(isinstance(name, str) for each in known for name in each):
+        raise InvalidSettingError(
+            "known is a text, a list of texts, or has names of columns that are no text. Expected a list of lists of "
+            'columns, such as [["age", "sex"]]. Nothing was assessed.'
+        )
+    sets = {frozenset(each): tuple(dict.fromkeys(each)) for each in known}
+    if not sets or frozenset() in sets:
+        raise InvalidSettingError(
+            "known has no set of columns, or an empty one. Expected at least one set of at least one column. Nothing "
+            "was assessed."
+        )
+    for each in sets.values():
+        index.require_known(each)
+    return list(sets.values())
+
+
+def _check_max_known(max_known: int, n_columns: int) -> None:
+    require(is_integer(max_known, 1), "max_known", max_known, "an integer above 0")
+    n_sets = sum(comb(n_columns, size) for size in range(1, min(max_known, n_columns) + 1))
+    if n_sets > MAX_SETS:
+        raise InvalidSettingError(
+            f"max_known is {max_known}, which makes {n_sets} sets of {n_columns} quasi-identifiers. Expected at most "
+            f"{MAX_SETS}. Lower max_known, or name fewer quasi-identifiers. Nothing was assessed."
+        )
+
+
+def _count_sets(named: Sequence[tuple[str, ...]], n_columns: int, max_known: int) -> int:
+    """Count the sets to be assessed; those that are named may be among the others."""
+    n_subsets = sum(comb(n_columns, size) for size in range(1, min(max_known, n_columns) + 1))
+    return n_subsets + sum(_chain_lengths(n_columns, max_known)) + len(named)
+
+
+def _chain_lengths(n_columns: int, max_known: int) -> Iterator[int]:
+    """Yield how many sets are tried for each link of the greedy chain, and one for all columns."""
+    yield from range(n_columns - max_known, 1, -1)
+    yield int(n_columns > max_known)

@@ -1,0 +1,361 @@
+"""Candidate sets: which originals each released record can come from, as far as some columns are known."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.coding import group_rows
+from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.errors import ConflictError, InvalidSettingError, InvalidTableError, MaskError
+from privacy_assets.reidentification.belief import BeliefFunction
+from privacy_assets.reidentification.kernels.candidates import count_candidates
+from privacy_assets.reidentification.masked_columns import (
+    MaskedColumn,
+    check_model,
+    check_tables,
+    make_boxes,
+    make_points,
+    read_columns,
+)
+from privacy_assets.reidentification.record_keys import match_keys, number_people, true_positions
+
+
+class Figures(NamedTuple):
+    """What an attacker who knows some columns of everybody can do, over all released records.
+
+    Attributes
+    ----------
+    max_reidentification_probability : float
+        Largest 1 / (number of candidates).
+    mean_reidentification_probability : float
+        Mean of 1 / (number of candidates): the share of links that come out right if every one is drawn among the
+        candidates.
+    share_of_singletons : float
+        Share of released records with one candidate.
+    share_below_k : float or None
+        Share with fewer than k candidates; None without k.
+    mean_nonspecificity, min_nonspecificity : float
+        Natural logarithm of the number of candidates.
+    fewest_candidates : int
+        Of any released record.
+    """
+
+    max_reidentification_probability: float
+    mean_reidentification_probability: float
+    share_of_singletons: float
+    share_below_k: float | None
+    mean_nonspecificity: float
+    min_nonspecificity: float
+    fewest_candidates: int
+
+    @classmethod
+    def of(cls, sizes: NDArray[np.int64], k: int | None) -> Figures:
+        """Compute the figures of candidate sets of these sizes."""
+        logs = np.log(sizes)
+        return cls(
+            float(1 / sizes.min()),
+            float((1 / sizes).mean()),
+            float((sizes == 1).mean()),
+            None if k is None else float((sizes < k).mean()),
+            float(logs.mean()),
+            float(logs.min()),
+            int(sizes.min()),
+        )
+
+
+class CandidateIndex:
+    """The candidate sets of a release.
+
+    Parameters
+    ----------
+    model : ReleaseModel
+        How each column was masked. Columns that are not in it are not released.
+    original : DataFrame
+        All records that a released one may come from.
+    released : DataFrame
+        The released table; its index does not count.
+    truth : str or array-like of int
+        Where each released record comes from: the name of a column that identifies the records of both tables, or the
+        position in ``original`` of each released row.
+    hierarchies : mapping of str to Hierarchy, optional
+        Those that the model names.
+    subject : str, optional
+        Column of the original that says whose record a row is. Then candidates are people, not records.
+    keys : sequence of str
+        Released columns that link releases with each other, such as pseudonyms: they need no mask.
+    n_threads : int, optional
+        Threads (default: all cores); they change nothing.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Columns of the original that the model describes.
+    n_original, n_released : int
+        Rows of the tables.
+    truth : ndarray of shape (n_released,), dtype=int64
+        Position in the original of each released row.
+    people : ndarray of shape (n_original,), dtype=int64, or None
+        Whose record each original is; None if candidates are records.
+    model : ReleaseModel
+        The model; of several releases, that of the first.
+    keys : DataFrame
+        The key columns.
+
+    Raises
+    ------
+    MaskError
+        The true original of a released record is not among its candidates: the masks are not what the model says, so
+        every figure would be wrong, and too low.
+    InvalidTableError
+        Released values that their mask cannot read, released columns without a mask, keys that do not match.
+    InvalidSettingError
+        Columns that are not there, or hierarchies that are not given.
+
+    Notes
+    -----
+    Definitions: ``docs/reidentification.md``.
+    """
+
+    def __init__(
+        self,
+        model: ReleaseModel,
+        original: pd.DataFrame,
+        released: pd.DataFrame,
+        truth: str | ArrayLike,
+        *,
+        hierarchies: Mapping[str, Hierarchy] | None = None,
+        subject: str | None = None,
+        keys: Sequence[str] = (),
+        n_threads: int | None = None,
+    ) -> None:
+        check_tables(original, released)
+        check_model(model, original, released, [*keys, *([truth] if isinstance(truth, str) else [])], subject)
+        self.n_threads = _threads(n_threads)
+        self.n_original, self.n_released = len(original), len(released)
+        self.truth = true_positions(truth, original, released)
+        self.people = None if subject is None else number_people(original, subject)
+        self.model = model
+        self.columns = tuple(model.masks)
+        # Of several releases, a column has the masks of all.
+        read = read_columns(model, original, released, hierarchies or {})
+        self._columns = {name: (column,) for name, column in read.items()}
+        self._check_truth()
+        self.keys = released[[name for name in keys if name in released.columns]].reset_index(drop=True)
+
+    @classmethod
+    def of_anonymization(
+        cls,
+        original: pd.DataFrame,
+        anonymization: Anonymization,
+        *,
+        hierarchies: Mapping[str, Hierarchy] | None = None,
+        keys: Sequence[str] = (),
+        n_threads: int | None = None,
+    ) -> CandidateIndex:
+        """Take what `anonymize` returned; ``original`` is what it was given."""
+        truth = anonymization.members["row"].to_numpy()
+        n_rows = int(anonymization.stats["n_rows"])
+        if len(original) != n_rows:
+            raise InvalidTableError(
+                f"The anonymization was made of {n_rows} rows, the original has {len(original)}. Expected the very "
+                "table that was anonymized: with other rows the candidates would be others. Nothing was assessed."
+            )
+        return cls(
+            anonymization.model,
+            original,
+            anonymization.table,
+            truth,
+            hierarchies=hierarchies,
+            subject=anonymization.settings.get("subject"),
+            keys=keys,
+            n_threads=n_threads,
+        )
+
+    def sizes(self, known: Sequence[str]) -> NDArray[np.int64]:
+        """Count the candidates of each released record.
+
+        Parameters
+        ----------
+        known : sequence of str
+            Columns that the attacker knows of everybody in the original; columns of the model.
+
+        Returns
+        -------
+        sizes : ndarray of shape (n_released,), dtype=int64
+            At least 1.
+        """
+        columns = self.masked(known)
+        if not columns:
+            everybody = self.n_original if self.people is None else int(self.people.max()) + 1
+            return np.full(self.n_released, everybody, np.int64)
+        if all(column.set_of_code is not None for column in columns):
+            return self._sizes_by_group(columns)
+        return self._sizes_by_scan(columns)
+
+    def members(self, i: int, known: Sequence[str]) -> NDArray[np.int64]:
+        """Return the candidates of released record ``i`` as positions in the original, ascending.
+
+        With a subject, one position stands for each person: the first of the records that are candidates.
+        """
+        self.require_record(i)
+        is_member = np.ones(self.n_original, np.bool_)
+        for column in self.masked(known):
+            is_inside = np.zeros(column.n_codes, np.bool_)
+            is_inside[column.sets.codes_of(int(column.sets.set_of_row[i]))] = True
+            is_member &= is_inside[column.codes]
+        found = np.flatnonzero(is_member)
+        if self.people is not None:
+            found = np.sort(found[np.unique(self.people[found], return_index=True)[1]])
+        return found.astype(np.int64)
+
+    def belief(self, i: int, known: Sequence[str]) -> BeliefFunction:
+        """Return what an attacker believes of released record ``i``: all mass on its candidates."""
+        return BeliefFunction.categorical(self.members(i, known).tolist())
+
+    def report(self, known_sets: Iterable[Sequence[str]], *, k: int | None = None) -> pd.DataFrame:
+        """Compute the figures for each set of known columns.
+
+        Returns
+        -------
+        DataFrame
+            One row per set: ``known`` (tuple of str), ``n_known``, and the fields of :class:`Figures`.
+        """
+        sets = [tuple(known) for known in known_sets]
+        rows = [{"known": known, "n_known": len(known), **Figures.of(self.sizes(known), k)._asdict()} for known in sets]
+        return pd.DataFrame(rows, columns=["known", "n_known", *Figures._fields])
+
+    def require_known(self, known: Sequence[str]) -> None:
+        """Raise InvalidSettingError if the release model does not describe one of these columns."""
+        if isinstance(known, str):
+            raise InvalidSettingError("`known` is a text. Expected a list of column names. Nothing was assessed.")
+        unknown = [name for name in known if name not in self.columns]
+        if unknown:
+            raise InvalidSettingError(
+                f"`known` names columns that the release model does not describe: {unknown}. It has "
+                f"{list(self.columns)}. Nothing was assessed."
+            )
+
+    def masked(self, known: Sequence[str]) -> list[MaskedColumn]:
+        """Return what is released of some columns, the most telling first; suppressed ones tell nothing."""
+        self.require_known(known)
+        columns = [column for name in dict.fromkeys(known) for column in self._columns.get(name, ())]
+        return sorted(columns, key=lambda column: column.mean_share)
+
+    def require_record(self, i: int) -> None:
+        """Raise InvalidSettingError if there is no released record ``i``."""
+        if not 0 <= i < self.n_released:
+            raise InvalidSettingError(
+                f"There is no released record {i}. Expected a number from 0 to {self.n_released - 1}."
+            )
+
+    def _check_truth(self) -> None:
+        """Refuse a model that excludes the true original of a released record (Lemma 13, Proposition 16)."""
+        n_wrong = {}
+        for name, (column,) in self._columns.items():
+            n = int((~column.sets.contain(column.codes[self.truth].astype(np.int64))).sum())
+            if n:
+                n_wrong[name] = n
+        if n_wrong:
+            raise MaskError(
+                f"The true original is not among the candidates of released records, by column: {n_wrong} of "
+                f"{self.n_released}. The masks of these columns are not what the release model says, or the truth "
+                "names the wrong originals; any figure would be too low. Nothing was assessed; correct the model."
+            )
+
+    def _sizes_by_group(self, columns: Sequence[MaskedColumn]) -> NDArray[np.int64]:
+        """Count originals that are released as the same cells; for masks that are functions of the original."""
+        codes, n_codes = [], []
+        for column in columns:
+            assert column.set_of_code is not None  # noqa: S101 - the caller looked
+            own = np.concatenate([column.set_of_code[column.codes], column.sets.set_of_row])
+            codes.append(own + 1)
+            n_codes.append(column.sets.n_sets + 1)
+        groups, n_groups = group_rows(codes, n_codes)
+        own = groups[: self.n_original]
+        if self.people is not None:
+            pairs, n_people = np.unique(own * (int(self.people.max()) + 1) + self.people), int(self.people.max()) + 1
+            own = pairs // n_people
+        return np.bincount(own, minlength=n_groups)[groups[self.n_original :]].astype(np.int64)
+
+    def _sizes_by_scan(self, columns: Sequence[MaskedColumn]) -> NDArray[np.int64]:
+        """Count originals inside each released box."""
+        boxes, box_of_row = make_boxes(columns)
+        points = make_points(columns, self.people)
+        n_codes = max(column.n_codes for column in columns)
+        return count_candidates(points, boxes, n_codes, self.n_threads)[box_of_row]
+
+
+def combine(releases: Sequence[CandidateIndex], key: str) -> CandidateIndex:
+    """Intersect the candidate sets of several releases of the same people.
+
+    Intersecting is the combination that is always acceptable (Definition 27): the true original stays a candidate,
+    and there are never more candidates than in one of the releases. Dempster's rule is not.
+
+    Parameters
+    ----------
+    releases : sequence of CandidateIndex
+        Releases of one original, all with the same key column among their ``keys``.
+    key : str
+        Column that says which records of the releases belong together, such as a pseudonym.
+
+    Returns
+    -------
+    CandidateIndex
+        Of the records of the first release, in their order. Its columns are those of all releases.
+
+    Raises
+    ------
+    InvalidTableError
+        Keys that are missing or repeated, or that one of the releases lacks.
+    ConflictError
+        Records of the same key come from different originals: the releases contradict each other. Nothing is
+        renormalized.
+    """
+    if len(releases) < 2 or not all(isinstance(each, CandidateIndex) for each in releases):
+        raise InvalidSettingError("combine was given fewer than two releases, or others than CandidateIndex.")
+    combined = releases[0]
+    for number, other in enumerate(releases[1:], start=2):
+        rows = match_keys(key, combined.keys, "first release", other.keys, f"release {number}", both_ways=True)
+        combined = _intersected(combined, other, rows, f"Release {number}")
+    return combined
+
+
+def _intersected(first: CandidateIndex, other: CandidateIndex, rows: NDArray[np.int64], words: str) -> CandidateIndex:
+    """Add the masks of another release; ``rows`` are its rows for the rows of the first one."""
+    is_same_unit = (first.people is None) == (other.people is None)
+    if first.n_original != other.n_original or not is_same_unit:
+        raise InvalidSettingError(
+            f"{words} was made of {other.n_original} originals, the first one of {first.n_original}; or one counts "
+            "people and the other records. Expected releases of one table, counted alike."
+        )
+    combined = copy(first)
+    columns = dict(first._columns)
+    for name, masks in other._columns.items():
+        taken = (mask.take(rows) for mask in masks)
+        columns[name] = (*columns.get(name, ()), *taken)
+    combined._columns = columns
+    combined.columns = tuple(dict.fromkeys([*first.columns, *other.columns]))
+    n_differing = int((first.truth != other.truth[rows]).sum())
+    if n_differing:
+        n_empty = int((combined.sizes(combined.columns) == 0).sum())
+        raise ConflictError(
+            f"{words} contradicts the first one: {n_differing} of {first.n_released} keys stand for different "
+            f"originals, and {n_empty} of them leave no candidate at all. Expected the same people under the same "
+            "keys. Nothing was assessed; correct the keys."
+        )
+    return combined
+
+
+def _threads(n_threads: int | None) -> int:
+    if n_threads is not None and (isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1):
+        raise InvalidSettingError(f"n_threads is {n_threads!r}. Expected None or an integer above 0.")
+    return n_threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

@@ -1,0 +1,510 @@
+"""From masks to sets of codes: which values of an original column each released cell leaves possible."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from math import floor, isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.labels import texts_of
+from privacy_assets.anonymization.quasi_identifiers import Dimension, Scale
+from privacy_assets.columns.coding import MAX_DECIMALS, ColumnValues, align_times, read_column, round_floats
+from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.columns.masks import (
+    BoundedNoise,
+    Exact,
+    HierarchyMapping,
+    Interval,
+    Label,
+    Mask,
+    RankWindow,
+    ValueSet,
+)
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.reidentification.code_sets import CodeSets, from_lists, from_ranges
+from privacy_assets.reidentification.mask_labels import (
+    ANY_LABEL,
+    ANYTHING,
+    MISSING,
+    Meaning,
+    Range,
+    read_label,
+    read_number_label,
+)
+from privacy_assets.setting_checks import is_integer, is_number
+
+_TEXT_KINDS = ("text", "category")
+# Floats miss the number that they stand for by a few units in the last place. Where these are not small against the
+# width of the noise, whole numbers would count as near that are not.
+ROUNDED_BY = 4 * float(np.finfo(np.float64).eps)
+LARGEST_SLACK = 1 / 8
+
+
+class Original(NamedTuple):
+    """An original column: its values in order, and the code of each record."""
+
+    name: str
+    column: pd.Series[Any]
+    dimension: Dimension
+
+    @property
+    def scale(self) -> Scale:
+        """The values."""
+        return self.dimension.scale
+
+    @property
+    def n_values(self) -> int:
+        """Number of codes; the last one is that of the missing value, whether or not there is one."""
+        return self.scale.n_known + 1
+
+    @property
+    def where(self) -> str:
+        """Words for messages."""
+        return f"Column {self.name!r}"
+
+    def lists(self, lists: list[NDArray[np.int64]], rows: NDArray[np.int64]) -> CodeSets:
+        """Make sets of lists of codes."""
+        return from_lists(lists, rows)
+
+    def ranges(
+        self,
+        low: NDArray[np.int64],
+        high: NDArray[np.int64],
+        may_be_missing: NDArray[np.bool_],
+        rows: NDArray[np.int64],
+    ) -> CodeSets:
+        """Make sets of ranges of codes."""
+        return from_ranges(low, high, may_be_missing, self.scale.n_known, rows)
+
+
+def read_mask(original: Original, released: pd.DataFrame, mask: Mask, hierarchies: Mapping[str, Hierarchy]) -> CodeSets:
+    """Find the values of an original column that each released row leaves possible.
+
+    Raises
+    ------
+    InvalidTableError
+        Released values that the mask cannot read, counted.
+    InvalidSettingError
+        A hierarchy that is not given, or a mask that fits no column of this kind.
+    """
+    if isinstance(mask, Interval):
+        return _interval(original, released, mask)
+    assert not isinstance(mask, Interval) and hasattr(mask, "column")  # noqa: S101 - suppressed columns have no cells
+    column = released[mask.column]
+    if isinstance(mask, HierarchyMapping):
+        return _mapping(original, column, mask, hierarchies)
+    readers: dict[type[Any], Callable[[Original, pd.Series[Any], Any], CodeSets]] = {
+        Exact: _exact,
+        ValueSet: _value_set,
+        Label: _label,
+        BoundedNoise: _bounded_noise,
+        RankWindow: _rank_window,
+    }
+    return readers[type(mask)](original, column, mask)
+
+
+def _refuse(original: Original, is_refused: NDArray[np.bool_], rows: NDArray[Any], problem: str, expected: str) -> None:
+    """Raise if some distinct released values cannot be read; say how many, never which."""
+    if is_refused.any():
+        n_rows = int(np.append(is_refused, False)[rows].sum())
+        raise InvalidTableError(
+            f"{original.where}: {int(is_refused.sum())} of its released values (in {n_rows} rows) {problem}. Expected "
+            f"{expected}. Describe the column by another mask, or correct the release."
+        )
+
+
+def _read(original: Original, column: pd.Series[Any]) -> tuple[ColumnValues, NDArray[Any]]:
+    """Read a released column; returns it, and its distinct values as the original's scale has them."""
+    read = read_column(column, f"{original.where} of the release")
+    if original.scale.kind == "category" and read.kind not in (*_TEXT_KINDS, "missing"):
+        return read, _as_categories(original.scale, read)
+    kinds = {original.scale.kind, read.kind}
+    if len(kinds) == 2 and "missing" not in kinds and not kinds <= set(_TEXT_KINDS):
+        raise InvalidTableError(
+            f"{original.where} holds {original.scale.kind} values in the original and {read.description} in the "
+            "release. Expected the same kind, or a mask that reads labels. Convert the column, or describe it as Label."
+        )
+    values = read.distinct
+    if read.kind == "aware datetime" and read.offsets is not None:
+        values = values - read.offsets.astype("timedelta64[s]")
+    return read, values
+
+
+def _as_categories(scale: Scale, read: ColumnValues) -> NDArray[np.object_]:
+    """Return distinct values as the texts that ordered categories have: 1, where the category is 1.0, is that one."""
+    known = set(scale.known)
+    texts = np.empty(len(read.distinct), object)
+    for i, value in enumerate(pd.Series(read.distinct).astype(object)):
+        ways = [value]
+        if read.kind == "number":
+            ways += [float(value), *([int(value)] if float(value).is_integer() else [])]
+        texts[i] = next((text for text in map(str, ways) if text in known), str(value))
+    return texts
+
+
+def _places(scale: Scale, values: NDArray[Any], side: str) -> NDArray[np.int64]:
+    """Find where values belong among the known ones."""
+    known = scale.known
+    if len(known) == 0 or len(values) == 0:
+        return np.zeros(len(values), np.int64)
+    known, values = align_times(scale.known, values)
+    return np.searchsorted(known, values, side=side).astype(np.int64)  # type: ignore[call-overload,no-any-return]
+
+
+def _codes(scale: Scale, values: NDArray[Any]) -> NDArray[np.int64]:
+    """Find the codes of values; -1 for those that no original has.
+
+    Other programs write fewer digits of floats: what no original is exactly is the only one that it is to 10 decimals.
+    """
+    if scale.n_known == 0 or len(values) == 0:
+        return np.full(len(values), -1, np.int64)
+    if not scale.is_ordered or scale.kind == "category":
+        return np.asarray(pd.Index(scale.known, dtype=object).get_indexer(pd.Index(values, dtype=object)), np.int64)
+    known, values = align_times(scale.known, values)
+    codes = _equal_places(known, values)
+    if "f" in (known.dtype.kind, values.dtype.kind) and (codes < 0).any():
+        known, values = (round_floats(each.astype(np.float64), MAX_DECIMALS) for each in (known, values))
+        is_single = np.searchsorted(known, values, side="right") - np.searchsorted(known, values, side="left") == 1
+        codes = np.where((codes < 0) & is_single, _equal_places(known, values), codes)
+    return codes
+
+
+def _equal_places(known: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
+    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.where(known[places] == values, places, -1).astype(np.int64)
+
+
+def _exact(original: Original, column: pd.Series[Any], mask: Exact) -> CodeSets:  # noqa: ARG001
+    read, values = _read(original, column)
+    codes = np.append(_codes(original.scale, values), original.scale.n_known)
+    # Every reader keeps one more place for missing cells: that is where their -1 points.
+    is_missing = np.arange(len(codes)) == len(values)
+    low = np.where(is_missing | (codes < 0), 1, codes)
+    return original.ranges(low, np.where(is_missing | (codes < 0), 0, codes), is_missing, _rows(read))
+
+
+def _rows(read: ColumnValues) -> NDArray[np.int64]:
+    """Return the distinct value of each row; the place behind them all for a missing cell."""
+    return np.where(read.codes < 0, len(read.distinct), read.codes).astype(np.int64)
+
+
+def _interval(original: Original, released: pd.DataFrame, mask: Interval) -> CodeSets:
+    scale = original.scale
+    if not scale.is_ordered and scale.kind != "missing":
+        raise InvalidSettingError(
+            f"{original.where} is described by an interval, but holds {scale.kind} values, which have no order. "
+            "Expected numbers, times or ordered categories. Describe it by another mask."
+        )
+    ends = []
+    for name, is_high in ((mask.low, False), (mask.high, True)):
+        end, values = _read_ends(original, released[name])
+        if scale.kind == "category":
+            codes = _codes(scale, values)
+            _refuse(original, codes < 0, end.codes, "are categories that the original lacks", "its categories")
+            places = codes - (is_high and not mask.includes_high)
+        else:
+            places = _places(scale, values, "right" if is_high and mask.includes_high else "left") - is_high
+        ends.append((np.append(places, -1)[end.codes], end.codes < 0))
+    (low, low_is_missing), (high, high_is_missing) = ends
+    n_half = int((low_is_missing != high_is_missing).sum())
+    if n_half:
+        raise InvalidTableError(
+            f"{original.where}: {n_half} released rows have one end of an interval only. Expected both or none. "
+            "Correct the release."
+        )
+    may_be_missing = np.zeros(len(released), np.bool_)
+    if mask.missing is not None:
+        may_be_missing = _truth_values(original, released[mask.missing])
+    low, high = np.where(low_is_missing, 1, low), np.where(low_is_missing, 0, high)
+    return original.ranges(low, high, may_be_missing, np.arange(len(released)))
+
+
+def _read_ends(original: Original, column: pd.Series[Any]) -> tuple[ColumnValues, NDArray[Any]]:
+    """Read the ends of intervals; those of large integers are text."""
+    scale = original.scale
+    if scale.known.dtype.kind == "O" and scale.kind == "number":
+        read = read_column(column, f"{original.where} of the release")
+        if read.kind == "text":
+            try:
+                whole = [int(text) for text in read.distinct]
+            except ValueError:
+                whole = []
+            _refuse(original, np.full(len(read.distinct), not whole), read.codes, "are no whole numbers", "digits")
+            values = np.empty(len(whole), object)
+            values[:] = whole
+            return read, values
+    return _read(original, column)
+
+
+def _truth_values(original: Original, column: pd.Series[Any]) -> NDArray[np.bool_]:
+    read = read_column(column, f"{original.where} of the release")
+    if read.kind != "boolean" or (read.codes < 0).any():
+        raise InvalidTableError(
+            f"{original.where}: the released column that says whether it may be missing holds {read.description} "
+            "values. Expected true or false in every row. Correct the release."
+        )
+    return np.asarray(read.distinct[read.codes], np.bool_)
+
+
+def _value_set(original: Original, column: pd.Series[Any], mask: ValueSet) -> CodeSets:  # noqa: ARG001
+    read = read_column(column, f"{original.where} of the release")
+    code_of: dict[str | None, int] = {text: code for code, text in enumerate(texts_of(original.scale))}
+    code_of[None] = original.scale.n_known
+    lists, is_refused = [], np.zeros(len(read.distinct), np.bool_)
+    for i, text in enumerate(read.distinct):
+        try:
+            values = json.loads(text) if isinstance(text, str) else None
+        except ValueError:
+            values = None
+        if not isinstance(values, list) or not all(value is None or isinstance(value, str) for value in values):
+            is_refused[i] = True
+            values = []
+        lists.append(np.unique(np.array([code_of[v] for v in values if v in code_of], np.int64)))
+    rows = _rows(read)
+    _refuse(original, np.append(is_refused, (read.codes < 0).any()), rows, "are no set", "JSON arrays of text and null")
+    return original.lists(lists, rows)
+
+
+def _mapping(
+    original: Original, column: pd.Series[Any], mask: HierarchyMapping, hierarchies: Mapping[str, Hierarchy]
+) -> CodeSets:
+    if mask.hierarchy not in hierarchies:
+        raise InvalidSettingError(
+            f"{original.where} is described by the hierarchy {mask.hierarchy!r}, which is not given. Given are "
+            f"{sorted(hierarchies)}. Pass it in `hierarchies`."
+        )
+    if mask.level is not None and not is_integer(mask.level, 0):
+        raise InvalidSettingError(f"{original.where}: the level is {mask.level!r}. Expected None, or 0 or more.")
+    leveled = hierarchies[mask.hierarchy].apply(original.column, original.name)
+    kept = range(len(leveled.nodes))
+    if mask.level is not None:
+        # A level that joins nothing beyond the level below it is left out: its nodes are those of that one.
+        kept = range((below := int(np.searchsorted(leveled.levels, mask.level, side="right")) - 1), below + 1)
+    # To a hierarchy, floats are equal that are so to 10 decimals: one of its values may have several codes.
+    pairs = np.unique(leveled.codes * original.n_values + original.dimension.codes)
+    members: dict[str, set[int]] = {ANY_LABEL: set(range(original.n_values))}
+    for level in kept:
+        for value, code in zip(*(part.tolist() for part in np.divmod(pairs, original.n_values)), strict=True):
+            label = str(leveled.labels[leveled.nodes[level, value]])
+            members.setdefault(label, set()).add(code)
+    read = read_column(column, f"{original.where} of the release")
+    texts = [str(value) for value in _plain(read)]
+    is_refused = np.array([*(text not in members for text in texts), (read.codes < 0).any()], np.bool_)
+    rows = _rows(read)
+    _refuse(original, is_refused, rows, f"are no node of {mask.hierarchy!r} above an original value", "its labels")
+    lists = [np.array(sorted(members[text]), np.int64) for text in texts]
+    return original.lists(lists, rows)
+
+
+def _plain(read: ColumnValues) -> list[Any]:
+    """Return distinct values; whole numbers that floats hold as integers, so that their text has no point."""
+    values = read.distinct.tolist()
+    return [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
+
+
+def _bounded_noise(original: Original, column: pd.Series[Any], mask: BoundedNoise) -> CodeSets:
+    scale = original.scale
+    if not is_number(mask.width, 0, np.inf):
+        raise InvalidSettingError(f"{original.where}: the width of its noise is {mask.width!r}. Expected 0 or more.")
+    if scale.kind not in ("number", "missing"):
+        raise InvalidSettingError(
+            f"{original.where} is described by noise, but holds {scale.kind} values. Expected numbers."
+        )
+    read, values = _read(original, column)
+    if read.kind not in ("number", "missing"):
+        raise InvalidTableError(
+            f"{original.where} is described by noise, but holds {read.description} in the release. Expected numbers. "
+            "Convert the column, or describe it by another mask."
+        )
+    if {scale.known.dtype.kind, values.dtype.kind} <= {"i", "O"}:
+        # Integers stay integers, as floats would join those beyond 2**53; a part of 1 adds none to the width.
+        known, numbers, width = scale, values.astype(object), floor(mask.width)
+        lowest, highest = numbers - width, numbers + width
+    else:
+        known = Scale(scale.name, scale.kind, True, scale.known.astype(np.float64), scale.has_missing)
+        numbers = values.astype(np.float64)
+        # The released number and the ends were rounded to floats: what they miss by that is no reason to rule one out.
+        slack = ROUNDED_BY * np.maximum(np.abs(numbers), mask.width)
+        width = mask.width + np.minimum(slack, mask.width * LARGEST_SLACK)
+        with np.errstate(over="ignore"):
+            lowest, highest = numbers - width, numbers + width
+    low = np.append(_places(known, lowest, "left"), 1)
+    high = np.append(_places(known, highest, "right") - 1, 0)
+    is_missing = np.arange(len(low)) == len(values)
+    return original.ranges(low, high, is_missing, _rows(read))
+
+
+def _rank_window(original: Original, column: pd.Series[Any], mask: RankWindow) -> CodeSets:
+    scale = original.scale
+    if not is_number(mask.p, 0, 100):
+        raise InvalidSettingError(f"{original.where}: the window of ranks is {mask.p!r} percent. Expected 0 to 100.")
+    if not scale.is_ordered and scale.kind != "missing":
+        raise InvalidSettingError(f"{original.where} is described by ranks, but holds {scale.kind} values.")
+    read, values = _read(original, column)
+    codes = _codes(scale, values)
+    _refuse(original, codes < 0, read.codes, "are no original value", "values that rank swapping moved, not new ones")
+    counts = np.bincount(original.dimension.codes, minlength=scale.n_known)[: scale.n_known]
+    last_rank = np.cumsum(counts) - 1
+    first_rank = last_rank - counts + 1
+    # Of the percentage as it is written: as a product of floats 29 % of 100 are 28.
+    window = floor(Fraction(repr(float(mask.p))) * int(counts.sum()) / 100)
+    low = np.append(np.searchsorted(last_rank, first_rank[codes] - window, side="left"), 1)
+    high = np.append(np.searchsorted(first_rank, last_rank[codes] + window, side="right") - 1, 0)
+    is_missing = np.arange(len(low)) == len(values)
+    return original.ranges(low.astype(np.int64), high.astype(np.int64), is_missing, _rows(read))
+
+
+def _label(original: Original, column: pd.Series[Any], mask: Label) -> CodeSets:
+    if mask.missing_means not in ("suppressed", "missing"):
+        raise InvalidSettingError(
+            f"{original.where}: missing_means is {mask.missing_means!r}. Expected 'suppressed' or 'missing'."
+        )
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True).startswith("mixed"):
+        # What is no single value, such as a list, is left for the reader of columns to refuse.
+        is_value = pd.api.types.is_scalar
+        column = column.map(lambda value: str(value) if is_value(value) and not pd.isna(value) else value)
+    read = read_column(column, f"{original.where} of the release")
+    reader = _LabelReader(original)
+    found: list[NDArray[np.int64] | None]
+    if read.kind == original.scale.kind and read.kind not in _TEXT_KINDS:
+        codes = _codes(original.scale, _read(original, column)[1])
+        found = [None if code < 0 else np.array([code]) for code in codes]
+    else:
+        is_ranked = original.scale.kind == "category"
+        values = _as_categories(original.scale, read).tolist() if is_ranked else _plain(read)
+        found = [reader.codes_of(str(value)) for value in values]
+    _refuse(
+        original,
+        np.array([codes is None for codes in found], np.bool_),
+        read.codes,
+        "are neither a value of the original nor a label that can be read",
+        "intervals, sets, stars, or values",
+    )
+    found.append(reader.of_meaning(ANYTHING if mask.missing_means == "suppressed" else MISSING))
+    return original.lists([codes for codes in found if codes is not None], _rows(read))
+
+
+class _LabelReader:
+    """Finds the codes of labels on the scale of a column."""
+
+    def __init__(self, original: Original) -> None:
+        self.original, self.scale = original, original.scale
+        self.texts = _value_texts(self.scale)
+        self.code_of = {text: code for code, text in enumerate(self.texts)}
+        self.everything = np.arange(original.n_values)
+
+    def codes_of(self, text: str) -> NDArray[np.int64] | None:
+        """Return the codes that a label leaves possible; None if it cannot be read."""
+        meaning = read_label(text)
+        if not meaning.is_anything and meaning != MISSING:
+            # Values of the original may have spaces around them, of which labels are rid.
+            for own in (text, text.strip()):
+                if own in self.code_of:
+                    return np.array([self.code_of[own]])
+        if self.scale.is_ordered and meaning.texts:
+            meaning = read_number_label(text) or meaning
+        return self.of_meaning(meaning)
+
+    def of_meaning(self, meaning: Meaning) -> NDArray[np.int64] | None:
+        """Return the codes of what a label means; None if a part of it fits no value."""
+        if meaning.is_anything:
+            return self.everything
+        codes: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+        if meaning.may_be_missing:
+            codes.append(self.everything[-1:])
+        if meaning.pattern is not None:
+            pattern = re.compile(meaning.pattern, re.DOTALL)
+            own = [code for code, text in enumerate(self.texts) if pattern.fullmatch(text)]
+            return np.array(own, np.int64) if own else None
+        for each in meaning.ranges:
+            ends = self._range(each)
+            if ends is None:
+                return None
+            codes.append(np.arange(ends[0], ends[1] + 1))
+        for value in meaning.texts:
+            code = self._code(value)
+            if code is None:
+                return None
+            codes.append(np.array([code]))
+        return np.unique(np.concatenate(codes))
+
+    def _code(self, text: str) -> int | None:
+        if text in self.code_of:
+            return self.code_of[text]
+        value = self._value(text)
+        if value is None:
+            return None
+        code = int(_codes(self.scale, value)[0])
+        return code if code >= 0 else None
+
+    def _range(self, ends: Range) -> tuple[int, int] | None:
+        """Return the first and the last code of an interval; None if its ends cannot be read."""
+        if not self.scale.is_ordered:
+            return None
+        low, high = 0, self.scale.n_known - 1
+        for text, includes, is_high in ((ends.low, ends.includes_low, False), (ends.high, ends.includes_high, True)):
+            if text is None:
+                continue
+            if self.scale.kind == "category":
+                code = self.code_of.get(text)
+                if code is None:
+                    return None
+                low, high = (low, code - (not includes)) if is_high else (code + (not includes), high)
+                continue
+            value = self._value(text)
+            if value is None:
+                return None
+            place = int(_places(self.scale, value, "right" if includes == is_high else "left")[0])
+            low, high = (low, place - 1) if is_high else (place, high)
+        return low, high
+
+    def _value(self, text: str) -> NDArray[Any] | None:
+        """Read text as a value of the kind that the scale has; None if it is none."""
+        kind, known = self.scale.kind, self.scale.known
+        try:
+            if kind == "number" and known.dtype.kind == "f":
+                return np.array([float(text)]) if isfinite(float(text)) else None
+            if kind == "number":
+                return _exact_number(Decimal(text))
+            if kind == "duration":
+                return _one(pd.Timedelta(text))
+            if kind == "datetime":
+                return _one(pd.Timestamp(text))
+            if kind == "aware datetime":
+                moment = pd.Timestamp(text)
+                moment = moment.tz_localize(self.scale.time_zone) if moment.tzinfo is None else moment
+                return _one(moment.tz_convert("UTC").tz_localize(None))
+        except Exception:  # noqa: BLE001 - whatever pandas raises of text that is no time
+            return None
+        return None
+
+
+def _exact_number(number: Decimal) -> NDArray[Any] | None:
+    """Return a number that compares with integers as this one does; floats would join those beyond 2**53."""
+    if not number.is_finite():
+        return None
+    if -(2**63) <= number < 2**63 and number == int(number):
+        return np.array([int(number)], np.int64)
+    if -(2**52) < number < 2**52:
+        # Between two integers all numbers compare alike, and the middle is a float.
+        return np.array([floor(number) + 0.5])
+    return np.array([number], object)
+
+
+def _one(moment: pd.Timestamp | pd.Timedelta) -> NDArray[Any] | None:
+    return None if pd.isna(moment) else np.array([moment.to_numpy()])
+
+
+def _value_texts(scale: Scale) -> list[str]:
+    """Return each known value as text; whole floats without a point, as CSV files of other tools have them."""
+    if scale.kind == "number" and scale.known.dtype.kind == "f":
+        return [str(int(v)) if v.is_integer() else str(v) for v in scale.known.tolist()]
+    return texts_of(scale)

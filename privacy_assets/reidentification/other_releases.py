@@ -1,0 +1,218 @@
+"""Other releases of the same people, which an attacker may hold beside the one that is assessed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.columns.masks import ReleaseModel, Suppressed, columns_of
+from privacy_assets.errors import ConflictError, InvalidSettingError, InvalidTableError, MaskError
+from privacy_assets.reidentification.candidate_index import CandidateIndex, combine
+from privacy_assets.reidentification.record_keys import match_keys
+from privacy_assets.storage.fingerprint import fingerprint
+
+MOST_PLACES_SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False)
+class OtherRelease:
+    """An earlier or neighbouring release of the same people.
+
+    Attributes
+    ----------
+    table : Anonymization or DataFrame
+        What ``anonymize`` returned, or any released table.
+    key : str
+        Column of both releases that says which records belong together, such as a pseudonym.
+    model : ReleaseModel, optional
+        How the columns of a plain table were masked; its columns are those of the original.
+    name : str
+        Words for messages.
+    quasi_identifiers : sequence of str, optional
+        Its columns that an attacker may know. Default: those that it was anonymized by, or, of a plain table, those
+        that are not suppressed.
+    hierarchies : mapping of str to Hierarchy, optional
+        Those that the model names.
+    """
+
+    table: Anonymization | pd.DataFrame
+    key: str
+    model: ReleaseModel | None = None
+    name: str = "other"
+    quasi_identifiers: Sequence[str] | None = None
+    hierarchies: Mapping[str, Hierarchy] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.table, Anonymization) == (self.model is not None):
+            raise InvalidSettingError(
+                f"Release {self.name!r} is an Anonymization with a model, or a plain table without one. Expected a "
+                "model for a plain table only. Nothing was assessed."
+            )
+        check_quasi_identifiers(self.name, self.quasi_identifiers)
+
+    def used_model(self) -> ReleaseModel:
+        """Return how the columns were masked."""
+        if isinstance(self.table, Anonymization):
+            return self.table.model
+        assert self.model is not None  # noqa: S101 - looked at when it was made
+        return self.model
+
+    def known_columns(self) -> list[str]:
+        """Return the columns that an attacker may know."""
+        if self.quasi_identifiers is not None:
+            return list(self.quasi_identifiers)
+        if isinstance(self.table, Anonymization):
+            return list(self.table.settings["quasi_identifiers"])
+        masks = self.used_model().masks.items()
+        return [name for name, mask in masks if not isinstance(mask, Suppressed) and name != self.key]
+
+    def released(self) -> pd.DataFrame:
+        """Return the table."""
+        return self.table.table if isinstance(self.table, Anonymization) else self.table
+
+    def columns_to_be_described(self) -> list[str]:
+        """Return the columns of which the masks must tell what the table shows.
+
+        Of a plain table without quasi-identifiers of its own these are all: suppressed ones are not known because they
+        are not there.
+        """
+        if self.quasi_identifiers is None and not isinstance(self.table, Anonymization):
+            return [name for name in self.used_model().masks if name != self.key]
+        return self.known_columns()
+
+    def described(self) -> dict[str, Any]:
+        """Return name, key and model as JSON values."""
+        return {"name": self.name, "key": self.key, "model": self.used_model().to_json()}
+
+    def intersect(self, index: CandidateIndex, original: pd.DataFrame, subject: str | None) -> CandidateIndex:
+        """Leave of the candidates of a release those that this one leaves as well.
+
+        Raises
+        ------
+        InvalidTableError
+            Keys that are missing or repeated, or that this release lacks.
+        ConflictError
+            The original behind a key is not among the candidates here.
+        """
+        table = self.released()
+        # Records of others, such as those that are withheld here, change no candidate of the records that are here.
+        table = table.iloc[match_keys(self.key, index.keys, "release", table, f"release {self.name!r}")]
+        try:
+            other = CandidateIndex(
+                self.used_model(),
+                original,
+                table,
+                index.truth,
+                hierarchies=self.hierarchies,
+                subject=subject,
+                keys=[self.key],
+                n_threads=index.n_threads,
+            )
+        except MaskError as error:
+            problem = str(error)
+        else:
+            return combine([index, other], self.key)
+        raise ConflictError(
+            f"Release {self.name!r} contradicts the release that is assessed, or is described wrongly. {problem}"
+        )
+
+
+def check_quasi_identifiers(name: str, names: Sequence[str] | None) -> None:
+    """Refuse quasi-identifiers of another release that are none: without any it would count for nothing.
+
+    Raises
+    ------
+    InvalidSettingError
+        A text, an empty list, or a name twice.
+    """
+    if names is not None and (isinstance(names, str) or not len(names) or len(set(names)) < len(names)):
+        raise InvalidSettingError(
+            f"The quasi_identifiers of the other release {name!r} are a text, empty, or name a column twice. Expected "
+            "a list of different column names, or None for those that it was anonymized by. Nothing was assessed."
+        )
+
+
+def require_described_columns(
+    name: str, table: pd.DataFrame, key: str, model: ReleaseModel, also: Collection[str] = ()
+) -> None:
+    """Refuse a table with columns that nobody described: their names may be values, of a file without its header.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the other release.
+    table : DataFrame
+        Its table.
+    key, model
+        As of `OtherRelease`; the columns that they name are described.
+    also : collection of str
+        Further names that are known.
+
+    Raises
+    ------
+    InvalidTableError
+        Counts, and none of the names.
+    """
+    described = {key, *model.masks, *also, *(column for mask in model.masks.values() for column in columns_of(mask))}
+    unknown = [position for position, column in enumerate(table.columns, 1) if column not in described]
+    if unknown:
+        raise InvalidTableError(
+            f"{len(unknown)} of the {len(table.columns)} columns of the other release {name!r} are neither its key nor "
+            f"in its model or the contract, at the places {unknown[:MOST_PLACES_SHOWN]}. Their names are withheld: a "
+            "file that was read without its header has values there. Give the file its header, say in the model what "
+            "each column tells, or leave these columns out. Nothing was stored."
+        )
+
+
+def is_part_of(published: OtherRelease, anonymization: Anonymization) -> bool:
+    """Tell whether an anonymization holds all that a published table says: its records, cell by cell, and masks.
+
+    Records that the table lacks, such as those that were withheld from it, do not count.
+    """
+    table, whole = published.table, anonymization.table
+    assert isinstance(table, pd.DataFrame)  # noqa: S101 - what was published has a model beside it
+    described_alike = (
+        published.used_model() == anonymization.model
+        and list(table.columns) == list(whole.columns)
+        and set(published.known_columns()) <= set(anonymization.settings["quasi_identifiers"])
+    )
+    if not described_alike:
+        return False
+    try:
+        rows = match_keys(published.key, table, "published table", whole, "anonymized table")
+    except InvalidTableError:
+        return False
+    return fingerprint(whole.take(rows)) == fingerprint(table)
+
+
+def join_original(original: pd.DataFrame, other: pd.DataFrame, key: str, name: str) -> pd.DataFrame:
+    """Add to the originals the columns that only another release was made of, record by record.
+
+    Parameters
+    ----------
+    original, other : DataFrame
+        What the two releases were made of.
+    key : str
+        Column of both that says which records belong together.
+    name : str
+        What messages call the other release.
+
+    Returns
+    -------
+    DataFrame
+        The rows of ``original`` in their order; columns that both have stay as they are there.
+
+    Raises
+    ------
+    InvalidTableError
+        The key is not in both, missing, repeated, or some record of ``original`` is not in ``other``.
+    """
+    added = [column for column in other.columns if column not in original.columns]
+    rows = match_keys(key, original, "release", other, f"release {name!r}")
+    joined = other[added].take(rows).set_axis(original.index)
+    return pd.concat([original, joined], axis=1)

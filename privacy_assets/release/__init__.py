@@ -1,0 +1,1 @@
+"""The release: policy, verdict, files, signature, report and verification."""

@@ -1,0 +1,313 @@
+"""A release on disk: the data, a manifest that says why it was admitted, and the proof that both belong together."""
+
+import hashlib
+import json
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY, manifest_entries
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.release.gate import Verdict, is_admitted
+from privacy_assets.release.manifest import (
+    FORMATS,
+    MANIFEST_FILE,
+    MANIFEST_VERSION,
+    REPORT_FILE,
+    SIGNATURE_FILE,
+    digest_of,
+    read_manifest_bytes,
+)
+from privacy_assets.release.policy import Policy
+from privacy_assets.release.released_csv import write_csv
+from privacy_assets.release.signature import write_signature
+from privacy_assets.release.signing import Signer
+from privacy_assets.release.verification import verify_release
+from privacy_assets.release.waivers import Waiver
+from privacy_assets.storage.durable_files import (
+    TEMPORARY_MARK,
+    locked,
+    sync_directory,
+    temporary_sibling,
+    write_file,
+    write_json,
+)
+from privacy_assets.storage.fingerprint import fingerprint, require_unique_text_names
+from privacy_assets.storage.private_directories import RELEASED_DIRECTORY_MODE, make_released_directory
+
+if TYPE_CHECKING:
+    from privacy_assets.release.report import ReportMaterial
+
+LATEST = "latest"
+RELEASE_NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{12}")
+"""Names of the directories of releases: when, and the first digits of the fingerprint."""
+RELEASED_FILE_MODE = 0o644
+RECORDED_VERSIONS = ("privacy-assets", "pandas", "numpy", "pyarrow")
+
+
+@dataclass(frozen=True)
+class ReleaseRecord:
+    """What the manifest tells about a release beside its files.
+
+    Parameters
+    ----------
+    release, stage : str
+        Name of the release and the stage that it publishes.
+    partition : str or None
+        Partition key.
+    run_id : str
+        Dagster run that released it.
+    policy : Policy
+        What it had to meet.
+    verdicts : tuple of Verdict
+        What was decided, condition by condition.
+    settings : mapping
+        Settings of the stages that the content went through.
+    figures : mapping
+        What the assessments found, beside what the verdicts say.
+    columns : sequence of mapping
+        Name, type and role of each column.
+    refusals_before : int
+        Runs in which this release was refused before.
+    waivers : sequence of Waiver
+        Signed-off exceptions under which verdicts passed.
+    acknowledged : mapping of str to str
+        Why columns that look identifying leave as they are, by column, in the words of the contract.
+    """
+
+    release: str
+    stage: str
+    partition: str | None
+    run_id: str
+    policy: Policy
+    verdicts: tuple[Verdict, ...]
+    settings: Mapping[str, Any]
+    figures: Mapping[str, Any]
+    columns: Sequence[Mapping[str, Any]]
+    refusals_before: int
+    waivers: Sequence[Waiver] = ()
+    acknowledged: Mapping[str, str] = field(default_factory=dict)
+
+
+def write_release(
+    directory: Path,
+    table: pd.DataFrame,
+    content: str,
+    record: ReleaseRecord,
+    formats: Sequence[str] = ("parquet",),
+    report: "ReportMaterial | None" = None,
+    signer: Signer | None = None,
+) -> Path:
+    """Publish a table as a new directory below ``directory`` and point ``latest`` to it.
+
+    Everything is written to a temporary place, read back, verified and renamed as a whole. Earlier releases stay.
+
+    Parameters
+    ----------
+    directory : Path
+        Where the releases of this table are.
+    table : DataFrame
+        What leaves; its index is not written.
+    content : str
+        Fingerprint that the verdicts were decided for.
+    record : ReleaseRecord
+        What the manifest tells.
+    formats : sequence of {"parquet", "csv"}
+        Files to write; the Parquet file is always there, because the fingerprint is verified on it.
+    report : ReportMaterial, optional
+        What ``report.html`` shows beside the manifest; by default nothing.
+    signer : Signer, optional
+        Key that signs the manifest; the signature is there when the release appears.
+
+    Returns
+    -------
+    Path
+        The new directory.
+
+    Raises
+    ------
+    InvalidTableError
+        The content is not the one that the verdicts admitted, or the files read back are not, or the policy demands a
+        signature and nobody signs.
+    """
+    require_unique_text_names(table)
+    table = _without_extras(table)
+    if not is_admitted(record.verdicts) or fingerprint(table) != content:
+        raise InvalidTableError(
+            "The table is not the content that the gate admitted. Nothing was released; materialize it again."
+        )
+    if record.policy.required.signature and signer is None:
+        raise InvalidTableError("The policy demands a signature, and there is no key that signs. Nothing was released.")
+    make_released_directory(directory)
+    with locked(directory):
+        return _write_locked(directory, table, content, record, formats, report, signer)
+
+
+def _write_locked(
+    directory: Path,
+    table: pd.DataFrame,
+    content: str,
+    record: ReleaseRecord,
+    formats: Sequence[str],
+    report: "ReportMaterial | None",
+    signer: Signer | None,
+) -> Path:
+    created_at = datetime.now(UTC)
+    final = directory / f"{created_at:%Y%m%dT%H%M%S.%fZ}-{content[:12]}"
+    _remove_abandoned(directory)
+    temporary = temporary_sibling(final)
+    try:
+        _write_parquet(temporary / f"{record.stage}.parquet", table)
+        csv = {"csv": _write_csv(temporary / f"{record.stage}.csv", table)} if "csv" in formats else {}
+        manifest = _manifest(record, temporary, table, content, created_at) | csv
+        manifest["signed_by"] = None if signer is None else signer.key_id
+        manifest["files"][REPORT_FILE] = _write_report(temporary / REPORT_FILE, manifest, report)
+        # As it will be read: tuples become lists, and keys become text.
+        manifest["digest"] = digest_of(json.loads(json.dumps(manifest, allow_nan=False)))
+        write_json(temporary / MANIFEST_FILE, manifest, RELEASED_FILE_MODE)
+        if signer is not None:
+            write_signature(temporary / SIGNATURE_FILE, read_manifest_bytes(temporary), signer, RELEASED_FILE_MODE)
+        trusted = () if signer is None else (signer.public_key,)
+        # What was written here is no larger than what was in memory.
+        found = verify_release(temporary, public_keys=trusted, max_bytes=None)
+        if not found.verified:
+            raise InvalidTableError(
+                f"The files that were written do not verify: {'; '.join(found.problems)}. Nothing was released."
+            )
+        temporary.chmod(RELEASED_DIRECTORY_MODE)
+        sync_directory(temporary)
+        # The link is made first: where it cannot be made, nothing is published.
+        link = _link_to(final)
+        temporary.rename(final)
+        link.replace(directory / LATEST)
+        sync_directory(directory)
+    finally:
+        _remove_abandoned(directory)
+    return final
+
+
+def _without_extras(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells alone: unused categories and attributes would be written too, and no fingerprint covers them."""
+    bare = pd.DataFrame({name: table[name] for name in table.columns})
+    bare.attrs = {}
+    for name in bare.columns:
+        if isinstance(bare[name].dtype, pd.CategoricalDtype):
+            bare[name] = bare[name].cat.remove_unused_categories()
+    return bare.reset_index(drop=True)
+
+
+def published_fingerprint(directory: Path) -> str:
+    """Return the fingerprint that the manifest of a release records."""
+    return str(json.loads((directory / MANIFEST_FILE).read_bytes())["fingerprint"])
+
+
+def read_anonymized_release(directory: Path) -> tuple[pd.DataFrame, ReleaseModel, list[str]]:
+    """Read an anonymized release that was published: its table, how it was masked, and by which quasi-identifiers.
+
+    Raises
+    ------
+    InvalidTableError
+        The directory does not verify, or holds no anonymized release.
+    """
+    found = verify_release(directory)
+    if not found.verified:
+        raise InvalidTableError(
+            f"The release in {str(directory)!r} does not verify: {'; '.join(found.problems)}. Nothing was read."
+        )
+    manifest = json.loads((directory / MANIFEST_FILE).read_bytes())
+    if manifest["stage"] != "anonymized":
+        raise InvalidTableError(
+            f"The release in {str(directory)!r} is of {manifest['stage']} records. Expected an anonymized release."
+        )
+    model = ReleaseModel.from_json(manifest["figures"]["model"])
+    table = pd.read_parquet(directory / "anonymized.parquet", engine="pyarrow")
+    return table, model, list(manifest["settings"]["anonymized"]["quasi_identifiers"])
+
+
+def require_formats(formats: Sequence[str]) -> tuple[str, ...]:
+    """Return the formats, or raise InvalidSettingError for one that is not known."""
+    unknown = sorted(set(formats) - set(FORMATS))
+    if unknown or isinstance(formats, str):
+        raise InvalidSettingError(f"formats names {unknown or formats!r}; expected a list of some of {list(FORMATS)}.")
+    return tuple(formats)
+
+
+def _write_parquet(path: Path, table: pd.DataFrame) -> None:
+    write_file(path, lambda file: table.to_parquet(file, engine="pyarrow", index=False), RELEASED_FILE_MODE)
+
+
+def _write_csv(path: Path, table: pd.DataFrame) -> dict[str, Any]:
+    """Write the CSV file, and return what the manifest says of it."""
+    described: dict[str, Any] = {}
+    write_file(path, lambda file: described.update(write_csv(file, table)), RELEASED_FILE_MODE)
+    return described
+
+
+def _write_report(path: Path, manifest: Mapping[str, Any], material: "ReportMaterial | None") -> dict[str, Any]:
+    """Write the report, and return what the manifest says of it."""
+    # Jinja comes with it, which whoever verifies a release need not load.
+    from privacy_assets.release.report import ReportMaterial, render_report
+
+    page = render_report(manifest, material or ReportMaterial()).encode()
+    write_file(path, lambda file: file.write(page), RELEASED_FILE_MODE)
+    return _described(path)
+
+
+def _manifest(
+    record: ReleaseRecord, directory: Path, table: pd.DataFrame, content: str, created_at: datetime
+) -> dict[str, Any]:
+    files = {path.name: _described(path) for path in sorted(directory.iterdir())}
+    return {
+        "manifest_version": MANIFEST_VERSION,
+        "release": record.release,
+        "stage": record.stage,
+        "partition": record.partition,
+        "created_at": created_at.isoformat(timespec="seconds"),
+        "run_id": record.run_id,
+        "fingerprint": content,
+        "n_records": len(table),
+        "formats": sorted(path.suffix.removeprefix(".") for path in directory.iterdir()),
+        "columns": [dict(column) for column in record.columns],
+        MANIFEST_KEY: manifest_entries(table, record.columns, record.stage, record.acknowledged),
+        "files": files,
+        "policy": record.policy.to_json(),
+        "verdicts": [asdict(verdict) for verdict in record.verdicts],
+        "settings": dict(record.settings),
+        "figures": dict(record.figures),
+        "refusals_before": record.refusals_before,
+        "waivers": [waiver.to_json() for waiver in record.waivers],
+        "versions": {"python": sys.version.split()[0], **{name: version(name) for name in RECORDED_VERSIONS}},
+    }
+
+
+def _remove_abandoned(directory: Path) -> None:
+    for abandoned in directory.glob(f"{TEMPORARY_MARK}*"):
+        if abandoned.is_symlink():
+            abandoned.unlink()
+        else:
+            shutil.rmtree(abandoned, ignore_errors=True)
+
+
+def _link_to(final: Path) -> Path:
+    latest = final.parent / LATEST
+    if latest.exists() and not latest.is_symlink():
+        raise InvalidTableError(
+            f"{str(latest)!r} is there and no link to a release. Nothing was released; move it away, and release again."
+        )
+    link = final.parent / f"{TEMPORARY_MARK}{LATEST}-{final.name}"
+    link.symlink_to(final.name)
+    return link
+
+
+def _described(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "bytes": path.stat().st_size}

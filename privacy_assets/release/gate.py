@@ -1,0 +1,551 @@
+"""The verdict: whether a table may leave, given what is known about it.
+
+`verdicts` is a pure function. Asset checks show it; the release step asks it again about the very content it would
+write. It fails closed: evidence that is missing, unreadable, of another table, made under weaker settings, reported by
+hand or altered since is a failed verdict, and so is a figure that is missing or NaN.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+from privacy_assets.disclosure.column_examination import ColumnExamination
+from privacy_assets.disclosure.leaving_columns import IDENTIFYING_CHECK, MEASURE_CHECK, decide_on
+from privacy_assets.disclosure.rare_values import RARE_VALUES
+from privacy_assets.release.policy import ANONYMITY, MPUCC, SIDES, Limit, Policy, RequiredSettings, Severity
+from privacy_assets.release.waivers import UnusableWaiver, Waiver, Waivers, in_full
+
+SPLIT_STAGES = ("original", "control")
+STAGES_ASSESSED = (*SPLIT_STAGES, "preprocessed")
+"""What an assessment stands on, beside the table that is to leave."""
+MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES)
+"""Assessments that need no asset: the gate measures them on the very table that it would release."""
+EXAMPLE_METRICS = {"synthetic": "privacy_risk_score", "anonymized": "smallest_class"}
+EVERY_WAIVER_IS_USED = "every_waiver_is_used"
+MOST_WAIVERS_SHOWN = 20
+REMAKE_ADVICE = "Materialize the assessment again, then the release."
+
+
+@dataclass(frozen=True)
+class TableEvidence:
+    """What is known of one stored artifact, and what Dagster recorded when it was made.
+
+    Parameters
+    ----------
+    digest : str or None
+        Fingerprint of a table or digest of a result as it lies in storage now; None when it cannot be read.
+    recorded_digest : str or None
+        Data version of the latest materialization; None when there is none.
+    run_id : str or None
+        Run that made the latest materialization; None when there is none, when it was reported by hand, and when the
+        instance does not know the run.
+    made_of : mapping of str to str
+        Fingerprints of the tables it was made of, by stage, as the artifact or the materialization says.
+    content : str or None
+        Fingerprint of the table in it, where the artifact holds more than a table.
+    """
+
+    digest: str | None
+    recorded_digest: str | None
+    run_id: str | None
+    made_of: Mapping[str, str] = field(default_factory=dict)
+    content: str | None = None
+
+    @property
+    def made_by_run(self) -> bool:
+        """Whether a run made the latest materialization."""
+        return self.run_id is not None
+
+
+@dataclass(frozen=True)
+class AssessmentEvidence(TableEvidence):
+    """An assessment: its figures and the settings it was made with."""
+
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SigningEvidence:
+    """The key that would sign a release.
+
+    Parameters
+    ----------
+    key_id : str or None
+        Its identifier; None when it cannot be used.
+    problem : str
+        Why it cannot, else empty; nothing of the key.
+    """
+
+    key_id: str | None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything the gate may know about a table that is to leave.
+
+    Parameters
+    ----------
+    side : {"synthetic", "anonymized"}
+        Which limits of the policy hold.
+    stage : str
+        Name of the stage whose table is to leave, for example ``"synthetic"``.
+    columns : tuple of str
+        Columns of the table at hand that an assessment must have looked at.
+    tables : mapping of str to TableEvidence
+        The table itself and what the assessment stands on (``"original"``, ``"control"``, ``"preprocessed"``).
+    assessments : mapping of str to AssessmentEvidence
+        Assessments by name.
+    declared_precisions : mapping of str to int or str
+        Precision of columns as the contract declares it.
+    lineage : mapping of str to tuple of str
+        Stages that a table must have been made of, by its stage; none for a table that was brought in.
+    keeps_contract : bool
+        Whether the table at hand is one that today's contract admits as it is.
+    stands_on : mapping of str to tuple of str
+        Stages that an assessment must have been made of beside the table itself, by its name.
+    asked_for : mapping of str to mapping of str to JSON values
+        Settings that an assessment must have been made with, by its name.
+    measured : mapping of str to mapping of str to float or None
+        Figures that were measured on the very table at hand, by the name of their assessment.
+    must_succeed : tuple of str
+        Assessments that must be there, with or without a limit on them: where they fail, releases contradict each other
+        or the masks are not what they are said to be.
+    signing : SigningEvidence, optional
+        The key that would sign the release, if one was named.
+    remarks : mapping of str to str
+        Where a figure comes from, by its metric, for the reason of a limit that it does not meet: names of columns and
+        counts.
+    examined : mapping of str to sequence of ColumnExamination
+        Columns that leave as they are, by the stage in which they were looked at.
+    must_be_examined : tuple of str
+        Stages in which they must have been: the table at hand, and the one that it comes from.
+    acknowledged : mapping of str to str
+        Why columns may leave although they look identifying, as the contract says.
+    """
+
+    side: str
+    stage: str
+    columns: tuple[str, ...]
+    tables: Mapping[str, TableEvidence]
+    assessments: Mapping[str, AssessmentEvidence]
+    declared_precisions: Mapping[str, int | str] = field(default_factory=dict)
+    lineage: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    keeps_contract: bool = False
+    stands_on: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {MPUCC: STAGES_ASSESSED})
+    asked_for: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    measured: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    must_succeed: tuple[str, ...] = ()
+    signing: SigningEvidence | None = None
+    problem: str = ""
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    examined: Mapping[str, Sequence[ColumnExamination]] = field(default_factory=dict)
+    must_be_examined: tuple[str, ...] = ()
+    acknowledged: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One condition of the gate, decided.
+
+    Parameters
+    ----------
+    name : str
+        A sentence that is true when the verdict passes.
+    passed : bool
+        Whether it holds.
+    severity : {"error", "warn"}
+        A failed ``"error"`` refuses the release.
+    reason : str
+        What was found and what was expected; no cell of a table.
+    advice : str
+        What to do when it failed, else empty.
+    metric, value, limit, direction
+        The figure and its bound, for verdicts on limits.
+    waived_by : str or None
+        File of the waiver under which a limit that does not hold passes.
+    """
+
+    name: str
+    passed: bool
+    severity: Severity
+    reason: str
+    advice: str = ""
+    metric: str | None = None
+    value: float | None = None
+    limit: float | None = None
+    direction: str | None = None
+    waived_by: str | None = None
+
+    @property
+    def blocks(self) -> bool:
+        """Whether this verdict alone refuses the release."""
+        return not self.passed and self.severity == "error"
+
+
+def verdicts(
+    policy: Policy, evidence: Evidence, fingerprint: str, waivers: Waivers | None = None
+) -> tuple[Verdict, ...]:
+    """Decide every condition of a policy for one table.
+
+    Parameters
+    ----------
+    policy : Policy
+        What the table must meet.
+    evidence : Evidence
+        What is known of it.
+    fingerprint : str
+        Fingerprint of the content that would be released.
+    waivers : Waivers, optional
+        Signed-off exceptions from limits. None excuses from a condition on the evidence, or from a figure that is
+        missing.
+
+    Returns
+    -------
+    tuple of Verdict
+        Conditions on the evidence first, then one verdict per limit on this side in the policy's order; never empty.
+        Where there are waivers, the last says whether each was used. The table may leave if and only if `is_admitted`
+        holds for them.
+    """
+    limits = policy.limits_of(evidence.side)
+    decided = [_a_limit_protects(policy, evidence.side)]
+    decided.append(_table_is_as_recorded(evidence, fingerprint))
+    decided.append(_table_keeps_the_contract(evidence))
+    decided.extend(_columns_may_leave(evidence))
+    decided.extend(_made_of_what_is_recorded(stage, evidence) for stage in evidence.lineage)
+    if evidence.side == SIDES[MPUCC]:
+        decided.append(_split_was_made_at_once(evidence))
+    needed = {limit.assessment for limit in limits} | set(evidence.must_succeed)
+    for name in sorted(needed - set(MEASURED_AT_THE_GATE)):
+        decided.extend(_assessment_verdicts(name, policy, evidence, fingerprint))
+    if policy.required.signature or evidence.signing is not None:
+        decided.append(_release_is_signed(evidence.signing))
+    waivers = waivers or Waivers("", date.min)
+    on_limits = {limit: waived_verdict(limit, limit_verdict(limit, evidence), waivers, fingerprint) for limit in limits}
+    decided.extend(on_limits.values())
+    if waivers.of_the_release:
+        decided.append(_every_waiver_is_used(on_limits, waivers, fingerprint))
+    return tuple(decided)
+
+
+def is_admitted(decided: tuple[Verdict, ...]) -> bool:
+    """Tell whether verdicts admit the table: there are some, and none of severity ``"error"`` failed."""
+    return bool(decided) and not any(verdict.blocks for verdict in decided)
+
+
+def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
+    """Decide one limit on the figures of its assessment."""
+    assessment = evidence.assessments.get(limit.assessment)
+    figures = evidence.measured.get(limit.assessment) if assessment is None else assessment.metrics
+    value = None if figures is None else figures.get(limit.metric)
+    passed = limit.holds_for(value)
+    direction = str(limit.direction).replace("_", " ")
+    if value is None or math.isnan(value):
+        reason = f"{limit.metric} has no value; expected {direction} {in_full(limit.value)}"
+        value = None
+    else:
+        # A waiver must name what it excuses exactly; for all else six digits are enough.
+        can_be_waived = limit.blocks and not passed
+        shown = in_full(value) if can_be_waived else shown_beside(value, limit.value)
+        expected = in_full(limit.value) if can_be_waived else f"{limit.value:g}"
+        reason = f"{limit.metric} is {shown}; expected {direction} {expected}"
+        if not passed:
+            reason += _by_how_much(limit, value, assessment, evidence.remarks.get(limit.metric))
+    advice = "" if passed else limit.advice_for(value)
+    severity: Severity = "error" if limit.blocks else "warn"
+    return Verdict(
+        limit.check_name, passed, severity, reason, advice, limit.metric, value, limit.value, limit.direction
+    )
+
+
+def shown_beside(value: float, limit: float) -> str:
+    """Write a figure to six digits; to all it has, where six would make it look like the limit that it is not."""
+    shown = f"{value:.6g}"
+    return repr(float(value)) if shown == f"{limit:.6g}" and value != limit else shown
+
+
+def waived_verdict(limit: Limit, verdict: Verdict, waivers: Waivers, fingerprint: str) -> Verdict:
+    """Return the verdict on a limit as it stands with waivers: one that blocks passes, and is marked, if one holds."""
+    if not verdict.blocks:
+        return verdict
+    reasons = []
+    for waiver in waivers.usable:
+        if waiver.metric != limit.metric:
+            continue
+        problems = waiver.problems(waivers.release, fingerprint, limit, verdict.value, waivers.on)
+        if not problems:
+            reason = f"{verdict.reason}; waived by {waiver.person} until {waiver.expires_on}: {waiver.reason}"
+            return replace(verdict, passed=True, reason=reason, waived_by=waiver.file)
+        reasons.append(f"{waiver.file}: {', '.join(problems)}")
+    if not reasons:
+        return verdict
+    return replace(verdict, reason=f"{verdict.reason}; not waived ({_first(reasons)})")
+
+
+def _every_waiver_is_used(on_limits: Mapping[Limit, Verdict], waivers: Waivers, fingerprint: str) -> Verdict:
+    used = {verdict.waived_by for verdict in on_limits.values()}
+    unused = [
+        f"{each.file}: {_why_unused(each, on_limits, waivers, fingerprint)}"
+        for each in waivers.of_the_release
+        if each.file not in used
+    ]
+    reason = _first(unused) or f"all {len(waivers.of_the_release)} waivers excuse from a limit"
+    advice = "Mend the waiver or take it away; one that is not used today could be tomorrow." if unused else ""
+    return Verdict(EVERY_WAIVER_IS_USED, not unused, "warn", reason, advice)
+
+
+def _first(reasons: list[str]) -> str:
+    """Join some reasons, and count the others: an event has no room for those of a thousand files."""
+    n_others = len(reasons) - MOST_WAIVERS_SHOWN
+    return "; ".join(reasons[:MOST_WAIVERS_SHOWN]) + (f"; and {n_others} more" if n_others > 0 else "")
+
+
+def _why_unused(
+    each: Waiver | UnusableWaiver, on_limits: Mapping[Limit, Verdict], waivers: Waivers, fingerprint: str
+) -> str:
+    if isinstance(each, UnusableWaiver):
+        return each.problem
+    limit = next((limit for limit in on_limits if limit.metric == each.metric), None)
+    if limit is None:
+        return f"the policy has no limit on {each.metric} here"
+    if not limit.blocks:
+        return f"the limit on {each.metric} only warns"
+    problems = each.problems(waivers.release, fingerprint, limit, on_limits[limit].value, waivers.on)
+    return ", ".join(problems) or f"the limit on {each.metric} holds, or is waived already"
+
+
+def _by_how_much(limit: Limit, value: float, assessment: AssessmentEvidence | None, remark: str | None) -> str:
+    if remark:
+        return f" ({remark})"
+    if limit.metric != "leakage_detected" or assessment is None:
+        return f" (off by {abs(value - limit.value):.6g})"
+    excess = {name: figure for name, figure in assessment.metrics.items() if "excess" in name and figure is not None}
+    return f" (beyond the control: {', '.join(f'{name} {figure:.6g}' for name, figure in excess.items())})"
+
+
+def settings_verdict(name: str, policy: Policy, evidence: Evidence) -> Verdict:
+    """Decide whether an assessment was made with settings that the policy accepts."""
+    sentence = f"{name}_settings_meet_the_policy"
+    assessment = evidence.assessments.get(name)
+    if assessment is None or not assessment.settings:
+        return _failed(sentence, f"{name} does not say with which settings it was made", REMAKE_ADVICE)
+    if name == MPUCC:
+        weaker = list(_weaker_settings(assessment.settings, policy.required, evidence))
+        if any(limit.needs_control for limit in policy.limits):
+            weaker += _weaker_comparison(assessment.settings, policy.required)
+    else:
+        weaker = list(_other_settings(assessment.settings, evidence.asked_for.get(name)))
+    advice = "Assess with the settings that the policy requires, or have the policy changed."
+    return _verdict(sentence, not weaker, "; ".join(weaker) or "settings are as the policy requires", advice)
+
+
+def _assessment_verdicts(name: str, policy: Policy, evidence: Evidence, fingerprint: str) -> Iterator[Verdict]:
+    assessment = evidence.assessments.get(name)
+    if assessment is None or assessment.digest is None:
+        reason = f"there is no readable {name} in storage"
+        yield _failed(f"{name}_exists", reason, "Materialize the assessment, then the release.")
+        return
+    yield _verdict(f"{name}_exists", True, f"{name} was found in storage")
+    yield _verdict(
+        f"{name}_was_made_by_a_run",
+        assessment.made_by_run,
+        "its latest materialization was made by a run"
+        if assessment.made_by_run
+        else "no run made its latest materialization: it is missing, was reported by hand, or its run was deleted",
+        REMAKE_ADVICE,
+    )
+    yield _verdict(
+        f"{name}_is_as_recorded",
+        assessment.digest == assessment.recorded_digest,
+        "what is stored is what the run recorded"
+        if assessment.digest == assessment.recorded_digest
+        else "what is stored is not what the run recorded: it was changed, or a run was cut off",
+        REMAKE_ADVICE,
+    )
+    of_this_table = assessment.made_of.get(evidence.stage) == fingerprint
+    yield _verdict(
+        f"{name}_is_of_this_table",
+        of_this_table,
+        f"it was made of this {evidence.stage} table"
+        if of_this_table
+        else f"it was made of another {evidence.stage} table than the one that would be released",
+        REMAKE_ADVICE,
+    )
+    yield _stands_on_what_is_recorded(name, assessment, evidence)
+    yield settings_verdict(name, policy, evidence)
+
+
+def _stands_on_what_is_recorded(name: str, assessment: AssessmentEvidence, evidence: Evidence) -> Verdict:
+    stages = evidence.stands_on.get(name, ())
+    others = [
+        stage
+        for stage in stages
+        if stage not in evidence.tables
+        or not evidence.tables[stage].made_by_run
+        or assessment.made_of.get(stage) is None
+        or assessment.made_of[stage] != evidence.tables[stage].recorded_digest
+        or evidence.tables[stage].digest != evidence.tables[stage].recorded_digest
+    ]
+    reason = (
+        f"it stands on tables other than those recorded for {others}"
+        if others
+        else f"it stands on the recorded {', '.join(stages) or 'table alone'}"
+    )
+    return _verdict(f"{name}_stands_on_the_recorded_tables", not others, reason, REMAKE_ADVICE)
+
+
+def _a_limit_protects(policy: Policy, side: str) -> Verdict:
+    protects = policy.protects(side)
+    reason = (
+        f"the policy has a blocking limit that protects {side} records"
+        if protects
+        else f"the policy has no limit of severity 'error' on {side} records that would keep them from being told apart"
+    )
+    advice = f"Add a limit to the policy, for example on {EXAMPLE_METRICS[side]}."
+    return _verdict(f"the_policy_limits_the_{side}_side", protects, reason, advice)
+
+
+def _table_is_as_recorded(evidence: Evidence, fingerprint: str) -> Verdict:
+    table = evidence.tables.get(evidence.stage)
+    sentence = f"{evidence.stage}_is_as_recorded"
+    advice = f"Materialize {evidence.stage} again, then the assessment and the release."
+    if table is None or not table.made_by_run:
+        reason = f"no run made the latest {evidence.stage}: it is missing, was reported by hand, or its run was deleted"
+        return _failed(sentence, reason, advice)
+    same = table.digest == table.recorded_digest and fingerprint == (table.content or table.digest)
+    reason = (
+        "what is stored is what the run recorded"
+        if same
+        else "what is stored is not what the run recorded: it was overwritten, or a run was cut off"
+    )
+    return _verdict(sentence, same, reason, advice)
+
+
+def _table_keeps_the_contract(evidence: Evidence) -> Verdict:
+    keeps = evidence.keeps_contract
+    reason = (
+        f"{evidence.stage} has the columns that today's contract releases, and keeps it"
+        if keeps
+        else f"{evidence.stage} could not be measured: {evidence.problem}"
+        if evidence.problem
+        else f"{evidence.stage} is not as today's contract admits it: other columns, types or ranges"
+    )
+    return _verdict(f"{evidence.stage}_keeps_the_contract", keeps, reason, f"Materialize from {evidence.stage} on.")
+
+
+def _columns_may_leave(evidence: Evidence) -> Iterator[Verdict]:
+    """Decide on columns that leave as they are: no waiver excuses from it, a reason in the contract alone does."""
+    stages = (evidence.stage, *evidence.must_be_examined)
+    passed, reason, advice = decide_on("identifying", stages, evidence.examined, evidence.acknowledged)
+    yield Verdict(IDENTIFYING_CHECK, passed, "error", reason, advice)
+    passed, reason, advice = decide_on("nearly_unique", stages, evidence.examined, evidence.acknowledged)
+    yield Verdict(MEASURE_CHECK, passed, "warn", reason, advice)
+
+
+def _made_of_what_is_recorded(stage: str, evidence: Evidence) -> Verdict:
+    made_of = evidence.lineage[stage]
+    table = evidence.tables.get(stage)
+    recorded = {other: evidence.tables.get(other) for other in made_of}
+    stale = [
+        other
+        for other, made in recorded.items()
+        if table is None
+        or made is None
+        or not made.made_by_run
+        or table.made_of.get(other) is None
+        or table.made_of[other] != made.recorded_digest
+    ]
+    overwritten = [other for other, made in recorded.items() if made is None or made.digest != made.recorded_digest]
+    if stale:
+        reason = f"{stage} was made of an earlier version of {stale}"
+    elif overwritten:
+        reason = f"what is stored for {overwritten} is not what the run recorded: it was overwritten"
+    else:
+        reason = f"{stage} was made of the recorded {' and '.join(made_of)}"
+    stale += overwritten
+    return _verdict(f"{stage}_was_made_of_the_recorded_tables", not stale, reason, f"Materialize from {stage} on.")
+
+
+def _split_was_made_at_once(evidence: Evidence) -> Verdict:
+    runs = {evidence.tables[stage].run_id if stage in evidence.tables else None for stage in SPLIT_STAGES}
+    at_once = len(runs) == 1 and None not in runs
+    reason = (
+        "one run made original and control"
+        if at_once
+        else "original and control do not come from one run, so a person may be on both sides"
+    )
+    return _verdict("one_run_made_original_and_control", at_once, reason, "Materialize everything from the split on.")
+
+
+def _release_is_signed(signing: SigningEvidence | None) -> Verdict:
+    if signing is None:
+        reason = "the policy demands a signature, and the release has no signing key"
+        return _failed("the_release_is_signed", reason, "Name one: signing=SigningKey(path=...) or (variable=...).")
+    if signing.key_id is None:
+        advice = "Bring the key back, or name a new one and give recipients its public key (docs/signing.md)."
+        return _failed("the_release_is_signed", signing.problem, advice)
+    return _verdict("the_release_is_signed", True, f"it is signed with the key {signing.key_id}")
+
+
+def _weaker_settings(settings: Mapping[str, Any], required: RequiredSettings, evidence: Evidence) -> Iterator[str]:
+    if required.exact_search and settings.get("search") != "exact":
+        yield f"search is {settings.get('search')!r}, expected 'exact'"
+    assessed = settings.get("columns")
+    if not isinstance(assessed, list | tuple) or set(assessed) != set(evidence.columns):
+        count = len(set(evidence.columns).symmetric_difference(assessed or ()))
+        yield f"{count} columns differ between what was assessed and what would be released"
+    expected_columns = min(required.max_baseline_cols or len(evidence.columns), len(evidence.columns))
+    searched = settings.get("max_baseline_cols", 0)
+    if searched is not None and (not isinstance(searched, int) or searched < expected_columns):
+        yield f"combinations of up to {searched} columns were searched, expected at least {expected_columns}"
+    given = settings.get("given_precision")
+    if required.default_precision and (not isinstance(given, Mapping) or not _are_declared(given, evidence)):
+        yield "a precision was set by hand, expected those found in the originals or declared in the contract"
+    if required.deduplicated and settings.get("deduplicate") is not True:
+        yield "repeated records were kept, expected deduplicate=True"
+
+
+def _weaker_comparison(settings: Mapping[str, Any], required: RequiredSettings) -> Iterator[str]:
+    n_rows = settings.get("n_rows")
+    n_control = n_rows.get("control", 0) if isinstance(n_rows, Mapping) else 0
+    if not isinstance(n_control, int) or n_control < required.control_records:
+        yield f"the control has {n_control} records, expected at least {required.control_records}"
+    level = settings.get("confidence_level")
+    if not isinstance(level, float) or not level <= required.confidence_level:
+        yield f"intervals have confidence {level}, expected at most {required.confidence_level}"
+
+
+def _other_settings(settings: Mapping[str, Any], asked_for: Mapping[str, Any] | None) -> Iterator[str]:
+    if asked_for is None:
+        yield "what it must be made with is not known"
+        return
+    for name, expected in asked_for.items():
+        found = settings.get(name)
+        if name == "known":
+            assessed = [frozenset(columns) for columns in found or ()]
+            # Who knows more has no more candidates: a set is covered by any that holds it.
+            lacking = [columns for columns in expected if not any(known >= frozenset(columns) for known in assessed)]
+            if lacking:
+                yield f"{len(lacking)} sets of columns that an attacker may know were not assessed"
+        elif name == "other_releases":
+            held = [[other.get("name"), other.get("key")] for other in found or ()]
+            # Who holds more releases, such as what one of these published before, has no more candidates.
+            if not all(other in held for other in expected):
+                yield f"{len(held)} other releases were taken into account, and not the {len(expected)} asked for"
+        elif found != expected:
+            yield f"{name} is not what the policy and the contract of today ask for"
+
+
+def _are_declared(given: Mapping[str, Any], evidence: Evidence) -> bool:
+    return all(evidence.declared_precisions.get(column) == precision for column, precision in given.items())
+
+
+def _verdict(name: str, passed: bool, reason: str, advice: str = "") -> Verdict:
+    return Verdict(name, passed, "error", reason, "" if passed else advice)
+
+
+def _failed(name: str, reason: str, advice: str) -> Verdict:
+    return Verdict(name, False, "error", reason, advice)

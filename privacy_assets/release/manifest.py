@@ -1,0 +1,156 @@
+"""The manifest of a release: which keys it has, what each must be, and the digest that covers all the others."""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from privacy_assets.release.policy import SIDES
+from privacy_assets.release.received_files import parse_json_object, read_regular
+from privacy_assets.storage.artifact import canonical_json
+
+MANIFEST_FILE = "manifest.json"
+REPORT_FILE = "report.html"
+SIGNATURE_FILE = "signature.json"
+MANIFEST_VERSION = 2
+MAX_MANIFEST_BYTES = 64 * 2**20
+FORMATS = ("parquet", "csv")
+MANIFEST_KEYS = {
+    *("manifest_version", "release", "stage", "partition", "created_at", "run_id", "fingerprint", "n_records"),
+    *("formats", "columns", "files", "policy", "verdicts", "settings", "figures", "refusals_before", "versions"),
+    *("waivers", "columns_leaving_as_is", "signed_by", "digest"),
+}
+OPTIONAL_KEYS = frozenset({"csv"})
+KEYS_SINCE_VERSION_2 = frozenset({"columns_leaving_as_is", "signed_by", "digest"})
+"""Releases of version 1 verify without them: they are not signed, and an edit that is consistent goes unnoticed."""
+
+
+class DamagedManifestError(ValueError):
+    """A manifest is not one that this version can have written; the message holds nothing of what it says."""
+
+
+def read_manifest_bytes(directory: Path) -> bytes:
+    """Return the bytes of a manifest, which are what a signature covers."""
+    return read_regular(directory / MANIFEST_FILE, MAX_MANIFEST_BYTES)
+
+
+def parse_manifest(data: bytes) -> dict[str, Any]:
+    """Read a manifest of this version or an earlier one.
+
+    Raises
+    ------
+    DamagedManifestError
+        It is not JSON as `parse_json_object` reads it, lacks keys or has others, or one is not what it must be.
+    """
+    problem = ""
+    try:
+        manifest = parse_json_object(data)
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if type(error) is ValueError else "it is not JSON, or is nested too deeply"
+        problem = reason
+    if problem:
+        raise DamagedManifestError(problem)
+    version = manifest.get("manifest_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise DamagedManifestError("it does not say its manifest_version")
+    if version > MANIFEST_VERSION:
+        raise DamagedManifestError(
+            f"its version is later than {MANIFEST_VERSION}, the last that this version of privacy_assets reads"
+        )
+    expected = MANIFEST_KEYS - (KEYS_SINCE_VERSION_2 if version == 1 else set())
+    missing, n_unknown = sorted(expected - set(manifest)), len(set(manifest) - expected - OPTIONAL_KEYS)
+    if missing or n_unknown:
+        raise DamagedManifestError(f"it lacks {missing} and has {n_unknown} keys that a manifest does not have")
+    wrong = sorted(name for name, is_right in _SHAPES.items() if name in manifest and not is_right(manifest[name]))
+    if wrong:
+        raise DamagedManifestError(f"{', '.join(wrong)} cannot be what they are")
+    return manifest
+
+
+def digest_of(manifest: Mapping[str, Any]) -> str:
+    """Return the SHA-256 over everything that a manifest says but its digest itself.
+
+    It is taken over sorted keys without spaces, so that it is about the meaning. It shows a slip, not a forgery:
+    whoever edits the rest can calculate it again. That is what a signature is for.
+    """
+    said = {name: value for name, value in manifest.items() if name != "digest"}
+    return hashlib.sha256(canonical_json(said).encode()).hexdigest()
+
+
+def is_sha256(value: object) -> bool:
+    """Tell whether a value is 64 hexadecimal digits."""
+    return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _are_mappings(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
+
+
+def _is_instant(value: object) -> bool:
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _are_formats(value: object) -> bool:
+    if not isinstance(value, list) or not all(each in FORMATS for each in value):
+        return False
+    return value == sorted(set(value))
+
+
+def _are_columns(value: object) -> bool:
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        return False
+    names = [each.get("column") for each in value]
+    are_text = all(isinstance(text, str) for each in value for text in (each.get("column"), each.get("role")))
+    return are_text and len(set(names)) == len(names)
+
+
+def _are_files(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(each, dict)
+        and set(each) == {"sha256", "bytes"}
+        and is_sha256(each["sha256"])
+        and _is_count(each["bytes"])
+        for each in value.values()
+    )
+
+
+_SHAPES: Mapping[str, Callable[[object], bool]] = {
+    "release": _is_text,
+    "stage": lambda value: value in set(SIDES.values()) if isinstance(value, str) else False,
+    "partition": lambda value: value is None or _is_text(value),
+    "created_at": _is_instant,
+    "run_id": _is_text,
+    "fingerprint": is_sha256,
+    "n_records": _is_count,
+    "formats": _are_formats,
+    "columns": _are_columns,
+    "files": _are_files,
+    "policy": _is_mapping,
+    "verdicts": _are_mappings,
+    "settings": _is_mapping,
+    "figures": _is_mapping,
+    "refusals_before": _is_count,
+    "waivers": _are_mappings,
+    "versions": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
+    "columns_leaving_as_is": _are_mappings,
+    "csv": _is_mapping,
+    "signed_by": lambda value: value is None or is_sha256(value),
+    "digest": is_sha256,
+}

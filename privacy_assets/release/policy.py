@@ -1,0 +1,560 @@
+"""The release policy: which figures an assessment must reach, and under which settings it must have been made."""
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release.ratings import mitigation
+
+Direction = Literal["below", "at_most", "above", "at_least"]
+Severity = Literal["error", "warn"]
+DIRECTIONS: tuple[Direction, ...] = ("below", "at_most", "above", "at_least")
+SEVERITIES: tuple[Severity, ...] = ("error", "warn")
+
+
+class Metric(NamedTuple):
+    """A figure that a policy can limit."""
+
+    assessment: str
+    direction: Direction
+    low: float
+    high: float
+    meaning: str
+    sentence: str | None = None
+    severity: Severity = "error"
+    advice: str | None = None
+    protects_from: float | None = None
+    """The loosest bound that still keeps a record from being told from all others, for figures that can."""
+
+
+SAFE_SIDES: tuple[tuple[Direction, Direction], ...] = (("below", "at_most"), ("above", "at_least"))
+MPUCC = "mpucc_assessment"
+ANONYMITY = "anonymity"
+REIDENTIFICATION = "reidentification_assessment"
+SEMANTIC = "semantic_assessment"
+SIDES: Mapping[str, str] = {
+    MPUCC: "synthetic",
+    RARE_VALUES: "synthetic",
+    ANONYMITY: "anonymized",
+    REIDENTIFICATION: "anonymized",
+    SEMANTIC: "anonymized",
+}
+"""The side of a release that an assessment is about: its synthetic records, or its anonymized ones."""
+
+CERTAIN_ADVICE = (
+    "Ask the anonymization for l_diversity or t_closeness: k alone does not keep a sensitive value from being certain."
+)
+CANDIDATES_ADVICE = (
+    "Anonymize with a larger k or fewer quasi-identifiers; if another release of the same people makes the difference, "
+    "cut this one like it, or leave out the column that links them."
+)
+SEMANTIC_ADVICE = (
+    "Leave out or coarsen the columns that the advice table of the assessment names, or withhold the records at risk "
+    "(semantic_risk: withhold)."
+)
+RARE_VALUES_ADVICE = (
+    "Coarsen or drop the columns that are named, or let the synthesizer redraw their rare values: the embedded ones do "
+    "where `min_atom` in their settings is at least the number of people that the policy asks for."
+)
+METRICS: Mapping[str, Metric] = {
+    "privacy_risk_score": Metric(MPUCC, "below", 0, 1, "1 - overall_protection"),
+    "overall_protection": Metric(MPUCC, "above", 0, 1, "main protection over baseline protection, at most 1"),
+    "main_protection": Metric(MPUCC, "above", 0, 1, "1 - identification_rate"),
+    "baseline_protection": Metric(MPUCC, "above", 0, 1, "1 - 1 / product of the distinct values of the columns"),
+    "identification_rate": Metric(MPUCC, "below", 0, 1, "share of synthetic records that single out an original"),
+    "total_identified": Metric(MPUCC, "at_most", 0, math.inf, "synthetic records that single out an original"),
+    "excess_identification_rate": Metric(MPUCC, "below", -1, 1, "identification rate beyond that of the control"),
+    "verbatim_rate": Metric(MPUCC, "below", 0, 1, "share of identified pairs that agree on every column"),
+    "excess_verbatim_rate": Metric(MPUCC, "below", -1, 1, "verbatim rate beyond that of the control"),
+    "verbatim_copies": Metric(MPUCC, "at_most", 0, math.inf, "synthetic records equal to an original on all columns"),
+    "excess_copy_rate": Metric(MPUCC, "below", -1, 1, "share of synthetic records that copy, beyond the control's"),
+    "leakage_detected": Metric(
+        MPUCC,
+        "at_most",
+        0,
+        1,
+        "1 if an excess over the control is beyond chance, else 0; none if the control is too small",
+        "no_leakage_is_detected",
+    ),
+    RARE_VALUES_RELEASED: Metric(
+        RARE_VALUES,
+        "at_most",
+        0,
+        math.inf,
+        "text and category values that leave and that somebody in the source has, but fewer people than the policy "
+        "asks for",
+        advice=RARE_VALUES_ADVICE,
+    ),
+    "smallest_class": Metric(
+        ANONYMITY,
+        "at_least",
+        1,
+        math.inf,
+        "people in the class with the fewest; records, if the contract names no person",
+        advice="Anonymize with a larger k, fewer quasi-identifiers, or more records.",
+        protects_from=2,
+    ),
+    "l_diversity": Metric(
+        ANONYMITY,
+        "at_least",
+        1,
+        math.inf,
+        "fewest values of a sensitive column in a class",
+        advice=CERTAIN_ADVICE,
+        protects_from=2,
+    ),
+    "t_closeness": Metric(
+        ANONYMITY,
+        "at_most",
+        0,
+        1,
+        "largest distance between the sensitive values of a class and of the table",
+        advice="Ask the anonymization for t_closeness, or a larger k.",
+    ),
+    "suppressed_share": Metric(
+        ANONYMITY,
+        "at_most",
+        0,
+        1,
+        "share of the records that are left out",
+        advice="Lower max_suppression, l or k; a table with many records left out misleads whoever counts in it.",
+    ),
+    "share_in_homogeneous_classes": Metric(
+        ANONYMITY,
+        "at_most",
+        0,
+        1,
+        "share of the records in classes where a sensitive value is certain",
+        severity="warn",
+        advice=CERTAIN_ADVICE,
+    ),
+    "information_loss": Metric(
+        ANONYMITY,
+        "at_most",
+        0,
+        1,
+        "mean loss over all cells of the quasi-identifiers (GCP)",
+        severity="warn",
+        advice="Lower k, release fewer quasi-identifiers, or bring more records.",
+    ),
+    "max_reidentification_probability": Metric(
+        REIDENTIFICATION,
+        "at_most",
+        0,
+        1,
+        "1 / people whom a released record can come from, for the record with the fewest",
+        advice=CANDIDATES_ADVICE,
+        protects_from=0.5,
+    ),
+    "mean_reidentification_probability": Metric(
+        REIDENTIFICATION, "at_most", 0, 1, "expected share of right links over all records", advice=CANDIDATES_ADVICE
+    ),
+    "share_of_singletons": Metric(
+        REIDENTIFICATION,
+        "at_most",
+        0,
+        1,
+        "share of the records that can come from one person only",
+        advice=CANDIDATES_ADVICE,
+    ),
+    "max_basic_semantic_risk": Metric(
+        SEMANTIC,
+        "at_most",
+        0,
+        1,
+        "1 / records left to an attacker who knows all that a record has, and one thing it lacks; counts records, so "
+        "each must be a person of its own",
+        advice=SEMANTIC_ADVICE,
+    ),
+    "mean_basic_semantic_risk": Metric(
+        SEMANTIC,
+        "at_most",
+        0,
+        1,
+        "mean of the basic semantic risk over all records; each must be a person of its own",
+        advice=SEMANTIC_ADVICE,
+    ),
+}
+
+SENSITIVE_METRICS = frozenset({"l_diversity", "t_closeness", "share_in_homogeneous_classes"})
+PROTECTING_METRICS = frozenset(
+    {"privacy_risk_score", "overall_protection", "main_protection", "identification_rate", "leakage_detected"}
+)
+"""Figures of synthetic records whose worst value is that of a copy of the originals, whatever their number."""
+LEAKAGE_METRICS = frozenset(name for name in METRICS if "excess" in name or "verbatim" in name or "leakage" in name)
+
+USE_CASES: Mapping[str, float] = {
+    "public_release": 0.05,
+    "research_sharing": 0.10,
+    "internal_analytics": 0.20,
+    "development": 0.30,
+    "high_risk_data": 0.01,
+}
+"""Limit of ``privacy_risk_score`` by use case (PETsARD's documentation of mpUCCs, "Risk Threshold Recommendations")."""
+
+SMALLEST_CLASSES: Mapping[str, int] = {
+    "public_release": 11,
+    "research_sharing": 5,
+    "internal_analytics": 3,
+    "development": 2,
+    "high_risk_data": 20,
+}
+"""People of the smallest class by use case; 1 / k is the largest chance to pick the right one among k."""
+PEOPLE_PER_VALUE = 3
+"""People who must have a value that leaves, for policies that say nothing of it or of the size of classes."""
+RARE_VALUES_WARN: frozenset[str] = frozenset({"internal_analytics", "development"})
+"""Use cases in which rare values are shown and do not refuse."""
+
+LEAKAGE_ADVICE = (
+    "The synthetic records resemble the originals more than they resemble people the synthesizer never saw: it copies. "
+    "Use a smoother synthesizer or larger leaves, remove verbatim copies at their cause, then assess again."
+)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A bound on one metric.
+
+    Parameters
+    ----------
+    metric : str
+        A key of `METRICS`.
+    value : float
+        The bound itself, in the metric's own unit.
+    direction : {"below", "at_most", "above", "at_least"}, optional
+        Where the metric must lie; by default the safe side of the metric.
+    severity : {"error", "warn"}, optional
+        ``"error"`` blocks the release, ``"warn"`` is shown and written to the manifest; by default ``"error"``, and
+        ``"warn"`` for `share_in_homogeneous_classes` and `information_loss`.
+    advice : str, optional
+        What to do when the limit fails; by default the mitigation strategies that fit the metric.
+
+    Raises
+    ------
+    InvalidSettingError
+        Unknown metric, direction or severity, or a bound that the metric can never or must always meet.
+    """
+
+    metric: str
+    value: float
+    direction: Direction | None = None
+    severity: Severity | None = None
+    advice: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.metric not in METRICS:
+            raise InvalidSettingError(
+                f"There is no metric {self.metric!r} to limit. The metrics are: {', '.join(METRICS)}."
+            )
+        metric = METRICS[self.metric]
+        if self.direction is None:
+            object.__setattr__(self, "direction", metric.direction)
+        if self.severity is None:
+            object.__setattr__(self, "severity", metric.severity)
+        if self.direction not in DIRECTIONS:
+            raise InvalidSettingError(
+                f"The limit on {self.metric!r} has direction {self.direction!r}; expected one of {DIRECTIONS}."
+            )
+        unsafe = next(side for side in SAFE_SIDES if metric.direction not in side)
+        if self.direction in unsafe:
+            safe = " or ".join(repr(each) for side in SAFE_SIDES if side != unsafe for each in side)
+            raise InvalidSettingError(
+                f"The limit on {self.metric!r} has direction {self.direction!r}, which would ask for more risk. "
+                f"Expected {safe}."
+            )
+        if self.severity not in SEVERITIES:
+            raise InvalidSettingError(
+                f"The limit on {self.metric!r} has severity {self.severity!r}; expected one of {SEVERITIES}."
+            )
+        is_number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
+        # Neither infinity nor NaN nor an integer beyond floats lies between the largest floats.
+        is_finite = is_number and -sys.float_info.max <= self.value <= sys.float_info.max
+        if not is_finite or not metric.low <= self.value <= metric.high:
+            raise InvalidSettingError(
+                f"The limit on {self.metric!r} is {self.value!r}; expected a finite number from {metric.low} to "
+                f"{metric.high}."
+            )
+        always = {"at_most": metric.high, "at_least": metric.low}.get(str(self.direction))
+        never = {"below": metric.low, "above": metric.high}.get(str(self.direction))
+        if self.assessment == SEMANTIC and self.value == 0:
+            never = 0  # It is one in a number of records.
+        if self.value in (always, never):
+            raise InvalidSettingError(
+                f"The limit on {self.metric!r} asks for {str(self.direction).replace('_', ' ')} {self.value:g}, which "
+                f"{'always' if self.value == always else 'never'} holds: it lies from {metric.low} to {metric.high}."
+            )
+
+    @property
+    def assessment(self) -> str:
+        """The assessment that gives the figure."""
+        return METRICS[self.metric].assessment
+
+    @property
+    def side(self) -> str:
+        """The side of a release that the limit holds: ``"synthetic"`` or ``"anonymized"``."""
+        return SIDES[self.assessment]
+
+    @property
+    def blocks(self) -> bool:
+        """Whether a failure refuses the release."""
+        return self.severity == "error"
+
+    @property
+    def protects(self) -> bool:
+        """Whether a release that meets the limit tells no record from all others, or is not wholly a copy of originals.
+
+        The first is for anonymized records, the second for synthetic ones: their limit is on a figure that says how
+        they relate to the originals.
+        """
+        loosest = METRICS[self.metric].protects_from
+        if not self.blocks:
+            return False
+        if self.side == SIDES[MPUCC]:
+            return self.metric in PROTECTING_METRICS
+        if loosest is None:
+            return False
+        at_bound = {"above": self.value + 1, "at_least": self.value}.get(str(self.direction), self.value)
+        return at_bound >= loosest if METRICS[self.metric].direction == "at_least" else at_bound <= loosest
+
+    @property
+    def needs_control(self) -> bool:
+        """Whether the metric compares with the control."""
+        return self.metric in LEAKAGE_METRICS
+
+    @property
+    def check_name(self) -> str:
+        """A sentence that is true when the limit holds; the name of the asset check."""
+        return METRICS[self.metric].sentence or f"{self.metric}_is_{self.direction}_its_limit"
+
+    def holds_for(self, value: float | None) -> bool:
+        """Tell whether a value meets the bound; a missing value and NaN never do."""
+        if value is None or math.isnan(value):
+            return False
+        return {
+            "below": value < self.value,
+            "at_most": value <= self.value,
+            "above": value > self.value,
+            "at_least": value >= self.value,
+        }[str(self.direction)]
+
+    def advice_for(self, value: float | None) -> str:
+        """Return what to do about a value that fails."""
+        if self.advice is not None:
+            return self.advice
+        if self.metric in LEAKAGE_METRICS:
+            return LEAKAGE_ADVICE
+        own = METRICS[self.metric].advice
+        if own is not None:
+            return own
+        return mitigation(value if self.metric == "privacy_risk_score" else 0.0)
+
+
+@dataclass(frozen=True)
+class RequiredSettings:
+    """What an mpUCC assessment must have looked at before its figures count, and whether a release must be signed.
+
+    Parameters
+    ----------
+    exact_search : bool
+        Refuse a heuristic search (``min_entropy_delta > 0``), which may under-report.
+    max_baseline_cols : int or None
+        Combinations of at least this many columns must have been searched (all columns where the table has fewer);
+        None demands all columns. The default, 3, is what the source of the limits recommends to begin with.
+    default_precision : bool
+        Refuse a ``numeric_precision`` or ``datetime_precision`` other than the one found in the originals or declared
+        in the contract: rounding more coarsely hides matches.
+    deduplicated : bool
+        Refuse ``deduplicate=False``: a repeated record cannot be unique, so repeats would hide matches.
+    control_records : int
+        Where leakage is limited: smallest control. The fewer people the synthesizer has not seen are there to compare
+        with, the less leakage is told from chance.
+    confidence_level : float
+        Where leakage is limited: highest confidence of its intervals. The higher it is, the wider they are, and the
+        less leakage is told from chance.
+    signature : bool
+        Refuse a release that no key signs.
+    people_per_value : int, optional
+        Where `rare_values_released` is limited: people who must have a text or category value that leaves; fewer, and
+        it is rare. By default as many as a blocking limit on `smallest_class` asks for, else as in the use case, else
+        3.
+    """
+
+    exact_search: bool = True
+    max_baseline_cols: int | None = 3
+    default_precision: bool = True
+    deduplicated: bool = True
+    control_records: int = 100
+    confidence_level: float = 0.95
+    signature: bool = False
+    people_per_value: int | None = None
+
+    def __post_init__(self) -> None:
+        columns = self.max_baseline_cols
+        if columns is not None and (isinstance(columns, bool) or not isinstance(columns, int) or columns < 1):
+            raise InvalidSettingError(
+                f"The policy requires max_baseline_cols={columns!r}; expected a whole number from 1, or None for all."
+            )
+        for name in ("exact_search", "default_precision", "deduplicated", "signature"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidSettingError(
+                    f"The policy requires {name}={getattr(self, name)!r}; expected True or False."
+                )
+        records, confidence = self.control_records, self.confidence_level
+        if isinstance(records, bool) or not isinstance(records, int) or records < 0:
+            raise InvalidSettingError(
+                f"The policy requires control_records={records!r}; expected a whole number from 0."
+            )
+        if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
+            raise InvalidSettingError(
+                f"The policy requires confidence_level={confidence!r}; expected a number between 0 and 1."
+            )
+        people = self.people_per_value
+        if people is not None and (isinstance(people, bool) or not isinstance(people, int) or people < 1):
+            raise InvalidSettingError(
+                f"The policy requires people_per_value={people!r}; expected a whole number from 1, or None for as many "
+                "as in the smallest class."
+            )
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Limits that a table must meet before it may leave.
+
+    Parameters
+    ----------
+    limits : sequence of Limit
+        At least one of severity ``"error"``; one per metric.
+    required : RequiredSettings
+        Settings that the assessment must have been made with, and whether a release must be signed.
+    use_case : str, optional
+        Name of the preset that the policy started from; ``changes`` has what is not as there.
+    known : sequence of sequence of str
+        Sets of columns that an attacker is assumed to know, for the limits on re-identification: the worst counts.
+        By default one set, all quasi-identifiers.
+
+    Raises
+    ------
+    InvalidSettingError
+        No limit blocks, a metric is limited twice, or semantic risk alone would let anonymized records out.
+    """
+
+    limits: tuple[Limit, ...]
+    required: RequiredSettings = field(default_factory=RequiredSettings)
+    use_case: str | None = None
+    known: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limits", tuple(self.limits))
+        _check_known(self.known)
+        object.__setattr__(self, "known", tuple(tuple(columns) for columns in self.known))
+        if not any(limit.blocks for limit in self.limits):
+            raise InvalidSettingError(
+                "The policy has no limit of severity 'error', so it would admit everything. Add one, for example "
+                "Limit('privacy_risk_score', 0.1)."
+            )
+        metrics = [limit.metric for limit in self.limits]
+        repeated = sorted({metric for metric in metrics if metrics.count(metric) > 1})
+        if repeated:
+            raise InvalidSettingError(f"The policy limits a metric more than once: {repeated}. Keep one limit each.")
+        blocking = {limit.assessment for limit in self.limits if limit.side == SIDES[SEMANTIC] and limit.blocks}
+        if blocking == {SEMANTIC}:
+            raise InvalidSettingError(
+                "The policy lets anonymized records out on semantic risk alone, which is never stricter than the size "
+                "of the classes. Add a limit on smallest_class, or on max_reidentification_probability."
+            )
+
+    @classmethod
+    def for_use_case(cls, use_case: str) -> "Policy":
+        """Return the preset of a use case.
+
+        The synthetic side: its limit on ``privacy_risk_score``, no detected leakage, and no text or category value
+        that fewer than k people have (a warning in `RARE_VALUES_WARN`). The anonymized side: its ``smallest_class`` k,
+        a ``max_reidentification_probability`` of 1 / k, and a warning if a sensitive value is certain for anybody.
+
+        Raises
+        ------
+        InvalidSettingError
+            The use case is not a key of `USE_CASES`.
+        """
+        if use_case not in USE_CASES:
+            raise InvalidSettingError(f"There is no use case {use_case!r}. The use cases are: {', '.join(USE_CASES)}.")
+        limits = (
+            Limit("privacy_risk_score", USE_CASES[use_case]),
+            Limit("leakage_detected", 0),
+            Limit(RARE_VALUES_RELEASED, 0, severity="warn" if use_case in RARE_VALUES_WARN else "error"),
+            Limit("smallest_class", SMALLEST_CLASSES[use_case]),
+            Limit("max_reidentification_probability", 1 / SMALLEST_CLASSES[use_case]),
+            Limit("share_in_homogeneous_classes", 0),
+        )
+        return cls(limits, use_case=use_case)
+
+    def limits_of(self, side: str) -> tuple[Limit, ...]:
+        """Return the limits on one side of a release, in order.
+
+        On the anonymized side a warning is added if any sensitive value is certain, unless the policy says something of
+        sensitive values itself.
+        """
+        limits = tuple(limit for limit in self.limits if limit.side == side)
+        if side == SIDES[ANONYMITY] and not any(limit.metric in SENSITIVE_METRICS for limit in limits):
+            return (*limits, Limit("share_in_homogeneous_classes", 0))
+        return limits
+
+    def protects(self, side: str) -> bool:
+        """Whether a limit on this side refuses what would single people out."""
+        return any(limit.protects for limit in self.limits if limit.side == side)
+
+    def limit_on(self, metric: str) -> Limit | None:
+        """Return the limit on a metric, if there is one."""
+        return next((limit for limit in self.limits if limit.metric == metric), None)
+
+    @property
+    def people_per_value(self) -> int:
+        """People who must have a text or category value that leaves, for the limit on `rare_values_released`."""
+        if self.required.people_per_value is not None:
+            return self.required.people_per_value
+        smallest = self.limit_on("smallest_class")
+        if smallest is not None and smallest.blocks:
+            return math.floor(smallest.value) + 1 if smallest.direction == "above" else math.ceil(smallest.value)
+        return SMALLEST_CLASSES.get(str(self.use_case), PEOPLE_PER_VALUE)
+
+    def with_limit(self, limit: Limit) -> "Policy":
+        """Return a policy with this limit added, in the place of the one on the same metric if there is one."""
+        if any(known.metric == limit.metric for known in self.limits):
+            return replace(
+                self, limits=tuple(limit if known.metric == limit.metric else known for known in self.limits)
+            )
+        return replace(self, limits=(*self.limits, limit))
+
+    def with_required(self, **settings: Any) -> "Policy":
+        """Return a policy with some of the required settings changed."""
+        return replace(self, required=replace(self.required, **settings))
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What is not as in the preset that the policy has its name from; limits that were added do not count.
+
+        Names of metrics, of required settings (``required.exact_search``), and ``known``; empty without a preset.
+        """
+        if self.use_case is None:
+            return ()
+        preset = Policy.for_use_case(self.use_case)
+        changed = [limit.metric for limit in preset.limits if self.limit_on(limit.metric) != limit]
+        own = asdict(self.required)
+        changed += [f"required.{name}" for name, value in asdict(preset.required).items() if own[name] != value]
+        return (*changed, *(["known"] if self.known else []))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the policy as JSON values, as the manifest shows it, with its changes of a preset."""
+        return asdict(self) | {"limits": [asdict(limit) for limit in self.limits], "changes": list(self.changes)}
+
+
+def _check_known(known: object) -> None:
+    is_sequence = isinstance(known, Sequence) and not isinstance(known, str)
+    if not is_sequence or any(isinstance(columns, str) or not columns for columns in known):  # type: ignore[attr-defined]
+        raise InvalidSettingError(
+            "`known` of the policy must be a list of lists of columns, none of them empty, such as [['age', 'sex']]."
+        )

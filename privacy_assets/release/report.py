@@ -1,0 +1,353 @@
+"""The page that goes with a release: why it was admitted, what it means, and what could be done better."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
+from privacy_assets.disclosure.rare_values import RARE_VALUES
+from privacy_assets.release.gate import Verdict, shown_beside
+from privacy_assets.release.policy import METRICS, MPUCC, SENSITIVE_METRICS
+from privacy_assets.release.ratings import RISK_LEVELS, risk_level
+from privacy_assets.release.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, plain_words
+from privacy_assets.shown_numbers import percent
+
+TEMPLATE = "report.html"
+LONGEST_SETTING = 400
+MOST_ROWS = 40
+HIDDEN_SETTINGS = ("model", "hierarchies")
+"""Settings that are long descriptions for programs; they are in the manifest."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An aggregate picture, as PNG, with a text that says the same to those who cannot see it."""
+
+    text: str
+    png: bytes
+
+    @property
+    def source(self) -> str:
+        """The picture itself as an address, so that the page needs no other file."""
+        return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A run in which the release was refused: when, and by which conditions."""
+
+    refused_at: str
+    failed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ReportMaterial:
+    """What a report shows beside the manifest. Nothing in it holds a cell.
+
+    Parameters
+    ----------
+    pictures : sequence of Picture
+        Aggregates; groups below 5 records are not drawn.
+    refusals : sequence of Refusal
+        Runs in which the release was refused before, the latest last.
+    column_changes : DataFrame, optional
+        What `measure_column_changes` returned.
+    attribute_advice : DataFrame, optional
+        ``SemanticAssessment.advice``.
+    notes : sequence of str
+        What could not be shown, and why.
+    """
+
+    pictures: Sequence[Picture] = ()
+    refusals: Sequence[Refusal] = ()
+    column_changes: pd.DataFrame | None = None
+    attribute_advice: pd.DataFrame | None = None
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table of texts; the first column of each row is its header."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    numbers: frozenset[int] = field(default_factory=frozenset)
+    """Places of columns that are aligned as numbers."""
+
+
+class _Outcome(NamedTuple):
+    """A limit and what became of it."""
+
+    metric: str
+    meaning: str
+    found: str
+    limit: str
+    word: str
+    kind: str
+    """"good", "warning" or "waived": the color beside the word."""
+    advice: str
+
+
+def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
+    """Write the report of a release as one HTML page that needs no other file, no network and no script.
+
+    Parameters
+    ----------
+    manifest : mapping
+        The manifest as it is written beside it, but for the entry of the report itself.
+    material : ReportMaterial
+        Pictures, history and what was measured besides.
+
+    Returns
+    -------
+    str
+        The page. Every text is escaped.
+    """
+    decided = [Verdict(**verdict) for verdict in manifest["verdicts"]]
+    has_sensitive = any(column.get("role") == "sensitive" for column in manifest["columns"])
+    limits = [_outcome(verdict, has_sensitive=has_sensitive) for verdict in decided if verdict.metric is not None]
+    side = manifest["stage"]
+    score = manifest["figures"].get(MPUCC, {}).get("privacy_risk_score")
+    return _ENVIRONMENT.get_template(TEMPLATE).render(
+        manifest=manifest,
+        created_at=_moment(manifest["created_at"]),
+        limits=limits,
+        conditions=[verdict for verdict in decided if verdict.metric is None],
+        warnings=[verdict for verdict in decided if not verdict.passed],
+        waived=[verdict for verdict in decided if verdict.waived_by is not None],
+        waivers=_waivers_table(manifest["waivers"]),
+        words=plain_words(manifest["figures"]),
+        caveats=CAVEATS[side],
+        pictures=material.pictures,
+        notes=material.notes,
+        figures=list(_figure_tables(manifest["figures"])),
+        sensitive=_sensitive_table(manifest["figures"]),
+        risk_levels=RISK_LEVELS if side == "synthetic" else (),
+        risk_level=None if score is None else risk_level(score),
+        advised=[outcome for outcome in limits if outcome.advice],
+        measured=list(_measured_tables(manifest["figures"], material)),
+        settings=list(_settings_tables(manifest["settings"])),
+        policy=_policy_table(manifest["policy"]),
+        columns=_columns_table(manifest["columns"]),
+        leaving=_leaving_table(manifest.get(MANIFEST_KEY, ())),
+        refusals=_refusals_table(material.refusals),
+        files=_files_table(manifest["files"]),
+        versions=", ".join(f"{name} {version}" for name, version in manifest["versions"].items()),
+    )
+
+
+def _outcome(verdict: Verdict, *, has_sensitive: bool) -> _Outcome:
+    metric = METRICS[str(verdict.metric)]
+    direction = str(verdict.direction).replace("_", " ")
+    word, kind = ("holds", "good") if verdict.passed else ("does not hold: warning", "warning")
+    if verdict.waived_by is not None:
+        word, kind = "does not hold: waived", "waived"
+    found = "no value"
+    if verdict.metric in SENSITIVE_METRICS and not has_sensitive:
+        found, word = "no sensitive column", "does not apply"
+    elif verdict.value is not None:
+        found = _number(verdict.value)
+        if verdict.limit is not None and found == _number(verdict.limit):
+            found = shown_beside(verdict.value, verdict.limit)
+    return _Outcome(
+        metric=_in_words(str(verdict.metric)),
+        meaning=_in_words(metric.meaning),
+        found=found,
+        limit="" if verdict.limit is None else f"{direction} {_number(verdict.limit)}",
+        word=word,
+        kind=kind,
+        advice=verdict.advice,
+    )
+
+
+def _figure_tables(figures: Mapping[str, Any]) -> Iterator[_Table]:
+    """Yield the plain figures of each assessment in their own order."""
+    for assessment, own in figures.items():
+        rows = [
+            (FIGURES_IN_WORDS.get(name, _in_words(name)), _text(value))
+            for name, value in own.items()
+            if isinstance(value, int | float | str)
+        ]
+        if rows:
+            yield _Table(f"Figures: {_in_words(assessment)}", ("Figure", "Value"), rows, frozenset({1}))
+
+
+def _sensitive_table(figures: Mapping[str, Any]) -> _Table:
+    by_column = figures.get(STATISTICS, {}).get("sensitive", {})
+    names = list(dict.fromkeys(name for own in by_column.values() for name in own))
+    return _Table(
+        "Sensitive columns: the worst class of each",
+        ("Column", *map(_in_words, names)),
+        [(column, *(_text(own.get(name)) for name in names)) for column, own in by_column.items()],
+        frozenset(range(1, len(names) + 1)),
+    )
+
+
+def _measured_tables(figures: Mapping[str, Any], material: ReportMaterial) -> Iterator[_Table]:
+    changes = material.column_changes
+    if changes is not None and len(changes):
+        yield _Table(
+            "The identification rate if one column were dropped or coarsened, for the columns that drive it",
+            ("Column", "In combinations of", "Change", "Identification rate", "Difference", "Privacy risk score"),
+            [
+                (
+                    row["column"],
+                    f"{percent(row['share_of_identified'])} of the identified",
+                    f"{row['change']}: {row['how']}",
+                    _or_out_of_time(row["identification_rate"], percent),
+                    _or_out_of_time(row["difference"], lambda points: f"{100 * points:+.2f} points"),
+                    _or_out_of_time(row["privacy_risk_score"], _number, ""),
+                )
+                for row in changes.to_dict("records")
+            ],
+            frozenset({3, 4, 5}),
+        )
+    losses = figures.get(STATISTICS, {}).get("certainty_penalty", {})
+    if losses:
+        yield _Table(
+            "Information loss by column (0 % is as it was, 100 % tells nothing)",
+            ("Column", "Information loss"),
+            [(name, percent(loss)) for name, loss in sorted(losses.items(), key=lambda item: -item[1])],
+            frozenset({1}),
+        )
+    rare = figures.get(RARE_VALUES, {})
+    found = [(name, own) for name, own in rare.get("by_column", {}).items() if own["n_values"]]
+    if found:
+        most = sorted(found, key=lambda item: -item[1]["n_values"])[:MOST_ROWS]
+        yield _Table(
+            f"Text and category values that fewer than {rare['people_per_value']:,} people have, by column",
+            ("Column", "Values", "Records"),
+            [(name, _text(own["n_values"]), _text(own["n_records"])) for name, own in most],
+            frozenset({1, 2}),
+        )
+    advice = material.attribute_advice
+    if advice is not None and len(advice):
+        columns = [name for name in advice.columns if advice[name].notna().any()]
+        yield _Table(
+            "The semantic risk if columns were forgotten",
+            tuple(_in_words(name) for name in columns),
+            [tuple(_text(row[name]) for name in columns) for row in advice.head(MOST_ROWS).to_dict("records")],
+            frozenset(i for i, name in enumerate(columns) if name not in ("columns", "reason")),
+        )
+
+
+def _settings_tables(settings: Mapping[str, Any]) -> Iterator[_Table]:
+    for stage, own in settings.items():
+        named = own if isinstance(own, Mapping) else {stage: own}
+        rows = [(_in_words(name), _setting(name, value)) for name, value in named.items()]
+        if rows:
+            yield _Table(f"Settings: {_in_words(stage)}", ("Setting", "Value"), rows)
+
+
+def _setting(name: str, value: Any) -> str:
+    """Write a setting; what is long or for programs is in the manifest."""
+    text = _text(value)
+    return "see manifest.json" if name in HIDDEN_SETTINGS or len(text) > LONGEST_SETTING else text
+
+
+def _policy_table(policy: Mapping[str, Any]) -> _Table:
+    rows = [("use case", _text(policy["use_case"]))]
+    if policy["changes"]:
+        rows.append(("changed from the use case", ", ".join(map(_in_words, policy["changes"]))))
+    required = policy["required"].items()
+    # Where it says nothing, how many people are asked for stands among the figures.
+    rows += [(f"required: {_in_words(name)}", _text(value)) for name, value in required if not _is_open(name, value)]
+    known = "; ".join(", ".join(columns) for columns in policy["known"]) or "all quasi-identifiers"
+    return _Table("The policy", ("Setting", "Value"), [*rows, ("columns that an attacker knows", known)])
+
+
+def _columns_table(columns: Sequence[Mapping[str, Any]]) -> _Table:
+    names = list(dict.fromkeys(name for column in columns for name in column if name != "column"))
+    rows = [(column["column"], *(_text(column.get(name, "")) for name in names)) for column in columns]
+    return _Table("Columns of the release and their roles", ("Column", *(_in_words(name) for name in names)), rows)
+
+
+def _is_open(name: str, value: Any) -> bool:
+    return name == "people_per_value" and value is None
+
+
+def _leaving_table(leaving: Sequence[Mapping[str, Any]]) -> _Table:
+    places = ("identifying", "nearly_unique", "ordinary")
+    first = sorted(leaving, key=lambda each: (each["leaves_as_is"] is None, places.index(each["finding"])))
+    rows = [
+        (
+            each["column"],
+            each["role"],
+            percent(each["share_distinct"]),
+            percent(each["share_alone"]),
+            ", ".join(each["reads_like"]) or _in_words(each["finding"]),
+            each["leaves_as_is"] or "not asked for",
+        )
+        for each in first
+    ]
+    names = ("Column", "Role", "Distinct values", "Alone with a value", "Reads like", "Why it leaves, and who decided")
+    return _Table("Columns that leave as they are", names, rows, frozenset({2, 3}))
+
+
+def _refusals_table(refusals: Sequence[Refusal]) -> _Table:
+    rows = [(_moment(each.refused_at), "; ".join(map(_in_words, each.failed))) for each in refusals]
+    return _Table("Runs in which this release was refused before", ("When", "Conditions that did not hold"), rows)
+
+
+def _files_table(files: Mapping[str, Any]) -> _Table:
+    rows = [(name, f"{entry['bytes']:,}", entry["sha256"]) for name, entry in files.items()]
+    return _Table("Data files", ("File", "Bytes", "SHA-256"), rows, frozenset({1}))
+
+
+def _waivers_table(waivers: Sequence[Mapping[str, Any]]) -> _Table:
+    shown = ("metric", "limit", "figure", "person", "reason", "signed_on", "expires_on", "file")
+    rows = [tuple(_text(waiver[name]) for name in shown) for waiver in waivers]
+    return _Table("Waivers under which these records were released", tuple(map(_in_words, shown)), rows)
+
+
+def _in_words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _moment(text: str) -> str:
+    """Write a moment for people; what is none stays as it is."""
+    try:
+        return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M} UTC"
+    except ValueError:
+        return text
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return "; ".join(_text(each) for each in value) or "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_nested(own)}" for name, own in value.items()) or "none"
+    if value is None or pd.isna(value):
+        return "none"
+    return _number(value) if isinstance(value, int | float) else str(value)
+
+
+def _nested(value: Any) -> str:
+    return f"({_text(value)})" if isinstance(value, Mapping) and value else _text(value)
+
+
+def _or_out_of_time(value: float, write: Any, otherwise: str = "not measured: time ran out") -> str:
+    return otherwise if pd.isna(value) else str(write(value))
+
+
+_ENVIRONMENT = Environment(
+    loader=PackageLoader("privacy_assets.release", "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)

@@ -1,0 +1,194 @@
+"""What the figures of a release mean, in plain words, and what lowers a risk."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
+from privacy_assets.release.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.release.ratings import rate_baseline, rate_identification
+from privacy_assets.shown_numbers import percent
+
+CONTROL = "control"
+STATISTICS = "statistics"
+LEAKAGE = {True: "yes", False: "no", None: "too few records to tell"}
+"""Whether leakage is detected, as the figures of the manifest say it."""
+
+CAVEATS = {
+    "synthetic": (
+        "A score of 0 is not a proof of safety: the figures say how far this attack gets, with these columns, against "
+        "these originals.",
+        "Who gets the records today may attack them later, with more to compare them to.",
+    ),
+    "anonymized": (
+        "The figures hold against attackers who know the quasi-identifiers and nothing else of a person; the other "
+        "columns are released as they are.",
+        "Who gets the records today may attack them later, with more to compare them to.",
+    ),
+}
+
+FIGURES_IN_WORDS = {
+    "records_kept": "records that withholding would keep",
+    "records_not_kept": "records that withholding would leave out",
+    "share_not_kept": "share that withholding would leave out",
+    "rounds_of_suppression": "rounds that withholding would take",
+}
+"""Figures whose names would say of a release what was only measured."""
+
+
+def plain_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say in plain words what the figures of a manifest mean.
+
+    Parameters
+    ----------
+    figures : mapping
+        ``figures`` of a manifest.
+
+    Returns
+    -------
+    tuple of str
+        Sentences about those figures that there are, with counts and shares only.
+    """
+    return tuple(
+        saying.say(figures[saying.assessment])
+        for saying in _SAYINGS
+        if set(saying.needs)
+        <= {name for name, value in figures.get(saying.assessment, {}).items() if value is not None}
+    )
+
+
+class _Saying(NamedTuple):
+    """What to say of an assessment that has the figures it needs."""
+
+    assessment: str
+    needs: tuple[str, ...]
+    say: Callable[[Mapping[str, Any]], str]
+
+
+def _identified(scores: Mapping[str, Any]) -> str:
+    rate = scores["identification_rate"]
+    return (
+        f"{scores['total_identified']:,} of {scores['total_syn_records']:,} synthetic records ({percent(rate)}) can be "
+        f"pinned to one original: some combination of up to {scores['max_combo_size']} columns is found once among the "
+        f"synthetic and once among the original records. This share is rated {rate_identification(rate)}."
+    )
+
+
+def _score(scores: Mapping[str, Any]) -> str:
+    return (
+        f"The privacy risk score is {scores['privacy_risk_score']:.6g}, on a scale from 0 (as safe as random data of "
+        f"this structure) to 1: the records have {percent(scores['overall_protection'])} of the protection that random "
+        "data would have."
+    )
+
+
+def _baseline(scores: Mapping[str, Any]) -> str:
+    baseline = scores["baseline_protection"]
+    return f"The baseline protection is {baseline:.6g}: {rate_baseline(baseline)}."
+
+
+def _search(scores: Mapping[str, Any]) -> str:
+    if scores["search"] == "exact":
+        return "The search was exact: no such combination was overlooked."
+    return "The search was heuristic: it may have overlooked combinations, so the true risk may be higher."
+
+
+def _control(control: Mapping[str, Any]) -> str:
+    found = {
+        "yes": "The originals are found more often than people whom the synthesizer never saw, beyond chance: it "
+        "copies.",
+        "no": "The originals are not found more often than people whom the synthesizer never saw, beyond chance: what "
+        "is found may be coincidence.",
+        "too few records to tell": "There are too few control records to tell leakage from coincidence.",
+    }[control["leakage"]]
+    return (
+        f"{found} Among {control['n_matched_records']:,} records of each, "
+        f"{percent(control['matched_identification_rate'])} of the synthetic records are pinned to an original and "
+        f"{percent(control['control_identification_rate'])} to a person of the control."
+    )
+
+
+def _rare_values(counts: Mapping[str, Any]) -> str:
+    least, found = counts["people_per_value"], counts[RARE_VALUES_RELEASED]
+    if not found:
+        return (
+            f"Every text or category value in these records is one that at least {least:,} people of the source have, "
+            "or nobody: none proves that a certain person is in it."
+        )
+    values = "1 text or category value" if found == 1 else f"{found:,} text and category values"
+    records = counts["records_with_rare_values"]
+    return (
+        f"{values}, in {records:,} record{'' if records == 1 else 's'}, {'is one' if found == 1 else 'are some'} that "
+        f"fewer than {least:,} people have: whoever knows somebody by such a value learns that this person is in the "
+        "source."
+    )
+
+
+def _classes(report: Mapping[str, Any]) -> str:
+    size, unit = (report["k"], "records") if report.get("k_people") is None else (report["k_people"], "people")
+    return (
+        f"The records are in {report['n_classes']:,} classes. Within a class all read the same on all "
+        f"quasi-identifiers; the smallest holds {size:,} {unit}."
+    )
+
+
+def _homogeneous(report: Mapping[str, Any]) -> str:
+    if not report["share_in_homogeneous_classes"]:
+        return "In every class each sensitive column has several values, so none is certain for anybody."
+    return (
+        f"{percent(report['share_in_homogeneous_classes'])} of the records are in classes where some sensitive column "
+        "has one value only: who knows that somebody is in such a class knows that value, without telling the records "
+        "apart."
+    )
+
+
+def _loss(statistics: Mapping[str, Any]) -> str:
+    return (
+        f"Generalizing cost {percent(statistics['information_loss'])} of the precision of the quasi-identifiers on "
+        "average (0 % is as it was, 100 % tells nothing)."
+    )
+
+
+def _suppressed(statistics: Mapping[str, Any]) -> str:
+    share = statistics["suppressed_share"]
+    return f"{percent(share)} of the records were left out of the release." if share else "No record was left out."
+
+
+def _candidates(scores: Mapping[str, Any]) -> str:
+    return (
+        "Whoever knows the columns that the policy assumes is left with at least "
+        f"{scores['fewest_candidates']:,} people for every record, and picks the right one with a chance of at most "
+        f"{percent(scores['max_reidentification_probability'])} "
+        f"({percent(scores['mean_reidentification_probability'])} on average)."
+    )
+
+
+def _concepts(scores: Mapping[str, Any]) -> str:
+    return (
+        "Whoever knows all that the concepts of the table say of a record, and one thing that it lacks, singles it out "
+        f"with a chance of at most {percent(scores['max_basic_semantic_risk'])} "
+        f"({percent(scores['mean_basic_semantic_risk'])} on average)."
+    )
+
+
+_SAYINGS = (
+    _Saying(MPUCC, ("identification_rate", "total_identified", "total_syn_records", "max_combo_size"), _identified),
+    _Saying(MPUCC, ("privacy_risk_score", "overall_protection"), _score),
+    _Saying(MPUCC, ("baseline_protection",), _baseline),
+    _Saying(MPUCC, ("search",), _search),
+    _Saying(
+        CONTROL,
+        ("leakage", "n_matched_records", "matched_identification_rate", "control_identification_rate"),
+        _control,
+    ),
+    _Saying(RARE_VALUES, ("people_per_value", RARE_VALUES_RELEASED, "records_with_rare_values"), _rare_values),
+    _Saying(ANONYMITY, ("k", "n_classes"), _classes),
+    _Saying(ANONYMITY, ("share_in_homogeneous_classes",), _homogeneous),
+    _Saying(STATISTICS, ("information_loss",), _loss),
+    _Saying(STATISTICS, ("suppressed_share",), _suppressed),
+    _Saying(
+        REIDENTIFICATION,
+        ("fewest_candidates", "max_reidentification_probability", "mean_reidentification_probability"),
+        _candidates,
+    ),
+    _Saying(SEMANTIC, ("max_basic_semantic_risk", "mean_basic_semantic_risk"), _concepts),
+)

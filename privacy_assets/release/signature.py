@@ -1,0 +1,149 @@
+"""The signature of a release: a file beside the manifest, over the manifest's bytes as they lie there.
+
+No canonical form is made of the manifest before it is signed: two programs that differ about it would differ about what
+was signed. What is checked is what is read.
+"""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privacy_assets.release.manifest import MANIFEST_FILE, SIGNATURE_FILE, is_sha256
+from privacy_assets.release.received_files import parse_json_object, read_regular
+from privacy_assets.release.signing import PublicKey, Signer
+from privacy_assets.storage.durable_files import write_json
+
+ALGORITHM = "Ed25519"
+SIGNATURE_VERSION = 1
+SIGNATURE_BYTES = 64
+MAX_SIGNATURE_FILE_BYTES = 4_096
+SIGNATURE_KEYS = frozenset({"signature_version", "algorithm", "key_id", "manifest_sha256", "signature"})
+CONTEXT = b"privacy_assets release manifest, signature version 1\0"
+"""Stands before the manifest in what is signed, so that no signature of something else is one of a release."""
+
+
+@dataclass(frozen=True)
+class SignatureFound:
+    """What a release says about who signed it.
+
+    Attributes
+    ----------
+    key_id : str or None
+        Key that the signature names; None without a signature that can be read.
+    trusted_key : str or None
+        Name of the trusted key that made it; None if it was not checked, or is not of one.
+    problems : tuple of str
+        Why it is not a signature of this manifest by a trusted key.
+    """
+
+    key_id: str | None = None
+    trusted_key: str | None = None
+    problems: tuple[str, ...] = ()
+
+
+def write_signature(path: Path, manifest: bytes, signer: Signer, mode: int) -> None:
+    """Sign the bytes of a manifest, and write the signature to a new file."""
+    signature = {
+        "signature_version": SIGNATURE_VERSION,
+        "algorithm": ALGORITHM,
+        "key_id": signer.key_id,
+        "manifest_sha256": hashlib.sha256(manifest).hexdigest(),
+        "signature": base64.b64encode(signer.sign(CONTEXT + manifest)).decode(),
+    }
+    write_json(path, signature, mode)
+
+
+def find_signature(directory: Path, manifest: bytes, trusted: Sequence[PublicKey]) -> SignatureFound:
+    """Look for the signature of a manifest, and check it if there are keys to check it with.
+
+    Parameters
+    ----------
+    directory : Path
+        The release.
+    manifest : bytes
+        Its manifest, as it was read.
+    trusted : sequence of PublicKey
+        Keys that may have signed it. Without any the signature must only be one of this manifest by its own account.
+    """
+    found, problem = None, ""
+    try:
+        data = read_regular(directory / SIGNATURE_FILE, MAX_SIGNATURE_FILE_BYTES)
+        found = _parsed(data)
+    except FileNotFoundError:
+        if not _is_there(directory / SIGNATURE_FILE):
+            return SignatureFound(problems=("it is not signed",) if trusted else ())
+        problem = f"{SIGNATURE_FILE} is not a regular file"
+    except (OSError, ValueError, RecursionError):
+        problem = f"{SIGNATURE_FILE} is damaged: it cannot be a signature"
+    if found is None:
+        return SignatureFound(problems=(problem,))
+    key_id, digest, signature = found
+    if digest != hashlib.sha256(manifest).hexdigest():
+        return SignatureFound(key_id, None, (_of_another_manifest(key_id),))
+    if not trusted:
+        return SignatureFound(key_id)
+    signers = [key for key in trusted if key.key_id == key_id]
+    if not signers:
+        names = ", ".join(key.key_id for key in trusted)
+        return SignatureFound(key_id, None, (f"it is signed with the key {key_id}, expected one of {names}",))
+    if not signers[0].verifies(signature, CONTEXT + manifest):
+        return SignatureFound(key_id, None, (_of_another_manifest(key_id),))
+    return SignatureFound(key_id, signers[0].name)
+
+
+def agreement_problems(manifest: Mapping[str, Any], found: SignatureFound) -> list[str]:
+    """Compare the key that a manifest names, and whether its policy demands one, with the signature beside it."""
+    signed_by = manifest.get("signed_by")
+    problems = []
+    if signed_by is None and manifest["policy"]["required"].get("signature", False):
+        problems.append("its policy demands a signature, and the manifest names no key that signed it")
+    if found.problems:
+        return problems
+    if signed_by is not None and found.key_id is None:
+        problems.append(
+            f"the manifest says that it is signed with the key {signed_by}, and there is no {SIGNATURE_FILE}"
+        )
+    elif signed_by != found.key_id:
+        named = "no key" if signed_by is None else f"the key {signed_by}"
+        problems.append(f"the signature is of the key {found.key_id}, and the manifest names {named}")
+    return problems
+
+
+def _parsed(data: bytes) -> tuple[str, str, bytes]:
+    """Return key, digest of the manifest and signature; raise ValueError for what `write_signature` does not write."""
+    read = parse_json_object(data)
+    encoded = read.get("signature")
+    is_right = (
+        set(read) == SIGNATURE_KEYS
+        and type(read["signature_version"]) is int
+        and read["signature_version"] == SIGNATURE_VERSION
+        and read["algorithm"] == ALGORITHM
+        and is_sha256(read["key_id"])
+        and is_sha256(read["manifest_sha256"])
+        and isinstance(encoded, str)
+    )
+    if not is_right:
+        raise ValueError("not a signature file")
+    try:
+        signature = base64.b64decode(str(encoded), validate=True)
+    except binascii.Error:
+        raise ValueError("not base64") from None
+    # Base64 has several texts for the same bytes; one of them is what was written.
+    if len(signature) != SIGNATURE_BYTES or base64.b64encode(signature).decode() != encoded:
+        raise ValueError("not 64 bytes in base64")
+    return str(read["key_id"]), str(read["manifest_sha256"]), signature
+
+
+def _is_there(path: Path) -> bool:
+    return path.is_symlink() or path.exists()
+
+
+def _of_another_manifest(key_id: str) -> str:
+    return (
+        f"the signature of the key {key_id} is not of this {MANIFEST_FILE}: it was edited after it was signed, or the "
+        "signature is of another release"
+    )

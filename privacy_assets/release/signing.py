@@ -1,0 +1,309 @@
+"""Keys that sign releases: Ed25519, from a file for its owner alone or from an environment variable.
+
+No message of this module holds a byte of a key. The package cryptography (extra ``signing``) is imported when a key is
+used.
+"""
+
+import base64
+import binascii
+import hashlib
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release.manifest import is_sha256
+from privacy_assets.release.received_files import NotRegularError, TooLargeError, open_regular, read_regular
+from privacy_assets.storage.durable_files import PRIVATE_FILE_MODE, write_file
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+MAX_KEY_BYTES = 65_536
+RAW_KEY_BYTES = 32
+PUBLIC_FILE_MODE = 0o644
+KEY_NAME = "signing_key.pem"
+VARIABLE_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,59}"
+"""Shorter than a key in base64, so that a key that was written in place of a name is none."""
+LOOKS_LIKE_A_KEY = r"(?s).*(PRIVATE KEY|\n|\0).*|[A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{100,}={0,2}"
+WITHOUT_EXTRA = (
+    "Signatures need the package cryptography, which is not installed. Install it: pip install "
+    "'privacy-assets[signing]'. Nothing was signed or checked."
+)
+
+
+@dataclass(frozen=True)
+class SigningKey:
+    """Where the private key is that signs a release; it is read when the release is made.
+
+    Parameters
+    ----------
+    path : str or Path, optional
+        File with the key as PEM: a regular file (no link), of the user that releases, without rights for others (0600).
+    variable : str, optional
+        Name of an environment variable with the key: the PEM text, that text in base64, or the 32 bytes in base64.
+    key_id : str, optional
+        Identifier that `privacy_assets keygen` printed; another key than this is then refused.
+
+    Raises
+    ------
+    InvalidSettingError
+        Neither or both places are given, or one is not what it must be; what was given is not shown, because it might
+        be the key itself.
+    """
+
+    path: str | Path | None = None
+    variable: str | None = None
+    key_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.path is None) == (self.variable is None):
+            raise InvalidSettingError(
+                "A signing key needs one place: the path of its file, or the name of an environment variable "
+                "(variable). It has " + ("neither." if self.path is None else "both.")
+            )
+        if self.variable is not None and not (
+            isinstance(self.variable, str) and re.fullmatch(VARIABLE_NAME, self.variable)
+        ):
+            raise InvalidSettingError(
+                "The variable of the signing key is not the name of an environment variable (letters, digits and "
+                "underscores, at most 60). What was given is not shown, in case it is the key itself."
+            )
+        if self.path is not None:
+            if not isinstance(self.path, str | Path) or re.fullmatch(LOOKS_LIKE_A_KEY, str(self.path)):
+                raise InvalidSettingError(
+                    "The path of the signing key is not a path. What was given is not shown, in case it is the key "
+                    "itself."
+                )
+            object.__setattr__(self, "path", Path(self.path).absolute())
+        if self.key_id is not None and not is_sha256(self.key_id):
+            raise InvalidSettingError(
+                "The key_id of the signing key is not 64 hexadecimal digits in lower case, as `privacy_assets keygen` "
+                "prints them."
+            )
+
+    @property
+    def place(self) -> str:
+        """Where the key is, in words."""
+        if self.path is None:
+            return f"the environment variable {self.variable}"
+        return f"the key file {str(self.path)!r}"
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """A key that signatures are checked with.
+
+    Attributes
+    ----------
+    key_id : str
+        SHA-256 of its 32 bytes, as hexadecimal digits.
+    name : str
+        Name of its file.
+    """
+
+    key_id: str
+    name: str
+    _key: "Ed25519PublicKey" = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, key: "Ed25519PublicKey", name: str) -> "PublicKey":
+        """Wrap a key."""
+        return cls(hashlib.sha256(key.public_bytes_raw()).hexdigest(), name, key)
+
+    def verifies(self, signature: bytes, message: bytes) -> bool:
+        """Tell whether a signature of a message was made with the private key that belongs to this one."""
+        from cryptography.exceptions import InvalidSignature
+
+        try:
+            self._key.verify(signature, message)
+        except InvalidSignature:
+            return False
+        return True
+
+
+class Signer:
+    """A private key in memory; neither its text nor what it is pickled to has the key."""
+
+    def __init__(self, key: "Ed25519PrivateKey") -> None:
+        self._key = key
+        self.public_key = PublicKey.of(key.public_key(), "the signing key")
+
+    def __repr__(self) -> str:
+        return f"Signer({self.key_id})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("A signer is not pickled: that would write the private key.")
+
+    @property
+    def key_id(self) -> str:
+        """Identifier of the key."""
+        return self.public_key.key_id
+
+    def sign(self, message: bytes) -> bytes:
+        """Return the 64 bytes of a signature."""
+        return self._key.sign(message)
+
+
+def require_cryptography() -> None:
+    """Raise InvalidSettingError that says what to install where the package cryptography is missing."""
+    if find_spec("cryptography") is None:
+        raise InvalidSettingError(WITHOUT_EXTRA)
+
+
+def load_signer(settings: SigningKey) -> Signer:
+    """Read the private key.
+
+    Raises
+    ------
+    InvalidSettingError
+        It is not there, cannot be read, may be read by others, is no Ed25519 key, or is another one than expected. The
+        message names the place, and nothing of the key.
+    """
+    require_cryptography()
+    data, problem = _read_variable(settings.variable) if settings.path is None else _read_private_file(settings.path)
+    key = None
+    if not problem:
+        key, problem = _private_key(data)
+    if key is None:
+        raise InvalidSettingError(f"The signing key cannot be used: {settings.place} {problem}.")
+    signer = Signer(key)
+    if settings.key_id not in (None, signer.key_id):
+        raise InvalidSettingError(
+            f"The signing key cannot be used: {settings.place} holds the key {signer.key_id}, expected "
+            f"{settings.key_id}."
+        )
+    return signer
+
+
+def read_public_key(path: str | Path) -> PublicKey:
+    """Read a public key from a PEM file.
+
+    Raises
+    ------
+    InvalidSettingError
+        The file cannot be read, or holds no Ed25519 public key.
+    """
+    require_cryptography()
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    path, data, key, reason = Path(path), b"", None, ""
+    try:
+        # A public key may be reached by a link: nothing depends on who owns it.
+        data = read_regular(path.resolve(), MAX_KEY_BYTES)
+        reason = "it is not a public key as PEM"
+        key = load_pem_public_key(data)
+    except NotRegularError:
+        reason = "it is not a regular file"
+    except TooLargeError:
+        reason = f"it has more than {MAX_KEY_BYTES:,} bytes"
+    except OSError as error:
+        reason = os.strerror(error.errno) if isinstance(error.errno, int) else "it cannot be read"
+    except (ValueError, UnsupportedAlgorithm):
+        if b"PRIVATE KEY" in data:
+            reason = "it is a private key, which nobody but the signer should have; expected the public one"
+    if not isinstance(key, Ed25519PublicKey):
+        reason = "its key is not an Ed25519 key" if key is not None else reason
+        raise InvalidSettingError(f"The public key in {str(path)!r} cannot be used: {reason}. Nothing was checked.")
+    return PublicKey.of(key, path.name)
+
+
+def generate_key_pair(path: str | Path) -> tuple[Path, Path, str]:
+    """Make a new pair of keys.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file of the private key, or a directory, in which it is called ``signing_key.pem``.
+
+    Returns
+    -------
+    tuple of Path, Path and str
+        Files of the private key (0600) and of the public one (0644, ``.pub`` before the ending), and the identifier.
+
+    Raises
+    ------
+    InvalidSettingError
+        One of the files is there already, or cannot be written. A key is never overwritten.
+    """
+    require_cryptography()
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    private = Path(path) / KEY_NAME if Path(path).is_dir() else Path(path)
+    public = private.with_name(f"{private.stem}.pub{private.suffix}")
+    there = [str(each) for each in (private, public) if os.path.lexists(each)]
+    if there:
+        raise InvalidSettingError(f"{there} are there already, and no key is overwritten. Name another file.")
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    public_pem = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    written: list[Path] = []
+    problem = ""
+    try:
+        for file, data, mode in ((private, pem, PRIVATE_FILE_MODE), (public, public_pem, PUBLIC_FILE_MODE)):
+            write_file(file, lambda opened, data=data: opened.write(data), mode)  # type: ignore[misc]
+            written.append(file)
+    except OSError as error:
+        problem = os.strerror(error.errno) if isinstance(error.errno, int) else "an error of the file system"
+    if problem:
+        for file in written:
+            file.unlink()
+        raise InvalidSettingError(
+            f"No key was made: {str(private)!r} and {str(public)!r} cannot be written ({problem})."
+        )
+    return private, public, PublicKey.of(key.public_key(), public.name).key_id
+
+
+def _read_variable(name: str | None) -> tuple[bytes, str]:
+    value = os.environ.get(str(name), "")
+    return value.encode(errors="replace"), "" if value.strip() else "is not set, or empty"
+
+
+def _read_private_file(path: str | Path) -> tuple[bytes, str]:
+    try:
+        with open_regular(Path(path)) as file:
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.geteuid():
+                return b"", "belongs to another user than the one who releases"
+            if stat.S_IMODE(status.st_mode) & 0o077:
+                mode = stat.S_IMODE(status.st_mode)
+                return b"", f"may be used by others (its mode is {mode:04o}; expected 0600: chmod 600)"
+            data = file.read(MAX_KEY_BYTES + 1)
+    except NotRegularError:
+        return b"", "is not a regular file; links are not followed"
+    except FileNotFoundError:
+        return b"", "does not exist"
+    except OSError as error:
+        return b"", f"cannot be read ({type(error).__name__})"
+    return data, "" if len(data) <= MAX_KEY_BYTES else f"has more than {MAX_KEY_BYTES:,} bytes"
+
+
+def _private_key(data: bytes) -> "tuple[Ed25519PrivateKey | None, str]":
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    data = data.strip()
+    if not data.startswith(b"-----BEGIN"):
+        try:
+            data = base64.b64decode(b"".join(data.split()), validate=True)
+        except binascii.Error:
+            return None, "does not hold a private key as PEM or base64"
+        if len(data) == RAW_KEY_BYTES:
+            return Ed25519PrivateKey.from_private_bytes(data), ""
+    try:
+        key = load_pem_private_key(data, password=None)
+    except TypeError:
+        return None, "holds a key with a password; expected one without, guarded by its place"
+    except (ValueError, UnsupportedAlgorithm):
+        return None, "does not hold a private key as PEM or base64"
+    return (key, "") if isinstance(key, Ed25519PrivateKey) else (None, "holds a key of another kind than Ed25519")

@@ -1,0 +1,410 @@
+"""A release against its manifest: files, content, figures, verdicts and waivers, asked again without Dagster."""
+
+import itertools
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from privacy_assets.anonymity.report import AnonymityReport
+from privacy_assets.columns.masks import ReleaseModel, columns_of
+from privacy_assets.disclosure.leaving_columns import recorded_problems
+from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.release.gate import EVERY_WAIVER_IS_USED, Verdict
+
+# Also names of this module: whoever reads releases asks it for them.
+from privacy_assets.release.manifest import MANIFEST_FILE as MANIFEST_FILE
+from privacy_assets.release.manifest import MANIFEST_KEYS as MANIFEST_KEYS
+from privacy_assets.release.manifest import MANIFEST_VERSION as MANIFEST_VERSION
+from privacy_assets.release.manifest import REPORT_FILE as REPORT_FILE
+from privacy_assets.release.manifest import (
+    SIGNATURE_FILE,
+    DamagedManifestError,
+    digest_of,
+    parse_manifest,
+    read_manifest_bytes,
+)
+from privacy_assets.release.parquet_bounds import bound_problem
+from privacy_assets.release.policy import SEVERITIES, Limit, Policy, RequiredSettings
+from privacy_assets.release.received_files import TooLargeError, is_as_recorded, open_regular
+from privacy_assets.release.recorded_rare_values import rare_values_problems
+from privacy_assets.release.released_csv import read_csv, write_csv
+from privacy_assets.release.signature import agreement_problems, find_signature
+from privacy_assets.release.signing import PublicKey, read_public_key
+from privacy_assets.release.waivers import Waiver
+from privacy_assets.storage.artifact import canonical_json
+from privacy_assets.storage.fingerprint import fingerprint
+
+MAX_BYTES = 4 * 2**30
+MAX_FILES = 1_000
+MAX_PROBLEMS = 100
+LONGEST_PROBLEM = 2_000
+# Characters that messages show of a name in a manifest.
+LONGEST_NAME = 100
+
+
+@dataclass(frozen=True)
+class ReleaseVerification:
+    """What `verify_release` found: an empty ``problems`` means that the release is what its manifest says.
+
+    Attributes
+    ----------
+    directory : Path
+        What was verified.
+    fingerprint, n_records
+        What the manifest says of the table; None if it cannot be read.
+    problems : tuple of str
+        Everything that is wrong.
+    signing_key_id : str or None
+        Key that the signature names; None where there is no signature that can be read.
+    trusted_key : str or None
+        Name of the public key that made the signature; None if the signature was not checked, or is not of a trusted
+        key.
+    """
+
+    directory: Path
+    fingerprint: str | None
+    n_records: int | None
+    problems: tuple[str, ...]
+    signing_key_id: str | None = None
+    trusted_key: str | None = None
+
+    @property
+    def verified(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+def verify_release(
+    directory: Path, *, public_keys: Sequence[str | Path | PublicKey] = (), max_bytes: int | None = MAX_BYTES
+) -> ReleaseVerification:
+    """Check a received release against its manifest, without Dagster.
+
+    The manifest must be complete and have its own digest, every file must have its recorded SHA-256 and size and none
+    may be added, the report must be among them, the Parquet file must have the recorded fingerprint and columns, and
+    the recorded verdicts must follow from the recorded figures and limits. Whoever can write all of it can invent
+    figures: that it comes from somebody is shown by a signature, and only if `public_keys` are given.
+
+    Parameters
+    ----------
+    directory : Path
+        A release directory, or ``latest``.
+    public_keys : sequence of str or Path, optional
+        PEM files of the keys that may have signed it. With any, a release is verified only if one of them signed it,
+        and nothing of its manifest is read before that is known.
+    max_bytes : int or None
+        Largest file that is read, and what the cells of the table may take once they are unpacked; by default 4 GiB.
+
+    Returns
+    -------
+    ReleaseVerification
+        All problems at once; the messages hold no cell.
+
+    Raises
+    ------
+    InvalidSettingError
+        A public key cannot be used.
+    """
+    trusted = [key if isinstance(key, PublicKey) else read_public_key(key) for key in public_keys]
+    directory = Path(directory)
+    try:
+        data = read_manifest_bytes(directory)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return ReleaseVerification(directory, None, None, (f"there is no {MANIFEST_FILE} that is a regular file",))
+    except TooLargeError:
+        return ReleaseVerification(directory, None, None, (f"{MANIFEST_FILE} is too large to be one",))
+    except (OSError, ValueError) as error:
+        return ReleaseVerification(directory, None, None, (f"a file cannot be read ({type(error).__name__})",))
+    signature = find_signature(directory, data, trusted)
+    if trusted and signature.problems:
+        return ReleaseVerification(directory, None, None, signature.problems, signature.key_id)
+    try:
+        manifest = parse_manifest(data)
+    except DamagedManifestError as error:
+        problem = f"{MANIFEST_FILE} is damaged or incomplete: {error}"
+        return ReleaseVerification(directory, None, None, (*signature.problems, problem), signature.key_id)
+    problems = [*signature.problems]
+    try:
+        problems += agreement_problems(manifest, signature)
+        problems += _digest_problems(manifest)
+        problems += _file_problems(directory, manifest, max_bytes)
+        problems += _verdict_problems(manifest)
+        problems += _content_problems(directory, manifest, max_bytes)
+    except OSError as error:
+        problems.append(f"a file cannot be read ({type(error).__name__})")
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with what was received, it is not verified
+        problems.append(f"{MANIFEST_FILE} is damaged or incomplete: {type(error).__name__} while it was checked")
+    return ReleaseVerification(
+        directory,
+        manifest["fingerprint"],
+        manifest["n_records"],
+        _shown(problems),
+        signature.key_id,
+        signature.trusted_key,
+    )
+
+
+def _shown(problems: Sequence[str]) -> tuple[str, ...]:
+    """Return no more, and no longer ones, than can be read."""
+    shown = [problem[:LONGEST_PROBLEM] for problem in problems[:MAX_PROBLEMS]]
+    more = len(problems) - len(shown)
+    return (*shown, f"{more} more problems were found") if more else tuple(shown)
+
+
+def _digest_problems(manifest: Mapping[str, Any]) -> list[str]:
+    if "digest" not in manifest or manifest["digest"] == digest_of(manifest):
+        return []
+    return [f"{MANIFEST_FILE} was changed: it does not have the digest that it records"]
+
+
+def _file_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
+    with os.scandir(directory) as entries:
+        present = {entry.name for entry in itertools.islice(entries, MAX_FILES)}
+    problems = []
+    for name, recorded in manifest["files"].items():
+        shown = f"the file {name[:LONGEST_NAME]!r}"
+        if name not in present:
+            problems.append(f"{shown} is missing")
+        elif max_bytes is not None and recorded["bytes"] > max_bytes:
+            problems.append(f"{shown} has more than {max_bytes:,} bytes, the limit of this verification")
+        else:
+            problems += _changed(directory / name, shown, recorded)
+    added = present - set(manifest["files"]) - {MANIFEST_FILE, SIGNATURE_FILE}
+    if added:
+        problems.append(f"{len(added)} files are there that the manifest does not list")
+    return problems
+
+
+def _changed(path: Path, shown: str, recorded: Mapping[str, Any]) -> list[str]:
+    try:
+        with open_regular(path) as file:
+            is_same = is_as_recorded(file, recorded["sha256"], recorded["bytes"])
+    except FileNotFoundError:
+        return [f"{shown} is missing, or is not a regular file"]
+    return [] if is_same else [f"{shown} was changed"]
+
+
+def _content_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
+    stage = manifest["stage"]
+    expected = {f"{stage}.{data_format}" for data_format in manifest["formats"]}
+    if set(manifest["files"]) != {*expected, REPORT_FILE} or f"{stage}.parquet" not in expected:
+        return ["the manifest does not list the files of its formats and its report"]
+    name = f"{stage}.parquet"
+    recorded, columns = manifest["files"][name], [each["column"] for each in manifest["columns"]]
+    table = None
+    problem: str | None = None
+    try:
+        with open_regular(directory / name) as file:
+            if os.fstat(file.fileno()).st_size != recorded["bytes"]:
+                return []  # It was changed, which is said already; what it is now is not read.
+            problem = bound_problem(file, columns, manifest["n_records"], max_bytes)
+            if problem is None:
+                file.seek(0)
+                table = pd.read_parquet(file, engine="pyarrow")
+                found = fingerprint(table)
+    except FileNotFoundError:
+        return []  # As above.
+    except Exception:  # noqa: BLE001 - readers of Parquet raise what they like about a file that is made to break them
+        return [f"the file {name!r} cannot be read as a table"]
+    if table is None:
+        return [f"the file {name!r} is not read: {problem}"]
+    problems = []
+    if found != manifest["fingerprint"]:
+        problems.append("the table does not have the recorded fingerprint")
+    if f"{stage}.csv" in expected:
+        problems += _csv_problems(directory / f"{stage}.csv", table, manifest, max_bytes)
+    if len(table) != manifest["n_records"] or list(table.columns) != columns:
+        return [*problems, "the table does not have the recorded columns and number of records"]
+    problems += recorded_problems(table, manifest)
+    if stage == "anonymized":
+        problems += _anonymity_problems(table, manifest)
+    else:
+        problems += rare_values_problems(table, manifest, _policy_of(manifest))
+    return problems
+
+
+def _csv_problems(path: Path, table: pd.DataFrame, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
+    """Read the CSV file back as the manifest describes it, and compare file and description with the table."""
+    described, n_bytes = manifest.get("csv"), manifest["files"][path.name]["bytes"]
+    if described is None:
+        # Manifests of version 1 describe none.
+        return [] if manifest["manifest_version"] == 1 else ["the manifest does not describe its CSV file"]
+    if max_bytes is not None and n_bytes > max_bytes:
+        return []  # Said already.
+    try:
+        is_same = fingerprint(read_csv(path, described, n_bytes)) == manifest["fingerprint"]
+    except (OSError, InvalidTableError):
+        is_same = False
+    if not is_same:
+        return [f"the file {path.name!r} is not the recorded table"]
+    with Path(os.devnull).open("wb") as nowhere:
+        is_described = write_csv(nowhere, table) == described
+    return [] if is_described else ["the manifest does not describe the CSV file of its table"]
+
+
+def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
+    """Measure the released table again, classes in records: whose record a row is cannot be seen in it."""
+    if table.empty:
+        return ["the table has no records, whose classes could be measured"]
+    by_role = {
+        role: [each["column"] for each in manifest["columns"] if each["role"] == role]
+        for role in ("quasi_identifier", "sensitive")
+    }
+    recorded = AnonymityReport.from_header(manifest["figures"]["anonymity"])
+    try:
+        found = _measured(table, by_role, recorded)
+    except InvalidTableError:
+        return ["the classes of the table cannot be measured"]
+    wrong = _other_measures(found, recorded)
+    problems = [f"{', '.join(wrong)} of the table are not what the manifest records"] if wrong else []
+    problems += _people_problems(found, recorded, manifest["settings"]["anonymized"]["subject"])
+    statistics = manifest["figures"]["statistics"]
+    problems += _statistics_problems(len(table), statistics)
+    masks = ReleaseModel.from_json(manifest["figures"]["model"]).masks
+    told = {column for mask in masks.values() for column in columns_of(mask)}
+    if not told <= set(table.columns) <= told | set(masks):
+        problems.append("the model does not say what the columns of the table tell")
+    figures = {
+        "smallest_class": found.k if recorded.k_people is None else recorded.k_people,
+        "l_diversity": found.l_distinct,
+        "t_closeness": found.t,
+        "suppressed_share": statistics["suppressed_share"],
+        "share_in_homogeneous_classes": found.share_in_homogeneous_classes or 0.0,
+        "information_loss": statistics["information_loss"],
+    }
+    return problems + [
+        f"the figure for {verdict['metric']!r} is not the one of the table"
+        for verdict in manifest["verdicts"]
+        if verdict["metric"] in figures and verdict["value"] != figures[verdict["metric"]]
+    ]
+
+
+def _measured(table: pd.DataFrame, by_role: Mapping[str, list[str]], recorded: AnonymityReport) -> AnonymityReport:
+    """Measure the table, for as many values l as are recorded, but no more than its classes can have."""
+    # Numba comes with it, which whoever verifies a synthetic release need not load.
+    from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L
+    from privacy_assets.anonymity.verify import verify_anonymity
+
+    found = verify_anonymity(table, by_role["quasi_identifier"], by_role["sensitive"])
+    largest = max((l_ for own in recorded.sensitive.values() for l_ in own.l_recursive_c), default=0)
+    # A class of k records has at most k values: a larger l is not recorded but forged, and would fill the memory.
+    if not LARGEST_RECURSIVE_L < largest <= found.k:
+        return found
+    return verify_anonymity(table, by_role["quasi_identifier"], by_role["sensitive"], recursive_l=largest)
+
+
+def _other_measures(found: AnonymityReport, recorded: AnonymityReport) -> list[str]:
+    """Return the measures of records that are not as recorded; those of people cannot be seen in the table."""
+    own, told = found.to_header(), recorded.to_header()
+    names = ("n_rows", "n_classes", "k", "class_sizes", "share_in_homogeneous_classes")
+    wrong = [name for name in names if canonical_json(own[name]) != canonical_json(told[name])]
+    if sorted(own["quasi_identifiers"]) != sorted(told["quasi_identifiers"]):
+        wrong.append("quasi_identifiers")
+    if set(own["sensitive"]) != set(told["sensitive"]):
+        return [*wrong, "sensitive"]
+    return wrong + [
+        f"{measure} of {column!r}"
+        for column, measures in own["sensitive"].items()
+        for measure, value in measures.items()
+        if canonical_json(value) != canonical_json(told["sensitive"][column][measure])
+    ]
+
+
+def _people_problems(found: AnonymityReport, recorded: AnonymityReport, subject: str | None) -> list[str]:
+    """Compare what is recorded of people with itself and with the records of the table."""
+    people = recorded.class_people
+    if not (subject is None) == (recorded.k_people is None) == (people is None):
+        return ["people are not counted as the settings ask for"]
+    if recorded.k_people is None or people is None:
+        return []
+    problems = []
+    if recorded.k_people > found.k:
+        problems.append("more people are recorded for the smallest class than it has records")
+    own = found.class_sizes
+    is_possible = people.mean <= own.mean and people.median <= own.median and people.largest <= own.largest
+    if people.smallest != recorded.k_people or not 1 <= people.smallest <= people.mean <= people.largest:
+        is_possible = False
+    return problems if is_possible else [*problems, "the recorded people of the classes are impossible"]
+
+
+def _statistics_problems(n_released: int, statistics: Mapping[str, Any]) -> list[str]:
+    """Compare the figures that only the original shows with themselves."""
+    n_rows, n_suppressed = statistics["n_rows"], statistics["n_suppressed"]
+    losses = [statistics["information_loss"], *statistics.get("certainty_penalty", {}).values()]
+    is_right = (
+        statistics["n_released"] == n_released == n_rows - n_suppressed
+        and n_suppressed >= 0
+        and n_rows > 0
+        and statistics["suppressed_share"] == n_suppressed / n_rows
+        and all(0 <= loss <= 1 for loss in losses)
+    )
+    return [] if is_right else ["the recorded statistics are impossible for the records of the table"]
+
+
+def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
+    """Decide the recorded limits again on the recorded figures, and look for the conditions on the evidence."""
+    described = manifest["policy"]
+    policy = _policy_of(manifest)
+    decided = tuple(Verdict(**verdict) for verdict in manifest["verdicts"])
+    if any(type(verdict.passed) is not bool or verdict.severity not in SEVERITIES for verdict in decided):
+        return ["a verdict is recorded that can be none"]
+    if not policy.limits_of(manifest["stage"]):
+        return [f"the policy has no limit on {manifest['stage']!r} records"]
+    changes = list(policy.changes)
+    if manifest["manifest_version"] == 1:
+        # The presets had no such limit then.
+        changes = [name for name in changes if name != RARE_VALUES_RELEASED]
+    problems = [] if described["changes"] == changes else ["the policy is not the preset that it names"]
+    if not set(described) <= set(policy.to_json()):
+        problems.append("the policy has keys that a policy does not have")
+    failed = [str(verdict.name)[:LONGEST_NAME] for verdict in decided if verdict.blocks]
+    problems += [f"the condition {name!r} is recorded as failed" for name in failed]
+    if not any(verdict.metric is None and verdict.name != EVERY_WAIVER_IS_USED for verdict in decided):
+        problems.append("no condition on the evidence is recorded")
+    by_metric = {verdict.metric: verdict for verdict in decided if verdict.metric is not None}
+    for limit in policy.limits_of(manifest["stage"]):
+        verdict = by_metric.get(limit.metric)
+        if verdict is not None and verdict.waived_by is not None:
+            problems += _waived_problems(manifest, limit, verdict)
+        elif verdict is None or verdict.passed != limit.holds_for(verdict.value) or _is_of_another(verdict, limit):
+            problems.append(f"the limit on {limit.metric!r} is not decided as recorded")
+        elif limit.severity == "error" and not verdict.passed:
+            problems.append(f"the limit on {limit.metric!r} is not met")
+    limited = [limit.metric for limit in policy.limits_of(manifest["stage"])]
+    waived = [(verdict.waived_by, verdict.metric) for verdict in decided if verdict.waived_by is not None]
+    recorded_waivers = [(waiver["file"], waiver["metric"]) for waiver in manifest["waivers"]]
+    if Counter(waived) != Counter(recorded_waivers) or not all(metric in limited for _, metric in waived):
+        problems.append("the waivers are not those that the verdicts name")
+    return problems
+
+
+def _is_of_another(verdict: Verdict, limit: Limit) -> bool:
+    return (verdict.severity, verdict.limit) != (limit.severity, limit.value)
+
+
+def _policy_of(manifest: Mapping[str, Any]) -> Policy:
+    described = manifest["policy"]
+    limits = tuple(Limit(**recorded) for recorded in described["limits"])
+    return Policy(limits, RequiredSettings(**described["required"]), described["use_case"], tuple(described["known"]))
+
+
+def _waived_problems(manifest: Mapping[str, Any], limit: Limit, verdict: Verdict) -> list[str]:
+    """Ask the recorded waiver of a limit again, as of the day of the release."""
+    recorded = [waiver for waiver in manifest["waivers"] if waiver["file"] == verdict.waived_by]
+    if len(recorded) != 1:
+        return [f"the limit on {limit.metric!r} is waived without a waiver"]
+    if not verdict.passed or limit.holds_for(verdict.value) or _is_of_another(verdict, limit) or not limit.blocks:
+        return [f"the limit on {limit.metric!r} is not decided as recorded"]
+    on = datetime.fromisoformat(manifest["created_at"]).astimezone(UTC).date()
+    try:
+        waiver = Waiver.from_json(recorded[0])
+        found = waiver.problems(manifest["release"], manifest["fingerprint"], limit, verdict.value, on)
+    except InvalidSettingError as error:
+        found = (str(error),)
+    return [f"the waiver of the limit on {limit.metric!r} does not hold: {', '.join(found)}"] if found else []

@@ -1,0 +1,354 @@
+"""Waivers: a named person takes responsibility for one limit that one content does not meet, until a day.
+
+A waiver is a YAML file::
+
+    release: patients
+    metric: privacy_risk_score
+    limit: 0.1
+    figure: 0.171036
+    fingerprint: b668513f14eccadaa129ea0fd9acbc5b9da08986211182bca8779f376d6c6ac6
+    person: Ada Lovelace, data protection officer
+    reason: The recipient works in our enclave, contract 12/2026.
+    signed_on: 2026-07-01
+    expires_on: 2026-09-30
+
+Whoever can write the file can waive: its directory is to be protected as the policy is. See ``docs/waivers.md``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release.policy import METRICS, SIDES, Limit
+
+MAX_DAYS = 366
+"""Longest time from signature to expiry."""
+LONGEST_FILE = 65_536
+LONGEST_TEXT = 2_000
+MOST_FILES = 1_000
+SUFFIXES = (".yaml", ".yml")
+NOT_WAIVABLE = frozenset({"leakage_detected"})
+CANNOT_BE_WAIVED = (
+    "leakage that is detected cannot be waived, because its figure is 1 however much leaks; let the policy warn of it "
+    "and limit excess_identification_rate, excess_verbatim_rate and excess_copy_rate, which can"
+)
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """A signed-off exception from one limit for one content.
+
+    Parameters
+    ----------
+    file : str
+        Name of its file.
+    release : str
+        Name of the release.
+    metric : str
+        Metric of the limit; not `leakage_detected`, which is 1 however much leaks.
+    limit : float
+        Value of the limit, exactly as the policy has it and verdicts show it.
+    figure : float
+        What was found and is accepted, within the range of the metric: as the refusal shows it, in full, or rounded
+        towards more risk. A riskier one is not waived, by however little. The same records can turn out to be riskier
+        once they are assessed against others.
+    fingerprint : str
+        Fingerprint of the content, as the metadata of its asset and of the refusal show it.
+    person, reason : str
+        Who signed, and why. Both are published with the release.
+    signed_on, expires_on : date
+        First and last day (UTC) on which it holds; at most 366 days apart.
+    """
+
+    file: str
+    release: str
+    metric: str
+    limit: float
+    figure: float
+    fingerprint: str
+    person: str
+    reason: str
+    signed_on: date
+    expires_on: date
+
+    @classmethod
+    def from_mapping(cls, file: str, mapping: object) -> Waiver:
+        """Read the fields of a waiver.
+
+        Raises
+        ------
+        InvalidSettingError
+            Fields are missing, unknown or not what they must be; all are listed, without what they hold.
+        """
+        if not isinstance(mapping, Mapping):
+            raise InvalidSettingError(f"it is no mapping with the fields {', '.join(FIELDS)}")
+        problems = []
+        missing = [name for name in FIELDS if name not in mapping]
+        if missing:
+            problems.append(f"it lacks {', '.join(missing)}")
+        n_unknown = len(set(mapping) - set(FIELDS))
+        if n_unknown:
+            problems.append(f"{n_unknown} of its fields are unknown; there are {', '.join(FIELDS)}")
+        problems += [
+            f"its {name} is not {expected}"
+            for name, (is_right, expected) in _EXPECTED.items()
+            if name in mapping and not is_right(mapping[name])
+        ]
+        if not problems:
+            signed_on, expires_on = _as_date(mapping["signed_on"]), _as_date(mapping["expires_on"])
+            assert signed_on is not None and expires_on is not None  # noqa: S101 - checked above
+            days = (expires_on - signed_on).days
+            if not 0 <= days <= MAX_DAYS:
+                problems.append(f"it holds for {days} days from its signature; expected 0 to {MAX_DAYS}")
+            metric = METRICS[mapping["metric"]]
+            if not metric.low <= mapping["figure"] <= metric.high:
+                problems.append(
+                    f"its figure cannot have been found: {mapping['metric']} lies from {metric.low} to {metric.high}"
+                )
+        if problems:
+            raise InvalidSettingError("; ".join(problems))
+        dates = {"signed_on": signed_on, "expires_on": expires_on}
+        return cls(**{**{name: mapping[name] for name in FIELDS}, **dates, "file": file})
+
+    @classmethod
+    def from_json(cls, recorded: Mapping[str, Any]) -> Waiver:
+        """Read back what :meth:`to_json` wrote; raise InvalidSettingError for what it cannot have written."""
+        file = recorded.get("file")
+        if not isinstance(file, str):
+            raise InvalidSettingError("it does not say in which file it was")
+        return cls.from_mapping(file, {name: value for name, value in recorded.items() if name != "file"})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the waiver as JSON values."""
+        return asdict(self) | {"signed_on": self.signed_on.isoformat(), "expires_on": self.expires_on.isoformat()}
+
+    @property
+    def side(self) -> str:
+        """The side of a release whose limit it waives."""
+        return SIDES[METRICS[self.metric].assessment]
+
+    def problems(self, release: str, fingerprint: str, limit: Limit, value: float | None, on: date) -> tuple[str, ...]:
+        """Say why it does not waive a limit for a content on a day; nothing if it does.
+
+        Parameters
+        ----------
+        release : str
+            Name of the release.
+        fingerprint : str
+            Fingerprint of the content that would be released.
+        limit : Limit
+            The limit as the policy has it.
+        value : float or None
+            The figure that was found; one that is missing cannot be waived, because nobody knows what would be excused.
+        on : date
+            Day of the release (UTC).
+        """
+        conditions = {
+            "it is for another release": self.release == release,
+            "it is for another limit": self.metric == limit.metric,
+            CANNOT_BE_WAIVED: self.metric != limit.metric or self.metric not in NOT_WAIVABLE,
+            f"it waives a limit of {in_full(self.limit)}, and the policy has {in_full(limit.value)}": (
+                self.metric != limit.metric or self.limit == limit.value
+            ),
+            "it is for another content than the one at hand": self.fingerprint == fingerprint,
+            "a figure without a value cannot be waived": value is not None,
+            f"it accepts a figure of {in_full(self.figure)}, and what was found is riskier": (
+                value is None or self.metric != limit.metric or self._accepts(value)
+            ),
+            f"it holds from {self.signed_on} on only": self.signed_on <= on,
+            f"it expired on {self.expires_on}": on <= self.expires_on,
+        }
+        return tuple(problem for problem, is_met in conditions.items() if not is_met)
+
+    def _accepts(self, value: float) -> bool:
+        larger_is_riskier = METRICS[self.metric].direction in ("below", "at_most")
+        return value <= self.figure if larger_is_riskier else value >= self.figure
+
+
+@dataclass(frozen=True)
+class UnusableWaiver:
+    """A file where waivers are that cannot be one, and why."""
+
+    file: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class Waivers:
+    """What the gate may know of waivers.
+
+    Parameters
+    ----------
+    release : str
+        Name of the release that is decided.
+    on : date
+        Day of the decision (UTC).
+    files : tuple of Waiver or UnusableWaiver
+        Everything that was found where waivers are.
+    """
+
+    release: str
+    on: date
+    files: tuple[Waiver | UnusableWaiver, ...] = ()
+
+    @property
+    def usable(self) -> tuple[Waiver, ...]:
+        """Those that can be read."""
+        return tuple(each for each in self.files if isinstance(each, Waiver))
+
+    @property
+    def of_the_release(self) -> tuple[Waiver | UnusableWaiver, ...]:
+        """All but those of other releases, which may lie in the same directory."""
+        return tuple(each for each in self.files if isinstance(each, UnusableWaiver) or each.release == self.release)
+
+
+def in_full(value: float) -> str:
+    """Write a number so that it reads back as the same one, in six digits where they suffice."""
+    shown = f"{value:g}"
+    return shown if float(shown) == value else repr(float(value))
+
+
+def read_waivers(path: Path) -> tuple[Waiver | UnusableWaiver, ...]:
+    """Read a waiver, or all of a directory; what cannot be read is said, file by file, never left out.
+
+    Parameters
+    ----------
+    path : Path
+        A YAML file, or a directory of at most 1,000 such files: those behind them in the order of their names are
+        counted, not read. Hidden files (``.gitkeep``) are not looked at.
+    """
+    try:
+        paths = sorted(each for each in path.iterdir() if not each.name.startswith("."))
+    except NotADirectoryError:
+        return (_read(path),)
+    except FileNotFoundError:
+        return (UnusableWaiver(_shown_name(path), "it is not there"),)
+    except OSError:
+        return (UnusableWaiver(_shown_name(path), "it cannot be read"),)
+    found = tuple(_read(each) for each in paths[:MOST_FILES])
+    if len(paths) <= MOST_FILES:
+        return found
+    problem = f"it has {len(paths):,} files, of which the first {MOST_FILES:,} by name were read; expected no more"
+    return (*found, UnusableWaiver(_shown_name(path), problem))
+
+
+def _read(path: Path) -> Waiver | UnusableWaiver:
+    name = _shown_name(path)
+    try:
+        if name != path.name:
+            raise InvalidSettingError("its name is not UTF-8")
+        if path.suffix.lower() not in SUFFIXES and not path.is_dir():
+            raise InvalidSettingError(f"its name does not end in {' or '.join(SUFFIXES)}")
+        return Waiver.from_mapping(name, yaml.load(_content(path), _StrictLoader))  # noqa: S506 - a SafeLoader
+    except InvalidSettingError as error:
+        problem = str(error)
+    except FileNotFoundError:
+        problem = "it is not there"
+    except OSError:
+        problem = "it cannot be read"
+    except Exception:  # noqa: BLE001 (PyYAML lets pass what its conversions raise, such as KeyError for !!bool x)
+        # What the parser says would quote the file.
+        problem = "it is not valid YAML"
+    return UnusableWaiver(name, problem)
+
+
+def _content(path: Path) -> bytes:
+    """Read a file of bounded size; what would block, such as a named pipe, is not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise InvalidSettingError("it is a directory, and waivers lie beside each other")
+        if not stat.S_ISREG(mode):
+            raise InvalidSettingError("it is not a file, but a pipe, a socket or a device")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read(LONGEST_FILE + 1)
+    finally:
+        os.close(descriptor)
+    if len(content) > LONGEST_FILE:
+        raise InvalidSettingError(f"it is larger than {LONGEST_FILE:,} bytes")
+    return content
+
+
+def _shown_name(path: Path) -> str:
+    """Return the name of a file in a form that every log can hold; another than its own where that is not UTF-8."""
+    return os.fsencode(path.name).decode(errors="replace")
+
+
+class _StrictLoader(yaml.SafeLoader):  # type: ignore[misc]
+    """Refuse what is said twice, where plain YAML would take the last, and references, which can grow without bound."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Read a value that is written out."""
+        if self.check_event(yaml.AliasEvent):
+            raise InvalidSettingError("it refers to another part of itself (*name); expected every field written out")
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """Build a mapping whose keys are all different."""
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        if len(mapping) < len(node.value):
+            raise InvalidSettingError("it has a field twice")
+        return mapping
+
+
+# YAML 1.1 takes 1e-05 for a text, which is how Python writes that number.
+_StrictLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789")
+)
+
+
+def _as_date(value: object) -> date | None:
+    """Return a date, also one that is written as text; None for anything else."""
+    if isinstance(value, datetime):
+        return None
+    if isinstance(value, date):
+        return value
+    try:
+        return date.fromisoformat(value) if isinstance(value, str) and re.fullmatch(r"[\d-]{10}", value) else None
+    except ValueError:
+        return None
+
+
+def _is_text(value: object) -> bool:
+    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_TEXT:
+        return False
+    # Half a character, which YAML can write, has no place in a manifest or a log.
+    return value.encode(errors="ignore").decode() == value
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    # Neither infinity nor NaN nor an integer beyond floats lies between the largest floats.
+    return -sys.float_info.max <= value <= sys.float_info.max
+
+
+_TEXT = (_is_text, f"a text of 1 to {LONGEST_TEXT:,} characters")
+_DATE = (lambda value: _as_date(value) is not None, "a date such as 2026-09-30")
+_EXPECTED = {
+    "release": _TEXT,
+    "metric": (lambda value: isinstance(value, str) and value in METRICS, "a metric that a policy can limit"),
+    "limit": (_is_number, "a number"),
+    "figure": (_is_number, "a number"),
+    "fingerprint": (
+        lambda value: isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None,
+        "a fingerprint, 64 characters from 0 to 9 and a to f (in quotes)",
+    ),
+    "person": _TEXT,
+    "reason": _TEXT,
+    "signed_on": _DATE,
+    "expires_on": _DATE,
+}
+FIELDS = tuple(field.name for field in fields(Waiver) if field.name != "file")

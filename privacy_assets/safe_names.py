@@ -1,0 +1,56 @@
+"""Names that may be shown of things whose names others choose: a class and a dtype can be named after a cell."""
+
+from functools import cache
+from typing import Any
+from zoneinfo import available_timezones
+
+import numpy as np
+import pandas as pd
+
+from privacy_assets.own_code import LIBRARIES, PACKAGE, found_under, written_names
+
+NAMED_LIBRARIES = LIBRARIES | {
+    PACKAGE,
+    *("_duckdb", "botocore", "dask", "duckdb", "httpx", "polars", "psycopg", "pyspark", "requests", "sklearn"),
+    *("snowflake", "sqlalchemy", "urllib3", "yaml"),
+}
+"""Libraries whose classes are there under names that their authors wrote."""
+PLAIN_DTYPES = (
+    *(pd.Int8Dtype, pd.Int16Dtype, pd.Int32Dtype, pd.Int64Dtype, pd.Float32Dtype, pd.Float64Dtype, pd.BooleanDtype),
+    *(pd.UInt8Dtype, pd.UInt16Dtype, pd.UInt32Dtype, pd.UInt64Dtype, pd.CategoricalDtype, pd.StringDtype),
+    pd.PeriodDtype,
+)
+
+
+def class_name(cls: type) -> str:
+    """Return the name of a class of a known library, or say that it is a subclass of one.
+
+    A class that somebody else defined can have any name, such as a cell of the table that it was made for.
+    """
+    for each in type.__dict__["__mro__"].__get__(cls):
+        module, name = written_names(each)
+        if module is not None and module.partition(".")[0] in NAMED_LIBRARIES and found_under(each, module, name):
+            return str(name) if each is cls else f"subclass of {name}"
+    return "object"
+
+
+def type_name(value: object) -> str:
+    """Return `class_name` of what a value is."""
+    return class_name(type(value))
+
+
+def dtype_name(dtype: Any) -> str:
+    """Return what to call a dtype; categories, fields, fill values and names of time zones can be cells."""
+    if type(dtype) in PLAIN_DTYPES:
+        return str(dtype)
+    if isinstance(dtype, np.dtype):
+        return "structured" if dtype.names is not None else str(dtype)
+    if type(dtype) is pd.DatetimeTZDtype:
+        zone = str(dtype.tz) if str(dtype.tz) in _time_zones() else "with a time zone"
+        return f"datetime64[{dtype.unit}, {zone}]"
+    return type_name(dtype)
+
+
+@cache
+def _time_zones() -> set[str]:
+    return available_timezones()

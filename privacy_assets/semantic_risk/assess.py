@@ -1,0 +1,297 @@
+"""Assess what the concepts of a table reveal: classical, basic semantic and semantic risk, and whom to withhold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.semantic_risk.attribute_advice import advise, no_advice
+from privacy_assets.semantic_risk.concept_lattice import describe_neighborhood
+from privacy_assets.semantic_risk.formal_context import FormalContext, Scales, read_formal_context
+from privacy_assets.semantic_risk.kernels.row_measures import (
+    RowMeasures,
+    Suppression,
+    find_greatest_subset,
+)
+from privacy_assets.semantic_risk.kernels.search import search_semantic_risks
+from privacy_assets.semantic_risk.result import SemanticAssessment, SemanticProgress
+from privacy_assets.semantic_risk.risk_chains import RiskChains, list_chains
+from privacy_assets.semantic_risk.row_measures import MAX_COMPARISONS, measure_context
+from privacy_assets.semantic_risk.settings import (
+    DEFAULT_MIN_SUPPORT,
+    MAX_CHAINS,
+    MAX_CONCEPTS,
+    SemanticSettings,
+    largest_risky,
+    smallest_acceptable,
+)
+from privacy_assets.setting_checks import is_integer, require
+from privacy_assets.storage.result_columns import labels_at
+
+__all__ = ["SemanticAssessment", "SemanticProgress", "assess_semantic_risk"]
+
+REGIONS = ("keep", "boundary", "discard")
+# What all searches of the semantic risk may read together, in words of 8 bytes, and each of them in any case.
+WORDS_READ, LEAST_WORDS_READ = 10**12, 2**26
+
+
+def assess_semantic_risk(
+    table: pd.DataFrame,
+    scales: Scales,
+    *,
+    model: ReleaseModel | None = None,
+    risk_limit: float | None = None,
+    three_way: tuple[float, float] | None = None,
+    semantic_risk: bool = True,
+    advice: bool = True,
+    min_support: int = DEFAULT_MIN_SUPPORT,
+    max_chains: int = MAX_CHAINS,
+    max_concepts: int = MAX_CONCEPTS,
+    max_comparisons: int = MAX_COMPARISONS,
+    n_threads: int | None = None,
+    progress: Callable[[SemanticProgress], None] | None = None,
+) -> SemanticAssessment:
+    """Measure how much of a record the concepts of its table give away, and find whom to withhold.
+
+    Parameters
+    ----------
+    table, scales, model
+        See :func:`~privacy_assets.semantic_risk.formal_context.read_formal_context`.
+    risk_limit : float, optional
+        Largest basic semantic risk to accept (lambda), in (0, 1]. Then the greatest subset of records in which no one
+        is above it is found: ``kept``.
+    three_way : pair of float, optional
+        (alpha, beta) with alpha < beta <= risk_limit: records up to alpha are labeled "keep", from beta on "discard",
+        the others "boundary". Labels for triage; the decision is ``kept``.
+    semantic_risk : bool
+        Whether to search the semantic risk as well, which may take long where rows include many others.
+    advice : bool
+        Whether to tell what forgetting each column, and the columns of risk chains, would do; takes about as long as
+        an assessment without the semantic risk for each, and up to about two seconds for its implications, four for
+        those of all together.
+    min_support : int
+        Fewest records of the implications that the advice counts.
+    max_chains : int
+        List at most so many chains with identification risk.
+    max_concepts : int
+        Most closed sets to visit for the implications; with more the advice says that they are not told.
+    max_comparisons : int
+        Refuse to compare more pairs of rows than this.
+    n_threads : int, optional
+        Threads; the result does not depend on it. Default: all cores that this process may use.
+    progress : callable, optional
+        Called before each stage, after each round of suppression and before each set of columns to forget; what it
+        raises ends the assessment.
+
+    Raises
+    ------
+    InvalidTableError, InvalidSettingError
+        For tables and scales that make no context, settings out of their range, and too much work.
+
+    Notes
+    -----
+    Definitions: ``docs/semantic-risk.md``. The basic semantic risk is never above the classical one on the same
+    attributes, so it must not be the only limit that a release has to meet.
+    """
+    settings = SemanticSettings(
+        risk_limit, three_way, semantic_risk, advice, min_support, max_chains, max_concepts, max_comparisons
+    )
+    settings.check()
+    require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or an integer above 0")
+    n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
+    tell = progress or (lambda _: None)
+    tell(SemanticProgress("reading the table", len(table) if isinstance(table, pd.DataFrame) else 0))
+    context = read_formal_context(table, scales, model)
+    return _assess(context, table.index, settings, n_used or os.cpu_count() or 1, tell)
+
+
+def _assess(
+    context: FormalContext,
+    index: pd.Index[Any],
+    settings: SemanticSettings,
+    n_threads: int,
+    tell: Callable[[SemanticProgress], None],
+) -> SemanticAssessment:
+    tell(SemanticProgress("comparing rows", context.n_records))
+    measures = measure_context(context, settings.max_comparisons, n_threads)
+    risks = None
+    if settings.semantic_risk:
+        tell(SemanticProgress("searching paths", context.n_records))
+        risks = _search(context, measures, n_threads)
+    suppression = None
+    if settings.risk_limit is not None:
+        suppression = find_greatest_subset(
+            context.packed,
+            measures,
+            smallest_acceptable(settings.risk_limit),
+            n_threads,
+            lambda done: tell(SemanticProgress("suppressing", done.n_records - done.n_removed)),
+        )
+    records = describe_records(context, measures, risks, suppression, settings)
+    positions = pd.Series(np.arange(context.n_records))
+    records.insert(0, "record", labels_at(index, positions))
+    chains = _list_chains(context, measures, settings)
+    given = no_advice()
+    if settings.advice:
+        given = advise(
+            context,
+            chains.chains,
+            settings,
+            n_threads,
+            lambda columns: tell(SemanticProgress("forgetting columns", context.n_records, columns)),
+        )
+    scores = _score(context, measures, records, suppression, settings)
+    if settings.risk_limit is not None:
+        scores |= {"risk_chain_starts": chains.n_starts, "risk_chains_are_complete": chains.is_complete}
+    return SemanticAssessment(
+        scores,
+        records,
+        _describe_rounds(suppression),
+        given.table,
+        chains.chains,
+        describe_neighborhood(context, measures),
+        pd.DataFrame([vars(attribute) for attribute in context.attributes]).rename(columns={"name": "attribute"}),
+        {**settings.described(), "scales": context.scales, "n_records": context.n_records},
+        (*_notes(context, measures), *_notes_on_chains(chains, settings), *given.notes),
+    )
+
+
+def _search(context: FormalContext, measures: RowMeasures, n_threads: int) -> NDArray[np.float64]:
+    n_searched = int((measures.n_including > 1).sum())
+    max_words = max(WORDS_READ // max(n_searched, 1), LEAST_WORDS_READ)
+    risks = search_semantic_risks(context.packed, measures, n_threads, max_words)
+    n_open = int(context.packed.weights[np.isnan(risks)].sum())
+    if n_open:
+        raise InvalidSettingError(
+            f"The semantic risk of {n_open} of {context.n_records} records was not found within the bounds of its "
+            f"search: a row is included in up to {int(measures.n_including.max()) - 1} others. Use coarser scales or "
+            "fewer columns, or do without it: semantic_risk=False. Nothing was assessed."
+        )
+    return risks
+
+
+def describe_records(
+    context: FormalContext,
+    measures: RowMeasures,
+    risks: NDArray[np.float64] | None,
+    suppression: Suppression | None,
+    settings: SemanticSettings,
+) -> pd.DataFrame:
+    """Describe every record; all figures are those of its distinct row."""
+    sizes, basic = context.packed.weights, 1.0 / measures.differences
+    rows: dict[str, NDArray[Any]] = {
+        "class_size": sizes,
+        "extent_size": measures.extents,
+        "smallest_difference": measures.differences,
+        "positive_facts_risk": 1.0 / measures.extents,
+        "basic_semantic_risk": basic,
+        "classical_risk": 1.0 / sizes,
+    }
+    if risks is not None:
+        rows["semantic_risk"] = risks
+    rows["confidence_bound"] = (measures.extents - measures.differences) / measures.extents
+    if settings.three_way is not None:
+        alpha, beta = settings.three_way
+        rows["region"] = np.where(basic >= beta, 2, np.where(basic <= alpha, 0, 1))
+    if suppression is not None:
+        rows["is_kept"] = suppression.is_kept
+    records = pd.DataFrame({"row": context.row_of_record})
+    for name, values in rows.items():
+        records[name] = values[context.row_of_record]
+    if "region" in records:
+        records["region"] = np.array(REGIONS)[records["region"]]
+        records = records.astype({"region": str})
+    return records
+
+
+def _list_chains(context: FormalContext, measures: RowMeasures, settings: SemanticSettings) -> RiskChains:
+    """List the risk chains; none without a limit, which says what is a risk."""
+    largest = 0 if settings.risk_limit is None else largest_risky(settings.risk_limit)
+    return list_chains(context, measures, largest, settings.max_chains)
+
+
+def _describe_rounds(suppression: Suppression | None) -> pd.DataFrame:
+    rounds = () if suppression is None else suppression.rounds
+    return pd.DataFrame(
+        {
+            "records": np.array([own.n_records for own in rounds], np.int64),
+            "max_basic_semantic_risk": np.array(
+                [1.0 / own.smallest_difference if own.n_records else np.nan for own in rounds], np.float64
+            ),
+            "records_removed": np.array([own.n_removed for own in rounds], np.int64),
+        }
+    )
+
+
+def _score(
+    context: FormalContext,
+    measures: RowMeasures,
+    records: pd.DataFrame,
+    suppression: Suppression | None,
+    settings: SemanticSettings,
+) -> dict[str, Any]:
+    """Score the whole table; the ladder from below to above comes after the two figures that a policy limits."""
+    weights = context.packed.weights
+    scores: dict[str, Any] = {}
+    for name in ("basic_semantic_risk", "semantic_risk", "positive_facts_risk", "classical_risk"):
+        if name in records:
+            scores[f"max_{name}"] = float(records[name].max())
+            scores[f"mean_{name}"] = float(records[name].mean())
+    scores |= {
+        "records": context.n_records,
+        "distinct_rows": context.n_rows,
+        "attributes": len(context.attributes),
+        "attributes_by_column": context.attributes_by_column(),
+        "unique_records": int((weights == 1).sum()),
+        "records_whose_row_another_includes": int(weights[measures.n_including > 1].sum()),
+    }
+    if "region" in records:
+        n_in = {region: int((records["region"] == region).sum()) for region in REGIONS}
+        scores |= {"records_to_keep": n_in["keep"], "records_in_boundary": n_in["boundary"]}
+        scores["records_to_discard"] = n_in["discard"]
+    if suppression is not None and settings.risk_limit is not None:
+        n_kept = suppression.rounds[-1].n_records
+        scores |= {
+            "records_at_risk": suppression.rounds[0].n_removed,
+            "records_kept": n_kept,
+            "records_not_kept": context.n_records - n_kept,
+            "share_not_kept": 1 - n_kept / context.n_records,
+            "rounds_of_suppression": len(suppression.rounds) - 1,
+        }
+        if n_kept:
+            scores["max_basic_semantic_risk_kept"] = 1.0 / suppression.rounds[-1].smallest_difference
+    return scores
+
+
+def _notes(context: FormalContext, measures: RowMeasures) -> list[str]:
+    notes = []
+    if (measures.n_including == 1).all():
+        is_nominal = set(context.scales.values()) == {"nominal"}
+        reason = "All scales are nominal and no cell is missing, so no" if is_nominal else "No"
+        notes.append(
+            f"{reason} row includes another one: every semantic risk equals 1 / class size. The assessment tells "
+            "nothing beyond k-anonymity; ordinal scales, overlapping windows or hierarchies may."
+        )
+    silent = context.columns_that_tell_nobody_apart()
+    if silent:
+        notes.append(
+            f"The columns {list(silent)} tell nobody apart: their scales give all records the same attributes. What an "
+            "outsider knows of them is not assessed; give them finer scales if the column itself says more."
+        )
+    return notes
+
+
+def _notes_on_chains(chains: RiskChains, settings: SemanticSettings) -> list[str]:
+    if chains.is_complete:
+        return []
+    return [
+        f"Only {settings.max_chains} risk chains are listed, of more. They begin at {chains.n_starts} concepts; the "
+        "advice is on the columns of those that are listed. max_chains says how many."
+    ]

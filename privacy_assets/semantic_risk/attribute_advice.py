@@ -1,0 +1,210 @@
+"""Which columns to forget: the risk that would be left, and what could no longer be learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.semantic_risk.formal_context import FormalContext
+from privacy_assets.semantic_risk.kernels.concepts import close_sets, full_set, words_to_close
+from privacy_assets.semantic_risk.kernels.row_measures import find_greatest_subset
+from privacy_assets.semantic_risk.kernels.stem_basis import Implications, find_stem_basis
+from privacy_assets.semantic_risk.risk_chains import columns_of_chains
+from privacy_assets.semantic_risk.row_measures import measure_context
+from privacy_assets.semantic_risk.settings import SemanticSettings, smallest_acceptable
+from privacy_assets.storage.result_columns import tuple_column
+
+# Sets of columns that risk chains give, most frequent first; more would not be read.
+MOST_CHAIN_SETS = 20
+# Words of 8 bytes to read for the implications of one set of columns: about two seconds; and of all sets together.
+WORDS_FOR_IMPLICATIONS = 2**30
+WORDS_FOR_ALL_IMPLICATIONS = 2**31
+MOST_COLUMNS_NAMED = 3
+ADVICE_COLUMNS = [
+    "columns",
+    "reason",
+    "chains",
+    "max_basic_semantic_risk",
+    "mean_basic_semantic_risk",
+    "records_kept",
+    "implications_left",
+    "implications_lost",
+    "is_non_disposable",
+]
+
+
+class Advice(NamedTuple):
+    """Advice on columns.
+
+    Attributes
+    ----------
+    table : DataFrame
+        See :func:`advise`.
+    notes : tuple of str
+        What could not be told, and why.
+    """
+
+    table: pd.DataFrame
+    notes: tuple[str, ...]
+
+
+def advise(
+    context: FormalContext,
+    chains: pd.DataFrame,
+    settings: SemanticSettings,
+    n_threads: int,
+    on_columns: Callable[[tuple[str, ...]], None] = lambda _: None,
+) -> Advice:
+    """Tell, for each column and the columns of each risk chain, what forgetting them would do.
+
+    Parameters
+    ----------
+    context : FormalContext
+        The context; its columns are what an outsider may know.
+    chains : DataFrame
+        Of :func:`~privacy_assets.semantic_risk.risk_chains.find_risk_chains`.
+    settings : SemanticSettings
+        ``risk_limit``, ``min_support``, ``max_concepts`` and ``max_comparisons`` are used.
+    n_threads : int
+        Threads.
+    on_columns : callable, optional
+        Called before each set of columns; what it raises ends the work.
+
+    Returns
+    -------
+    advice : Advice
+        Table with one row per set of columns, nothing forgotten first: ``columns``; ``reason`` ("nothing forgotten",
+        "scaled column", "risk chain"); ``chains``, how many listed chains have these columns; the
+        ``max_basic_semantic_risk`` and ``mean_basic_semantic_risk`` left; ``records_kept`` of the greatest acceptable
+        subset (missing without a ``risk_limit``); ``implications_left``, the size of the stem basis without the
+        columns; ``implications_lost``, rules of the stem basis that no longer follow; and ``is_non_disposable``:
+        whether no implication would be left, though there are some now. Implications are those of at least
+        ``min_support`` records. What would take too much is missing, and a note says so: all on implications where
+        the stem basis with nothing forgotten is too large, or the work for those before was, and the risk left where
+        too many rows would be compared.
+    """
+    basis = None
+    work = _Work(WORDS_FOR_ALL_IMPLICATIONS)
+    rows = []
+    for columns, reason, n_chains in _candidates(context, chains):
+        on_columns(columns)
+        names = [attribute.name for attribute in context.attributes if attribute.column in columns]
+        left = context.without(names) if names else context
+        row: dict[str, Any] = {"columns": columns, "reason": reason, "chains": n_chains}
+        row |= _risk_left(left, settings, n_threads)
+        found = _basis(left, settings, work) if basis is not None or not columns else None
+        if not columns:
+            basis = found
+        if basis is not None:
+            row["implications_lost"] = _count_lost(context, basis, names, work)
+        if found is not None:
+            row["implications_left"] = len(found.supports)
+        if basis is not None and found is not None:
+            row["is_non_disposable"] = len(found.supports) == 0 < len(basis.supports)
+        rows.append(row)
+    return Advice(_as_table(rows), tuple(_notes(context, rows, settings)))
+
+
+@dataclass
+class _Work:
+    """Words that may still be read for implications."""
+
+    left: int
+
+    @property
+    def allowed(self) -> int:
+        """For one set of columns."""
+        return min(WORDS_FOR_IMPLICATIONS, self.left)
+
+
+def _notes(context: FormalContext, rows: list[dict[str, Any]], settings: SemanticSettings) -> Iterator[str]:
+    n_unknown = sum(row.get("implications_left") is None or row.get("implications_lost") is None for row in rows)
+    if n_unknown:
+        counts = pd.Series([attribute.column for attribute in context.attributes]).value_counts()
+        most = ", ".join(f"{name!r} ({n})" for name, n in counts.head(MOST_COLUMNS_NAMED).items())
+        yield (
+            f"The implications left or lost after forgetting are not told for {n_unknown} of {len(rows)} sets of "
+            f"columns: there are more than {settings.max_concepts} closed sets and pseudo-intents of at least "
+            f"{settings.min_support} records, or finding them reads more than {WORDS_FOR_IMPLICATIONS:.1g} words, or "
+            f"{WORDS_FOR_ALL_IMPLICATIONS:.1g} for all sets together. Raise min_support, "
+            f"or use coarser scales or fewer columns; most attributes are of {most}."
+        )
+    n_unmeasured = sum("max_basic_semantic_risk" not in row for row in rows)
+    if n_unmeasured:
+        yield (
+            f"The risk left after forgetting is not told for {n_unmeasured} of {len(rows)} sets of columns: more than "
+            f"max_comparisons = {settings.max_comparisons:.2g} pairs of rows would be compared."
+        )
+
+
+def _candidates(context: FormalContext, chains: pd.DataFrame) -> Iterator[tuple[tuple[str, ...], str, int]]:
+    counts = columns_of_chains(context, chains)
+    n_of = dict(zip(counts["columns"], counts["chains"].tolist(), strict=True))
+    yield (), "nothing forgotten", n_of.get((), 0)
+    for name in context.columns:
+        yield (name,), "scaled column", n_of.get((name,), 0)
+    several = [(columns, n) for columns, n in n_of.items() if len(columns) > 1]
+    for columns, n in several[:MOST_CHAIN_SETS]:
+        yield columns, "risk chain", n
+
+
+def _risk_left(left: FormalContext, settings: SemanticSettings, n_threads: int) -> dict[str, Any]:
+    try:
+        measures = measure_context(left, settings.max_comparisons, n_threads)
+    except InvalidSettingError:
+        # Without a column more rows may have to be compared than with it; advice must not end the assessment.
+        return {}
+    n_kept = None
+    if settings.risk_limit is not None:
+        found = find_greatest_subset(left.packed, measures, smallest_acceptable(settings.risk_limit), n_threads)
+        n_kept = found.rounds[-1].n_records
+    risks = 1.0 / measures.differences
+    return {
+        "max_basic_semantic_risk": float(risks.max()),
+        "mean_basic_semantic_risk": float(left.packed.weights @ risks / left.n_records),
+        "records_kept": n_kept,
+    }
+
+
+def _basis(context: FormalContext, settings: SemanticSettings, work: _Work) -> Implications | None:
+    """Find the implications within the work that is left; a search that met a bound used all that it was allowed."""
+    found = find_stem_basis(context.packed, settings.min_support, settings.max_concepts, work.allowed)
+    work.left -= work.allowed if found is None else found.words_read
+    return found
+
+
+def _count_lost(context: FormalContext, basis: Implications, names: list[str], work: _Work) -> int | None:
+    """Count the rules of a basis that do not follow from what is left; None if that takes too much.
+
+    A rule follows if its conclusion is not forgotten, and all records with what is left of its premise have it.
+    """
+    gone: NDArray[np.uint64] = context.words_of(names)
+    packed = context.packed
+    premises = basis.premises & ~gone
+    n_words = words_to_close(len(packed.rows), packed.first, packed.holders, premises)
+    if n_words > work.allowed:
+        return None
+    work.left -= n_words
+    everything = full_set(packed.n_attributes, packed.rows.shape[1])
+    closures = close_sets(packed.rows, packed.first, packed.holders, premises, everything)
+    lacks = basis.conclusions & ~basis.premises & (gone | ~closures)
+    return int((lacks != 0).any(axis=1).sum())
+
+
+def _as_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    table = pd.DataFrame(rows, columns=ADVICE_COLUMNS)
+    table["columns"] = tuple_column([row["columns"] for row in rows])
+    counts = dict.fromkeys(("records_kept", "implications_left", "implications_lost"), "Int64")
+    risks = dict.fromkeys(("max_basic_semantic_risk", "mean_basic_semantic_risk"), "float64")
+    return table.astype({**counts, **risks, "is_non_disposable": "boolean", "reason": str, "chains": "int64"})
+
+
+def no_advice() -> Advice:
+    """Return advice on nothing."""
+    return Advice(_as_table([]), ())

@@ -1,0 +1,329 @@
+"""A table as a formal context: records, attributes, and which record has which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.columns.coding import group_rows
+from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.columns.masks import HierarchyMapping, Interval, Mask, ReleaseModel, ValueSet
+from privacy_assets.columns.scales import Ancestors, ConceptualScale, Generalized, Nominal, read_scale
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.kernels.bit_sets import BITS
+from privacy_assets.safe_names import type_name
+from privacy_assets.semantic_risk.kernels.formal_context import (
+    PackedContext,
+    make_context,
+    number_rows,
+    pack_patterns,
+    select_attributes,
+    unpack_rows,
+)
+from privacy_assets.semantic_risk.scaled_column import MAX_ATTRIBUTES, ScaledColumn, scale_column
+from privacy_assets.storage.fingerprint import require_unique_text_names
+
+Scales = Mapping[str, Any] | Literal["binary"]
+
+# 1 GiB of bits.
+MAX_WORDS = 2**27
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of a context.
+
+    Attributes
+    ----------
+    name : str
+        The column and a number, such as ``age #3``; of a binary column its name. Holds no value of the table.
+    column : str
+        The column that it was made of.
+    label : str
+        What it says, such as ``age >= 40``: holds values of the table, so it is private.
+    """
+
+    name: str
+    column: str
+    label: str
+
+
+@dataclass(frozen=True, eq=False)
+class FormalContext:
+    """Records and the attributes that they have.
+
+    Attributes
+    ----------
+    packed : PackedContext
+        Distinct rows and how many records have each.
+    row_of_record : ndarray of shape (n_records,), dtype=int64
+        Distinct row of each record, in the order of the table.
+    attributes : tuple of Attribute
+        The attributes, column by column.
+    scales : dict of str to str
+        Kind of the scale of each column.
+    """
+
+    packed: PackedContext
+    row_of_record: NDArray[np.int64]
+    attributes: tuple[Attribute, ...]
+    scales: dict[str, str]
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return len(self.row_of_record)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of distinct rows."""
+        return len(self.packed.rows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the attributes, without values."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that the attributes were made of."""
+        return tuple(self.scales)
+
+    def attributes_by_column(self) -> dict[str, int]:
+        """Return how many attributes were made of each column."""
+        counts = dict.fromkeys(self.columns, 0)
+        for attribute in self.attributes:
+            counts[attribute.column] += 1
+        return counts
+
+    def columns_that_tell_nobody_apart(self) -> tuple[str, ...]:
+        """Return the columns whose attributes all records have, or none has."""
+        differs = np.bitwise_or.reduce(self.packed.rows ^ self.packed.rows[0], axis=0)
+        telling = set(self.names_in(differs))
+        columns = {attribute.column for attribute in self.attributes if attribute.name in telling}
+        return tuple(column for column in self.columns if column not in columns)
+
+    def incidence(self) -> NDArray[np.bool_]:
+        """Return which distinct row has which attribute, of shape (n_rows, n_attributes)."""
+        return unpack_rows(self.packed.rows, len(self.attributes))
+
+    def names_in(self, words: NDArray[np.uint64]) -> tuple[str, ...]:
+        """Return the names of a set of attributes in bits."""
+        has = unpack_rows(words[np.newaxis], len(self.attributes))[0]
+        return tuple(name for name, is_in in zip(self.names, has.tolist(), strict=True) if is_in)
+
+    def words_of(self, names: Sequence[str]) -> NDArray[np.uint64]:
+        """Return a set of attributes, given by name, in bits.
+
+        Raises
+        ------
+        InvalidSettingError
+            There is no such attribute.
+        """
+        place = {name: number for number, name in enumerate(self.names)}
+        unknown = [name for name in names if name not in place]
+        if unknown:
+            raise InvalidSettingError(
+                f"The context has no attributes {unknown}. It has {len(place)}, named after the columns "
+                f"{list(self.columns)}."
+            )
+        words = np.zeros(self.packed.rows.shape[1], np.uint64)
+        for name in names:
+            words[place[name] // BITS] |= np.uint64(1) << np.uint64(place[name] % BITS)
+        return words
+
+    def of_records(self, is_kept: NDArray[np.bool_]) -> FormalContext:
+        """Return the context of some of the records, with the same attributes."""
+        rows = self.row_of_record[is_kept]
+        if len(rows) == 0:
+            raise InvalidTableError("No record is kept. Expected at least one; an empty context has no concepts.")
+        own, row_of_record = np.unique(rows, return_inverse=True)
+        return _assemble(self.packed.rows[own], row_of_record.ravel(), self.attributes, self.scales)
+
+    def without(self, forgotten: Sequence[str]) -> FormalContext:
+        """Return the context of the same records without some attributes, given by name."""
+        self.words_of(forgotten)
+        gone = set(forgotten)
+        kept = [number for number, attribute in enumerate(self.attributes) if attribute.name not in gone]
+        rows = select_attributes(self.packed.rows, np.array(kept, np.int64))
+        row_of_row, first = number_rows(rows)
+        attributes = tuple(self.attributes[number] for number in kept)
+        columns = {attribute.column for attribute in attributes}
+        return _assemble(
+            rows[first],
+            row_of_row[self.row_of_record],
+            attributes,
+            {column: kind for column, kind in self.scales.items() if column in columns},
+        )
+
+
+def _assemble(
+    rows: NDArray[np.uint64],
+    row_of_record: NDArray[np.int64],
+    attributes: tuple[Attribute, ...],
+    scales: Mapping[str, str],
+) -> FormalContext:
+    """Put a context together from distinct rows, all of which occur."""
+    weights = np.bincount(row_of_record, minlength=len(rows))
+    packed, order = make_context(rows, weights.astype(np.int64), len(attributes))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return FormalContext(packed, place[row_of_record], attributes, dict(scales))
+
+
+def read_formal_context(table: pd.DataFrame, scales: Scales, model: ReleaseModel | None = None) -> FormalContext:
+    """Turn a table into a formal context.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per record; the index plays no role.
+    scales : mapping of str to scale, or "binary"
+        Scale of each column that an outsider may know, see
+        :func:`~privacy_assets.columns.scales.read_scale`; columns that are not named play no role.
+        ``"binary"``: the table is a context already, all its columns are true or false.
+    model : ReleaseModel, optional
+        For a table that :func:`~privacy_assets.anonymization.anonymize.anonymize` released: scales name the original
+        columns. A generalized cell then has the attributes that every value in it has.
+
+    Raises
+    ------
+    InvalidTableError, InvalidSettingError
+        No records, no attributes or too many, columns that are not there or do not fit their scale.
+    """
+    read = _read_scales(table, scales)
+    masks: Mapping[str, Mask] = {} if model is None else model.masks
+    _require_columns(table, read, masks)
+    columns: dict[str, ScaledColumn] = {}
+    problems: list[InvalidTableError | InvalidSettingError] = []
+    for name, scale in read.items():
+        try:
+            columns[name] = scale_column(table, name, scale, masks.get(name))
+        except (InvalidTableError, InvalidSettingError) as error:
+            problems.append(error)
+    if problems:
+        raise type(problems[0])(" ".join(str(problem) for problem in problems)) from None
+    return _join(columns, {name: scale.kind for name, scale in read.items()})
+
+
+def _read_scales(table: pd.DataFrame, scales: Scales) -> dict[str, ConceptualScale]:
+    if not isinstance(table, pd.DataFrame):
+        raise InvalidTableError(f"The table is a {type_name(table)}. Expected a pandas DataFrame. Convert it first.")
+    require_unique_text_names(table)
+    if isinstance(scales, str) and scales == "binary":
+        scales = dict.fromkeys(table.columns, "binary")
+    given: object = scales
+    if not isinstance(given, Mapping):
+        found = repr(given) if isinstance(given, str) else type_name(given)
+        raise InvalidSettingError(f"scales is {found}. Expected a mapping of columns to scales, or 'binary'.")
+    if not scales:
+        raise InvalidSettingError("scales names no column. Expected at least one: without attributes nothing is known.")
+    read, problems = {}, []
+    for name, setting in scales.items():
+        try:
+            read[name] = read_scale(setting)
+        except InvalidSettingError as error:
+            problems.append(f"Column {name!r}: {error}")
+    if problems:
+        raise InvalidSettingError(" ".join([*problems, "Nothing was assessed."]))
+    return read
+
+
+def _require_columns(table: pd.DataFrame, scales: Mapping[str, ConceptualScale], masks: Mapping[str, Mask]) -> None:
+    needed = set(scales)
+    for name in scales:
+        mask = masks.get(name)
+        if isinstance(mask, Interval):
+            needed |= {mask.low, mask.high, *([] if mask.missing is None else [mask.missing])}
+        if isinstance(mask, ValueSet):
+            needed.add(mask.column)
+    lacks = sorted(map(str, needed - set(table.columns)))
+    if lacks:
+        raise InvalidTableError(
+            f"The scales and the release model name columns that the table does not have: {lacks}. It has "
+            f"{list(table.columns)}. Nothing was assessed."
+        )
+    if len(table) == 0:
+        raise InvalidTableError("The table has no rows. Expected at least one; an empty context has no concepts.")
+
+
+def _join(columns: Mapping[str, ScaledColumn], scales: Mapping[str, str]) -> FormalContext:
+    attributes = [
+        Attribute(name if scales[name] == "binary" else f"{name} #{number}", name, label)
+        for name, column in columns.items()
+        for number, label in enumerate(column.labels, 1)
+    ]
+    n_of_column = {name: len(column.labels) for name, column in columns.items()}
+    if not attributes:
+        raise InvalidTableError(
+            f"The columns {list(columns)} hold no value, so the context has no attribute. Expected at least one cell "
+            "that is not missing. Nothing was assessed."
+        )
+    if len(attributes) > MAX_ATTRIBUTES:
+        largest = dict(sorted(n_of_column.items(), key=lambda item: -item[1])[:5])
+        raise InvalidSettingError(
+            f"The scales make {len(attributes)} attributes. Expected at most {MAX_ATTRIBUTES}. Most are of {largest}: "
+            "give these columns thresholds, windows or a hierarchy, or leave them out. Nothing was assessed."
+        )
+    names = [attribute.name for attribute in attributes]
+    repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if repeated:
+        raise InvalidSettingError(
+            f"Several attributes would be named {repeated}: attributes are named after their columns, with a number. "
+            "Rename the columns."
+        )
+    groups, n_rows = group_rows(
+        [column.codes for column in columns.values()], [len(column.patterns) for column in columns.values()]
+    )
+    n_words = n_rows * (-(-len(attributes) // BITS))
+    if n_words > MAX_WORDS:
+        raise InvalidSettingError(
+            f"The context has {n_rows} distinct rows of {len(attributes)} attributes, which take "
+            f"{n_words * 8 / 2**30:.1f} GiB. Expected at most {MAX_WORDS * 8 / 2**30:.0f} GiB. Use coarser scales, or "
+            "fewer columns. Nothing was assessed."
+        )
+    example = np.zeros(n_rows, np.int64)
+    example[groups[::-1]] = np.arange(len(groups))[::-1]
+    rows = pack_patterns(
+        [column.codes[example] for column in columns.values()], [column.patterns for column in columns.values()]
+    )
+    return _assemble(rows, groups, tuple(attributes), scales)
+
+
+def released_scales(
+    table: pd.DataFrame,
+    quasi_identifiers: Sequence[str],
+    model: ReleaseModel,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+) -> dict[str, ConceptualScale]:
+    """Return the scales that fit a released table: generalized for intervals and sets, nodes and what is above them.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As :func:`~privacy_assets.anonymization.anonymize.anonymize` released it.
+    quasi_identifiers : sequence of str
+        Original columns that an outsider may know.
+    model : ReleaseModel
+        The model of the table.
+    hierarchies : mapping of str to Hierarchy, optional
+        Hierarchies that the table was released by, as the model names them.
+
+    Notes
+    -----
+    All others are nominal, among them nodes whose hierarchy is not given, and intervals of ordered categories: these
+    are released as text, which has lost its order. An ordinal scale that lists all categories says it again.
+    """
+    scales: dict[str, ConceptualScale] = {}
+    for name in quasi_identifiers:
+        mask = model.masks.get(name)
+        has_order = isinstance(mask, Interval) and not isinstance(table[mask.low].dtype, pd.CategoricalDtype)
+        scales[name] = Generalized() if has_order or isinstance(mask, ValueSet) else Nominal()
+        if isinstance(mask, HierarchyMapping) and mask.hierarchy in (hierarchies or {}):
+            scales[name] = Ancestors((hierarchies or {})[mask.hierarchy])
+    return scales

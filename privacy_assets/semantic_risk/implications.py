@@ -1,0 +1,127 @@
+"""What is learned from a context: implications that always hold, and rules that often do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.semantic_risk.concept_lattice import WORDS_READ, find_concepts, names_of, too_many
+from privacy_assets.semantic_risk.formal_context import FormalContext
+from privacy_assets.semantic_risk.kernels.stem_basis import Implications, find_stem_basis
+from privacy_assets.semantic_risk.row_measures import measure_context
+from privacy_assets.semantic_risk.settings import MAX_CONCEPTS
+from privacy_assets.setting_checks import is_integer, require
+
+
+def stem_basis(context: FormalContext, *, min_support: int = 0, max_concepts: int = MAX_CONCEPTS) -> pd.DataFrame:
+    """Find the Duquenne-Guigues basis: the fewest implications from which all others follow.
+
+    Parameters
+    ----------
+    context : FormalContext
+        The context.
+    min_support : int
+        Fewest records that have the premise. From the basis follow all implications of at least this support. With 0
+        it also says what never occurs together, which takes minutes for 76 nominal attributes, where 1 takes seconds.
+    max_concepts : int
+        Refuse to visit more closed sets and pseudo-intents.
+
+    Returns
+    -------
+    basis : DataFrame
+        ``premise`` and ``conclusion`` (names; the conclusion without the premise), ``premise_support`` and
+        ``rule_support`` (records; equal, because every record with the premise has the conclusion).
+
+    Raises
+    ------
+    InvalidSettingError
+        There are more sets, or a setting is out of its range.
+    """
+    found = find_implications(context, min_support, max_concepts)
+    return pd.DataFrame(
+        {
+            "premise": names_of(context, found.premises),
+            "conclusion": names_of(context, found.conclusions & ~found.premises),
+            "premise_support": found.supports,
+            "rule_support": found.supports,
+        }
+    )
+
+
+def find_implications(context: FormalContext, min_support: int, max_concepts: int) -> Implications:
+    """Find the stem basis in bits, or refuse."""
+    require(is_integer(min_support, 0), "min_support", min_support, "an integer of at least 0")
+    require(is_integer(max_concepts, 1), "max_concepts", max_concepts, "an integer above 0")
+    found = find_stem_basis(context.packed, min_support, max_concepts, WORDS_READ)
+    if found is None:
+        raise too_many(context, "closed sets and pseudo-intents", min_support, max_concepts)
+    return found
+
+
+def luxenburger_basis(
+    context: FormalContext, *, min_confidence: float, min_support: int = 0, max_concepts: int = MAX_CONCEPTS
+) -> pd.DataFrame:
+    """Find the Luxenburger basis: all rules from a concept to a lower neighbor, with the stem basis added.
+
+    Parameters
+    ----------
+    context : FormalContext
+        The context.
+    min_confidence : float
+        Smallest share of the records with the premise that have the conclusion, from 0 to 1.
+    min_support : int
+        Fewest records that have premise and conclusion.
+    max_concepts : int
+        Refuse to list more concepts.
+
+    Returns
+    -------
+    basis : DataFrame
+        ``premise`` and ``conclusion`` (names; the conclusion without the premise), ``premise_support`` and
+        ``rule_support`` (records with the premise; with both), ``confidence``, and ``confidence_bound``: what
+        Corollary 5.2 of the source says the confidence is at most, NaN for rules of the stem basis, which always hold.
+        Rules of most confidence and support first; the stem basis after them.
+    """
+    is_share = isinstance(min_confidence, int | float | np.number) and not isinstance(min_confidence, bool)
+    if not is_share or not 0 <= min_confidence <= 1:
+        raise InvalidSettingError(f"min_confidence is {min_confidence!r}. Expected a number from 0 to 1.")
+    found = find_concepts(context, min_support, max_concepts)
+    premise_support, rule_support = found.supports[found.upper], found.supports[found.lower]
+    confidence = rule_support / premise_support
+    kept = np.flatnonzero(confidence >= min_confidence)
+    kept = kept[np.lexsort((-rule_support[kept], -confidence[kept]))]
+    smallest = int(measure_context(context).differences.min())
+    partial = pd.DataFrame(
+        {
+            "premise": names_of(context, found.intents[found.upper[kept]]),
+            "conclusion": names_of(context, (found.intents[found.lower] & ~found.intents[found.upper])[kept]),
+            "premise_support": premise_support[kept],
+            "rule_support": rule_support[kept],
+            "confidence": confidence[kept],
+            "confidence_bound": [confidence_bound(1 / smallest, int(support)) for support in premise_support[kept]],
+        }
+    )
+    exact = stem_basis(context, min_support=min_support, max_concepts=max_concepts)
+    exact = exact.assign(confidence=1.0, confidence_bound=np.nan)
+    return pd.concat([frame for frame in (partial, exact) if len(frame)] or [partial], ignore_index=True)
+
+
+def confidence_bound(basic_semantic_risk: float, premise_support: int) -> float:
+    """Bound the confidence of a rule whose conclusion is not already implied by its premise.
+
+    Parameters
+    ----------
+    basic_semantic_risk : float
+        Of a record whose attributes are the premise (Proposition 5.1), or the maximum over all records for any
+        premise (Corollary 5.2, Theorem 5.3).
+    premise_support : int
+        Records that have the premise, at least 1.
+
+    Returns
+    -------
+    bound : float
+        ``(r s - 1) / (r s)``, from 0 to 1. The source prints another numerator in Proposition 5.1, and Theorem 5.3
+        without the condition on the conclusion: it does not hold for implied ones, whose confidence is 1.
+    """
+    return (basic_semantic_risk * premise_support - 1) / (basic_semantic_risk * premise_support)

@@ -1,0 +1,305 @@
+"""Basic semantic risk of every row of a context, and the greatest subset of records in which it is small enough.
+
+For a row e let e' be its attributes and e'' the records that have them all. Every lower neighbor of the concept of e
+is e'' intersected with the records of one further attribute, so no lattice is needed:
+
+    r_BS(e) = 1 / d(e),    d(e) = min over attributes m not in e' of #{g : e' in g', m not in g'}
+
+and d(e) = #(e'') if e has every attribute [1]_. The empty concept counts as a lower neighbor.
+
+References
+----------
+.. [1] G. A. Aranda-Corral, J. Borrego-Diaz, J. Galan-Paez, "FCA-based reasoning for privacy", definition 3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privacy_assets.kernels.bit_sets import includes, place_of_lowest
+from privacy_assets.kernels.slices import SlicePool
+from privacy_assets.semantic_risk.kernels.formal_context import PackedContext, list_holders, shortest_list
+
+
+class RowMeasures(NamedTuple):
+    """What each row of a context is among the others; all arrays of shape (n_rows,), dtype=np.int64.
+
+    Attributes
+    ----------
+    extents : ndarray
+        Records whose row includes this one, its own included: #(e'').
+    differences : ndarray
+        The smallest difference d to the extent of a lower neighbor; the basic semantic risk is 1 / d.
+    n_including : ndarray
+        Distinct rows that include this one, itself included.
+    """
+
+    extents: NDArray[np.int64]
+    differences: NDArray[np.int64]
+    n_including: NDArray[np.int64]
+
+
+class Round(NamedTuple):
+    """One round of suppression.
+
+    Attributes
+    ----------
+    n_records : int
+        Records before the round.
+    smallest_difference : int
+        Smallest d among them; 0 if there are none.
+    n_removed : int
+        Records that the round removes.
+    """
+
+    n_records: int
+    smallest_difference: int
+    n_removed: int
+
+
+class Suppression(NamedTuple):
+    """The greatest acceptable subset.
+
+    Attributes
+    ----------
+    is_kept : ndarray of shape (n_rows,), dtype=bool
+        Whether the records of a row stay.
+    differences : ndarray of shape (n_rows,), dtype=np.int64
+        d of each kept row among what is kept; 0 for the others.
+    rounds : tuple of Round
+        The last one removes nothing.
+    """
+
+    is_kept: NDArray[np.bool_]
+    differences: NDArray[np.int64]
+    rounds: tuple[Round, ...]
+
+
+def measure_rows(context: PackedContext, n_threads: int = 1) -> RowMeasures:
+    """Measure every row of a context.
+
+    Parameters
+    ----------
+    context : PackedContext
+        The context.
+    n_threads : int
+        Threads; the result does not depend on it.
+
+    Notes
+    -----
+    Each row is compared with the rows of more attributes that hold the two rarest of its own: quadratic in the number
+    of rows at worst, nothing where all rows have equally many attributes. Memory: a few numbers per row, and per thread
+    the rows of one attribute once more.
+    """
+    measures = RowMeasures(*(np.zeros(len(context.rows), np.int64) for _ in range(3)))
+    with SlicePool(n_threads) as pool:
+        _measure(context, context.weights, np.arange(len(context.rows)), measures, pool)
+    return measures
+
+
+def find_greatest_subset(
+    context: PackedContext,
+    measures: RowMeasures,
+    k: int,
+    n_threads: int = 1,
+    on_round: Callable[[Round], None] | None = None,
+) -> Suppression:
+    """Remove all records with d < k, measure again, until none is left to remove.
+
+    d never falls when records are added; so what stays is the greatest acceptable subset whatever the order, and if
+    nothing stays there is none.
+
+    Parameters
+    ----------
+    context : PackedContext
+        The context.
+    measures : RowMeasures
+        Of :func:`measure_rows`.
+    k : int
+        Smallest d to accept, at least 1.
+    n_threads : int
+        Threads; the result does not depend on it.
+    on_round : callable, optional
+        Called after each round; what it raises ends the work.
+
+    Notes
+    -----
+    Only rows that a removed row includes are measured again.
+    """
+    weights = context.weights.copy()
+    current = RowMeasures(*(own.copy() for own in measures))
+    rounds = []
+    with SlicePool(n_threads) as pool:
+        while True:
+            is_kept = weights > 0
+            is_bad = is_kept & (current.differences < k)
+            smallest = int(current.differences[is_kept].min()) if is_kept.any() else 0
+            rounds.append(Round(int(weights.sum()), smallest, int(weights[is_bad].sum())))
+            if on_round is not None:
+                on_round(rounds[-1])
+            bad = np.flatnonzero(is_bad)
+            if len(bad) == 0:
+                break
+            weights[bad] = 0
+            _measure(context, weights, _list_affected(context, weights, bad, pool), current, pool)
+    return Suppression(weights > 0, np.where(weights > 0, current.differences, 0), tuple(rounds))
+
+
+def _list_affected(
+    context: PackedContext, weights: NDArray[np.int64], bad: NDArray[np.int64], pool: SlicePool
+) -> NDArray[np.int64]:
+    """List the rows of weight above 0 that one of the bad rows includes."""
+    first, holders = list_holders(context.rows[bad], context.n_attributes)
+    is_affected = np.zeros(len(context.rows), np.bool_)
+
+    def task(slices: Iterator[tuple[int, int]]) -> None:
+        for begin, stop in slices:
+            _mark_included(context.rows, weights, context.n_larger, bad, first, holders, begin, stop, is_affected)
+
+    pool.run(len(context.rows), task)
+    return np.flatnonzero(is_affected)
+
+
+def _measure(
+    context: PackedContext,
+    weights: NDArray[np.int64],
+    which: NDArray[np.int64],
+    measures: RowMeasures,
+    pool: SlicePool,
+) -> None:
+    """Measure some rows into ``measures``; rows of weight 0 do not count."""
+    rarest, _ = find_rarest(context.rows, context.n_larger, context.first, context.holders, which)
+    order = np.argsort(rarest, kind="stable")
+    which = which[order]
+    # Group 0 are the rows without attributes.
+    edges = np.searchsorted(rarest[order], np.arange(-1, context.n_attributes + 1))
+
+    def task(slices: Iterator[tuple[int, int]]) -> None:
+        for begin, stop in slices:
+            for group in range(begin, stop):
+                own = which[edges[group] : edges[group + 1]]
+                if len(own):
+                    _measure_group(context, weights, group - 1, own, measures)
+
+    pool.run(context.n_attributes + 1, task)
+
+
+def _measure_group(
+    context: PackedContext,
+    weights: NDArray[np.int64],
+    attribute: int,
+    which: NDArray[np.int64],
+    measures: RowMeasures,
+) -> None:
+    """Measure rows among those that hold an attribute of theirs, or, if that is -1, among all."""
+    rows, n_larger, first, holders = context.rows, context.n_larger, context.first, context.holders
+    others = np.arange(len(rows), dtype=np.int32)
+    if attribute >= 0:
+        others = holders[first[attribute] : first[attribute + 1]]
+    others = others[: np.searchsorted(others, n_larger[which].max())]
+    others = others[weights[others] > 0]
+    n_before = np.searchsorted(others, n_larger[which])
+    _measure_among(rows[others], weights[others], n_before, rows[which], weights[which], which, first, *measures)
+
+
+@njit(nogil=True, cache=True)
+def find_rarest(
+    rows: NDArray[np.uint64],
+    n_larger: NDArray[np.int64],
+    first: NDArray[np.int64],
+    holders: NDArray[np.int32],
+    which: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], int]:
+    """Find for each row the attribute of its own that fewest larger rows have.
+
+    Parameters
+    ----------
+    rows, n_larger, first, holders
+        As in :class:`~privacy_assets.semantic_risk.kernels.formal_context.PackedContext`.
+    which : ndarray of shape (n_chosen,), dtype=np.int64
+        The rows to look at.
+
+    Returns
+    -------
+    rarest : ndarray of shape (n_chosen,), dtype=np.int64
+        The attribute; -1 for a row without attributes.
+    n_compared : int
+        Larger rows that have it, summed over the rows chosen: what measuring them compares at most.
+    """
+    rarest, n_compared = np.empty(len(which), np.int64), 0
+    for i in range(len(which)):
+        e = which[i]
+        low, high = shortest_list(rows[e], n_larger[e], first, holders)
+        rarest[i] = -1 if low < 0 else np.searchsorted(first, low, side="right") - 1
+        n_compared += high - max(low, 0)
+    return rarest, n_compared
+
+
+@njit(nogil=True, cache=True)
+def _measure_among(
+    others: NDArray[np.uint64],
+    other_weights: NDArray[np.int64],
+    n_before: NDArray[np.int64],
+    own: NDArray[np.uint64],
+    own_weights: NDArray[np.int64],
+    which: NDArray[np.int64],
+    first_of_all: NDArray[np.int64],
+    extents: NDArray[np.int64],
+    differences: NDArray[np.int64],
+    n_including: NDArray[np.int64],
+) -> None:
+    """Measure rows ``own`` among the first ``n_before`` of ``others``; write to the places ``which``."""
+    n_words, n_attributes = own.shape[1], len(first_of_all) - 1
+    n_with = np.zeros(n_attributes, np.int64)
+    first, holders = list_holders(others, n_attributes)
+    for i in range(len(own)):
+        extent, count, largest = own_weights[i], 1, np.int64(0)
+        low, high = shortest_list(own[i], n_before[i], first, holders)
+        for t in range(max(low, 0), high):
+            g = np.int64(holders[t]) if low >= 0 else np.int64(t)
+            if not includes(others[g], own[i]):
+                continue
+            weight = other_weights[g]
+            extent += weight
+            count += 1
+            for j in range(n_words):
+                rest = others[g, j] & ~own[i, j]
+                while rest:
+                    a = 64 * j + place_of_lowest(rest)
+                    n_with[a] += weight
+                    if n_with[a] > largest:
+                        largest = n_with[a]
+                    rest &= rest - np.uint64(1)
+        if count > 1:
+            n_with[:] = 0
+        extents[which[i]], differences[which[i]], n_including[which[i]] = extent, extent - largest, count
+
+
+@njit(nogil=True, cache=True)
+def _mark_included(
+    rows: NDArray[np.uint64],
+    weights: NDArray[np.int64],
+    n_larger: NDArray[np.int64],
+    bad: NDArray[np.int64],
+    first_bad: NDArray[np.int64],
+    bad_holders: NDArray[np.int32],
+    begin: int,
+    stop: int,
+    is_affected: NDArray[np.bool_],
+) -> None:
+    """Mark the rows of a slice, of weight above 0, that a bad row includes; ``bad`` ascends."""
+    for e in range(begin, stop):
+        if weights[e] == 0:
+            continue
+        n_before = np.searchsorted(bad, n_larger[e])
+        low, high = shortest_list(rows[e], n_before, first_bad, bad_holders)
+        for t in range(max(low, 0), high):
+            b = np.int64(bad_holders[t]) if low >= 0 else np.int64(t)
+            if includes(rows[bad[b]], rows[e]):
+                is_affected[e] = True
+                break

@@ -1,0 +1,293 @@
+"""Semantic risk of every row of a context: the best path down the concept lattice, found without the lattice.
+
+The semantic risk of a concept C with n records is 1 / n if no smaller concept has any, else the largest risk of a lower
+neighbor D divided by n - #D, over those that are not empty [1]_. Its inverse is the smallest product of differences
+along a path down; a best-first search finds it. Concepts of other rows on the way are known already, because rows of
+more attributes come first, so paths end there.
+
+References
+----------
+.. [1] G. A. Aranda-Corral, J. Borrego-Diaz, J. Galan-Paez, "FCA-based reasoning for privacy", definition 3.4.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privacy_assets.kernels.bit_sets import (
+    count_ones,
+    find_or_add,
+    includes,
+    place_of_highest,
+    place_of_lowest,
+    power_above,
+)
+from privacy_assets.kernels.slices import SlicePool
+from privacy_assets.semantic_risk.kernels.formal_context import PackedContext, shortest_list
+from privacy_assets.semantic_risk.kernels.row_measures import RowMeasures
+
+# What the search of one row may keep, in words of 8 bytes.
+WORDS_KEPT = 1 << 22
+
+
+def search_semantic_risks(
+    context: PackedContext, measures: RowMeasures, n_threads: int = 1, max_words: int = 1 << 40
+) -> NDArray[np.float64]:
+    """Find the semantic risk of every row.
+
+    Parameters
+    ----------
+    context : PackedContext
+        The context.
+    measures : RowMeasures
+        Of :func:`~privacy_assets.semantic_risk.kernels.row_measures.measure_rows`.
+    n_threads : int
+        Threads; the result does not depend on it.
+    max_words : int
+        Words of 8 bytes that the search of one row may read; it may keep 32 MiB.
+
+    Returns
+    -------
+    risks : ndarray of shape (n_rows,), dtype=np.float64
+        From above 0 to 1; 0 only below 1e-308. NaN where the search met its bounds.
+    """
+    products = context.weights.astype(np.float64)
+    # A row includes only rows of fewer attributes, so all that a search builds on is known, level by level.
+    open_rows = np.flatnonzero(measures.n_including > 1)
+    edges = np.flatnonzero(np.diff(context.n_larger[open_rows], prepend=-1, append=-1))
+    with SlicePool(n_threads) as pool:
+        for begin, stop in pairwise(edges):
+            which = open_rows[begin:stop]
+
+            def task(slices: Iterator[tuple[int, int]], which: NDArray[np.int64] = which) -> None:
+                for low, high in slices:
+                    _search_slice(
+                        context.rows,
+                        context.weights,
+                        context.n_larger,
+                        context.first,
+                        context.holders,
+                        measures.n_including,
+                        which[low:high],
+                        max_words,
+                        products,
+                    )
+
+            pool.run(len(which), task)
+    return 1.0 / products
+
+
+@njit(nogil=True, cache=True)
+def _search_slice(
+    rows: NDArray[np.uint64],
+    weights: NDArray[np.int64],
+    n_larger: NDArray[np.int64],
+    first: NDArray[np.int64],
+    holders: NDArray[np.int32],
+    n_including: NDArray[np.int64],
+    which: NDArray[np.int64],
+    max_words: int,
+    products: NDArray[np.float64],
+) -> None:
+    """Write the smallest product of each of some rows that others include."""
+    for e in which:
+        members = np.empty(n_including[e], np.int64)
+        n_members = 0
+        low, high = shortest_list(rows[e], n_larger[e], first, holders)
+        for t in range(max(low, 0), high):
+            g = np.int64(holders[t]) if low >= 0 else np.int64(t)
+            if includes(rows[g], rows[e]):
+                members[n_members] = g
+                n_members += 1
+        members[n_members] = e
+        columns = _columns_of(rows, members, len(first) - 1)
+        products[e] = _smallest_product(columns, members, weights, n_including, products, max_words)
+
+
+@njit(nogil=True, cache=True)
+def _columns_of(rows: NDArray[np.uint64], members: NDArray[np.int64], n_attributes: int) -> NDArray[np.uint64]:
+    """Return the members of each attribute that some but not all of them have, in bits; equal columns once."""
+    n_words = (len(members) + 63) // 64
+    last = members[-1]
+    number = np.full(n_attributes, -1, np.int64)
+    n_columns = 0
+    for g in members[:-1]:
+        for j in range(rows.shape[1]):
+            rest = rows[g, j] & ~rows[last, j]
+            while rest:
+                a = 64 * j + place_of_lowest(rest)
+                rest &= rest - np.uint64(1)
+                if number[a] < 0:
+                    number[a] = n_columns
+                    n_columns += 1
+    columns = np.zeros((n_columns, n_words), np.uint64)
+    for i in range(len(members) - 1):
+        g = members[i]
+        for j in range(rows.shape[1]):
+            rest = rows[g, j] & ~rows[last, j]
+            while rest:
+                a = 64 * j + place_of_lowest(rest)
+                rest &= rest - np.uint64(1)
+                columns[number[a], i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+    table = np.full(power_above(2 * n_columns), -1, np.int64)
+    n_distinct = 0
+    for c in range(n_columns):
+        columns[n_distinct] = columns[c]
+        if find_or_add(table, columns, n_distinct) == n_distinct:
+            n_distinct += 1
+    return columns[:n_distinct]
+
+
+@njit(nogil=True, cache=True)
+def _smallest_product(
+    columns: NDArray[np.uint64],
+    members: NDArray[np.int64],
+    weights: NDArray[np.int64],
+    n_including: NDArray[np.int64],
+    products: NDArray[np.float64],
+    max_words: int,
+) -> float:
+    """Search best first from the set of all members; NaN at a bound."""
+    n_columns, n_words = columns.shape
+    planes = _weight_planes(members, weights, n_words)
+    n_read = 0
+    sets = np.zeros((64 + n_columns, n_words), np.uint64)
+    sizes = np.zeros(len(sets), np.int64)
+    reached = np.full(len(sets), np.inf)
+    table = np.full(power_above(2 * len(sets)), -1, np.int64)
+    for i in range(len(members)):
+        sets[0, i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+        sizes[0] += weights[members[i]]
+    find_or_add(table, sets, 0)
+    reached[0] = 1.0
+    n_sets = 1
+    best = np.inf
+    heap = [(1.0, 0)]
+    while len(heap) > 0:
+        product, current = heapq.heappop(heap)
+        if product >= best:
+            break
+        if product > reached[current]:
+            continue
+        if current > 0:
+            n_own, last = np.int64(0), 0
+            for j in range(n_words):
+                word = sets[current, j]
+                if word:
+                    n_own += np.int64(count_ones(word))
+                    last = 64 * j + place_of_highest(word)
+            if n_including[members[last]] == n_own:
+                # The concept of a row that was searched before; what it needed too much room for is not known here.
+                if np.isnan(products[members[last]]):
+                    return np.nan
+                best = min(best, product * products[members[last]])
+                continue
+        if n_sets + n_columns > len(sets):
+            if 2 * len(sets) * n_words > WORDS_KEPT:
+                return np.nan
+            sets, sizes, reached, table = _grown(sets, sizes, reached, n_sets)
+        n_read += n_columns * n_words * len(planes)
+        if n_read > max_words:
+            return np.nan
+        n_before = n_sets
+        neighbors = _lower_neighbors(columns, sets, sizes, n_sets, current, planes)
+        for i in range(neighbors):
+            c = n_before + i
+            size = sizes[c]
+            sets[n_sets] = sets[c]
+            sizes[n_sets] = size
+            reached[n_sets] = np.inf
+            number = find_or_add(table, sets, n_sets)
+            if number == n_sets:
+                n_sets += 1
+            longer = product * (sizes[current] - size)
+            if longer < reached[number]:
+                reached[number] = longer
+                heapq.heappush(heap, (longer, number))
+    return best
+
+
+@njit(nogil=True, cache=True)
+def _weight_planes(members: NDArray[np.int64], weights: NDArray[np.int64], n_words: int) -> NDArray[np.uint64]:
+    """Return, for each binary digit of the weights, the members that have it; so weights of sets are counts of bits."""
+    n_planes = 1
+    for g in members:
+        while weights[g] >> n_planes:
+            n_planes += 1
+    planes = np.zeros((n_planes, n_words), np.uint64)
+    for i in range(len(members)):
+        for b in range(n_planes):
+            if (weights[members[i]] >> b) & 1:
+                planes[b, i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+    return planes
+
+
+@njit(nogil=True, cache=True)
+def _grown(
+    sets: NDArray[np.uint64], sizes: NDArray[np.int64], reached: NDArray[np.float64], n_sets: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Give the search twice the room."""
+    n_places = 2 * len(sets)
+    new_sets = np.zeros((n_places, sets.shape[1]), np.uint64)
+    new_sets[:n_sets] = sets[:n_sets]
+    new_sizes = np.zeros(n_places, np.int64)
+    new_sizes[:n_sets] = sizes[:n_sets]
+    new_reached = np.full(n_places, np.inf)
+    new_reached[:n_sets] = reached[:n_sets]
+    table = np.full(power_above(2 * n_places), -1, np.int64)
+    for c in range(n_sets):
+        find_or_add(table, new_sets, c)
+    return new_sets, new_sizes, new_reached, table
+
+
+@njit(nogil=True, cache=True)
+def _lower_neighbors(
+    columns: NDArray[np.uint64],
+    sets: NDArray[np.uint64],
+    sizes: NDArray[np.int64],
+    n_sets: int,
+    current: int,
+    planes: NDArray[np.uint64],
+) -> int:
+    """Write the largest proper, non-empty intersections of a set with columns behind the others; return how many.
+
+    ``sets`` has room for one per column.
+    """
+    n_columns, n_words = columns.shape
+    n_found = 0
+    for c in range(n_columns):
+        place = n_sets + n_found
+        size, is_whole = np.int64(0), True
+        for j in range(n_words):
+            word = sets[current, j] & columns[c, j]
+            sets[place, j] = word
+            is_whole &= word == sets[current, j]
+            if word:
+                for b in range(len(planes)):
+                    size += np.int64(count_ones(word & planes[b, j])) << b
+        if size == 0 or is_whole:
+            continue
+        is_largest = True
+        kept = n_sets
+        for other in range(n_sets, place):
+            if is_largest and includes(sets[other], sets[place]):
+                is_largest = False
+            if is_largest and includes(sets[place], sets[other]):
+                continue
+            if kept != other:
+                sets[kept] = sets[other]
+                sizes[kept] = sizes[other]
+            kept += 1
+        if is_largest:
+            if kept != place:
+                sets[kept] = sets[place]
+            sizes[kept] = size
+            kept += 1
+        n_found = kept - n_sets
+    return n_found

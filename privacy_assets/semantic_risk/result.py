@@ -1,0 +1,110 @@
+"""What :func:`~privacy_assets.semantic_risk.assess.assess_semantic_risk` returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.result_columns import texts_to_tuples, tuples_to_text
+
+KIND = "SemanticAssessment"
+_TUPLES = (("advice", "columns"), ("chains", "attributes"), ("neighborhood", "attributes"))
+
+
+class SemanticProgress(NamedTuple):
+    """Where an assessment stands; records are those left while they are suppressed, columns those to be forgotten."""
+
+    stage: str
+    n_records: int
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class SemanticAssessment:
+    """Result of :func:`~privacy_assets.semantic_risk.assess.assess_semantic_risk`, see ``docs/semantic-risk.md``.
+
+    Attributes are named by column and number, without values of the table. Only ``records`` (labels of the index) and
+    ``attributes`` (what each attribute says) are private.
+
+    Attributes
+    ----------
+    scores : dict
+        Figures of the whole table.
+    records : DataFrame
+        One row per record, in the order of the table: ``record`` (label of the index), ``row`` (number of the distinct
+        row), ``class_size``, ``extent_size``, ``smallest_difference``, ``positive_facts_risk``,
+        ``basic_semantic_risk``, ``classical_risk``, ``semantic_risk`` (on request), ``confidence_bound``, ``region``
+        (with ``three_way``) and ``is_kept`` (with ``risk_limit``). Private.
+    rounds : DataFrame
+        Suppression: ``records``, ``max_basic_semantic_risk`` and ``records_removed`` by round; no rows without a
+        ``risk_limit``.
+    advice : DataFrame
+        What forgetting columns would do, see `advise`; no rows without
+        ``advice``.
+    chains : DataFrame
+        Maximal chains with identification risk, see `find_risk_chains`; no
+        rows without a ``risk_limit``.
+    neighborhood : DataFrame
+        The riskiest concept of a record and its neighbors, see
+        :func:`~privacy_assets.semantic_risk.concept_lattice.describe_neighborhood`.
+    attributes : DataFrame
+        ``attribute``, ``column`` and ``label`` of each attribute. Private.
+    settings : dict
+        Everything that shaped the result, as JSON values without values of the table.
+    notes : tuple of str
+        What a reader must know of the figures.
+    """
+
+    scores: dict[str, Any]
+    records: pd.DataFrame
+    rounds: pd.DataFrame
+    advice: pd.DataFrame
+    chains: pd.DataFrame
+    neighborhood: pd.DataFrame
+    attributes: pd.DataFrame
+    settings: dict[str, Any]
+    notes: tuple[str, ...]
+
+    @property
+    def kept(self) -> pd.Index[Any] | None:
+        """Labels of the records of the greatest acceptable subset; None without a ``risk_limit``."""
+        if "is_kept" not in self.records:
+            return None
+        kept: pd.Index[Any] = pd.Index(self.records["record"][self.records["is_kept"]].to_numpy())
+        return kept
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SemanticAssessment):
+            return NotImplemented
+        return (self.scores, self.settings, self.notes) == (other.scores, other.settings, other.notes) and all(
+            frame.equals(other._frames()[name]) for name, frame in self._frames().items()
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _frames(self) -> dict[str, pd.DataFrame]:
+        names = ("records", "rounds", "advice", "chains", "neighborhood", "attributes")
+        return {name: getattr(self, name) for name in names}
+
+    def to_artifact(self) -> Artifact:
+        """Write everything as plain columns under a JSON header; tuples become JSON text."""
+        frames = self._frames()
+        for name, column in _TUPLES:
+            frames[name] = frames[name].assign(**{column: tuples_to_text(frames[name][column])})
+        return Artifact(KIND, {"scores": self.scores, "settings": self.settings, "notes": list(self.notes)}, frames)
+
+    @classmethod
+    def from_artifact(cls, artifact: Artifact) -> SemanticAssessment:
+        """Read back what :meth:`to_artifact` wrote."""
+        header, frames = artifact.header, dict(artifact.frames)
+        for name, column in _TUPLES:
+            frames[name] = frames[name].assign(**{column: texts_to_tuples(frames[name][column])})
+        return cls(
+            scores=dict(header["scores"]),
+            settings=dict(header["settings"]),
+            notes=tuple(header["notes"]),
+            **frames,
+        )

@@ -1,0 +1,30 @@
+"""The measures of a context's rows, unless they are too much work."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.semantic_risk.formal_context import FormalContext
+from privacy_assets.semantic_risk.kernels.row_measures import RowMeasures, find_rarest, measure_rows
+
+MAX_COMPARISONS = 2 * 10**11
+
+
+def measure_context(context: FormalContext, max_comparisons: int = MAX_COMPARISONS, n_threads: int = 1) -> RowMeasures:
+    """Measure the distinct rows of a context, unless that is too much work.
+
+    Raises
+    ------
+    InvalidSettingError
+        More pairs of rows would be compared than ``max_comparisons``.
+    """
+    packed = context.packed
+    _, n_compared = find_rarest(packed.rows, packed.n_larger, packed.first, packed.holders, np.arange(context.n_rows))
+    if n_compared > max_comparisons:
+        raise InvalidSettingError(
+            f"The context has {context.n_rows} distinct rows of {len(context.attributes)} attributes, of which up to "
+            f"{n_compared:.2g} pairs would be compared. Expected at most max_comparisons = {max_comparisons:.2g}. Use "
+            "coarser scales or fewer columns, or raise max_comparisons. Nothing was assessed."
+        )
+    return measure_rows(packed, n_threads)

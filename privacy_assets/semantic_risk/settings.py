@@ -1,0 +1,124 @@
+"""The settings of a semantic assessment, and what they may be."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import floor
+from typing import Any
+
+import numpy as np
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.semantic_risk.row_measures import MAX_COMPARISONS
+from privacy_assets.setting_checks import is_integer, require
+
+# Fewer records than this with a premise say little of the table and much of the records.
+DEFAULT_MIN_SUPPORT = 5
+MAX_CHAINS = 100
+MAX_CONCEPTS = 500_000
+# One in more records than any table has, and than integers of 64 bits can count.
+SMALLEST_RISK = 2.0**-53
+
+NOT_SMALLER = f", not below {SMALLEST_RISK:.2g}"
+
+
+@dataclass(frozen=True)
+class SemanticSettings:
+    """Everything but table, scales and model that shapes an assessment; ``assess_semantic_risk`` explains each."""
+
+    risk_limit: float | None = None
+    three_way: tuple[float, float] | None = None
+    semantic_risk: bool = True
+    advice: bool = True
+    min_support: int = DEFAULT_MIN_SUPPORT
+    max_chains: int = MAX_CHAINS
+    max_concepts: int = MAX_CONCEPTS
+    max_comparisons: int = MAX_COMPARISONS
+
+    def check(self) -> None:
+        """Refuse settings out of their range.
+
+        Raises
+        ------
+        InvalidSettingError
+            Says the setting and what was expected.
+        """
+        limit = self.risk_limit
+        require(
+            limit is None or is_risk(limit), "risk_limit", limit, f"None or a risk above 0 and at most 1{NOT_SMALLER}"
+        )
+        self._check_regions()
+        for name in ("semantic_risk", "advice"):
+            require(isinstance(getattr(self, name), bool), name, getattr(self, name), "True or False")
+        require(is_integer(self.min_support, 0), "min_support", self.min_support, "an integer of at least 0")
+        for name in ("max_chains", "max_concepts", "max_comparisons"):
+            require(is_integer(getattr(self, name), 1), name, getattr(self, name), "an integer above 0")
+
+    def _check_regions(self) -> None:
+        if self.three_way is None:
+            return
+        is_pair = isinstance(self.three_way, tuple | list) and len(self.three_way) == 2
+        require(is_pair, "three_way", self.three_way, "None or a pair of risks (alpha, beta)")
+        alpha, beta = self.three_way
+        require(
+            is_risk(alpha) and is_risk(beta), "three_way", self.three_way, f"risks above 0 and at most 1{NOT_SMALLER}"
+        )
+        if alpha >= beta:
+            raise InvalidSettingError(
+                f"three_way is ({alpha:g}, {beta:g}). Expected alpha < beta: records are kept up to alpha and "
+                "discarded from beta on. Nothing was assessed."
+            )
+        if self.risk_limit is not None and beta > self.risk_limit:
+            raise InvalidSettingError(
+                f"three_way discards from {beta:g} on, above the risk_limit {self.risk_limit:g}. Expected alpha < beta "
+                "<= risk_limit. Nothing was assessed."
+            )
+
+    def described(self) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        values = {name: v.item() if isinstance(v, np.generic) else v for name, v in asdict(self).items()}
+        if self.three_way is not None:
+            values["three_way"] = [float(bound) for bound in self.three_way]
+        return values
+
+
+def is_risk(value: object) -> bool:
+    """Whether a value is a number (no boolean, no NaN) above 0 and at most 1, and one in a number that can be."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    return SMALLEST_RISK <= float(value) <= 1
+
+
+def smallest_acceptable(risk_limit: float) -> int:
+    """Return the smallest whole number k with 1 / k at most the limit; 1 / 3 as a float gives 3, as 0.3333 gives 4.
+
+    Raises
+    ------
+    InvalidSettingError
+        It is no risk, or too small to be one in a number of records.
+    """
+    _require_risk(risk_limit)
+    k = max(floor(1 / risk_limit) - 1, 1)
+    while 1 / k > risk_limit:
+        k += 1
+    return k
+
+
+def largest_risky(risk_limit: float) -> int:
+    """Return the largest whole number s with 1 / s at least the limit: what counts as small in a chain at risk.
+
+    Raises
+    ------
+    InvalidSettingError
+        As for :func:`smallest_acceptable`.
+    """
+    _require_risk(risk_limit)
+    s = floor(1 / risk_limit) + 1
+    while 1 / s < risk_limit:
+        s -= 1
+    return s
+
+
+def _require_risk(value: float) -> None:
+    if not is_risk(value):
+        raise InvalidSettingError(f"A limit on a risk is {value!r}. Expected one above 0 and at most 1{NOT_SMALLER}.")

@@ -1,0 +1,1 @@
+"""Where tables and results rest: fingerprints, artifacts, files that are whole or not there."""

@@ -1,0 +1,55 @@
+"""What a stage hands to the next one through private storage: a few frames and a header."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from privacy_assets.storage.fingerprint import fingerprint
+
+TABLE_KIND = "table"
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """Frames and a JSON header under one kind.
+
+    Parameters
+    ----------
+    kind : str
+        What the artifact is: ``"table"``, or the name of the result class that wrote it.
+    header : mapping of str to JSON values
+        Settings, scores and counts; no NaN, no infinity.
+    frames : mapping of str to DataFrame
+        Tables by name; columns of plain integers, floats, booleans, text or datetimes.
+    made_of : mapping of str to str
+        Fingerprints of the tables that the result was made of, by the name of their stage.
+    """
+
+    kind: str
+    header: Mapping[str, Any] = field(default_factory=dict)
+    frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    made_of: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_table(cls, table: pd.DataFrame) -> "Artifact":
+        """Wrap a plain table; its digest is the fingerprint of the table."""
+        return cls(TABLE_KIND, {}, {TABLE_KIND: table})
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over kind, header, origin and the fingerprints of the frames; for a plain table its fingerprint."""
+        if self.kind == TABLE_KIND:
+            return fingerprint(self.frames[TABLE_KIND])
+        sha = hashlib.sha256(canonical_json([self.kind, self.header, self.made_of]).encode())
+        for name in sorted(self.frames):
+            sha.update(f"{name}\0{fingerprint(self.frames[name])}\0".encode())
+        return sha.hexdigest()
+
+
+def canonical_json(value: Any) -> str:
+    """Write a JSON value so that equal values give equal text; NaN and infinity are refused with ValueError."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)

@@ -1,0 +1,57 @@
+"""Artifacts as private files: a directory of one Parquet file per frame and a JSON header."""
+
+import json
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pandas as pd
+
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.durable_files import write_directory
+
+HEADER_FILE = "header.json"
+
+
+def write_artifact(path: Path, artifact: Artifact) -> None:
+    """Store an artifact under ``path``, replacing an earlier one as a whole.
+
+    The directory is readable by its owner alone (0700, files 0600).
+
+    Raises
+    ------
+    OSError
+        The disk is full or the place cannot be written; what was there before stays.
+    """
+    header = {
+        "kind": artifact.kind,
+        "header": dict(artifact.header),
+        "made_of": dict(artifact.made_of),
+        "frames": list(artifact.frames),
+    }
+    text = json.dumps(header, indent=2, allow_nan=False)
+    files: dict[str, Any] = {HEADER_FILE: lambda file: file.write(text.encode())}
+    for name, frame in artifact.frames.items():
+        files[f"{name}.parquet"] = _parquet_writer(frame)
+    write_directory(path, files)
+
+
+def read_artifact(path: Path) -> Artifact:
+    """Read what `write_artifact` stored.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing under ``path``.
+    OSError, ValueError, KeyError
+        A file is missing or cannot be read.
+    """
+    header = json.loads((path / HEADER_FILE).read_bytes())
+    frames = {name: pd.read_parquet(path / f"{name}.parquet", engine="pyarrow") for name in header["frames"]}
+    return Artifact(header["kind"], header["header"], frames, header["made_of"])
+
+
+def _parquet_writer(frame: pd.DataFrame) -> Any:
+    def write(file: BinaryIO) -> None:
+        frame.to_parquet(file, engine="pyarrow", index=False)
+
+    return write

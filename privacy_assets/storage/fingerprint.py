@@ -1,0 +1,145 @@
+"""The fingerprint of a table: one SHA-256 over what a reader of the table would see.
+
+Two tables have the same fingerprint when they have the same columns in the same order, the same kind of value in each
+and the same values row by row. How pandas holds the column (NumPy, nullable, Arrow-backed, categorical) and whether it
+has been through Parquet does not matter, so evidence gathered on a table holds for the file that is released.
+"""
+
+import hashlib
+import struct
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from privacy_assets.errors import InvalidTableError
+from privacy_assets.safe_names import dtype_name
+
+FINGERPRINT_VERSION = b"privacy_assets table 1"
+
+
+def fingerprint(table: pd.DataFrame) -> str:
+    """Compute the fingerprint of a table.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Unique text column names; columns of integers, floats, booleans, text, categories, dates, datetimes or
+        durations. The index does not count.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits (SHA-256).
+
+    Raises
+    ------
+    InvalidTableError
+        A column holds values of another kind, or a name is repeated or no text.
+    """
+    require_unique_text_names(table)
+    sha = hashlib.sha256(FINGERPRINT_VERSION)
+    sha.update(struct.pack("<qq", *table.shape))
+    for name in table.columns:
+        column = canonical_array(name, table[name])
+        for text in (name, str(column.type)):
+            encoded = text.encode()
+            sha.update(struct.pack("<q", len(encoded)))
+            sha.update(encoded)
+        _update_with_values(sha, column)
+    return sha.hexdigest()
+
+
+def require_unique_text_names(table: pd.DataFrame) -> None:
+    """Raise InvalidTableError unless every column has a name of its own that is text."""
+    not_text = [position for position, name in enumerate(table.columns) if not isinstance(name, str)]
+    if not_text:
+        raise InvalidTableError(
+            f"The columns at positions {not_text} have names that are no text. Rename them, for example with "
+            "`table.columns = table.columns.astype(str)`."
+        )
+    repeated = sorted(set(table.columns[table.columns.duplicated()]))
+    if repeated:
+        raise InvalidTableError(f"Column names are repeated: {repeated}. Each column needs a name of its own.")
+
+
+def canonical_array(name: str, column: pd.Series) -> pa.Array:
+    """Return the values of a column as the fingerprint sees them: in one type for each kind of value."""
+    try:
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            column = _values_of_categories(column)
+        array = pa.Array.from_pandas(column)
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        if pa.types.is_timestamp(array.type):
+            return _canonical_datetimes(array)
+        return array.cast(_canonical_type(array.type))
+    except (pa.ArrowException, TypeError, ValueError):
+        pass
+    raise InvalidTableError(
+        f"Column {name!r} holds values of several kinds, or of a kind that the Parquet files here cannot hold (dtype "
+        f"{dtype_name(column.dtype)}). Expected integers, floats, booleans, text, categories, dates, datetimes or "
+        "durations; convert the column first."
+    )
+
+
+def _values_of_categories(column: pd.Series) -> pd.Series:
+    kind = column.cat.categories.dtype
+    if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
+        raise TypeError(kind)  # Parquet gives their categories back in another type.
+    if pd.api.types.is_integer_dtype(kind):
+        return column.astype("Int64")
+    return column.astype(object if pd.api.types.is_bool_dtype(kind) or not len(column.cat.categories) else kind)
+
+
+def _canonical_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_unsigned_integer(kind):
+        return pa.uint64() if kind == pa.uint64() else pa.int64()
+    for matches, canonical in (
+        (pa.types.is_integer, pa.int64()),
+        (pa.types.is_floating, pa.float64()),
+        (pa.types.is_boolean, pa.bool_()),
+        (pa.types.is_string, pa.large_string()),
+        (pa.types.is_large_string, pa.large_string()),
+        (pa.types.is_string_view, pa.large_string()),
+        (pa.types.is_date, pa.date32()),
+        (pa.types.is_duration, pa.duration("ns")),
+        (pa.types.is_null, pa.null()),
+    ):
+        if matches(kind):
+            return canonical
+    raise TypeError(kind)
+
+
+def _canonical_datetimes(array: pa.Array) -> pa.Array:
+    try:
+        return array.cast(pa.timestamp("ns", array.type.tz))
+    except pa.ArrowInvalid:
+        # Nanoseconds end in the year 2262; no column that leaves this range can hold a fraction of a microsecond.
+        return array.cast(pa.timestamp("us", array.type.tz))
+
+
+def _update_with_values(sha: Any, column: pa.Array) -> None:
+    sha.update(pc.is_valid(column).cast(pa.uint8()).to_numpy(zero_copy_only=False).tobytes())
+    present = column.drop_null()
+    if pa.types.is_null(column.type):
+        return
+    if pa.types.is_large_string(column.type):
+        lengths = pc.binary_length(present).cast(pa.int64())
+        sha.update(lengths.to_numpy(zero_copy_only=False).tobytes())
+        data = pc.cast(present, pa.large_binary())
+        offsets_start = data.offset
+        offsets = memoryview(data.buffers()[1]).cast("q")
+        start, stop = offsets[offsets_start], offsets[offsets_start + len(data)]
+        if data.buffers()[2] is not None:
+            sha.update(memoryview(data.buffers()[2])[start:stop])
+        return
+    if pa.types.is_floating(column.type):
+        # -0.0 and 0.0 are one value to every reader; adding 0.0 makes them one bit pattern.
+        present = pc.add(present, 0.0)
+    if pa.types.is_temporal(column.type):
+        present = present.view(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
+    if pa.types.is_boolean(column.type):
+        present = present.cast(pa.uint8())
+    sha.update(present.to_numpy(zero_copy_only=False).tobytes())

@@ -1,0 +1,155 @@
+"""Directories that their owner alone can enter: made so, and kept so where they were opened to others since."""
+
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from privacy_assets.errors import InvalidSettingError
+
+PRIVATE_DIRECTORY_MODE = 0o700
+RELEASED_DIRECTORY_MODE = 0o755
+OPEN_TO_OTHERS = 0o077
+MARK_FILE = ".gitignore"
+MARK = b"*\n"
+"""Keeps git from taking up what is private, and says that a directory is one of ours."""
+TEMPORARY_MARK = ".partial-"
+
+
+def make_private_directory(path: Path) -> None:
+    """Make a directory, and those above it that are missing, readable by its owner alone, whatever the umask.
+
+    Those that are there and lie in a private root, or are one, are closed to others if they are open.
+
+    Raises
+    ------
+    InvalidSettingError
+        One is open to others and cannot be closed.
+    """
+    made = _make_missing(path, PRIVATE_DIRECTORY_MODE)
+    for directory in made:
+        directory.chmod(PRIVATE_DIRECTORY_MODE)  # The umask can take bits of the owner away.
+    if path not in made:
+        inside = [path, *path.parents]
+        root = next((number for number, each in enumerate(inside) if is_marked(each)), None)
+        for directory in [] if root is None else inside[: root + 1]:
+            close_to_others(directory.resolve())
+
+
+def make_released_directory(path: Path) -> None:
+    """Make a directory, and those above it that are missing, writable by its owner alone, whatever the umask."""
+    _make_missing(path, RELEASED_DIRECTORY_MODE)
+
+
+def _make_missing(path: Path, mode: int) -> list[Path]:
+    made = []
+    for directory in reversed([each for each in (path, *path.parents) if not each.exists()]):
+        try:
+            directory.mkdir(mode)
+        except FileExistsError:
+            if not directory.is_dir():
+                raise
+        else:
+            made.append(directory)
+    return made
+
+
+def require_private_root(path: Path) -> None:
+    """Refuse a directory that is not for private tables alone; nothing is made or changed.
+
+    Raises
+    ------
+    InvalidSettingError
+        It is the home or the working directory or one above them, the temporary directory or another that many users
+        write into, or has files in it without the mark of a private directory.
+    """
+    try:
+        _require_own_directory(path)
+    except OSError as error:
+        raise InvalidSettingError(
+            f"The private directory {str(path)!r} cannot be looked at ({type(error).__name__}). Expected a directory "
+            "of its own, new or empty, that this user can enter."
+        ) from None
+
+
+def _require_own_directory(path: Path) -> None:
+    place = path.resolve()
+    shared = [own for find in (Path.home, Path.cwd) for own in _with_parents(find)]
+    is_above = place in [Path("/"), Path(tempfile.gettempdir()).resolve(), *shared]
+    found = place.stat().st_mode if place.exists() else stat.S_IFDIR
+    problem = ""
+    if is_above:
+        problem = "is the home or the working directory, or one above them, or the temporary directory"
+    elif not stat.S_ISDIR(found):
+        problem = "is not a directory"
+    elif found & stat.S_ISVTX:
+        problem = "is one that many users write into"
+    elif place.exists():
+        # Names first: who makes a private directory marks it before anything else is in it.
+        n_entries = sum(not name.name.startswith(TEMPORARY_MARK) for name in place.iterdir())
+        if n_entries and not is_marked(place):
+            problem = (
+                f"has {n_entries} entries, and no {MARK_FILE} with the one line '*' that marks a private directory"
+            )
+    if problem:
+        raise InvalidSettingError(
+            f"The private directory {str(path)!r} {problem}. Expected a directory of its own, which is closed to "
+            "others: one that is new or empty. Nothing was changed."
+        )
+
+
+def _with_parents(find: Callable[[], Path]) -> list[Path]:
+    try:
+        found = find().resolve()
+    except (OSError, RuntimeError):
+        return []  # A user without a home, or a directory that is gone: neither can be taken for the private one.
+    return [found, *found.parents]
+
+
+def is_marked(directory: Path) -> bool:
+    """Tell whether a directory is marked as private."""
+    try:
+        with (directory / MARK_FILE).open("rb") as file:
+            return file.read(len(MARK) + 1) == MARK
+    except OSError:
+        return False
+
+
+def close_tree_to_others(root: Path) -> None:
+    """Close a private root to others, and where it was open, everything in it as well."""
+    if not close_to_others(root):
+        return
+    for directory, names, files in os.walk(root):
+        for name in (*names, *files):
+            if not (Path(directory) / name).is_symlink():
+                close_to_others(Path(directory) / name)
+
+
+def close_to_others(path: Path) -> bool:
+    """Take from group and others what they may do with a file or directory; tell whether that was anything.
+
+    Raises
+    ------
+    InvalidSettingError
+        It belongs to another user, or to a file system without permissions.
+    """
+    if not path.lstat().st_mode & OPEN_TO_OTHERS:
+        return False
+    try:
+        # Never another file that took its place.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            os.fchmod(descriptor, stat.S_IMODE(os.fstat(descriptor).st_mode) & ~OPEN_TO_OTHERS)
+            is_open = bool(os.fstat(descriptor).st_mode & OPEN_TO_OTHERS)
+        finally:
+            os.close(descriptor)
+    except PermissionError:
+        is_open = True
+    if is_open:
+        raise InvalidSettingError(
+            f"{str(path)!r} is private, but open to other users (mode {stat.S_IMODE(path.lstat().st_mode):o}), and "
+            "cannot be closed to them: it belongs to somebody else, or its file system has no permissions. Expected "
+            f"mode {PRIVATE_DIRECTORY_MODE:o} for directories. Close it as its owner, or choose another private_path."
+        )
+    return True

@@ -1,0 +1,1 @@
+"""Synthetic records: split, synthesizers, and their output held to the table they learned from."""

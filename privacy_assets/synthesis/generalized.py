@@ -1,0 +1,197 @@
+"""Synthetic records, generalized before they are assessed: what to do when they single people out.
+
+Each *distinct* record counts as a person, so that copies of one record make no class. Originals and control are
+assessed under the labels of the classes that the same cuts put them into: labels that nobody else bears would match
+nothing, and say that nothing is at risk. Repeated records are left out before that, as values; after it, equal records
+are different people, and what protects them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.cut_tree import NO_CLASS, apply_cuts
+from privacy_assets.anonymization.quasi_identifiers import Scale, code_values
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
+
+DISTINCT_RECORD = "(distinct record)"
+OUTSIDE_LABEL = "(in no class)"
+"""What a value reads that no class holds; no label of a released table reads so."""
+
+
+def number_distinct_records(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with a column `DISTINCT_RECORD`: equal rows have one number."""
+    groups = table.groupby(list(table.columns), dropna=False, observed=True, sort=False)
+    return table.assign(**{DISTINCT_RECORD: groups.ngroup().to_numpy()})
+
+
+def preprocess_generalized(
+    original: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    control: pd.DataFrame,
+    generalized: Anonymization,
+    *,
+    numeric_precision: int | Mapping[str, int] | None,
+    datetime_precision: str | Mapping[str, str] | None,
+    deduplicate: bool,
+) -> PreprocessedTables:
+    """Bring originals and control under the labels of generalized synthetic records, and all three to codes.
+
+    Parameters
+    ----------
+    original, synthetic, control : DataFrame
+        The released columns, as values.
+    generalized : Anonymization
+        What became of ``synthetic``.
+    numeric_precision, datetime_precision
+        See `preprocess`; for the columns that were not generalized.
+    deduplicate : bool
+        Whether records that are equal as values count once.
+
+    Returns
+    -------
+    PreprocessedTables
+        Its ``deduplicate`` says whether repeated values were left out.
+    """
+    rows = generalized.members["row"].to_numpy()
+    labels = _labels_alone(generalized, list(synthetic.columns))
+    if deduplicate:
+        original, control = original.drop_duplicates(), control.drop_duplicates()
+        labels = labels[~synthetic.duplicated().to_numpy()[rows]].reset_index(drop=True)
+    prepared = preprocess(
+        generalize_alike(generalized, original, synthetic),
+        labels,
+        generalize_alike(generalized, control, synthetic),
+        numeric_precision=numeric_precision,
+        datetime_precision=datetime_precision,
+        deduplicate=False,
+    )
+    return replace(prepared, deduplicate=deduplicate)
+
+
+def generalize_alike(anonymization: Anonymization, table: pd.DataFrame, anonymized: pd.DataFrame) -> pd.DataFrame:
+    """Give the rows of another table the labels of the classes that the stored cuts put them into.
+
+    Parameters
+    ----------
+    anonymization : Anonymization
+        Made by the method "mondrian", not relaxed, with the output "labels", nothing suppressed.
+    table : DataFrame
+        Rows with the same columns as ``anonymized``.
+    anonymized : DataFrame
+        The table that was anonymized, as values.
+
+    Returns
+    -------
+    DataFrame of shape (n_rows, n_columns)
+        The table with a label, as text, in the place of each quasi-identifier. A category or a missing value that the
+        anonymized table does not have reads `OUTSIDE_LABEL`: no released label holds it. The other columns of such a
+        row get the labels of the class of a record that agrees on them in all columns, or else of the class that the
+        row falls into with the most frequent value in the place of the unknown one: somebody with a rare category must
+        not seem safe on everything else.
+
+    Raises
+    ------
+    InvalidSettingError
+        The classes cannot be told for other rows.
+    """
+    require_cuts_that_apply(anonymization.settings)
+    assert anonymization.tree is not None  # noqa: S101 - the method "mondrian" always leaves its cuts
+    table = table.reset_index(drop=True)
+    quasi_identifiers = anonymization.settings["quasi_identifiers"]
+    unknown = {name: _unknown_values(table[name], scale) for name, scale in _scales(anonymization).items()}
+    filled = table.assign(
+        **{name: _most_frequent_instead(table[name], anonymized[name], unknown[name]) for name in unknown}
+    )
+    classes = apply_cuts(anonymization.tree, filled)
+    _use_classes_of_copies(classes, table, anonymized, unknown, anonymization)
+    own = anonymization.members["class"].to_numpy()
+    first_row = np.empty(len(anonymization.classes), np.int64)
+    first_row[own[::-1]] = np.arange(len(own))[::-1]
+    columns = {}
+    for name in table.columns:
+        if name in quasi_identifiers:
+            labels = anonymization.table[name].astype(str).to_numpy(dtype=object)[first_row[classes]]
+            columns[name] = pd.Series(np.where(unknown[name], OUTSIDE_LABEL, labels), dtype=str)
+        else:
+            columns[name] = table[name]
+    return pd.DataFrame(columns)
+
+
+def _scales(anonymization: Anonymization) -> dict[str, Scale]:
+    assert anonymization.tree is not None  # noqa: S101 - asked for by `generalize_alike`, which looked
+    return {scale.name: scale for scale in anonymization.tree.scales}
+
+
+def _unknown_values(column: pd.Series[Any], scale: Scale) -> NDArray[np.bool_]:
+    """Say which cells hold a category or a missing value that the anonymized table does not have."""
+    return np.asarray(code_values(scale, column) < 0)
+
+
+def _most_frequent_instead(
+    column: pd.Series[Any], anonymized: pd.Series[Any], unknown: NDArray[np.bool_]
+) -> pd.Series[Any]:
+    if not unknown.any():
+        return column
+    counts = anonymized.value_counts(dropna=False, sort=False)
+    value = counts.index[int(np.argmax(counts.to_numpy()))]
+    filled = column.astype(object)
+    filled[unknown] = value
+    return filled
+
+
+def _use_classes_of_copies(
+    classes: NDArray[np.int64],
+    table: pd.DataFrame,
+    anonymized: pd.DataFrame,
+    unknown: Mapping[str, NDArray[np.bool_]],
+    anonymization: Anonymization,
+) -> None:
+    """Put a row with unknown values into the class of an anonymized record that agrees on all its other columns."""
+    class_of_row = np.empty(len(anonymized), np.int64)
+    class_of_row[anonymization.members["row"].to_numpy()] = anonymization.members["class"].to_numpy()
+    pattern = np.column_stack(list(unknown.values()))
+    for lacking in np.unique(pattern[pattern.any(axis=1)], axis=0):
+        rows = np.flatnonzero((pattern == lacking).all(axis=1))
+        without = {name for name, is_unknown in zip(unknown, lacking, strict=True) if is_unknown}
+        known = [name for name in table.columns if name not in without]
+        if not known:
+            continue
+        both = pd.concat([anonymized[known], table.loc[rows, known]], ignore_index=True)
+        numbers = both.groupby(known, dropna=False, observed=True, sort=False).ngroup().to_numpy()
+        class_of_number = np.full(int(numbers.max()) + 1, NO_CLASS)
+        class_of_number[numbers[: len(anonymized)]] = class_of_row
+        found = class_of_number[numbers[len(anonymized) :]]
+        classes[rows] = np.where(found == NO_CLASS, classes[rows], found)
+
+
+def require_cuts_that_apply(settings: Mapping[str, Any]) -> None:
+    """Refuse settings whose classes cannot be told for the rows of another table."""
+    found = {name: settings[name] for name in ("method", "relaxed", "output", "max_suppression")}
+    expected = {"method": "mondrian", "relaxed": False, "output": "labels", "max_suppression": 0}
+    if found != expected:
+        raise InvalidSettingError(
+            f"The anonymization has {found}, but its classes must be told for other rows, too. Expected {expected}."
+        )
+
+
+def _labels_alone(anonymization: Anonymization, columns: list[str]) -> pd.DataFrame:
+    """Return the released table with one column of text for each quasi-identifier, as `generalize_alike` gives it."""
+    generalized = anonymization.settings["quasi_identifiers"]
+    released = anonymization.table
+    return pd.DataFrame(
+        {
+            name: pd.Series(released[name].astype(str).to_numpy(dtype=object), dtype=str)
+            if name in generalized
+            else released[name]
+            for name in columns
+        }
+    )

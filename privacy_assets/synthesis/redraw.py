@@ -1,0 +1,117 @@
+"""Redraw rare text and category values before a synthesizer learns a table, so that it cannot reproduce them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.disclosure.rare_values import RareColumn, people_of_values
+from privacy_assets.errors import InvalidTableError
+
+MIN_ATOM: Final = 5
+"""People who must have a text or category value for the embedded synthesizers to reproduce it, by default."""
+MOST_COLUMNS_NAMED: Final = 40
+
+
+class Redrawn(NamedTuple):
+    """A table without rare values, and what was redrawn.
+
+    Attributes
+    ----------
+    table : DataFrame
+        The table, with other values in the place of rare ones.
+    by_column : mapping of str to RareColumn
+        Different values and records that were redrawn, for the columns that had any.
+    """
+
+    table: pd.DataFrame
+    by_column: Mapping[str, RareColumn]
+
+
+def redraw_rare_values(
+    table: pd.DataFrame,
+    columns: Sequence[str],
+    *,
+    min_atom: int,
+    seed: int,
+    person: Sequence[Any] | pd.Series[Any] | NDArray[Any] | None = None,
+    synthesizer: str = "synthesize",
+) -> Redrawn:
+    """Replace values that fewer than `min_atom` people have by others of the same column.
+
+    Each cell is drawn by itself, from the records that have a value of enough people, whatever the other columns say.
+    Missing stays missing. Types and categories of the columns stay as they are.
+
+    Parameters
+    ----------
+    table : DataFrame of n rows
+        Records to learn from.
+    columns : sequence of str
+        Columns of text and categories.
+    min_atom : int
+        People who must have a value for it to stay; 1 leaves all as they are.
+    seed : int
+        Decides the draws; those of a column do not depend on the other columns.
+    person : sequence of length n, optional
+        Whose record each row is; rows without a person count as one. By default each row counts as a person.
+    synthesizer : str
+        Name for messages.
+
+    Returns
+    -------
+    Redrawn
+        The table and the counts.
+
+    Raises
+    ------
+    InvalidTableError
+        `person` has another length, or a column has no value that enough people have.
+    """
+    if person is not None and len(person) != len(table):
+        raise InvalidTableError(
+            f"`person` says of {len(person):,} records whose they are, and the table has {len(table):,}. Give one "
+            "person per record. Nothing was synthesized."
+        )
+    whose = None if person is None else pd.factorize(np.asarray(person))[0]
+    by_column: dict[str, RareColumn] = {}
+    hopeless: dict[str, int] = {}
+    changed = {}
+    for place, name in enumerate(columns):
+        codes, values = pd.factorize(table[name])
+        is_rare = people_of_values(codes, len(values), whose) < min_atom
+        rows = np.flatnonzero(np.append(is_rare, False)[codes])
+        if not len(rows):
+            continue
+        donors = np.flatnonzero(np.append(~is_rare, False)[codes])
+        if not len(donors):
+            hopeless[name] = len(values)
+            continue
+        random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(place,)))
+        taken = np.arange(len(table))
+        taken[rows] = donors[random.integers(0, len(donors), len(rows))]
+        changed[name] = pd.Series(table[name].array.take(taken), index=table.index, dtype=table[name].dtype)
+        by_column[name] = RareColumn(int(is_rare.sum()), len(rows))
+    if hopeless:
+        shown = dict(list(hopeless.items())[:MOST_COLUMNS_NAMED])
+        more = f" and {len(hopeless) - len(shown):,} columns more" if len(hopeless) > len(shown) else ""
+        raise InvalidTableError(
+            f"{synthesizer!r} redraws text and category values that fewer than min_atom={min_atom} people have from "
+            f"the others of their column, but these columns have no others: {shown}{more} (counts of values). Coarsen "
+            "or drop them, or set min_atom=1 to have every value reproduced. Nothing was synthesized."
+        )
+    return Redrawn(table.assign(**changed) if changed else table, by_column)
+
+
+def shown_redrawn(by_column: Mapping[str, RareColumn]) -> dict[str, Any]:
+    """Return what was redrawn as JSON values: all counts added up, and those of the columns with the most values."""
+    most = sorted(by_column.items(), key=lambda item: (-item[1].n_values, item[0]))[:MOST_COLUMNS_NAMED]
+    return {
+        "n_columns": len(by_column),
+        "n_values": sum(own.n_values for own in by_column.values()),
+        "by_column": {name: asdict(own) for name, own in most},
+    }

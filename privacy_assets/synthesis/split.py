@@ -1,0 +1,89 @@
+"""Split a table into records the synthesizer may see and a control it never sees."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+
+
+class Split(NamedTuple):
+    """Both sides of a split, each in the order of the table and with a RangeIndex."""
+
+    original: pd.DataFrame
+    """Records a synthesizer may see."""
+    control: pd.DataFrame
+    """Records it never sees: what is common to both populations cannot have leaked."""
+
+
+def split_records(
+    table: pd.DataFrame, *, train_fraction: float = 0.8, seed: int = 0, person: str | None = None
+) -> Split:
+    """Split `table` at random, all records of a person on one side.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Records; constant columns and repeated records are no obstacle.
+    train_fraction : float
+        Share of the people (of the records, without `person`) that becomes `original`; above 0 and below 1. Rounded
+        to whole people, and at least one on each side.
+    seed : int
+        Decides who is on which side.
+    person : str, optional
+        Column that says whose record a row is. Without it each row is a person of its own.
+
+    Raises
+    ------
+    InvalidSettingError
+        `train_fraction` or `seed` out of range, `person` not a column.
+    InvalidTableError
+        Fewer than two people, or records without one.
+    """
+    check_split_settings(train_fraction, seed)
+    people, n_people = _people(table, person)
+    if n_people < 2:
+        noun = "record" if person is None else "person"
+        raise InvalidTableError(
+            f"The table has {n_people} {noun}{'' if n_people == 1 else 's'}; a split needs one on each side, so at "
+            "least 2. Nothing was split."
+        )
+    n_original = min(max(round(train_fraction * n_people), 1), n_people - 1)
+    chosen = np.zeros(n_people, dtype=bool)
+    chosen[np.random.default_rng(seed).permutation(n_people)[:n_original]] = True
+    is_original = chosen[people]
+    return Split(table[is_original].reset_index(drop=True), table[~is_original].reset_index(drop=True))
+
+
+def people_on_both_sides(original: pd.DataFrame, control: pd.DataFrame, person: str) -> int:
+    """Count the people who have records in both tables; 0 is what a split must keep."""
+    for side, table in (("original", original), ("control", control)):
+        if person not in table.columns:
+            raise InvalidSettingError(f"`person` names {person!r}, which is not a column of the {side} table.")
+    return int(pd.Index(original[person].dropna().unique()).isin(control[person].dropna().unique()).sum())
+
+
+def check_split_settings(train_fraction: float, seed: int) -> None:
+    """Raise InvalidSettingError unless the fraction lies between 0 and 1 and the seed is a whole number from 0."""
+    is_number = isinstance(train_fraction, int | float | np.number) and not isinstance(train_fraction, bool)
+    if not is_number or not 0 < train_fraction < 1:
+        raise InvalidSettingError(f"`train_fraction` is {train_fraction!r}; expected a number above 0 and below 1.")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InvalidSettingError(f"`seed` is {seed!r}; expected a whole number, 0 or more.")
+
+
+def _people(table: pd.DataFrame, person: str | None) -> tuple[NDArray[np.intp], int]:
+    """Return the number of the person of each row, and how many people there are."""
+    if person is None:
+        return np.arange(len(table)), len(table)
+    if person not in table.columns:
+        raise InvalidSettingError(f"`person` names {person!r}, which is not a column. There are {list(table.columns)}.")
+    codes, uniques = pd.factorize(table[person])
+    n_missing = int((codes < 0).sum())
+    if n_missing:
+        raise InvalidTableError(f"{n_missing} records have no value in the person column {person!r}; each needs one.")
+    return codes, len(uniques)

@@ -1,0 +1,293 @@
+"""Make synthetic records with a synthesizer of one's choice, and hold its output to the table it learned from.
+
+A synthesizer is anything with a `name`, its `settings`, `fit` and `sample` (`Synthesizer`). Two are embedded: see
+`privacy_assets.synthesis.gaussian_copula` and `privacy_assets.synthesis.cart`. None of them promises privacy: that is
+measured afterwards, on what they made.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from privacy_assets.disclosure.rare_values import RareColumn
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.safe_names import dtype_name, type_name
+
+Kind = Literal["integer", "float", "boolean", "datetime", "category", "text"]
+
+SYNTHESIZERS: Final[Mapping[str, str]] = {
+    "gaussian_copula": "privacy_assets.synthesis.gaussian_copula:GaussianCopula",
+    "cart": "privacy_assets.synthesis.cart:Cart",
+}
+"""Embedded synthesizers by name; the classes are imported when they are asked for (`synthesizer_class`)."""
+
+MIN_RECORDS: Final = 2
+REDRAWN_KINDS: Final = frozenset({"text", "category"})
+"""Kinds of columns whose rare values the embedded synthesizers redraw."""
+
+
+@runtime_checkable
+class Synthesizer(Protocol):
+    """What `synthesize` asks of a synthesizer."""
+
+    @property
+    def name(self) -> str:
+        """Name for messages and the manifest."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings in use, JSON-able, for the manifest."""
+        ...
+
+    def fit(self, table: pd.DataFrame, *, seed: int) -> Synthesizer:
+        """Learn from `table`; return the fitted synthesizer."""
+        ...
+
+    def sample(self, n_records: int, *, seed: int) -> pd.DataFrame:
+        """Make `n_records` records with the columns and dtypes of the table learned from."""
+        ...
+
+
+class SyntheticRecords(NamedTuple):
+    """Synthetic records, and what was redrawn before they were learned.
+
+    Attributes
+    ----------
+    table : DataFrame
+        The records.
+    redrawn : mapping of str to RareColumn or None
+        The rare values that were redrawn, by column of text or categories; None for synthesizers that are not embedded.
+    """
+
+    table: pd.DataFrame
+    redrawn: Mapping[str, RareColumn] | None
+
+
+def synthesize(
+    original: pd.DataFrame,
+    *,
+    method: str | Synthesizer = "gaussian_copula",
+    n_records: int | None = None,
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    person: Sequence[Any] | pd.Series[Any] | None = None,
+) -> pd.DataFrame:
+    """Learn from `original` and make synthetic records of the same columns, order and dtypes.
+
+    The embedded methods do not reproduce text and category values that fewer than `min_atom` people have: these are
+    redrawn from the others of their column first, unless `min_atom` in `settings` is 1. Other synthesizers decide
+    themselves.
+
+    Parameters
+    ----------
+    original : DataFrame
+        Records the synthesizer may see; every column is learned, so identifiers must have been removed before
+        (`TableContract.released_columns`).
+    method : str or Synthesizer
+        Name of an embedded synthesizer, or an object that follows the protocol.
+    n_records : int, optional
+        Records to make, at least 1; as many as `original` by default.
+    seed : int
+        Decides every random draw; the same seed and table give the same records.
+    settings : mapping, optional
+        Settings of the embedded synthesizer `method`.
+    person : sequence, optional
+        Whose record each row of `original` is, so that one person with many records counts as one; used by the embedded
+        methods alone. By default each record counts as a person.
+
+    Returns
+    -------
+    DataFrame
+        `n_records` rows with a RangeIndex.
+
+    Raises
+    ------
+    InvalidSettingError
+        Unknown method or settings, `n_records` below 1, a negative seed.
+    InvalidTableError
+        `original` cannot be learned from, a column has no value that enough people have, or the synthesizer returned
+        something that is not such a table.
+    """
+    return make_synthetic_records(original, method, n_records, seed, settings, person).table
+
+
+def make_synthetic_records(
+    original: pd.DataFrame,
+    method: str | Synthesizer,
+    n_records: int | None,
+    seed: int,
+    settings: Mapping[str, Any] | None,
+    person: Sequence[Any] | pd.Series[Any] | None,
+) -> SyntheticRecords:
+    """Make synthetic records as `synthesize` does, and count what was redrawn."""
+    synthesizer = resolve_synthesizer(method, settings)
+    name = synthesizer.name  # Before it has seen the table.
+    count = len(original) if n_records is None else n_records
+    _check_whole_number("seed", seed, at_least=0)
+    check_learnable(original, name)
+    _check_whole_number("n_records", count, at_least=1)
+    fit_seed, sample_seed = (int(state) for state in np.random.SeedSequence(seed).generate_state(2))
+    redraws = is_embedded(synthesizer)
+    fitted = synthesizer.fit(original, seed=fit_seed, **({"person": person} if redraws else {}))
+    synthetic = fitted.sample(count, seed=sample_seed)
+    _check_output(synthetic, original, count, name)
+    redrawn = fitted.redrawn if redraws else None  # type: ignore[attr-defined]
+    return SyntheticRecords(synthetic.reset_index(drop=True), redrawn)
+
+
+def is_embedded(synthesizer: Synthesizer) -> bool:
+    """Whether a synthesizer is one of `SYNTHESIZERS`, which redraw rare values and count people."""
+    return type(synthesizer) in {synthesizer_class(name) for name in SYNTHESIZERS}
+
+
+def synthesizer_class(name: str) -> type[Any]:
+    """Import the embedded synthesizer called `name`."""
+    if name not in SYNTHESIZERS:
+        raise InvalidSettingError(
+            f"There is no synthesizer named {name!r}. There are {sorted(SYNTHESIZERS)}, or pass an object with `name`, "
+            "`settings`, `fit` and `sample`. Nothing was synthesized."
+        )
+    module, _, attribute = SYNTHESIZERS[name].partition(":")
+    found: type[Any] = getattr(import_module(module), attribute)
+    return found
+
+
+def column_kinds(table: pd.DataFrame) -> dict[str, Kind | None]:
+    """Say of each column what an embedded synthesizer learns it as; None where it cannot."""
+    return {str(name): _kind(column) for name, column in table.items()}
+
+
+def check_learnable(table: pd.DataFrame, synthesizer: str) -> None:
+    """Raise `InvalidTableError` when `table` has a shape, a name or an infinity that no synthesizer can learn from."""
+    if not isinstance(table, pd.DataFrame):
+        raise InvalidTableError(f"{synthesizer!r} learns from a pandas DataFrame, and got a {type_name(table)}.")
+    n_rows, n_columns = table.shape
+    if n_columns == 0:
+        raise InvalidTableError(f"{synthesizer!r} has no columns to learn from: all were removed or none was there.")
+    repeated = sorted({str(name) for name in table.columns[table.columns.duplicated()]})
+    if repeated:
+        raise InvalidTableError(f"Column names occur more than once: {repeated}. Rename them; nothing was synthesized.")
+    if n_rows < MIN_RECORDS:
+        raise InvalidTableError(
+            f"{synthesizer!r} cannot learn from {n_rows} record{'' if n_rows == 1 else 's'}: it needs at least "
+            f"{MIN_RECORDS}, and its output would only repeat the table with fewer."
+        )
+    infinite = {name: count for name, count in _infinities(table).items() if count}
+    if infinite:
+        raise InvalidTableError(f"Columns hold infinite values: {infinite} (counts). Replace them before synthesis.")
+
+
+def check_kinds(table: pd.DataFrame, synthesizer: str) -> dict[str, Kind]:
+    """Check `table` and return the kind of each column.
+
+    Raises
+    ------
+    InvalidTableError
+        The table cannot be learned from, or has columns of kinds the embedded synthesizers do not know.
+    """
+    check_learnable(table, synthesizer)
+    kinds = column_kinds(table)
+    unknown = {name: dtype_name(table[name].dtype) for name, kind in kinds.items() if kind is None}
+    if unknown:
+        raise InvalidTableError(
+            f"{synthesizer!r} cannot learn columns of these types: {unknown}. It knows integers, floats, booleans, "
+            "datetimes, categories and text (object columns must hold text only): convert them before synthesis."
+        )
+    return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def check_setting(owner: str, name: str, value: object, *, at_least: int) -> int:
+    """Return `value` when it is a whole number of at least `at_least`, else raise `InvalidSettingError`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < at_least:
+        raise InvalidSettingError(f"`{name}` of {owner!r} is {value!r}; expected a whole number, {at_least} or more.")
+    return int(value)
+
+
+def _kind(column: pd.Series) -> Kind | None:
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return "category"
+    if types.is_bool_dtype(dtype):
+        return "boolean"
+    if types.is_integer_dtype(dtype):
+        return "integer"
+    if types.is_float_dtype(dtype):
+        return "float"
+    if types.is_datetime64_any_dtype(dtype):
+        return "datetime"
+    is_text = types.is_string_dtype(dtype) and not types.is_object_dtype(dtype)
+    if is_text or (types.is_object_dtype(dtype) and types.infer_dtype(column, skipna=True) in {"string", "empty"}):
+        return "text"
+    return None
+
+
+def _infinities(table: pd.DataFrame) -> dict[str, int]:
+    floats = [name for name in table.columns if types.is_float_dtype(table[name].dtype)]
+    return {str(name): int(np.isinf(table[name].to_numpy(dtype=np.float64, na_value=np.nan)).sum()) for name in floats}
+
+
+def resolve_synthesizer(method: str | Synthesizer, settings: Mapping[str, Any] | None = None) -> Synthesizer:
+    """Return the synthesizer that a name and its settings stand for, or the object itself.
+
+    Raises
+    ------
+    InvalidSettingError
+        Unknown name or settings, or an object that is no synthesizer.
+    """
+    if not isinstance(method, str):
+        if settings:
+            raise InvalidSettingError(
+                f"`settings` {sorted(settings)} were given together with a synthesizer object. Give them to the object."
+            )
+        missing = [part for part in ("name", "settings", "fit", "sample") if not hasattr(method, part)]
+        if missing:
+            raise InvalidSettingError(
+                f"A synthesizer of type {type_name(method)} lacks {missing}. It needs `name`, `settings`, "
+                "`fit(table, *, seed)` and `sample(n_records, *, seed)`."
+            )
+        return method
+    found = synthesizer_class(method)
+    known = list(inspect.signature(found).parameters)
+    unknown = sorted(set(settings or {}) - set(known))
+    if unknown:
+        raise InvalidSettingError(f"{method!r} has no settings {unknown}. It has {known}. Nothing was synthesized.")
+    made: Synthesizer = found(**dict(settings or {}))
+    return made
+
+
+def _check_whole_number(name: str, value: object, *, at_least: int) -> None:
+    check_setting("synthesize", name, value, at_least=at_least)
+
+
+def _check_output(synthetic: object, original: pd.DataFrame, n_records: int, name: str) -> None:
+    if not isinstance(synthetic, pd.DataFrame):
+        raise InvalidTableError(f"Synthesizer {name!r} returned a {type_name(synthetic)}; expected a DataFrame.")
+    expected, found = list(original.columns), list(synthetic.columns)
+    if expected != found:
+        missing, extra = [c for c in expected if c not in found], [c for c in found if c not in expected]
+        raise InvalidTableError(
+            f"Synthesizer {name!r} did not return the columns it learned, in their order: missing {missing}, and "
+            f"{len(extra)} that it did not learn; expected {expected}."
+        )
+    wrong = {
+        str(column): f"{dtype_name(synthetic[column].dtype)} instead of {dtype_name(original[column].dtype)}"
+        for column in expected
+        if synthetic[column].dtype != original[column].dtype
+    }
+    if wrong:
+        raise InvalidTableError(f"Synthesizer {name!r} changed the types of columns: {_without_categories(wrong)}.")
+    if len(synthetic) != n_records:
+        raise InvalidTableError(f"Synthesizer {name!r} returned {len(synthetic)} records; {n_records} were asked for.")
+
+
+def _without_categories(wrong: Mapping[str, str]) -> dict[str, str]:
+    """Keep only the name of a dtype: the text of some dtypes lists their categories, which are values."""
+    return {column: text.splitlines()[0] for column, text in wrong.items()}

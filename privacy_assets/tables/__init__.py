@@ -1,1 +1,0 @@
-"""Frames in, frames and small frozen results out."""

@@ -1,0 +1,52 @@
+"""Tables in codes for the tests of Mondrian."""
+
+import numpy as np
+import pytest
+from numba import config
+
+from privacy_assets.anonymization.kernels.mondrian import make_dimensions
+
+only_compiled = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="so many rows take minutes in plain Python")
+
+
+def even(n):
+    return np.arange(n) / max(n - 1, 1)
+
+
+def describe(kinds, columns):
+    n_values = [int(c.max()) + 1 for c in columns]
+    coordinates = [even(n) if kind == "ordered" else None for kind, n in zip(kinds, n_values, strict=True)]
+    return make_dimensions(coordinates, n_values), n_values
+
+
+def classes_of(partition):
+    return [partition.records[a:b].tolist() for a, b in zip(partition.edges, partition.edges[1:], strict=False)]
+
+
+def wide_table(n_rows, seed=0, n_values=3000):
+    """More values than bins, skewed, next to sets, one of them large."""
+    rng = np.random.default_rng(seed)
+    drawn = [rng.integers(0, n_values, n_rows), np.minimum(rng.zipf(1.3, n_rows), 70_000), rng.normal(0, 50, n_rows)]
+    drawn += [np.minimum(rng.zipf(1.7, n_rows), 12), rng.zipf(1.2, n_rows) % 700]
+    columns = [np.unique(np.round(d).astype(np.int64), return_inverse=True)[1] for d in drawn]
+    kinds = ["ordered", "ordered", "ordered", "set", "set"]
+    return kinds, columns
+
+
+def heavy_neighbors(seed, n_rows=None):
+    """Neighboring codes that most rows have, so that boundaries of bins allow few cuts, and single codes more.
+
+    Returns kinds, columns, and a k that is large for the number of rows.
+    """
+    random = np.random.default_rng(seed)
+    n_rows = int(random.integers(300, 3000)) if n_rows is None else n_rows
+    kinds = ["ordered", "ordered", *random.choice(["ordered", "set"], random.integers(0, 2))]
+    columns = []
+    for kind in kinds:
+        n_values = int(random.integers(150, 5000)) if kind == "ordered" else int(random.integers(2, 9))
+        heavy = random.integers(0, max(n_values - 1, 1), random.integers(1, 3))
+        heavy = np.minimum(np.concatenate([heavy, heavy + 1]), n_values - 1)
+        is_heavy = random.random(n_rows) < random.choice([0.5, 0.8, 0.95])
+        drawn = np.where(is_heavy, random.choice(heavy, n_rows), random.integers(0, n_values, n_rows))
+        columns.append(np.unique(drawn, return_inverse=True)[1] if kind == "set" else drawn)
+    return kinds, columns, int(random.integers(n_rows // 50 + 1, n_rows // 4))

@@ -1,0 +1,121 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.mpucc.assess import assess_mpuccs, assess_preprocessed
+from privacy_assets.mpucc.column_changes import measure_column_changes
+from privacy_assets.mpucc.preprocess import preprocess
+
+TOWNS = ["Arles", "Bonn", *(f"Village {number}" for number in range(40))]
+
+
+def people(n_records, seed):
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "visits": random.integers(0, 400, n_records),
+            "cost": np.where(random.random(n_records) < 0.1, np.nan, random.integers(0, 300, n_records) / 4),
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(random.integers(0, 120, n_records), unit="D"),
+            "wait": pd.to_timedelta(random.integers(0, 50, n_records), unit="min"),
+            "town": random.choice(TOWNS, n_records, p=[0.5, 0.4, *[0.1 / 40] * 40]),
+            "adult": random.random(n_records) < 0.5,
+        }
+    )
+
+
+ORIGINAL, SYNTHETIC = people(500, 1), people(400, 2)
+SETTINGS = {"max_baseline_cols": 2}
+
+
+def in_bands(values, originals, n_bands):
+    """Replace each value by the share of the originals below it, and half of those with it, in whole bands."""
+    below = np.array([np.nan if pd.isna(v) else ((originals < v).sum() + (originals == v).sum() / 2) for v in values])
+    return np.minimum(np.floor(below / originals.notna().sum() * n_bands), n_bands - 1)
+
+
+def coarsened(table, column):
+    originals = ORIGINAL[column]
+    if column == "town":
+        share = originals.value_counts() / len(originals)
+        return table.assign(town=table["town"].where(table["town"].map(share).fillna(0) >= 0.05, "other"))
+    return table.assign(**{column: in_bands(table[column], originals, 10)})
+
+
+@pytest.fixture(scope="module")
+def measured():
+    tables = preprocess(ORIGINAL, SYNTHETIC)
+    assessment = assess_preprocessed(tables, **SETTINGS)
+    return assessment, measure_column_changes(tables, assessment, max_columns=6)
+
+
+@pytest.mark.parametrize("column", ["visits", "cost", "day", "wait", "town", "adult"])
+def test_each_figure_is_what_an_assessment_of_the_changed_tables_finds(measured, column):
+    assessment, changes = measured
+    own = changes[changes["column"] == column].set_index("change")
+    changed = {"dropped": lambda table: table.drop(columns=column), "coarsened": lambda table: coarsened(table, column)}
+    # Two values are as coarse as can be.
+    assert list(own.index) == (["dropped"] if column == "adult" else ["dropped", "coarsened"])
+    for change, row in own.iterrows():
+        again = assess_mpuccs(changed[change](ORIGINAL), changed[change](SYNTHETIC), **SETTINGS).scores
+        assert row["identification_rate"] == again["identification_rate"]
+        assert row["privacy_risk_score"] == again["privacy_risk_score"]
+        assert row["difference"] == again["identification_rate"] - assessment.scores["identification_rate"]
+
+
+def test_columns_come_by_the_share_of_identified_records_that_they_single_out(measured):
+    assessment, changes = measured
+    shares = {
+        name: np.mean([name in combo for combo in assessment.details["field_combo"]]) for name in ORIGINAL.columns
+    }
+    by_share = changes.drop_duplicates("column")
+    assert by_share["share_of_identified"].is_monotonic_decreasing
+    assert dict(zip(by_share["column"], by_share["share_of_identified"], strict=True)) == pytest.approx(shares)
+
+
+@pytest.mark.parametrize("deduplicate", [True, False])
+def test_records_that_become_equal_count_as_preprocessing_counts_them(deduplicate):
+    original, synthetic = (
+        pd.DataFrame({"a": a, "b": b}) for a, b in (([1, 2, 3, 3], [5, 5, 6, 7]), ([1, 2, 3], [5, 5, 6]))
+    )
+    tables = preprocess(original, synthetic, deduplicate=deduplicate)
+    changes = measure_column_changes(tables, assess_preprocessed(tables))
+    again = assess_mpuccs(original[["b"]], synthetic[["b"]], deduplicate=deduplicate)
+    dropped = changes[(changes["column"] == "a") & (changes["change"] == "dropped")]
+    assert dropped["identification_rate"].tolist() == [again.scores["identification_rate"]]
+
+
+def test_only_the_columns_that_drive_most_are_tried():
+    tables = preprocess(ORIGINAL, SYNTHETIC)
+    changes = measure_column_changes(tables, assess_preprocessed(tables, **SETTINGS), max_columns=2)
+    assert changes["column"].nunique() == 2
+
+
+def test_when_time_runs_out_the_rest_is_missing_and_says_what_would_have_been_tried():
+    tables = preprocess(ORIGINAL, SYNTHETIC)
+    changes = measure_column_changes(tables, assess_preprocessed(tables, **SETTINGS), time_limit_seconds=1e-9)
+    assert len(changes) > 2
+    assert changes[["identification_rate", "difference", "privacy_risk_score"]].isna().all(axis=None)
+
+
+def test_where_nothing_is_identified_nothing_drives_it():
+    table = pd.DataFrame({"a": [1, 1, 2, 2]})
+    tables = preprocess(table, table, deduplicate=False)
+    assert measure_column_changes(tables, assess_preprocessed(tables)).empty
+
+
+def test_an_assessment_of_other_tables_and_settings_out_of_range_are_refused():
+    tables = preprocess(ORIGINAL, SYNTHETIC)
+    assessment = assess_preprocessed(tables, max_baseline_cols=1)
+    with pytest.raises(InvalidTableError, match="other columns than"):
+        measure_column_changes(preprocess(ORIGINAL[["visits"]], SYNTHETIC[["visits"]]), assessment)
+    with pytest.raises(InvalidSettingError, match="time_limit_seconds is 0"):
+        measure_column_changes(tables, assessment, time_limit_seconds=0)
+
+
+def test_a_change_that_would_leave_one_value_is_not_tried():
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"name": [f"person {number}" for number in range(30)], "two": random.integers(0, 2, 30)})
+    tables = preprocess(table, table)
+    changes = measure_column_changes(tables, assess_preprocessed(tables))
+    assert set(changes["change"]) == {"dropped"}

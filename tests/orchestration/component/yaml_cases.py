@@ -1,0 +1,622 @@
+"""For every field of the component in YAML: a right value, a wrong one, and what is said about it.
+
+`dg check yaml` says it where the schema can tell, the load of the definitions where it cannot.
+"""
+
+import sys
+import types
+
+import pandas as pd
+
+from privacy_assets.contract.contract import TableContract
+
+MODULE = "component_test_objects"
+COLUMNS = {
+    "patient": {"type": "text", "role": "direct_identifier", "person": True},
+    "age": {"type": "integer", "role": "quasi_identifier", "min": 0, "max": 120},
+    "income": {"type": "float", "role": "quasi_identifier"},
+    "joined": {"type": "datetime", "role": "quasi_identifier"},
+    "plan": {"type": "category", "role": "quasi_identifier", "categories": ["free", "single"]},
+    "diagnosis": {"type": "text", "role": "sensitive"},
+}
+BASE = {"source": {"file": "people.csv"}, "contract": {"columns": COLUMNS}, "policy": "research_sharing"}
+ANONYMIZED = {"anonymized": {"k": 3}}
+SIGNED = {"signing": {"key_variable": "RELEASE_KEY"}}
+DAILY = {"type": "daily", "start_date": "2026-01-01"}
+BY_PARTITION = {"source": {"file": "people-{partition_key}.csv"}}
+NO_NUMBER = "is not of type 'integer', 'number'"
+NO_WHOLE_NUMBER = "is not of type 'integer'"
+NO_FLAG = "is not of type 'boolean'"
+
+
+class Made:
+    """A synthesizer of the project's own."""
+
+    name = "made"
+
+    def __init__(self, size=1):
+        self.settings = {"size": size}
+
+    def fit(self, table, *, seed):
+        return self
+
+    def sample(self, n_records, *, seed):
+        return pd.DataFrame()
+
+
+def install_objects():
+    """Make the module that Python paths in the cases name."""
+    module = types.ModuleType(MODULE)
+    module.load = pd.DataFrame
+    module.load_all = lambda: pd.DataFrame()
+    module.table = 5
+    module.Made = Made
+    module.contract = lambda: TableContract.from_mapping({"columns": {"age": COLUMNS["age"]}})
+    sys.modules[MODULE] = module
+
+
+def column(name, **settings):
+    return {"contract": {"columns": COLUMNS | {name: COLUMNS.get(name, {}) | settings}}}
+
+
+def source(**settings):
+    return {"source": settings}
+
+
+def policy(**settings):
+    return {"policy": {"use_case": "development"} | settings}
+
+
+def limit(**settings):
+    return policy(limits=[{"metric": "verbatim_copies", "value": 0} | settings])
+
+
+def anonymized(**settings):
+    return {"anonymized": {"k": 3} | settings}
+
+
+def by_name(model, top, *, then=None):
+    """Set one field of a block at a time: ``{field: (right, wrong, message)}`` becomes the cases of a model."""
+
+    def cases(**fields):
+        more = then or {}
+        return {
+            f"{model}.{name}": (
+                more | {top: more.get(top, {}) | {name: right}},
+                more | {top: more.get(top, {}) | {name: wrong}},
+                said,
+            )
+            for name, (right, wrong, said) in fields.items()
+        }
+
+    return cases
+
+
+def other(**settings):
+    return ANONYMIZED | {"reidentification": {"other_releases": [{"name": "last", "key": "age"} | settings]}}
+
+
+CASES = {
+    # the component
+    "PrivacyReleaseComponent.name": (
+        {"name": "people_2026"},
+        {"name": "people-2026"},
+        "named 'people-2026'; expected letters, digits and underscores",
+    ),
+    "PrivacyReleaseComponent.source": (
+        source(file="other.csv"),
+        {"source": "people.csv"},
+        "'people.csv' is not of type 'object', 'null'",
+    ),
+    "PrivacyReleaseComponent.contract": (
+        {"contract": f"{MODULE}:contract"},
+        {"contract": f"{MODULE}:contrat"},
+        "could not be imported: AttributeError. Check path and module",
+    ),
+    "PrivacyReleaseComponent.policy": (
+        {"policy": "development"},
+        {"policy": "public"},
+        "'public' is not one of ['public_release', 'research_sharing'",
+    ),
+    "PrivacyReleaseComponent.split": ({"split": {"seed": 1}}, {"split": 0.8}, "0.8 is not of type 'object', 'null'"),
+    "PrivacyReleaseComponent.synthetic": (
+        {"synthetic": {"seed": 1}},
+        {"synthetic": "cart"},
+        "'cart' is not of type 'object', 'null'",
+    ),
+    "PrivacyReleaseComponent.assessment": (
+        {"assessment": {"seed": 1}},
+        {"assessment": {"sead": 1}},
+        "('sead' was unexpected)",
+    ),
+    "PrivacyReleaseComponent.anonymized": (ANONYMIZED, {"anonymized": 5}, "5 is not of type 'object', 'null'"),
+    "PrivacyReleaseComponent.reidentification": (
+        ANONYMIZED | {"reidentification": {"max_known": 2}},
+        {"synthetic": {}, "reidentification": {"max_known": 2}},
+        "assesses anonymized records, but releases none. Say how: anonymized=...",
+    ),
+    "PrivacyReleaseComponent.semantic_risk": (
+        ANONYMIZED | {"semantic_risk": {"advice": False}},
+        {"synthetic": {}, "semantic_risk": {}},
+        "assesses anonymized records, but releases none",
+    ),
+    "PrivacyReleaseComponent.generalize_synthetic": (
+        {"generalize_synthetic": {"k": 3}},
+        ANONYMIZED | {"generalize_synthetic": {"k": 3}},
+        "generalizes synthetic records, but makes none",
+    ),
+    "PrivacyReleaseComponent.formats": (
+        {"formats": ["parquet", "csv"]},
+        {"formats": ["xlsx"]},
+        "'xlsx' is not one of ['parquet', 'csv']",
+    ),
+    "PrivacyReleaseComponent.waivers": ({"waivers": "waivers"}, {"waivers": 5}, "5 is not of type 'string', 'null'"),
+    "PrivacyReleaseComponent.signing": (SIGNED, {"signing": "key.pem"}, "'key.pem' is not of type 'object', 'null'"),
+    "PrivacyReleaseComponent.monitoring": (
+        {"monitoring": {"drift_limit": 0.2}},
+        {"monitoring": "daily"},
+        "'daily' is not of type 'object', 'null'",
+    ),
+    "PrivacyReleaseComponent.partitions": (
+        BY_PARTITION | {"partitions": DAILY},
+        {"partitions": "daily"},
+        "'daily' is not of type 'object', 'null'",
+    ),
+    "PrivacyReleaseComponent.owners": (
+        {"owners": ["team:privacy"]},
+        {"owners": ["privacy"]},
+        "owners names 'privacy'; expected 'team:' and a name, or an email address",
+    ),
+    "PrivacyReleaseComponent.private_path": (
+        {"private_path": "private"},
+        {"private_path": "releases/private"},
+        "are the same directory, or one contains the other. Private tables and what may leave need separate",
+    ),
+    "PrivacyReleaseComponent.release_path": (
+        {"release_path": "published"},
+        {"release_path": 5},
+        "5 is not of type 'string'",
+    ),
+    # source
+    "SourceYaml.file": (
+        source(file="other.parquet"),
+        source(file="other.xlsx"),
+        "The format of 'other.xlsx' is 'xlsx'; expected one of ['csv', 'parquet']",
+    ),
+    "SourceYaml.format": (
+        source(file="people.txt", format="csv"),
+        source(file="people.txt", format="xlsx"),
+        "'xlsx' is not one of ['csv', 'parquet', None]",
+    ),
+    "SourceYaml.query": (
+        source(query="SELECT 1", url_variable="URL"),
+        source(query="SELECT 1", file="people.csv"),
+        "comes from one of file, query, asset and function; this one has ['file', 'query']",
+    ),
+    "SourceYaml.url_variable": (
+        source(query="SELECT 1", url_variable="URL"),
+        source(query="SELECT 1"),
+        "A query needs url_variable: the name of the environment variable",
+    ),
+    "SourceYaml.asset": (
+        source(asset="warehouse/people"),
+        source(asset=["warehouse", "people"]),
+        "['warehouse', 'people'] is not of type 'string', 'null'",
+    ),
+    "SourceYaml.io_manager_key": (
+        source(asset="people", io_manager_key="lake"),
+        source(file="people.csv", io_manager_key="lake"),
+        "io_manager_key belongs to asset, but the table comes from file. Leave it out",
+    ),
+    "SourceYaml.function": (
+        source(function=f"{MODULE}:load"),
+        source(function=f"{MODULE}:table"),
+        "which is a int; expected a function that returns a DataFrame",
+    ),
+    # contract
+    "ContractYaml.columns": (
+        column("age", role="other"),
+        {"contract": {"columns": ["age"]}},
+        "['age'] is not of type 'object'",
+    ),
+    "ColumnYaml.type": (
+        column("age", type="float"),
+        column("age", type="intger"),
+        "column 'age' has the unknown type 'intger'",
+    ),
+    "ColumnYaml.role": (
+        column("age", role="sensitive"),
+        column("age", role="secret"),
+        "'secret' is not one of ['direct_identifier', 'quasi_identifier', 'sensitive', 'other']",
+    ),
+    "ColumnYaml.nullable": (column("age", nullable=True), column("age", nullable="perhaps"), NO_FLAG),
+    "ColumnYaml.unique": (column("age", unique=True), column("age", unique=1), NO_FLAG),
+    "ColumnYaml.min": (
+        column("age", min=18),
+        column("age", min="eighteen"),
+        "column 'age' has a 'min' that its type 'integer' cannot be compared with",
+    ),
+    "ColumnYaml.max": (
+        column("joined", max="2026-01-01"),
+        column("age", max=-1),
+        "column 'age' has a 'min' above its 'max'",
+    ),
+    "ColumnYaml.categories": (
+        column("plan", categories=["a"]),
+        column("plan", categories="a"),
+        "'a' is not of type 'array', 'null'",
+    ),
+    "ColumnYaml.isin": (
+        column("diagnosis", isin=["a"]),
+        column("plan", isin=["a"]),
+        "column 'plan' has both 'categories' and 'isin', which mean the same",
+    ),
+    "ColumnYaml.ordered": (
+        column("plan", ordered=True),
+        column("age", ordered=True),
+        "column 'age' is 'ordered', which only a category is",
+    ),
+    "ColumnYaml.precision": (
+        column("income", precision=2),
+        column("income", precision=99),
+        "has the precision 99: a float column takes a number of decimals, 0 to 10",
+    ),
+    "ColumnYaml.hierarchy": (
+        column("age", hierarchy={"intervals": [5, 10]}),
+        column("age", hierarchy="intervals"),
+        "'intervals' is not of type 'object', 'null'",
+    ),
+    "ColumnYaml.scale": (
+        column("age", scale="ordinal"),
+        column("age", scale="round"),
+        "has a scale that cannot be used: The scale is 'round'. Expected one of",
+    ),
+    "ColumnYaml.person": (
+        column("patient", person=False),
+        column("age", person=True),
+        "`person` is set on ['patient', 'age']; one column at most says whose record a row is",
+    ),
+    "ColumnYaml.leaves_as_is": (
+        column("diagnosis", leaves_as_is="Texts of a fixed list, checked by the data office"),
+        column("diagnosis", leaves_as_is=True),
+        "True is not of type 'string', 'null'",
+    ),
+    # policy
+    "PolicyYaml.use_case": (
+        {"policy": {"use_case": "development"}},
+        {"policy": {"use_case": "public"}},
+        "'public' is not one of ['public_release'",
+    ),
+    "PolicyYaml.limits": (
+        limit(),
+        policy(limits=[{"metric": "verbatim_copies", "value": 0}, {"metric": "verbatim_copies", "value": 1}]),
+        "limits names a metric more than once: ['verbatim_copies']. Keep one limit each",
+    ),
+    "PolicyYaml.required": (
+        policy(required={"max_baseline_cols": 4}),
+        policy(required=4),
+        "4 is not of type 'object', 'null'",
+    ),
+    "PolicyYaml.known": (
+        policy(known=[["age", "plan"]]) | ANONYMIZED,
+        policy(known=["age"]) | ANONYMIZED,
+        "'age' is not of type 'array'",
+    ),
+    "LimitYaml.metric": (
+        limit(metric="total_identified"),
+        limit(metric="privacy_score"),
+        "'privacy_score' is not one of ['privacy_risk_score', 'overall_protection'",
+    ),
+    "LimitYaml.value": (limit(value=3), limit(value="low"), f"'low' {NO_NUMBER}"),
+    "LimitYaml.direction": (
+        limit(direction="below", value=3),
+        limit(direction="above"),
+        "has direction 'above', which would ask for more risk. Expected 'below' or 'at_most'",
+    ),
+    "LimitYaml.severity": (
+        limit(severity="warn"),
+        limit(severity="info"),
+        "'info' is not one of ['error', 'warn', None]",
+    ),
+    "LimitYaml.advice": (limit(advice="Ask us."), limit(advice=5), "5 is not of type 'string', 'null'"),
+    **{
+        f"RequiredYaml.{name}": (policy(required={name: right}), policy(required={name: wrong}), said)
+        for name, right, wrong, said in [
+            ("exact_search", False, "no", f"'no' {NO_FLAG}"),
+            (
+                "max_baseline_cols",
+                5,
+                0,
+                "requires max_baseline_cols=0; expected a whole number from 1, or None for all",
+            ),
+            ("default_precision", False, 0, f"0 {NO_FLAG}"),
+            ("deduplicated", False, 0, f"0 {NO_FLAG}"),
+            ("control_records", 50, "many", f"'many' {NO_WHOLE_NUMBER}"),
+            ("confidence_level", 0.9, "high", f"'high' {NO_NUMBER}"),
+            ("people_per_value", 7, 0, "requires people_per_value=0; expected a whole number from 1, or None for"),
+        ]
+    },
+    "RequiredYaml.signature": (
+        policy(required={"signature": True}) | SIGNED,
+        policy(required={"signature": True}),
+        "demands that releases are signed, but this one has no signing key. Name one",
+    ),
+    # the signature
+    **by_name("SigningYaml", "signing")(
+        key_file=("keys/release.pem", "x" * 64, "The path of the signing key is not a path"),
+        key_variable=("RELEASE_KEY", "release-key", "is not the name of an environment variable"),
+    ),
+    "SigningYaml.key_id": (
+        {"signing": {"key_variable": "RELEASE_KEY", "key_id": "ab" * 32}},
+        {"signing": {"key_variable": "RELEASE_KEY", "key_id": "AB" * 32}},
+        "is not 64 hexadecimal digits in lower case",
+    ),
+    # the synthetic side
+    **by_name("SplitYaml", "split")(
+        train_fraction=(0.5, 1.5, "`train_fraction` is 1.5; expected a number above 0 and below 1"),
+        seed=(1, -1, "`seed` is -1; expected a whole number, 0 or more"),
+    ),
+    "SplitYaml.original": (
+        {"source": None, "split": {"original": {"file": "a.csv"}, "control": {"file": "b.csv"}}},
+        {"split": {"original": {"file": "a.csv"}, "control": {"file": "b.csv"}}},
+        "needs either a source, or a GivenSplit with original and control; it has both",
+    ),
+    "SplitYaml.control": (
+        {"source": None, "split": {"original": {"file": "a.csv"}, "control": {"file": "c.csv"}}},
+        {"split": {"control": {"file": "a.csv"}}},
+        "A split that is given needs both original and control; it has one of them",
+    ),
+    **by_name("SyntheticYaml", "synthetic")(
+        method=(f"{MODULE}:Made", "gan", "There is no synthesizer named 'gan'. There are ['cart', 'gaussian_copula']"),
+        n_records=(10, 0, "`n_records` of 'Synthesis' is 0; expected a whole number, 1 or more"),
+        seed=(1, -1, "`seed` of 'Synthesis' is -1; expected a whole number, 0 or more"),
+        settings=(
+            {"min_atom": 9},
+            {"leaves": 4},
+            "'gaussian_copula' has no settings ['leaves']. It has ['min_atom', 'min_interval', 'max_discrete']",
+        ),
+    ),
+    "SyntheticYaml.external": (
+        {"synthetic": {"external": {"file": "s.csv"}, "control_was_withheld": True}},
+        {"synthetic": {"external": {"file": "s.csv"}}},
+        "or say ExternalSynthetic(..., control_was_withheld=True)",
+    ),
+    "SyntheticYaml.control_was_withheld": (
+        {"synthetic": {"external": {"file": "t.csv"}, "control_was_withheld": True}},
+        {"synthetic": {"control_was_withheld": True}},
+        "control_was_withheld is about external records, but these are made here",
+    ),
+    **by_name("AssessmentYaml", "assessment", then={"assessment": {"max_baseline_cols": 3}})(
+        max_baseline_cols=(2, 0, "max_baseline_cols is 0"),
+        min_entropy_delta=(0.1, -1, "min_entropy_delta is -1"),
+        field_decay_factor=(0.7, 1.5, "field_decay_factor is 1.5"),
+        renyi_alpha=(1, -1, "renyi_alpha is -1"),
+        calculate_baseline=(False, "no", f"'no' {NO_FLAG}"),
+        max_combinations=(
+            1000,
+            10,
+            "5 columns have 25 combinations of up to 3 columns. Expected at most max_combinations = 10",
+        ),
+        n_matched_samples=(3, 0, "n_matched_samples is 0"),
+        seed=(1, -1, "seed is -1"),
+        confidence_level=(0.9, 1, "confidence_level is 1"),
+        numeric_precision=({"income": 2}, -1, "numeric_precision"),
+        datetime_precision=("D", "fortnight", "fortnight"),
+        deduplicate=(False, "no", f"'no' {NO_FLAG}"),
+    ),
+    **by_name("PartitionsYaml", "partitions", then=BY_PARTITION | {"partitions": DAILY})(
+        type=("weekly", "yearly", "'yearly' is not one of ['static', 'daily', 'weekly', 'monthly']"),
+        start_date=("2025-01-01", "January", "start_date is 'January'; expected a day such as 2026-01-01"),
+        end_date=("2027-01-01", "2026-13-01", "end_date is '2026-13-01'; expected a day such as 2026-01-01"),
+        timezone=("Europe/Berlin", "Berlin", "daily partitions cannot be made of these settings"),
+    ),
+    "PartitionsYaml.partition_keys": (
+        BY_PARTITION | {"partitions": {"type": "static", "partition_keys": ["north"]}},
+        {"partitions": {"type": "static"}},
+        "static partitions need partition_keys and nothing else",
+    ),
+    # the anonymized side
+    **by_name("AnonymizedYaml", "anonymized", then=ANONYMIZED)(
+        k=(7, "five", f"'five' {NO_WHOLE_NUMBER}, 'null'"),
+        criterion=("range", "median", "'median' is not one of ['gain', 'range']"),
+        relaxed=(True, "yes", f"'yes' {NO_FLAG}"),
+        normalize=("range", "none", "'none' is not one of ['rank', 'range']"),
+        l_diversity=(
+            {"least": 2},
+            0,
+            "l_diversity of 'every sensitive column' is 0. Expected a whole number of at least 1",
+        ),
+        l_diversity_by_column=(
+            {"diagnosis": {"least": 2}},
+            {"age": {"least": 2}},
+            "l_diversity names columns that are not sensitive: ['age']",
+        ),
+        t_closeness=(
+            {"diagnosis": 0.3},
+            1.5,
+            "t_closeness of 'every sensitive column' is 1.5. Expected a number from 0 to 1",
+        ),
+        max_suppression=(0.1, 1, "max_suppression is 1. Expected a share from 0 to below 1"),
+        bounds=("cell", "loose", "'loose' is not one of ['tight', 'cell']"),
+        seed=(1, -1, "seed is -1. Expected a whole number of at least 0"),
+        pictured=(
+            ["age", "joined"],
+            ["age", "plan"],
+            "pictures ['age', 'plan']; expected two quasi-identifiers with numbers or datetimes",
+        ),
+    ),
+    "AnonymizedYaml.output": (
+        anonymized(output="centroid") | {"policy": {"limits": [{"metric": "smallest_class", "value": 3}]}},
+        anonymized(output="centre"),
+        "'centre' is not one of ['labels', 'centroid']",
+    ),
+    "AnonymizedYaml.method": (
+        anonymized(
+            method="lattice", hierarchies={name: {"tree": {"a": ["b"]}} for name in ("age", "income", "joined", "plan")}
+        ),
+        anonymized(method="arx"),
+        "'arx' is not one of ['mondrian', 'lattice']",
+    ),
+    "AnonymizedYaml.hierarchies": (
+        anonymized(
+            method="lattice", hierarchies={name: {"tree": {"a": ["c"]}} for name in ("age", "income", "joined", "plan")}
+        ),
+        anonymized(hierarchies={"age": {"steps": [5]}}),
+        "A hierarchy is given by a mapping of 1 keys. Expected one key of",
+    ),
+    "LDiversityYaml.least": (
+        anonymized(l_diversity={"least": 3}),
+        anonymized(l_diversity={"least": 0}),
+        "l_diversity.least is 0. Expected a number of at least 1",
+    ),
+    "LDiversityYaml.kind": (
+        anonymized(l_diversity={"least": 3, "kind": "entropy"}),
+        anonymized(l_diversity={"least": 3, "kind": "simpson"}),
+        "'simpson' is not one of ['distinct', 'entropy', 'recursive']",
+    ),
+    "LDiversityYaml.c": (
+        anonymized(l_diversity={"least": 3, "kind": "recursive", "c": 2}),
+        anonymized(l_diversity={"least": 3, "c": 0}),
+        "l_diversity.c is 0. Expected a number above 0",
+    ),
+    **by_name("ReidentificationYaml", "reidentification", then=ANONYMIZED)(
+        max_known=(2, 0, "max_known is 0; expected a whole number of at least 1"),
+        other_releases=(
+            [{"name": "a", "key": "age", "release": "b"}],
+            [{"name": "a", "key": "age", "release": "b"}] * 2,
+            "The other releases are named ['a', 'a']; expected a name of its own for each",
+        ),
+    ),
+    "OtherReleaseYaml.name": (
+        other(release="b", name="first"),
+        other(release="b", name="last year"),
+        "The other release is named 'last year'; expected letters, digits and underscores",
+    ),
+    "OtherReleaseYaml.key": (
+        other(release="b", key="plan"),
+        other(release="b", key="pseudonym"),
+        "is linked by 'pseudonym', which is not released",
+    ),
+    "OtherReleaseYaml.release": (
+        other(release="c"),
+        other(),
+        "needs one place: release, directory, or a table with its model",
+    ),
+    "OtherReleaseYaml.directory": (
+        other(directory="releases/old"),
+        other(directory="releases/old", release="b"),
+        "needs one place: release, directory, or a table with its model",
+    ),
+    "OtherReleaseYaml.table": (
+        other(table={"file": "t.csv"}, masks={"age": {"kind": "label", "column": "age"}}),
+        other(table={"file": "t.csv"}),
+        "needs one place: release, directory, or a table with its model",
+    ),
+    "OtherReleaseYaml.masks": (
+        other(table={"file": "t.csv"}, masks={"age": {"kind": "exact", "column": "age"}}),
+        other(table={"file": "t.csv"}, masks={"age": {"kind": "blurred"}}),
+        "A release model names masks that do not exist: ['blurred']",
+    ),
+    "OtherReleaseYaml.withdrawn": (
+        other(release="b", withdrawn={"0" * 64: "deleted by the recipient; A. Lovelace"}),
+        other(release="b", withdrawn={"0" * 64: ""}),
+        "Entries [1] of `withdrawn` of the other release 'last' cannot be used. Expected a fingerprint",
+    ),
+    "OtherReleaseYaml.quasi_identifiers": (
+        other(release="b", quasi_identifiers=["age"]),
+        other(release="b", quasi_identifiers=[]),
+        "The quasi_identifiers of the other release 'last' are a text, empty, or name a column twice",
+    ),
+    "OtherReleaseYaml.hierarchies": (
+        other(release="b", hierarchies={"age": {"intervals": [5]}}),
+        other(release="b", hierarchies={"age": {"intervals": [0]}}),
+        "intervals",
+    ),
+    **by_name("MonitoringYaml", "monitoring")(
+        cron_schedule=("0 6 * * 1", 5, "5 is not of type 'string', 'null'"),
+        timezone=("Europe/Berlin", 5, "5 is not of type 'string'"),
+        freshness_days=(30, 0, "freshness_days is 0; expected a number of days from 1 to 36,500, or None"),
+        drift_limit=(0.2, 1.5, "drift_limit is 1.5; expected a distance between 0 and 1, or None"),
+        automate=(True, "no", f"'no' {NO_FLAG}"),
+        on_refusal=("json:dumps", "json:no_such_function", "could not be imported"),
+    ),
+    **by_name("SemanticRiskYaml", "semantic_risk", then=ANONYMIZED)(
+        scales=({"age": "ordinal"}, {"age": "round"}, "The scale is 'round'. Expected one of"),
+        three_way=([0.1, 0.3], [0.3, 0.1], "three_way is (0.3, 0.1). Expected alpha < beta"),
+        semantic_risk=(False, "no", f"'no' {NO_FLAG}"),
+        advice=(False, "no", f"'no' {NO_FLAG}"),
+        min_support=(20, -1, "min_support is -1"),
+        withhold=({}, {}, ""),
+        risk_limit=(0.3, 2, "risk_limit is 2"),
+        of_source=(True, "no", f"'no' {NO_FLAG}"),
+    ),
+}
+CASES["SemanticRiskYaml.withhold"] = (
+    ANONYMIZED | {"semantic_risk": {"withhold": True, "risk_limit": 0.3}},
+    ANONYMIZED | {"semantic_risk": {"withhold": True}},
+    "Records at risk are to be withheld, but neither risk_limit nor a limit on max_basic_semantic_risk",
+)
+
+
+STATIC = {"partitions": {"type": "static", "partition_keys": ["north", "south"]}}
+MORE_WRONG = [
+    ({"signing": {}}, "The settings of signing need one of key_file and key_variable"),
+    ({"signing": {"key_file": "a.pem", "key_variable": "KEY"}}, "need one of key_file and key_variable"),
+    ({"signing": {"key_variable": "MC4CAQAwBQYDK2VwBCIEI" + "A" * 43}}, "What was given is not shown"),
+    ({"signing": {"key_file": "-----BEGIN PRIVATE KEY-----"}}, "What was given is not shown"),
+    (column("diagnosis", leaves_as_is=" "), "column 'diagnosis' has a `leaves_as_is` without a reason; expected why"),
+    (column("diagnosis", leaves_as_is="ok"), "column 'diagnosis' has a `leaves_as_is` without a reason; expected why"),
+    (column("diagnosis", leaves_as_is="a b " * 200), "has a `leaves_as_is` of 800 characters; expected at most 500"),
+    (column("diagnosis", leaves_as_is="who\x00 decided it"), "with characters that cannot be printed"),
+    (
+        column("patient", leaves_as_is="the ethics board decided"),
+        "column 'patient' has a `leaves_as_is`, but never leaves",
+    ),
+    (
+        column("age", leaves_as_is="the ethics board decided"),
+        "The contract says of ['age'] why they leave as they are, but no side of the release 'people' lets them",
+    ),
+    (
+        column("plan", leaves_as_is="the ethics board decided") | ANONYMIZED,
+        "The contract says of ['plan'] why they leave as they are, but no side of the release 'people' lets them",
+    ),
+    (anonymized(t_closeness=True), "t_closeness"),
+    (anonymized(t_closeness={"diagnosis": True}), "t_closeness"),
+    ({"assessment": {"numeric_precision": True}}, "numeric_precision"),
+    ({"assessment": {"numeric_precision": {"income": True}}}, "numeric_precision"),
+    (column("income", precision=True), "precision"),
+    (ANONYMIZED | {"semantic_risk": {"three_way": [False, True]}}, "three_way"),
+    (
+        {"partitions": DAILY | {"end_date": "2025-12-31"}},
+        "No partition lies from start_date 2026-01-01 to end_date 2025-12-31",
+    ),
+    (
+        {"partitions": {"type": "monthly", "start_date": "2026-01-05", "end_date": "2026-01-20"}},
+        "No partition lies from start_date 2026-01-05 to end_date 2026-01-20",
+    ),
+    ({"partitions": {"type": "static", "partition_keys": ["a", "a"]}}, "partition_keys: Partition keys must be unique"),
+    ({"partitions": {"type": "static", "partition_keys": [""]}}, "names a key without a character"),
+    ({"monitoring": {"on_refusal": "os:sep"}}, "on_refusal is a str; expected a function that is called with"),
+    (
+        {"monitoring": {"cron_schedule": "every monday"}},
+        "cron_schedule is 'every monday'; expected five fields of cron such as",
+    ),
+    ({"monitoring": {"timezone": "Mars/Phobos"}}, "timezone is 'Mars/Phobos'; expected the name of a time zone"),
+    ({"monitoring": {"freshness_days": 10**12}}, "freshness_days is 1000000000000; expected a number of days from 1"),
+    ({"owners": ["team:privacy", "bob smith"]}, "owners names 'bob smith'; expected 'team:' and a name"),
+    (STATIC, "its source is the file '/project/people.csv', the same for each of them"),
+    (
+        STATIC | source(query="SELECT * FROM people -- :partition_key", url_variable="URL"),
+        "its source is the rows of a query, the same for each of them",
+    ),
+    (STATIC | source(function=f"{MODULE}:load_all"), "its source is what a function returns, the same for each"),
+    (
+        STATIC | {"source": None, "split": {"original": {"file": "{partition_key}.csv"}, "control": {"file": "c.csv"}}},
+        "its control is the file '/project/c.csv'",
+    ),
+    (
+        STATIC | BY_PARTITION | {"synthetic": {"external": {"file": "s.csv"}, "control_was_withheld": True}},
+        "its synthetic is the file '/project/s.csv'",
+    ),
+]
+"""More wrong values, which a field of the right kind can hold."""

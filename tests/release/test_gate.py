@@ -1,0 +1,488 @@
+import math
+from dataclasses import replace
+
+import pytest
+
+from privacy_assets.disclosure.column_examination import ColumnExamination
+from privacy_assets.release.gate import (
+    AssessmentEvidence,
+    Evidence,
+    SigningEvidence,
+    TableEvidence,
+    is_admitted,
+    limit_verdict,
+    verdicts,
+)
+from privacy_assets.release.policy import MPUCC, Limit, Policy
+
+POLICY = Policy.for_use_case("research_sharing").with_limit(Limit("verbatim_copies", 3, severity="warn"))
+MADE_OF = {"original": "o", "control": "c", "synthetic": "s", "preprocessed": "p"}
+SETTINGS = {
+    "search": "exact",
+    "columns": ["age", "sex", "plan", "visits"],
+    "max_baseline_cols": 3,
+    "given_precision": {},
+    "n_rows": {"original": 400, "control": 100},
+    "confidence_level": 0.95,
+    "deduplicate": True,
+}
+
+
+PLAN = ColumnExamination("plan", "other", "text", 500, 3, 0.006, 0.0, 6, 5.0)
+NAMES = replace(
+    PLAN, column="name", finding="identifying", reasons=("reads like names of people (98.0% of its texts)",)
+)
+WEIGHT = replace(
+    PLAN, column="weight", kind="number", finding="nearly_unique", reasons=("40.0% of the people are alone",)
+)
+
+
+def good_evidence(**changes) -> Evidence:
+    tables = {
+        "original": TableEvidence("o", "o", "split run", made_of={"source": "r"}),
+        "control": TableEvidence("c", "c", "split run", made_of={"source": "r"}),
+        "preprocessed": TableEvidence("p", "p", "run"),
+        "source": TableEvidence("r", "r", "run"),
+        "synthetic": TableEvidence("s", "s", "run", made_of={"original": "o"}),
+    }
+    assessment = AssessmentEvidence(
+        digest="a",
+        recorded_digest="a",
+        run_id="run",
+        made_of=MADE_OF,
+        metrics={"privacy_risk_score": 0.05, "leakage_detected": 0.0, "verbatim_copies": 1.0},
+        settings=SETTINGS,
+    )
+    evidence = Evidence(
+        "synthetic",
+        "synthetic",
+        ("age", "sex", "plan", "visits"),
+        tables,
+        {MPUCC: assessment},
+        lineage={"synthetic": ("original",), "original": ("source",), "control": ("source",)},
+        keeps_contract=True,
+        measured={"rare_values": {"rare_values_released": 0.0}},
+        examined={"synthetic": (PLAN,), "source": (PLAN,)},
+        must_be_examined=("synthetic", "source"),
+    )
+    return replace(evidence, **changes)
+
+
+def with_assessment(**changes) -> Evidence:
+    evidence = good_evidence()
+    return replace(evidence, assessments={MPUCC: replace(evidence.assessments[MPUCC], **changes)})
+
+
+def with_table(stage, **changes) -> Evidence:
+    evidence = good_evidence()
+    return replace(evidence, tables={**evidence.tables, stage: replace(evidence.tables[stage], **changes)})
+
+
+def with_metrics(**changes) -> Evidence:
+    return with_assessment(metrics={**good_evidence().assessments[MPUCC].metrics, **changes})
+
+
+def with_settings(**changes) -> Evidence:
+    return with_assessment(settings={**SETTINGS, **changes})
+
+
+def with_rare_values(count, remark="") -> Evidence:
+    return good_evidence(
+        measured={"rare_values": {"rare_values_released": count}}, remarks={"rare_values_released": remark}
+    )
+
+
+def blocking(evidence, fingerprint="s", policy=POLICY) -> list[str]:
+    return [verdict.name for verdict in verdicts(policy, evidence, fingerprint) if verdict.blocks]
+
+
+def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_shown():
+    decided = verdicts(POLICY, good_evidence(), "s")
+    assert is_admitted(decided)
+    assert [verdict.name for verdict in decided] == [
+        "the_policy_limits_the_synthetic_side",
+        "synthetic_is_as_recorded",
+        "synthetic_keeps_the_contract",
+        "no_identifying_column_leaves_undecided",
+        "no_nearly_unique_measure_leaves_undecided",
+        "synthetic_was_made_of_the_recorded_tables",
+        "original_was_made_of_the_recorded_tables",
+        "control_was_made_of_the_recorded_tables",
+        "one_run_made_original_and_control",
+        "mpucc_assessment_exists",
+        "mpucc_assessment_was_made_by_a_run",
+        "mpucc_assessment_is_as_recorded",
+        "mpucc_assessment_is_of_this_table",
+        "mpucc_assessment_stands_on_the_recorded_tables",
+        "mpucc_assessment_settings_meet_the_policy",
+        "privacy_risk_score_is_below_its_limit",
+        "no_leakage_is_detected",
+        "rare_values_released_is_at_most_its_limit",
+        "verbatim_copies_is_at_most_its_limit",
+    ]
+    assert all(verdict.reason for verdict in decided)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "refused_by"),
+    [
+        (good_evidence(assessments={}), "mpucc_assessment_exists"),
+        (with_assessment(digest=None), "mpucc_assessment_exists"),
+        (with_assessment(run_id=None), "mpucc_assessment_was_made_by_a_run"),
+        (with_assessment(digest="edited"), "mpucc_assessment_is_as_recorded"),
+        (with_assessment(recorded_digest=None), "mpucc_assessment_is_as_recorded"),
+        (with_assessment(made_of={**MADE_OF, "synthetic": None}), "mpucc_assessment_is_of_this_table"),
+        (
+            with_assessment(made_of={**MADE_OF, "synthetic": "older"}),
+            "mpucc_assessment_is_of_this_table",
+        ),
+        (
+            with_assessment(made_of={**MADE_OF, "original": "other"}),
+            "mpucc_assessment_stands_on_the_recorded_tables",
+        ),
+        (
+            with_assessment(made_of={**MADE_OF, "preprocessed": "other"}),
+            "mpucc_assessment_stands_on_the_recorded_tables",
+        ),
+        (with_table("control", run_id=None), "mpucc_assessment_stands_on_the_recorded_tables"),
+        (with_table("control", run_id="another run"), "one_run_made_original_and_control"),
+        (good_evidence(keeps_contract=False), "synthetic_keeps_the_contract"),
+        (with_table("source", recorded_digest="newer"), "original_was_made_of_the_recorded_tables"),
+        (with_table("source", run_id=None), "control_was_made_of_the_recorded_tables"),
+        (with_table("synthetic", run_id=None), "synthetic_is_as_recorded"),
+        (with_table("synthetic", recorded_digest="other"), "synthetic_is_as_recorded"),
+        (with_table("synthetic", made_of={"original": "older"}), "synthetic_was_made_of_the_recorded_tables"),
+        (with_table("synthetic", made_of={}), "synthetic_was_made_of_the_recorded_tables"),
+        (with_settings(search="heuristic"), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(max_baseline_cols=2), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(max_baseline_cols="3"), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(columns=["age", "sex", "plan"]), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(columns=None), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(given_precision={"age": 0}), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(n_rows={"control": 99}), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(n_rows=None), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(confidence_level=0.99), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(given_precision=None), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(deduplicate=False), "mpucc_assessment_settings_meet_the_policy"),
+        (with_assessment(settings={}), "mpucc_assessment_settings_meet_the_policy"),
+        (good_evidence(examined={}), "no_identifying_column_leaves_undecided"),
+        (good_evidence(examined={"synthetic": (PLAN,)}), "no_identifying_column_leaves_undecided"),
+        (good_evidence(examined={"source": (PLAN,)}, must_be_examined=()), "no_identifying_column_leaves_undecided"),
+        (good_evidence(examined={"synthetic": (NAMES,), "source": ()}), "no_identifying_column_leaves_undecided"),
+        (good_evidence(examined={"synthetic": (), "source": (NAMES,)}), "no_identifying_column_leaves_undecided"),
+        (
+            good_evidence(examined={"synthetic": (NAMES,), "source": ()}, acknowledged={"plan": "by the board"}),
+            "no_identifying_column_leaves_undecided",
+        ),
+        (with_metrics(privacy_risk_score=0.1), "privacy_risk_score_is_below_its_limit"),
+        (with_metrics(privacy_risk_score=math.nan), "privacy_risk_score_is_below_its_limit"),
+        (with_metrics(privacy_risk_score=None), "privacy_risk_score_is_below_its_limit"),
+        (with_metrics(leakage_detected=1.0), "no_leakage_is_detected"),
+        (with_metrics(leakage_detected=None), "no_leakage_is_detected"),
+        (good_evidence(measured={}), "rare_values_released_is_at_most_its_limit"),
+        (with_rare_values(1.0), "rare_values_released_is_at_most_its_limit"),
+        (with_rare_values(None), "rare_values_released_is_at_most_its_limit"),
+        (with_rare_values(math.nan), "rare_values_released_is_at_most_its_limit"),
+    ],
+)
+def test_each_gap_in_the_evidence_refuses_and_says_which_with_advice(evidence, refused_by):
+    decided = verdicts(POLICY, evidence, "s")
+    assert not is_admitted(decided)
+    assert refused_by in blocking(evidence)
+    assert all(verdict.advice for verdict in decided if verdict.blocks)
+
+
+def test_another_content_than_the_assessed_is_refused():
+    assert blocking(good_evidence(), fingerprint="t") == [
+        "synthetic_is_as_recorded",
+        "mpucc_assessment_is_of_this_table",
+    ]
+    assert blocking(good_evidence(), fingerprint="") == [
+        "synthetic_is_as_recorded",
+        "mpucc_assessment_is_of_this_table",
+    ]
+
+
+def test_no_verdicts_admit_nothing():
+    assert not is_admitted(())
+
+
+def test_nothing_known_is_refused():
+    empty = Evidence("synthetic", "synthetic", (), {}, {}, lineage={"synthetic": ("original",)})
+    decided = verdicts(POLICY, empty, "")
+    assert not is_admitted(decided)
+    passed = [verdict.name for verdict in decided if verdict.severity == "error" and verdict.passed]
+    assert passed == ["the_policy_limits_the_synthetic_side"]
+
+
+ANONYMIZED = Policy((Limit("smallest_class", 5), Limit("privacy_risk_score", 0.1), Limit("information_loss", 0.2)))
+
+
+def anonymized_evidence(**changes) -> Evidence:
+    evidence = Evidence(
+        "anonymized",
+        "anonymized",
+        ("age", "age_low", "age_high"),
+        {
+            "source": TableEvidence("r", "r", "run"),
+            "anonymized": TableEvidence("artifact", "artifact", "run", made_of={"source": "r"}, content="t"),
+        },
+        {},
+        lineage={"anonymized": ("source",)},
+        keeps_contract=True,
+        measured={"anonymity": {"smallest_class": 5.0, "information_loss": 0.3, "share_in_homogeneous_classes": 0.0}},
+        examined={"anonymized": (), "source": ()},
+        must_be_examined=("anonymized", "source"),
+    )
+    return replace(evidence, **changes)
+
+
+def with_anonymized(stage, **changes) -> Evidence:
+    tables = anonymized_evidence().tables
+    return anonymized_evidence(tables={**tables, stage: replace(tables[stage], **changes)})
+
+
+def test_the_anonymized_side_is_held_by_its_own_limits_measured_on_the_table_at_hand():
+    decided = verdicts(ANONYMIZED, anonymized_evidence(), "t")
+    assert is_admitted(decided)
+    assert [verdict.name for verdict in decided] == [
+        "the_policy_limits_the_anonymized_side",
+        "anonymized_is_as_recorded",
+        "anonymized_keeps_the_contract",
+        "no_identifying_column_leaves_undecided",
+        "no_nearly_unique_measure_leaves_undecided",
+        "anonymized_was_made_of_the_recorded_tables",
+        "smallest_class_is_at_least_its_limit",
+        "information_loss_is_at_most_its_limit",
+        "share_in_homogeneous_classes_is_at_most_its_limit",
+    ]
+    assert [verdict.severity for verdict in decided if not verdict.passed] == ["warn"]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "content", "refused_by"),
+    [
+        (anonymized_evidence(), "another table", "anonymized_is_as_recorded"),
+        (with_anonymized("anonymized", digest="edited"), "t", "anonymized_is_as_recorded"),
+        (with_anonymized("anonymized", run_id=None), "t", "anonymized_is_as_recorded"),
+        (with_anonymized("anonymized", made_of={}), "t", "anonymized_was_made_of_the_recorded_tables"),
+        (with_anonymized("source", recorded_digest="new"), "t", "anonymized_was_made_of_the_recorded_tables"),
+        (with_anonymized("source", digest="overwritten"), "t", "anonymized_was_made_of_the_recorded_tables"),
+        (with_anonymized("source", run_id=None), "t", "anonymized_was_made_of_the_recorded_tables"),
+        (anonymized_evidence(keeps_contract=False), "t", "anonymized_keeps_the_contract"),
+        (anonymized_evidence(measured={}), "t", "smallest_class_is_at_least_its_limit"),
+        (
+            anonymized_evidence(measured={"anonymity": {"smallest_class": 4.0}}),
+            "t",
+            "smallest_class_is_at_least_its_limit",
+        ),
+    ],
+)
+def test_an_anonymized_table_that_is_not_what_was_measured_is_refused(evidence, content, refused_by):
+    decided = verdicts(ANONYMIZED, evidence, content)
+    assert not is_admitted(decided)
+    assert [verdict.name for verdict in decided if verdict.blocks] == [refused_by]
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        Limit("information_loss", 0.5),
+        Limit("information_loss", 0.5, severity="error"),
+        Limit("smallest_class", 5, severity="warn"),
+        Limit("smallest_class", 1.5),
+    ],
+)
+def test_a_side_that_no_limit_protects_is_refused(limit):
+    loose = Policy((Limit("privacy_risk_score", 0.1), limit))
+    decided = verdicts(loose, anonymized_evidence(), "t")
+    assert "the_policy_limits_the_anonymized_side" in [verdict.name for verdict in decided if verdict.blocks]
+
+
+CANDIDATES = Policy((Limit("smallest_class", 5), Limit("max_reidentification_probability", 0.2)), known=(("age",),))
+ASKED_FOR = {"known": [["age"]], "subject": "person", "other_releases": [["last_year", "number"]]}
+ASSESSED = {
+    "known": [["age", "sex"]],
+    "subject": "person",
+    "other_releases": [{"name": "last_year", "key": "number", "model": {}}],
+}
+
+
+def assessed_evidence(settings=ASSESSED, **changes) -> Evidence:
+    assessment = AssessmentEvidence(
+        "d", "d", "run", {"source": "r", "anonymized": "t", "other_last_year": "o"},
+        metrics={"max_reidentification_probability": 0.2}, settings=settings,
+    )  # fmt: skip
+    return anonymized_evidence(
+        tables={**anonymized_evidence().tables, "other_last_year": TableEvidence("o", "o", "run")},
+        assessments={"reidentification_assessment": replace(assessment, **changes)},
+        stands_on={"reidentification_assessment": ("source", "other_last_year")},
+        asked_for={"reidentification_assessment": ASKED_FOR},
+    )
+
+
+def test_an_assessment_of_at_least_what_is_asked_for_is_admitted():
+    assert is_admitted(verdicts(CANDIDATES, assessed_evidence(), "t"))
+    published = {"name": "last_year (last published)", "key": "number", "model": {}}
+    more = {**ASSESSED, "other_releases": [*ASSESSED["other_releases"], published]}
+    assert is_admitted(verdicts(CANDIDATES, assessed_evidence(more), "t"))
+
+
+def test_an_assessment_that_must_succeed_is_held_to_all_but_a_limit():
+    without_limit = Policy((Limit("smallest_class", 5),))
+    name = "reidentification_assessment"
+    assert is_admitted(verdicts(without_limit, replace(assessed_evidence(), assessments={}), "t"))
+    needed = replace(assessed_evidence(metrics={}), must_succeed=(name,))
+    assert is_admitted(verdicts(without_limit, needed, "t"))
+    for evidence, refused_by in [
+        (replace(needed, assessments={}), f"{name}_exists"),
+        (replace(assessed_evidence(made_of={}), must_succeed=(name,)), f"{name}_is_of_this_table"),
+        (replace(assessed_evidence({"known": []}), must_succeed=(name,)), f"{name}_settings_meet_the_policy"),
+    ]:
+        assert refused_by in [verdict.name for verdict in verdicts(without_limit, evidence, "t") if verdict.blocks]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "refused_by"),
+    [
+        (assessed_evidence({**ASSESSED, "known": [["sex"]]}), "settings_meet_the_policy"),
+        (assessed_evidence({**ASSESSED, "known": None}), "settings_meet_the_policy"),
+        (assessed_evidence({**ASSESSED, "subject": None}), "settings_meet_the_policy"),
+        (assessed_evidence({**ASSESSED, "other_releases": []}), "settings_meet_the_policy"),
+        (assessed_evidence({}), "settings_meet_the_policy"),
+        (replace(assessed_evidence(), asked_for={}), "settings_meet_the_policy"),
+        (assessed_evidence(made_of={"source": "r", "anonymized": "other", "other_last_year": "o"}), "of_this_table"),
+        (assessed_evidence(made_of={"source": "r", "anonymized": "t"}), "stands_on_the_recorded_tables"),
+        (assessed_evidence(made_of={"source": "x", "anonymized": "t", "other_last_year": "o"}), "stands_on"),
+        (assessed_evidence(run_id=None), "was_made_by_a_run"),
+        (assessed_evidence(digest="edited"), "is_as_recorded"),
+        (assessed_evidence(metrics={"max_reidentification_probability": 0.25}), "max_reidentification_probability"),
+        (assessed_evidence(metrics={}), "max_reidentification_probability"),
+    ],
+)
+def test_an_assessment_of_less_than_what_is_asked_for_is_refused(evidence, refused_by):
+    blocking = [verdict.name for verdict in verdicts(CANDIDATES, evidence, "t") if verdict.blocks]
+    assert len(blocking) == 1
+    assert refused_by in blocking[0]
+
+
+def test_a_failed_warning_is_shown_but_does_not_refuse():
+    decided = verdicts(POLICY, with_metrics(verbatim_copies=7.0), "s")
+    assert is_admitted(decided)
+    assert [verdict.name for verdict in decided if not verdict.passed] == ["verbatim_copies_is_at_most_its_limit"]
+
+
+def test_a_table_that_was_brought_in_need_not_be_made_of_the_original():
+    evidence = replace(with_table("synthetic", made_of={}), lineage={})
+    assert is_admitted(verdicts(POLICY, evidence, "s"))
+
+
+def test_a_precision_that_the_contract_declares_is_accepted():
+    evidence = replace(with_settings(given_precision={"age": 0}), declared_precisions={"age": 0})
+    assert is_admitted(verdicts(POLICY, evidence, "s"))
+
+
+def test_a_narrow_table_is_searched_in_full_and_a_policy_may_ask_for_all_columns():
+    all_columns = POLICY.with_required(max_baseline_cols=None)
+    assert blocking(good_evidence(), policy=all_columns) == ["mpucc_assessment_settings_meet_the_policy"]
+    assert not blocking(with_settings(max_baseline_cols=4), policy=all_columns)
+    assert not blocking(with_settings(max_baseline_cols=None), policy=all_columns)
+    narrow = replace(with_settings(columns=["age", "sex"], max_baseline_cols=2), columns=("age", "sex"))
+    assert not blocking(narrow)
+
+
+def test_a_failed_limit_says_what_was_found_what_was_expected_and_by_how_much():
+    verdict = limit_verdict(POLICY.limits[0], with_metrics(privacy_risk_score=0.2271))
+    assert verdict.reason == "privacy_risk_score is 0.2271; expected below 0.1 (off by 0.1271)"
+    assert (verdict.value, verdict.limit, verdict.direction) == (0.2271, 0.1, "below")
+
+
+def test_detected_leakage_says_what_is_beyond_the_control():
+    verdict = limit_verdict(POLICY.limits[1], with_metrics(leakage_detected=1.0, excess_copy_rate=0.0055))
+    assert verdict.reason == "leakage_detected is 1; expected at most 0 (beyond the control: excess_copy_rate 0.0055)"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.09999999, "0.09999999"), (0.1, "0.1"), (0.0999, "0.0999"), (0.10000001, "0.10000001")]
+)
+def test_a_figure_is_not_shown_as_the_limit_that_it_is_not(value, shown):
+    assert (
+        f"is {shown}; expected below 0.1"
+        in limit_verdict(POLICY.limits[0], with_metrics(privacy_risk_score=value)).reason
+    )
+
+
+@pytest.mark.parametrize(
+    ("is_demanded", "signing", "expected"),
+    [
+        (False, None, None),
+        (False, SigningEvidence("ab"), True),
+        (False, SigningEvidence(None, "the key file 'key.pem' does not exist"), False),
+        (True, None, False),
+        (True, SigningEvidence("ab"), True),
+        (True, SigningEvidence(None, "the key file 'key.pem' does not exist"), False),
+    ],
+)
+def test_a_key_that_is_named_or_demanded_must_be_there(is_demanded, signing, expected):
+    policy = POLICY.with_required(signature=is_demanded)
+    decided = verdicts(policy, good_evidence(signing=signing), "s")
+    found = [each for each in decided if each.name == "the_release_is_signed"]
+    assert [each.passed for each in found] == ([] if expected is None else [expected])
+    assert is_admitted(decided) is (expected is not False)
+    if expected is False:
+        assert "does not exist" in found[0].reason or "the release has no signing key" in found[0].reason
+        assert found[0].advice
+
+
+def test_rare_values_are_refused_with_the_columns_they_are_in():
+    decided = verdicts(POLICY, with_rare_values(3.0, "by column: 'plan': 3"), "s")
+    (verdict,) = [each for each in decided if each.blocks]
+    assert verdict.reason == "rare_values_released is 3; expected at most 0 (by column: 'plan': 3)"
+    assert "min_atom" in verdict.advice
+    warned = POLICY.with_limit(Limit("rare_values_released", 0, severity="warn"))
+    assert is_admitted(verdicts(warned, with_rare_values(3.0), "s"))
+    unlimited = Policy(tuple(limit for limit in POLICY.limits if limit.metric != "rare_values_released"))
+    assert is_admitted(verdicts(unlimited, good_evidence(measured={}), "s"))
+
+
+def test_a_reason_in_the_contract_lets_an_identifying_column_leave_and_is_told():
+    evidence = good_evidence(
+        examined={"synthetic": (PLAN, NAMES), "source": (NAMES, PLAN)}, acknowledged={"name": "made-up names, says Ada"}
+    )
+    decided = {verdict.name: verdict for verdict in verdicts(POLICY, evidence, "s")}
+    assert is_admitted(tuple(decided.values()))
+    reason = decided["no_identifying_column_leaves_undecided"].reason
+    assert reason == (
+        "the contract says of every column that looks identifying why it leaves as it is: 'name' (made-up names, says "
+        "Ada)"
+    )
+
+
+def test_a_refused_column_is_named_once_with_what_was_found():
+    evidence = good_evidence(examined={"synthetic": (NAMES, WEIGHT), "source": (NAMES,)})
+    refused = [verdict for verdict in verdicts(POLICY, evidence, "s") if verdict.blocks]
+    assert [verdict.reason for verdict in refused] == [
+        "columns that would leave as they are look identifying (1): column 'name' reads like names of people (98.0% of "
+        "its texts)"
+    ]
+    assert "leaves_as_is" in refused[0].advice
+
+
+@pytest.mark.parametrize("use_case", ["public_release", "internal_analytics", "development", "high_risk_data"])
+def test_an_identifying_column_refuses_and_a_nearly_unique_measure_warns_under_every_preset(use_case):
+    policy = Policy.for_use_case(use_case)
+    evidence = good_evidence(examined={"synthetic": (NAMES, WEIGHT), "source": ()})
+    decided = {verdict.name: verdict for verdict in verdicts(policy, evidence, "s")}
+    assert decided["no_identifying_column_leaves_undecided"].blocks
+    warned = decided["no_nearly_unique_measure_leaves_undecided"]
+    assert (warned.passed, warned.severity) == (False, "warn")
+    assert "'weight' 40.0% of the people are alone" in warned.reason
+
+
+def test_a_thousand_refused_columns_are_counted_and_the_first_are_named():
+    columns = tuple(replace(NAMES, column=f"c{number}") for number in range(1_000))
+    decided = verdicts(POLICY, good_evidence(examined={"synthetic": columns, "source": columns}), "s")
+    reason = next(verdict.reason for verdict in decided if verdict.blocks)
+    assert reason.startswith("columns that would leave as they are look identifying (1000)")
+    assert reason.endswith("; and 980 more columns")
+    assert len(reason) < 2_000

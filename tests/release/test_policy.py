@@ -1,0 +1,238 @@
+import math
+import re
+
+import pytest
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release.policy import (
+    Limit,
+    Policy,
+    RequiredSettings,
+)
+from privacy_assets.release.ratings import mitigation
+
+
+@pytest.mark.parametrize(
+    ("use_case", "value", "k", "refuses_rare_values"),
+    [
+        ("public_release", 0.05, 11, True),
+        ("research_sharing", 0.10, 5, True),
+        ("internal_analytics", 0.20, 3, False),
+        ("development", 0.30, 2, False),
+        ("high_risk_data", 0.01, 20, True),
+    ],
+)
+def test_presets_have_the_published_limits_and_refuse_detected_leakage(use_case, value, k, refuses_rare_values):
+    policy = Policy.for_use_case(use_case)
+    limits = {limit.metric: limit for limit in policy.limits}
+    assert limits["privacy_risk_score"].value == value
+    assert limits["privacy_risk_score"].direction == "below"
+    assert limits["leakage_detected"].holds_for(0.0)
+    assert not limits["leakage_detected"].holds_for(1.0)
+    assert limits["smallest_class"].holds_for(k)
+    assert not limits["smallest_class"].holds_for(k - 1)
+    assert limits["max_reidentification_probability"].holds_for(1 / k)
+    assert not limits["max_reidentification_probability"].holds_for(1 / (k - 1))
+    warned = ["rare_values_released", "share_in_homogeneous_classes"][refuses_rare_values:]
+    assert [name for name, limit in limits.items() if limit.severity == "warn"] == warned
+    assert limits["rare_values_released"].holds_for(0.0)
+    assert not limits["rare_values_released"].holds_for(1.0)
+    assert policy.people_per_value == k
+    assert limits["share_in_homogeneous_classes"].holds_for(0.0)
+    assert not limits["share_in_homogeneous_classes"].holds_for(1e-6)
+
+
+def test_a_limit_belongs_to_the_side_that_it_is_about():
+    policy = Policy.for_use_case("development").with_limit(Limit("l_diversity", 2))
+    assert [limit.metric for limit in policy.limits_of("synthetic")] == [
+        "privacy_risk_score",
+        "leakage_detected",
+        "rare_values_released",
+    ]
+    assert [limit.metric for limit in policy.limits_of("anonymized")] == [
+        "smallest_class",
+        "max_reidentification_probability",
+        "share_in_homogeneous_classes",
+        "l_diversity",
+    ]
+    assert policy.limit_on("l_diversity").value == 2
+    assert policy.limit_on("t_closeness") is None
+
+
+def test_a_limit_that_asks_for_more_risk_is_refused():
+    for metric, direction in (("smallest_class", "at_most"), ("privacy_risk_score", "above"), ("t_closeness", "above")):
+        with pytest.raises(InvalidSettingError, match="would ask for more risk"):
+            Limit(metric, 0.5 if metric != "smallest_class" else 5, direction)
+
+
+def test_semantic_risk_never_stands_alone():
+    with pytest.raises(InvalidSettingError, match="never stricter than the size of the classes"):
+        Policy((Limit("privacy_risk_score", 0.1), Limit("max_basic_semantic_risk", 0.2)))
+    Policy((Limit("smallest_class", 5), Limit("max_basic_semantic_risk", 0.2)))
+
+
+@pytest.mark.parametrize("metric", ["max_basic_semantic_risk", "mean_basic_semantic_risk"])
+def test_a_semantic_risk_of_nothing_is_refused(metric):
+    for direction in ("at_most", "below"):
+        with pytest.raises(InvalidSettingError, match=f"The limit on '{metric}' asks for .* 0, which never holds"):
+            Limit(metric, 0, direction)
+
+
+@pytest.mark.parametrize("known", ["age", ["age"], [["age"], []], 5])
+def test_what_an_attacker_knows_is_a_list_of_lists(known):
+    with pytest.raises(InvalidSettingError, match="must be a list of lists of columns"):
+        Policy((Limit("smallest_class", 5),), known=known)
+
+
+def test_a_loss_warns_by_default_and_a_class_size_blocks():
+    assert Limit("information_loss", 0.2).severity == "warn"
+    assert Limit("information_loss", 0.2, severity="error").blocks
+    assert Limit("smallest_class", 5).blocks
+
+
+def test_an_unknown_use_case_is_refused_with_those_that_exist():
+    with pytest.raises(InvalidSettingError, match="no use case 'public'.*public_release, research_sharing"):
+        Policy.for_use_case("public")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"metric": "privacy_score", "value": 0.1}, "no metric 'privacy_score'.*privacy_risk_score"),
+        ({"metric": "privacy_risk_score", "value": 1.5}, "is 1.5; expected a finite number from 0 to 1"),
+        ({"metric": "smallest_class", "value": math.inf}, "is inf; expected a finite number"),
+        ({"metric": "total_identified", "value": 10**400}, "expected a finite number"),
+        ({"metric": "privacy_risk_score", "value": math.nan}, "is nan; expected"),
+        ({"metric": "privacy_risk_score", "value": "0.1"}, "is '0.1'; expected a finite number"),
+        ({"metric": "privacy_risk_score", "value": 0.1, "direction": "under"}, "direction 'under'"),
+        ({"metric": "privacy_risk_score", "value": 0.1, "severity": "fatal"}, "severity 'fatal'"),
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_refused(arguments, message):
+    with pytest.raises(InvalidSettingError, match=message):
+        Limit(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("direction", "below", "equal", "above"),
+    [
+        ("below", True, False, False),
+        ("at_most", True, True, False),
+        ("above", False, False, True),
+        ("at_least", False, True, True),
+    ],
+)
+def test_a_limit_holds_on_its_own_side_only_and_never_for_nan(direction, below, equal, above):
+    metric = "privacy_risk_score" if direction in ("below", "at_most") else "overall_protection"
+    limit = Limit(metric, 0.5, direction)
+    assert [limit.holds_for(value) for value in (0.4, 0.5, 0.6)] == [below, equal, above]
+    assert not limit.holds_for(math.nan)
+    assert not limit.holds_for(None)
+
+
+def test_a_policy_that_blocks_nothing_is_refused():
+    with pytest.raises(InvalidSettingError, match="would admit everything"):
+        Policy((Limit("privacy_risk_score", 0.1, severity="warn"),))
+    with pytest.raises(InvalidSettingError, match="would admit everything"):
+        Policy(())
+
+
+def test_a_metric_is_limited_once_and_can_be_overridden():
+    policy = Policy.for_use_case("development")
+    with pytest.raises(InvalidSettingError, match="more than once.*privacy_risk_score"):
+        Policy((*policy.limits, Limit("privacy_risk_score", 0.1)))
+    stricter = policy.with_limit(Limit("privacy_risk_score", 0.1)).with_limit(Limit("verbatim_copies", 0))
+    assert [(limit.metric, limit.value) for limit in stricter.limits] == [
+        ("privacy_risk_score", 0.1),
+        ("leakage_detected", 0),
+        ("rare_values_released", 0),
+        ("smallest_class", 2),
+        ("max_reidentification_probability", 0.5),
+        ("share_in_homogeneous_classes", 0),
+        ("verbatim_copies", 0),
+    ]
+
+
+@pytest.mark.parametrize("columns", [0, -1, True, 2.5])
+def test_required_columns_are_a_whole_number_from_one(columns):
+    with pytest.raises(InvalidSettingError, match="whole number from 1"):
+        RequiredSettings(max_baseline_cols=columns)
+
+
+def test_advice_of_a_limit_is_its_own_or_that_of_the_risk_level():
+    limit = Limit("privacy_risk_score", 0.05)
+    assert limit.advice_for(0.31) == limit.advice_for(None) == mitigation(0.31)
+    assert limit.advice_for(0.06) == limit.advice_for(0.3) == mitigation(0.3)
+    assert Limit("privacy_risk_score", 0.1, advice="Ask us.").advice_for(0.2) == "Ask us."
+
+
+@pytest.mark.parametrize(
+    ("limit", "protects"),
+    [
+        (Limit("privacy_risk_score", 0.999), True),
+        (Limit("privacy_risk_score", 1), True),  # below 1: that of a copy is 1
+        (Limit("main_protection", 0), True),
+        (Limit("leakage_detected", 0), True),
+        (Limit("identification_rate", 0.5, severity="warn"), False),
+        # The same for whatever synthetic records there are, or of any size.
+        (Limit("baseline_protection", 0.5), False),
+        (Limit("total_identified", 10**12), False),
+        (Limit("verbatim_copies", 10**9), False),
+        # Copies of originals whose values are all frequent meet it.
+        (Limit("rare_values_released", 0), False),
+        (Limit("excess_copy_rate", 0.999), False),
+    ],
+)
+def test_a_limit_that_copies_of_originals_can_meet_protects_nobody(limit, protects):
+    assert limit.protects == protects
+
+
+def test_a_preset_that_was_changed_says_so():
+    preset = Policy.for_use_case("public_release")
+    assert preset.changes == ()
+    assert preset.with_limit(Limit("verbatim_copies", 0)).changes == ()
+    changed = preset.with_limit(Limit("smallest_class", 2)).with_required(exact_search=False)
+    assert changed.changes == ("smallest_class", "required.exact_search")
+    assert changed.to_json()["changes"] == ["smallest_class", "required.exact_search"]
+    fewer = Policy(preset.limits[:2], use_case="public_release", known=(("age",),))
+    assert fewer.changes[-1] == "known"
+    assert "smallest_class" in fewer.changes
+    assert Policy((Limit("smallest_class", 2),)).changes == ()
+
+
+@pytest.mark.parametrize(
+    ("required", "message"),
+    [
+        ({"exact_search": 1}, "exact_search=1; expected True or False"),
+        ({"deduplicated": "no"}, "deduplicated='no'; expected True or False"),
+        ({"control_records": -5}, "control_records=-5; expected a whole number from 0"),
+        ({"confidence_level": 7}, "confidence_level=7; expected a number between 0 and 1"),
+        ({"people_per_value": 0}, "people_per_value=0; expected a whole number from 1, or None"),
+        ({"people_per_value": True}, "people_per_value=True; expected a whole number from 1, or None"),
+        ({"people_per_value": 2.5}, "people_per_value=2.5; expected a whole number from 1, or None"),
+    ],
+)
+def test_required_settings_that_make_no_sense_are_refused(required, message):
+    with pytest.raises(InvalidSettingError, match=re.escape(message)):
+        RequiredSettings(**required)
+
+
+@pytest.mark.parametrize(
+    ("policy", "people"),
+    [
+        (Policy((Limit("privacy_risk_score", 0.1),)), 3),
+        (Policy((Limit("smallest_class", 7),)), 7),
+        (Policy((Limit("smallest_class", 6.5),)), 7),
+        (Policy((Limit("smallest_class", 6, "above"),)), 7),
+        (Policy((Limit("smallest_class", 7, severity="warn"), Limit("privacy_risk_score", 0.1))), 3),
+        (Policy((Limit("smallest_class", 7),), RequiredSettings(people_per_value=4)), 4),
+        (Policy.for_use_case("public_release").with_limit(Limit("smallest_class", 20)), 20),
+        (Policy.for_use_case("public_release").with_limit(Limit("smallest_class", 2, severity="warn")), 11),
+    ],
+)
+def test_a_value_is_rare_as_a_class_is_small_unless_the_policy_says_otherwise(policy, people):
+    assert policy.people_per_value == people
+
+
+def test_a_policy_by_hand_has_no_limit_on_rare_values():
+    assert Policy((Limit("privacy_risk_score", 0.1),)).limit_on("rare_values_released") is None

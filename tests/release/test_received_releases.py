@@ -1,0 +1,615 @@
+"""Releases that were made to break whoever verifies them, and those of the version before."""
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.campaigns.fuzz_manifest import FORGEABLE, campaign, forge, is_listed, make_releases
+from privacy_assets.cli import main
+from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
+from privacy_assets.release import manifest as manifest_module
+from privacy_assets.release.files import write_release
+from privacy_assets.release.manifest import KEYS_SINCE_VERSION_2, MANIFEST_KEYS, OPTIONAL_KEYS, digest_of
+from privacy_assets.release.parquet_footer import read_footer
+from privacy_assets.release.policy import Policy
+from privacy_assets.release.received_files import parse_json_object
+from privacy_assets.release.verification import verify_release
+from privacy_assets.storage.fingerprint import fingerprint
+from tests.examples import examples
+from tests.release.test_files import RECORD, TABLE
+from tests.shared_data import REPOSITORY
+
+OLD_RELEASES = REPOSITORY / "tests" / "release" / "releases_of_version_1"
+MIB = 2**20
+ENCODING_NAMES = {0: "PLAIN", 3: "RLE", 8: "RLE_DICTIONARY"}
+
+
+@pytest.fixture
+def release(tmp_path):
+    return write_release(tmp_path / "releases", TABLE, fingerprint(TABLE), RECORD, ("parquet", "csv"))
+
+
+def problems(directory, **options):
+    found = verify_release(directory, **options)
+    assert found.verified == (not found.problems)
+    return "; ".join(found.problems)
+
+
+def released(place, kind):
+    """Return one of the releases of the campaign."""
+    pytest.importorskip("cryptography", reason="needs the extra `signing`")
+    return next(each for each in make_releases(place) if each.kind == kind).directory
+
+
+def rewrite(directory, change):
+    """Edit a manifest as somebody would who knows the format: its digest is right again."""
+    manifest = json.loads((directory / "manifest.json").read_text())
+    change(manifest)
+    manifest["digest"] = digest_of(manifest)
+    (directory / "manifest.json").write_text(json.dumps(manifest))
+
+
+def swap(directory, data, columns=("age", "plan"), n_records=2):
+    """Put another Parquet file there, and a manifest that describes it."""
+    (directory / "synthetic.parquet").write_bytes(data)
+
+    def describe(manifest):
+        described = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+        manifest["files"]["synthetic.parquet"] = described
+        manifest["columns"] = [{"column": name, "role": "other"} for name in columns]
+        manifest["n_records"] = n_records
+
+    rewrite(directory, describe)
+
+
+def parquet(table, **options):
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue().to_pybytes()
+
+
+# The version before.
+
+
+def test_a_preset_of_the_version_before_is_still_the_preset_that_it_names(tmp_path):
+    """The presets have gained a limit since."""
+    shutil.copytree(OLD_RELEASES / "synthetic", tmp_path / "old")
+    path = tmp_path / "old" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    preset = Policy.for_use_case("development").to_json()
+    preset["limits"] = [limit for limit in preset["limits"] if limit["metric"] != RARE_VALUES_RELEASED]
+    manifest["policy"] = preset | {"changes": []}
+    path.write_text(json.dumps(manifest))
+    assert "the policy is not the preset that it names" not in problems(tmp_path / "old")
+    manifest["policy"]["limits"] = preset["limits"][1:]
+    path.write_text(json.dumps(manifest))
+    assert "the policy is not the preset that it names" in problems(tmp_path / "old")
+
+
+@pytest.mark.parametrize("side", ["synthetic", "anonymized"])
+def test_a_release_of_the_version_before_verifies(side, tmp_path):
+    manifest = json.loads((OLD_RELEASES / side / "manifest.json").read_text())
+    assert manifest["manifest_version"] == 1
+    assert set(manifest) == MANIFEST_KEYS - KEYS_SINCE_VERSION_2
+    assert problems(OLD_RELEASES / side) == ""
+    shutil.copytree(OLD_RELEASES / side, tmp_path / "release")
+    manifest["verdicts"][1]["value"] = 77
+    (tmp_path / "release" / "manifest.json").write_text(json.dumps(manifest))
+    assert problems(tmp_path / "release") != ""
+
+
+def test_a_release_is_not_of_an_earlier_version_than_its_keys(release):
+    rewrite(release, lambda manifest: manifest.update(manifest_version=1))
+    assert "has 3 keys that a manifest does not have" in problems(release)
+
+
+@pytest.mark.parametrize(
+    ("version", "problem"),
+    [(3, "later than 2, the last that this version"), (0, "does not say its"), (True, "does not"), ("2", "does not")],
+)
+def test_a_version_that_is_not_known_is_said(release, version, problem):
+    rewrite(release, lambda manifest: manifest.update(manifest_version=version))
+    assert problem in problems(release)
+
+
+# The manifest.
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda text: text.replace('"run_id"', '"run_id": "x", "run_id"', 1), "a key stands twice in an object"),
+        (lambda text: text.replace('"advice": null', '"advice": null, "advice": null', 1), "a key stands twice"),
+        (lambda text: text.replace("0.1", "NaN", 1), "a number is not finite"),
+        (lambda text: text.replace("0.1", "-Infinity", 1), "a number is not finite"),
+        (lambda text: text.replace("0.1", "1e999", 1), "a number is not finite"),
+        (lambda text: text.replace("0.1", "1" + "0" * 9_999, 1), "damaged or incomplete"),
+        (lambda text: text.replace("0.1", "[" * 100_000, 1), "is nested too deeply"),
+        (lambda text: text.replace("0.1", '{"a":' * 100_000, 1), "is nested too deeply"),
+        (lambda text: text + "{}", "it is not JSON"),
+        (lambda text: "\ufeff" + text, "it is not JSON"),
+        (lambda text: "null", "not an object"),
+        (lambda text: text.replace("people", "ppeople", 1), "does not have the digest that it records"),
+        (lambda text: text.replace('"value": 0.05', '"value": 0.04', 1), "does not have the digest that it records"),
+    ],
+)
+def test_a_manifest_that_not_all_readers_understand_alike_does_not_verify(release, change, problem):
+    text = (release / "manifest.json").read_text()
+    (release / "manifest.json").write_text(change(text))
+    assert problem in problems(release)
+
+
+def test_a_manifest_in_another_encoding_does_not_verify(release):
+    text = (release / "manifest.json").read_text()
+    (release / "manifest.json").write_text(text, encoding="utf-16")
+    assert "it is not JSON" in problems(release)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+OBJECTS = st.dictionaries(st.text().filter(lambda name: name != "digest"), JSON, max_size=5)
+
+
+def strictly(value):
+    """Return a form in which two values are equal if they are written alike in JSON, but for the order of keys."""
+    if isinstance(value, dict):
+        return ("object", tuple(sorted((name, repr(strictly(inner))) for name, inner in value.items())))
+    if isinstance(value, list):
+        return ("list", tuple(map(strictly, value)))
+    return (type(value).__name__, repr(value))
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(OBJECTS, st.sampled_from([None, 1, 4]), st.booleans())
+def test_an_object_is_read_as_it_was_written(value, indent, is_ascii):
+    read = parse_json_object(json.dumps(value, indent=indent, ensure_ascii=is_ascii).encode())
+    assert strictly(read) == strictly(value)
+    assert digest_of(read) == digest_of(value) == digest_of(value | {"digest": "anything"})
+    assert digest_of(dict(reversed(read.items()))) == digest_of(value)
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(OBJECTS, st.sampled_from([0, 0.0, -0.0, 1, 1.0, True, False, None, "", "1", [], {}, [[]]]), st.data())
+def test_the_digest_is_of_the_meaning(value, other, data):
+    name = data.draw(st.sampled_from([*value, "another"]))
+    changed = value | {name: other}
+    assert (digest_of(changed) == digest_of(value)) == (strictly(changed) == strictly(value))
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(st.binary(max_size=40) | st.text(alphabet='{}[]",:0.e1-NaInfity \\ud8', max_size=40).map(str.encode))
+def test_whatever_bytes_are_parsed_nothing_but_a_refusal_comes_of_it(data):
+    try:
+        manifest_module.parse_manifest(data)
+    except manifest_module.DamagedManifestError as error:
+        assert str(error)
+    else:
+        raise AssertionError("no manifest is that short")
+
+
+def test_spaces_and_the_order_of_keys_change_nothing(release):
+    manifest = json.loads((release / "manifest.json").read_text())
+    (release / "manifest.json").write_text(json.dumps(dict(reversed(manifest.items())), indent=None))
+    assert problems(release) == ""
+
+
+def test_a_manifest_that_is_too_large_is_not_read(release, monkeypatch):
+    monkeypatch.setattr(manifest_module, "MAX_MANIFEST_BYTES", (release / "manifest.json").stat().st_size - 1)
+    assert problems(release) == "manifest.json is too large to be one"
+
+
+WRONG = {
+    "release": [None, 5, ["people"]],
+    "stage": ["suppressed", "../synthetic", None, ["synthetic"]],
+    "partition": [5, []],
+    "created_at": ["yesterday", "2026-01-01T00:00:00", None, 5],
+    "run_id": [None],
+    "fingerprint": ["0" * 63, "G" * 64, None],
+    "n_records": [-1, 2.0, True, "2", None],
+    "formats": [["xlsx"], "parquet", ["parquet", "csv"], ["csv", "csv"], [["csv"]], None],
+    "columns": [[{}], {}, [{"column": "a", "role": "x"}] * 2, [{"column": 5, "role": "x"}], None],
+    "files": [[], {"a": {}}, {"a": {"sha256": "0" * 64, "bytes": -1}}, {"a": {"sha256": "", "bytes": 1}}],
+    "policy": [[], None],
+    "verdicts": [{}, [None], None],
+    "settings": [[]],
+    "figures": [None],
+    "refusals_before": [-1, None, 1.5, True],
+    "waivers": [{}, [1]],
+    "versions": [{"python": 3}, []],
+    "columns_leaving_as_is": [{}, [5]],
+    "csv": [[], 5],
+    "signed_by": ["", "me", 5],
+}
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in WRONG.items() for value in values])
+def test_a_value_that_cannot_be_one_is_named(release, key, value):
+    rewrite(release, lambda manifest: manifest.update({key: value}))
+    assert f"damaged or incomplete: {key} cannot be what they are" in problems(release)
+
+
+def test_every_key_of_the_manifest_has_a_wrong_value_here():
+    assert set(WRONG) == (MANIFEST_KEYS | OPTIONAL_KEYS) - {"manifest_version", "digest"}
+
+
+def test_a_thousand_problems_are_not_all_shown(release):
+    rewrite(
+        release, lambda manifest: manifest["verdicts"].extend([manifest["verdicts"][0] | {"passed": False}] * 5_000)
+    )
+    found = verify_release(release).problems
+    assert len(found) == 101
+    assert found[-1] == "4900 more problems were found"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda manifest: manifest["verdicts"][0].update(passed="no"),
+        lambda manifest: manifest["verdicts"][1].update(severity="info"),
+        lambda manifest: manifest["verdicts"][1].update(limit=0.2),
+        lambda manifest: manifest["policy"].update(more=1),
+        lambda manifest: manifest["policy"].pop("required"),
+        lambda manifest: manifest["policy"]["required"].update(signature="yes"),
+        lambda manifest: manifest["policy"].update(known=5),
+    ],
+)
+def test_a_forged_part_with_a_digest_of_its_own_is_found_where_it_contradicts_another(release, change):
+    rewrite(release, change)
+    assert problems(release) != ""
+
+
+# What lies in the directory.
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "synthetic.parquet", "synthetic.csv", "report.html"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        os.mkfifo,
+        lambda path: path.mkdir(),
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.symlink_to(path.with_name("elsewhere")),
+    ],
+)
+def test_a_pipe_a_directory_or_a_link_in_place_of_a_file_keeps_nobody_waiting(release, name, make):
+    (release / name).rename(release.parent / "elsewhere")
+    make(release / name)
+    started = time.perf_counter()
+    told = problems(release)
+    assert f"{name!r} is missing, or is not a regular file" in told or "no manifest.json that is a regular" in told
+    assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize("name", ["../secret.parquet", "/etc/passwd", "a/b", "..", "", "\0", "manifest.json"])
+def test_a_name_that_leads_elsewhere_is_not_followed(release, name):
+    (release.parent / "secret.parquet").write_bytes(b"x")
+    described = {"sha256": hashlib.sha256(b"x").hexdigest(), "bytes": 1}
+    rewrite(release, lambda manifest: manifest["files"].update({name: described}))
+    assert "the manifest does not list the files of its formats and its report" in problems(release)
+    if name != "manifest.json":
+        assert f"the file {name!r} is missing" in problems(release)
+
+
+def test_of_a_file_that_is_larger_than_recorded_nothing_is_read(release):
+    with (release / "synthetic.csv").open("ab") as file:
+        file.truncate(2**40)  # A terabyte of holes.
+    with (release / "synthetic.parquet").open("ab") as file:
+        file.truncate(2**40)
+    started = time.perf_counter()
+    assert problems(release) == "the file 'synthetic.csv' was changed; the file 'synthetic.parquet' was changed"
+    assert time.perf_counter() - started < 5
+
+
+def test_a_file_that_is_recorded_as_larger_than_the_limit_is_not_read(release):
+    with (release / "synthetic.csv").open("ab") as file:
+        file.truncate(2**40)
+    rewrite(release, lambda manifest: manifest["files"]["synthetic.csv"].update(bytes=2**40))
+    started = time.perf_counter()
+    assert (
+        problems(release)
+        == "the file 'synthetic.csv' has more than 4,294,967,296 bytes, the limit of this verification"
+    )
+    assert time.perf_counter() - started < 5
+
+
+def test_many_files_are_counted_to_a_bound_only(release):
+    for number in range(1_100):
+        (release / f"more-{number}").touch()
+    assert "files are there that the manifest does not list" in problems(release)
+
+
+# Parquet.
+
+
+def test_zero_records_of_zero_are_no_division_by_zero(tmp_path):
+    anonymized = released(tmp_path, "anonymized")
+    shutil.copytree(anonymized, tmp_path / "empty")
+    empty = pd.read_parquet(tmp_path / "empty" / "anonymized.parquet").head(0)
+    data = empty.to_parquet(index=False)
+    (tmp_path / "empty" / "anonymized.parquet").write_bytes(data)
+
+    def describe(manifest):
+        described = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+        manifest["files"]["anonymized.parquet"] = described
+        manifest["n_records"] = 0
+        manifest["fingerprint"] = fingerprint(empty)
+        manifest["figures"]["statistics"] |= {"n_rows": 0, "n_released": 0, "n_suppressed": 0, "suppressed_share": 0.0}
+
+    rewrite(tmp_path / "empty", describe)
+    assert "the table has no records, whose classes could be measured" in problems(tmp_path / "empty")
+    rewrite(anonymized, lambda manifest: manifest["figures"]["statistics"].update(n_rows=0, n_suppressed=-8))
+    assert "statistics are impossible" in problems(anonymized)
+
+
+def test_a_recursive_diversity_that_no_class_can_have_fills_no_memory(tmp_path):
+    anonymized = released(tmp_path, "anonymized")
+
+    def claim(manifest):
+        manifest["figures"]["anonymity"]["sensitive"]["illness"]["l_recursive_c"] = {str(10**15): 1.0}
+
+    rewrite(anonymized, claim)
+    assert "l_recursive_c of 'illness' of the table are not what the manifest records" in problems(anonymized)
+
+
+def bombs():
+    """Return small files that unpack to a lot, with their columns and their number of records."""
+    n_records = 20_000_000
+    numbers = pa.table({"age": pa.array(np.zeros(n_records, np.int64))})
+    long = "x" * (2 * MIB)
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(100_000, np.int32)), [long])
+    prefixed = pa.table({"plan": [long + str(number) for number in range(20)]})
+    return {
+        "a run of equal numbers": (parquet(numbers), ["age"], n_records),
+        "a long text that all records have": (parquet(pa.table({"plan": texts})), ["plan"], 100_000),
+        "texts with one prefix": (
+            parquet(prefixed, use_dictionary=False, column_encoding={"plan": "DELTA_BYTE_ARRAY"}),
+            ["plan"],
+            20,
+        ),
+        "a codec that packs more": (
+            parquet(pa.table({"plan": [long] * 40}), use_dictionary=False, compression="zstd"),
+            ["plan"],
+            40,
+        ),
+    }
+
+
+@pytest.fixture(scope="module")
+def all_bombs():
+    return bombs()
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        ("a run of equal numbers", "it unpacks to more than 64 MiB, the limit of this verification"),
+        ("a long text that all records have", "it unpacks to more than 64 MiB"),
+        ("texts with one prefix", "it is packed in a way that releases are not written in"),
+        ("a codec that packs more", "it is packed in a way that releases are not written in"),
+    ],
+)
+def test_a_parquet_bomb_is_refused_before_it_is_unpacked(release, all_bombs, kind, problem):
+    data, columns, n_records = all_bombs[kind]
+    assert len(data) < 2 * MIB
+    swap(release, data, columns, n_records)
+    before = pa.total_allocated_bytes()
+    started, pool = time.perf_counter(), pa.default_memory_pool()
+    told = problems(release, max_bytes=64 * MIB)
+    assert f"the file 'synthetic.parquet' is not read: {problem}" in told
+    assert time.perf_counter() - started < 10
+    assert pa.total_allocated_bytes() - before < 64 * MIB
+    assert pool.bytes_allocated() < 256 * MIB
+
+
+def test_a_bomb_takes_no_more_memory_than_verification_needs(release, all_bombs):
+    """In a process of its own, which has the default limit; the cells are 200 GB."""
+    data, columns, n_records = all_bombs["a long text that all records have"]
+    swap(release, data, columns, n_records)
+    script = (
+        "import re, sys\n"
+        "from pathlib import Path\n"
+        "from privacy_assets import verify_release\n"
+        "import pandas, pyarrow.parquet\n"
+        "found = verify_release(sys.argv[1])\n"
+        "print(re.search('VmHWM:\\\\s+(\\\\d+)', Path('/proc/self/status').read_text())[1], *found.problems)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script, str(release)], capture_output=True, text=True, check=True)
+    kilobytes, told = run.stdout.split(maxsplit=1)
+    assert "unpacks to more than 4,096 MiB" in told
+    assert int(kilobytes) < 500_000
+
+
+def test_a_footer_that_does_not_say_what_the_manifest_says_is_not_read(release):
+    table = pa.table({"age": [1, 2], "plan": ["a", "b"]})
+    told = "is not read: its footer does not have the recorded columns and number of records"
+    for columns, n_records in ((["age"], 2), (["plan", "age"], 2), (["age", "plan"], 3), (["age", "plan"], 10**9)):
+        swap(release, parquet(table), columns, n_records)
+        assert told in problems(release)
+    swap(release, parquet(table), ["age", "plan"], 10**12)
+    assert "unpacks to more than 4,096 MiB" in problems(release)
+    nested = pa.table({"age": [[1], [2]], "plan": [{"a": 1}, {"a": 2}]})
+    swap(release, parquet(nested))
+    assert "cannot be read as a table" in problems(release)
+    wide = pa.table({"age": pa.array([b"x" * 100] * 2, pa.binary(100)), "plan": ["a", "b"]})
+    swap(release, parquet(wide))
+    assert "packed in a way that releases are not written in" in problems(release)
+
+
+def test_a_footer_that_lies_about_its_pages_is_found(release):
+    """The counts in the footer are edited, so that it agrees with the manifest, and the pages do not."""
+    data = parquet(pa.table({"age": pa.array(range(5_000), pa.int64())}), compression="none", use_dictionary=False)
+    metadata = pq.ParquetFile(pa.BufferReader(data)).metadata
+    start = len(data) - 8 - metadata.serialized_size
+    footer = bytearray(data[start:-8])
+    true, lie = bytes([0x90, 0x4E]), bytes([0x92, 0x4E])  # 5,000 and 5,001 as Thrift writes them.
+    assert footer.count(true) >= 3  # Of the file, of its row group and of the column.
+    swap(release, data[:start] + bytes(footer).replace(true, lie) + data[-8:], ["age"], 5_001)
+    told = problems(release)
+    assert "it has fewer records than recorded" in told or "cannot be read as a table" in told
+
+
+def test_a_footer_at_which_arrow_ends_the_process_is_not_shown_to_it(release):
+    """A column that is made required, beside statistics of an optional one: an exception of C++ that nobody catches."""
+    data = (release / "synthetic.parquet").read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    for position in range(start, start + 45):
+        for step in (1, 16, 255):
+            mutated = bytearray(data)
+            mutated[position] = (mutated[position] + step) % 256
+            swap(release, bytes(mutated))
+            assert isinstance(problems(release), str)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=5, unique=True),
+    st.integers(0, 30),
+    st.integers(1, 12),
+    st.sampled_from(["none", "snappy", "zstd"]),
+    st.booleans(),
+)
+def test_a_footer_is_read_as_arrow_reads_it(names, n_records, group, codec, has_dictionary):
+    kinds = [pa.array(map(str, range(n_records)), pa.string()), pa.array([None] * n_records, pa.float64())]
+    kinds += [pa.array([b"ab"] * n_records, pa.binary(2)), pa.array(range(n_records), pa.int32())]
+    table = pa.table([kinds[position % 4] for position in range(len(names))], names=names)
+    data = parquet(table, row_group_size=group, compression=codec, use_dictionary=has_dictionary)
+    expected, found = pq.ParquetFile(pa.BufferReader(data)), read_footer(io.BytesIO(data))
+    assert [column.name for column in found.columns] == names
+    for position, column in enumerate(found.columns):
+        leaf = expected.schema.column(position)
+        assert column.is_flat
+        assert column.is_text == (leaf.physical_type == "BYTE_ARRAY")
+        assert column.width == (leaf.length if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0)
+    assert found.n_records == expected.metadata.num_rows
+    assert len(found.groups) == expected.metadata.num_row_groups
+    for number, (n_rows, chunks) in enumerate(found.groups):
+        described = expected.metadata.row_group(number)
+        assert n_rows == described.num_rows
+        for position, chunk in enumerate(chunks):
+            own = described.column(position)
+            assert (chunk.n_values, chunk.n_unpacked_bytes) == (own.num_values, own.total_uncompressed_size)
+            assert chunk.codec == {"UNCOMPRESSED": 0, "SNAPPY": 1, "ZSTD": 6}[own.compression]
+            assert {ENCODING_NAMES[encoding] for encoding in chunk.encodings} == set(own.encodings)
+            assert not chunk.is_elsewhere
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.binary(max_size=60), st.integers(0, 80))
+def test_whatever_a_footer_is_nothing_but_a_refusal_comes_of_it(data, length):
+    with pytest.raises(ValueError):
+        read_footer(io.BytesIO(b"PAR1" + data + length.to_bytes(4, "little") + b"PAR1"))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_parquet_files_raise_nothing(release, seed):
+    chance = np.random.default_rng(seed)
+    original = (release / "synthetic.parquet").read_bytes()
+    for _ in range(40):
+        data = bytearray(original)
+        for position in chance.integers(0, len(data), chance.integers(1, 4)):
+            data[position] = chance.integers(0, 256)
+        swap(release, bytes(data))
+        assert isinstance(problems(release), str)
+
+
+def test_the_limit_can_be_raised_and_lowered(release, capsys):
+    assert problems(release, max_bytes=None) == ""
+    assert "unpacks to more than 0 MiB" in problems(release, max_bytes=3)
+    assert main(["verify", str(release), "--max-gib", "0.000001"]) == 1
+    assert main(["verify", str(release), "--max-gib", "1"]) == 0
+    for wrong in ("0", "-1", "nan", "many"):
+        with pytest.raises(SystemExit):
+            main(["verify", str(release), "--max-gib", wrong])
+    capsys.readouterr()
+
+
+def test_tables_of_every_kind_of_column_are_within_their_bounds(tmp_path):
+    n_records = 40_000
+    table = pd.DataFrame(
+        {
+            "text": [f"a text {number}" for number in range(n_records)],
+            "category": pd.Categorical(np.array(["x", "y", None], object)[np.arange(n_records) % 3]),
+            "numbers": pd.Categorical(np.arange(n_records) % 5),
+            "float": np.linspace(0, 1, n_records),
+            "half": np.linspace(0, 1, n_records).astype(np.float16),
+            "flag": np.arange(n_records) % 2 == 0,
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(n_records), unit="h"),
+            "zone": pd.Timestamp("2020-01-01", tz="Europe/Berlin") + pd.to_timedelta(np.arange(n_records), unit="h"),
+            "span": pd.to_timedelta(np.arange(n_records), unit="s"),
+            "nothing": [None] * n_records,
+            "with.dots": np.arange(n_records, dtype=np.uint8),
+            "whole": pd.array([None, *range(1, n_records)], "Int64"),
+        }
+    )
+    reasons = dict.fromkeys(table.columns, "Made for a test, of nobody")
+    columns = [{"column": name, "role": "other"} for name in table.columns]
+    record = replace(RECORD, columns=columns, acknowledged=reasons)
+    written = write_release(tmp_path, table, fingerprint(table), record)
+    assert problems(written) == ""
+    # The cells are about 3 MB; the bound is on what they take, not on a multiple of it.
+    assert problems(written, max_bytes=4 * MIB) == ""
+    assert "unpacks to more than 2 MiB" in problems(written, max_bytes=2 * MIB)
+
+
+# Campaigns, at one percent; in full they are run by hand.
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory):
+    pytest.importorskip("cryptography", reason="needs the extra `signing`")
+    return make_releases(tmp_path_factory.mktemp("fuzzed"))
+
+
+def test_no_slip_verifies_and_none_raises(fuzzed):
+    counts = campaign(20, seed=11, releases=fuzzed)
+    assert (counts.n_mutations, counts.tracebacks, counts.false_verified) == (20, [], [])
+    assert counts.n_refused >= 15
+
+
+def test_no_forgery_of_a_signed_release_verifies_and_of_others_only_where_it_is_said(fuzzed):
+    counts = forge(60, seed=11, releases=fuzzed)
+    assert (counts.n_mutations, counts.tracebacks, counts.false_verified) == (60, [], [])
+    assert [place for place in counts.forged if not is_listed(*place)] == []
+    assert 0 < counts.forged.total() < 30
+
+
+def test_the_campaign_sees_a_verification_that_is_none(fuzzed, monkeypatch):
+    from benchmarks.campaigns import fuzz_manifest
+
+    def admits_everything(*_, **__):
+        class Found:
+            verified = True
+
+        return Found
+
+    def raises(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(fuzz_manifest, "verify_release", admits_everything)
+    assert len(campaign(20, seed=11, releases=fuzzed).false_verified) >= 10
+    assert [place for place in forge(60, seed=11, releases=fuzzed).forged if not is_listed(*place)] != []
+    monkeypatch.setattr(fuzz_manifest, "verify_release", raises)
+    assert len(campaign(20, seed=11, releases=fuzzed).tracebacks) == 20
+
+
+def test_what_a_forger_can_change_is_named_on_the_page():
+    page = (REPOSITORY / "docs" / "signing.md").read_text()
+    named = {place.split(".")[-1].removesuffix("[]") for places in FORGEABLE.values() for place in places}
+    assert [name for name in sorted(named) if f"`{name}`" not in page] == []

@@ -1,0 +1,359 @@
+import json
+import re
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+
+from privacy_assets.release.files import ReleaseRecord, write_release
+from privacy_assets.release.gate import Verdict
+from privacy_assets.release.policy import Limit, Policy
+from privacy_assets.release.report import Picture, Refusal, ReportMaterial
+from privacy_assets.shown_numbers import percent
+from privacy_assets.storage.fingerprint import fingerprint
+
+MARKUP = "<script>alert('x')</script>\"&"
+TABLE = pd.DataFrame({"age": [31, 42], MARKUP: ["free", None]})
+SCORES = {
+    "privacy_risk_score": 0.17,
+    "overall_protection": 0.83,
+    "main_protection": 0.8,
+    "baseline_protection": 0.97,
+    "identification_rate": 0.2,
+    "total_identified": 800,
+    "total_syn_records": 4000,
+    "search": "exact",
+    "max_combo_size": 3,
+}
+CONTROL = {
+    "leakage": "no",
+    "n_matched_records": 900,
+    "matched_identification_rate": 0.12,
+    "control_identification_rate": 0.11,
+}
+CHANGES = pd.DataFrame(
+    {
+        "column": ["age", "age"],
+        "share_of_identified": [0.5, 0.5],
+        "change": ["dropped", "coarsened"],
+        "how": ["left out", "10 bands of about as many originals each"],
+        "identification_rate": [0.05, None],
+        "difference": [-0.15, None],
+        "privacy_risk_score": [0.04, None],
+    }
+)
+ADVICE = pd.DataFrame(
+    {
+        "columns": [(), ("age",)],
+        "reason": ["nothing forgotten", "scaled column"],
+        "max_basic_semantic_risk": [1.0, 0.25],
+        "records_kept": pd.array([None, 40], "Int64"),
+    }
+)
+MATERIAL = ReportMaterial(
+    pictures=(Picture("Identified records by size (2: 28)", b"\x89PNG picture"),),
+    refusals=(Refusal("2026-01-02T03:04:05+00:00", ("no_leakage_is_detected", "privacy_risk_score_is_below")),),
+    column_changes=CHANGES,
+    attribute_advice=ADVICE,
+    notes=("A note on what was not measured.",),
+)
+CONDITION = Verdict("synthetic_is_as_recorded", True, "error", "what is stored is what the run recorded")
+
+
+def limit_verdict(metric, value, limit, passed=True, severity="error", advice="", side="synthetic"):
+    return Verdict(f"{metric}_holds", passed, severity, f"{metric} is {value}", advice, metric, value, limit, "below")
+
+
+def record(**changes):
+    defaults = {
+        "release": "people",
+        "stage": "synthetic",
+        "partition": None,
+        "run_id": "run",
+        "policy": Policy(
+            (Limit("privacy_risk_score", 0.2), Limit("verbatim_copies", 0, severity="warn")), use_case="public_release"
+        ),
+        "verdicts": (
+            CONDITION,
+            limit_verdict("privacy_risk_score", 0.17, 0.2),
+            limit_verdict("verbatim_copies", 3.0, 0, False, "warn", "Remove copies."),
+        ),
+        "settings": {"split": {"train_fraction": 0.8}, "mpucc_assessment": {"columns": ["age", MARKUP]}},
+        "figures": {"mpucc_assessment": SCORES, "control": CONTROL},
+        "columns": [{"column": "age", "role": "quasi_identifier"}, {"column": MARKUP, "role": "other"}],
+        "refusals_before": 1,
+    }
+    return ReleaseRecord(**{**defaults, **changes})
+
+
+def rare_values(n_values, people=3):
+    counted = {MARKUP: {"n_values": n_values, "n_records": n_values}}
+    return {
+        "people_per_value": people,
+        "rare_values_released": n_values,
+        "records_with_rare_values": n_values,
+        "by_column": counted,
+    }
+
+
+def page_of(directory, material=MATERIAL, table=TABLE, **changes):
+    written = write_release(directory, table, fingerprint(table), record(**changes), ("csv",), material)
+    return (written / "report.html").read_text(), json.loads((written / "manifest.json").read_text())
+
+
+def text_of(page):
+    body = re.sub(r"<(style|title)>.*?</\1>", "", page, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", " ", body).split())
+
+
+class Outline(HTMLParser):
+    """Collect what accessibility depends on."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.headings, self.ids, self.links, self.references = [], [], [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        named = dict(attributes)
+        self.tags.append((tag, named))
+        if re.fullmatch(r"h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if "id" in named:
+            self.ids.append(named["id"])
+        if tag == "a":
+            self.links.append(named["href"])
+        self.references += [named[name] for name in ("src", "href", "action", "data", "srcset") if name in named]
+
+    def every(self, tag):
+        return [named for name, named in self.tags if name == tag]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    return page_of(tmp_path_factory.mktemp("release"))[0]
+
+
+def test_the_verdict_comes_first_then_figures_meaning_pictures_advice_refusals_and_how_to_verify(page):
+    assert page.index("Released, with 1 warning") < page.index("<h2")
+    assert re.findall(r"<h2[^>]*>(.*?)</h2>", page) == [
+        "Figures against limits",
+        "What the figures mean",
+        "Pictures",
+        "What would lower the risk",
+        "History of refusals",
+        "Verify the files",
+        "Everything in detail",
+    ]
+
+
+def test_a_figure_never_reads_like_the_limit_that_it_is_not_nor_like_none_or_all(tmp_path):
+    verdicts = (
+        CONDITION,
+        limit_verdict("privacy_risk_score", 0.09999999, 0.1),
+        limit_verdict("identification_rate", 0.1234567, 0.2),
+        limit_verdict("share_in_homogeneous_classes", 0.0, 0),
+    )
+    policy = Policy((Limit("privacy_risk_score", 0.1),))
+    scores = SCORES | {"identification_rate": 0.00001, "overall_protection": 0.99999, "privacy_risk_score": 0.09999999}
+    text = text_of(page_of(tmp_path, verdicts=verdicts, policy=policy, figures={"mpucc_assessment": scores})[0])
+    for said in (
+        "0.09999999 below 0.1 holds",
+        "0.123457 below 0.2 holds",
+        # A limit on sensitive columns where the contract names none.
+        "no sensitive column below 0 does not apply",
+        "800 of 4,000 synthetic records (&lt;0.01%) can be pinned",
+        "the records have &gt;99.9% of the protection",
+    ):
+        assert said in text, said
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "0.0%"), (0.00012, "0.01%"), (0.05, "5.00%"), (0.5, "50.0%"), (0.9996, ">99.9%"), (1, "100.0%")],
+)
+def test_shares_are_percent(share, text):
+    assert percent(share) == text
+
+
+def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page):
+    text = text_of(page)
+    for said in (
+        "privacy risk score 1 - overall protection 0.17 below 0.2 holds",
+        "verbatim copies synthetic records equal to an original on all columns 3 below 0 does not hold: warning",
+        "Remove copies.",
+        "800 of 4,000 synthetic records (20.0%) can be pinned to one original",
+        "This share is rated poor",
+        "Among 900 records of each, 12.0% of the synthetic records are pinned to an original and 11.0% to a person",
+        "good structure",
+        "age 50.0% of the identified dropped: left out 5.00% -15.00 points 0.04",
+        "coarsened: 10 bands of about as many originals each not measured: time ran out",
+        "Medium risk (this release)",
+        "none nothing forgotten 1 none",
+        "age scaled column 0.25 40",
+        "2026-01-02 03:04 UTC no leakage is detected; privacy risk score is below",
+        "Settings: split Setting Value train fraction 0.8",
+        "privacy_assets verify .",
+        "A note on what was not measured.",
+    ):
+        assert said in text, said
+
+
+def test_the_page_needs_no_network_no_script_and_no_other_file(page):
+    outline = Outline(page)
+    assert not outline.every("script")
+    assert not outline.every("link")
+    assert all(reference.startswith(("#", "data:image/png;base64,")) for reference in outline.references)
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "url(" not in page
+    assert "default-src 'none'" in next(each["content"] for each in outline.every("meta") if "http-equiv" in each)
+
+
+def test_names_are_escaped_wherever_they_are_shown(tmp_path):
+    # A name that could leave a title, an attribute or an alternative text.
+    material = ReportMaterial(pictures=(Picture(MARKUP, b"png"),), column_changes=CHANGES.assign(column=MARKUP))
+    page, _ = page_of(tmp_path, material, release=MARKUP, partition=MARKUP)
+    assert "<script" not in page
+    assert not [named for _, named in Outline(page).tags if any(name.startswith("on") for name in named)]
+    assert Outline(page).every("img")[0]["alt"] == MARKUP
+    assert page.count("&lt;script&gt;") >= 5
+
+
+def test_the_page_can_be_read_by_everybody(page):
+    outline = Outline(page)
+    assert outline.every("html")[0]["lang"] == "en"
+    assert outline.headings[0] == 1
+    assert outline.headings.count(1) == 1
+    assert all(later - earlier <= 1 for earlier, later in zip(outline.headings, outline.headings[1:], strict=False))
+    assert all(named.get("scope") in ("col", "row") for named in outline.every("th"))
+    assert len(outline.every("caption")) == len(outline.every("table"))
+    assert all(named["alt"] for named in outline.every("img"))
+    assert len(set(outline.ids)) == len(outline.ids)
+    assert {link.removeprefix("#") for link in outline.links} <= set(outline.ids)
+    # What scrolls can be reached with the keyboard and has a name.
+    scrolling = [named for named in outline.every("div") if named.get("class") == "scroll"]
+    assert len(scrolling) == len(outline.every("table"))
+    assert all(named["tabindex"] == "0" and named["role"] == "region" and named["aria-label"] for named in scrolling)
+
+
+def luminance(color):
+    digits = color.lstrip("#")
+    digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
+    channels = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_every_text_stands_out_from_what_is_behind_it(page):
+    """WCAG 2.2, success criterion 1.4.3: at least 4.5 : 1."""
+    style = page[page.index("<style>") : page.index("</style>")]
+    named = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", style))
+    pairs = [(named[ink], behind) for ink in ("ink", "soft", "blue") for behind in ("#ffffff", named["pale"])]
+    pairs += [
+        (
+            re.search(rf"\.{name} {{[^}}]*[; ]color: (#\w+)", style)[1],
+            re.search(rf"\.{name} {{ background: (#\w+)", style)[1],
+        )
+        for name in ("good", "warning", "waived")
+    ]
+    assert len(pairs) == 9
+    assert min(contrast(*pair) for pair in pairs) >= 4.5
+
+
+def test_the_manifest_holds_the_digest_of_the_report_and_not_the_report(tmp_path):
+    page, manifest = page_of(tmp_path)
+    assert set(manifest["files"]) == {"report.html", "synthetic.csv", "synthetic.parquet"}
+    assert manifest["formats"] == ["csv", "parquet"]
+    assert manifest["files"]["report.html"]["bytes"] == len(page.encode())
+    assert "DOCTYPE" not in json.dumps(manifest)
+    assert manifest["files"]["synthetic.parquet"]["sha256"] in page
+
+
+def test_a_clean_release_says_so_and_little_material_still_makes_a_page(tmp_path):
+    verdicts = (CONDITION, limit_verdict("privacy_risk_score", 0.05, 0.2))
+    policy = Policy((Limit("privacy_risk_score", 0.2),))
+    page, _ = page_of(
+        tmp_path,
+        ReportMaterial(),
+        policy=policy,
+        verdicts=verdicts,
+        figures={"mpucc_assessment": {"privacy_risk_score": 0.05}},
+        settings={},
+        refusals_before=0,
+    )
+    text = text_of(page)
+    assert "Released The policy admitted these 2 records. 1 of 1 conditions" in text
+    assert "No earlier run of this release was refused." in text
+    assert "Low risk (this release)" in text
+    assert "Pictures" not in text
+
+
+def test_a_preset_is_named_with_what_was_changed_of_it(tmp_path):
+    preset = Policy.for_use_case("public_release")
+    verdicts = (
+        CONDITION,
+        limit_verdict("privacy_risk_score", 0.04, 0.05),
+        limit_verdict("leakage_detected", 0.0, 0),
+        limit_verdict("rare_values_released", 0.0, 0),
+    )
+    page, _ = page_of(tmp_path, policy=preset, verdicts=verdicts, figures={"rare_values": rare_values(0, 11)})
+    assert "The policy “public release” admitted these 2 records." in text_of(page)
+    changed = preset.with_limit(Limit("smallest_class", 2))
+    figures = {"rare_values": rare_values(0, 2)}
+    page, manifest = page_of(tmp_path, policy=changed, verdicts=verdicts, figures=figures)
+    assert "The policy “public release”, changed in smallest class, admitted these 2 records." in text_of(page)
+    assert manifest["policy"]["changes"] == ["smallest_class"]
+
+
+def test_rare_values_are_explained_and_counted_by_column(tmp_path):
+    policy = Policy((Limit("privacy_risk_score", 0.2), Limit("rare_values_released", 0, severity="warn")))
+    verdict = limit_verdict("privacy_risk_score", 0.17, 0.2)
+
+    def text(n_values):
+        found = limit_verdict("rare_values_released", float(n_values), 0, not n_values, "warn", "Coarsen it.")
+        page, _ = page_of(
+            tmp_path,
+            policy=policy,
+            verdicts=(CONDITION, verdict, found),
+            figures={"rare_values": rare_values(n_values)},
+        )
+        return text_of(page)
+
+    one = text(1)
+    assert "1 text or category value, in 1 record, is one that fewer than 3 people have" in one
+    assert "Text and category values that fewer than 3 people have, by column Column Values Records" in one
+    assert "Warning: rare_values_released is 1.0. Coarsen it." in one
+    # How many people are asked for stands among the figures; the policy leaves it open.
+    assert "people per value 3" in one
+    assert "required: people per value" not in one
+    none = text(0)
+    assert "Every text or category value in these records is one that at least 3 people" in none
+    assert "by column Column Values" not in none
+
+
+def test_settings_that_only_programs_read_are_left_to_the_manifest(tmp_path):
+    own = {
+        "model": {"age": {"kind": "SECRET"}},
+        "long": ["x" * 30] * 30,
+        "empty": {},
+        "l_diversity": {"a_b": {"least": 2}},
+    }
+    settings = {"assessment": own, "split": None}
+    text = text_of(page_of(tmp_path, settings=settings)[0])
+    assert "SECRET" not in text
+    shown = "model see manifest.json long see manifest.json empty none l diversity a_b: (least: 2)"
+    assert f"Settings: assessment Setting Value {shown}" in text
+    assert "Settings: split Setting Value split none" in text
+
+
+def test_what_withholding_would_do_is_not_said_to_be_done(tmp_path):
+    figures = {"semantic_assessment": {"records_not_kept": 40, "share_not_kept": 1.0}}
+    text = text_of(page_of(tmp_path, figures=figures)[0])
+    assert "records that withholding would leave out 40 share that withholding would leave out 1" in text
+    assert "records not kept" not in text

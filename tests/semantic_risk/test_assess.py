@@ -1,0 +1,389 @@
+"""The assessment of a whole table: the running example, records, rounds, settings, storage."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privacy_assets.anonymization.anonymize import anonymize
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.semantic_risk import attribute_advice
+from privacy_assets.semantic_risk.assess import assess_semantic_risk
+from privacy_assets.semantic_risk.concept_lattice import read_concepts
+from privacy_assets.semantic_risk.formal_context import read_formal_context, released_scales
+from privacy_assets.semantic_risk.result import SemanticAssessment
+from privacy_assets.semantic_risk.settings import largest_risky, smallest_acceptable
+from privacy_assets.storage.artifact_files import read_artifact, write_artifact
+from tests.people import every_kind
+from tests.running_example import CONTEXT, PEOPLE, WINDOWS
+from tests.shared_data import golden_file
+
+NOMINAL = {"sex": "nominal", "year": "nominal"}
+SCALES = {"sex": "nominal", "year": {"interval": WINDOWS}}
+
+
+def golden(name):
+    return json.loads(golden_file("fca", f"{name}.json").read_text())
+
+
+def golden_context(name):
+    return pd.read_csv(golden_file("fca", f"{name}_context.csv"), index_col="id")
+
+
+def floats(values):
+    return pytest.approx([value["float"] for value in values], rel=1e-14)
+
+
+def test_the_literal_context_is_the_golden_one():
+    assert (golden_context("running_example_kstar") == CONTEXT.astype(int)).all(axis=None)
+
+
+@pytest.mark.parametrize("name", ["kstar", "fig4_transcript", "closed"])
+def test_every_figure_of_the_running_example_is_reproduced(name):
+    expected = golden(f"running_example_{name}")
+    table = golden_context(f"running_example_{name}")
+    found = assess_semantic_risk(table, "binary")
+    assert found.records["record"].tolist() == [record["id"] for record in expected["records"]]
+    assert found.records["extent_size"].tolist() == [record["ext_con_size"] for record in expected["records"]]
+    for column, key in (
+        ("basic_semantic_risk", "r_BS"),
+        ("semantic_risk", "r_S"),
+        ("classical_risk", "classical_r_on_scaled_row"),
+    ):
+        assert found.records[column].tolist() == floats(record[key] for record in expected["records"])
+    for key in ("r_BS", "r_S"):
+        full_name = "basic_semantic_risk" if key == "r_BS" else "semantic_risk"
+        assert found.scores[f"max_{full_name}"] == expected[f"{key}_max"]["float"]
+        assert found.scores[f"mean_{full_name}"] == pytest.approx(expected[f"{key}_mean"]["float"], rel=1e-14)
+    of_concepts = found.records.groupby("row")["basic_semantic_risk"].first().mean()
+    assert of_concepts == pytest.approx(expected["r_BS_mean_over_distinct_object_concepts"]["float"], rel=1e-14)
+    concepts = {concept["id"]: concept["extent"] for concept in expected["concepts"]}
+    own = [len(concepts[number]) for number in expected["object_concept"].values()]
+    assert found.records["extent_size"].tolist() == own
+    assert found.kept is None
+    assert len(found.rounds) == 0
+
+
+@pytest.mark.parametrize("name", ["kstar", "fig4_transcript", "closed"])
+def test_the_records_kept_and_the_rounds_are_those_of_the_running_example(name):
+    expected = golden(f"running_example_{name}")
+    table = golden_context(f"running_example_{name}")
+    for limit, fixed_point in expected["fixed_point"].items():
+        found = assess_semantic_risk(table, "binary", risk_limit=float(Fraction(limit)))
+        assert found.kept.tolist() == fixed_point["G_star"]
+        assert found.rounds["records"].tolist() == [one["n_before"] for one in fixed_point["rounds"]]
+        assert found.rounds["records_removed"].tolist() == [len(one["removed"]) for one in fixed_point["rounds"]]
+        own = [one["max_r_bs"] for one in fixed_point["rounds"] if one["max_r_bs"]]
+        assert found.rounds["max_basic_semantic_risk"].dropna().tolist() == floats(own)
+        assert found.scores["records_kept"] == len(fixed_point["G_star"])
+        assert found.scores["records_not_kept"] == 27 - len(fixed_point["G_star"])
+
+
+@pytest.mark.parametrize("name", ["kstar", "fig4_transcript", "closed"])
+def test_the_three_regions_are_those_of_the_running_example(name):
+    table = golden_context(f"running_example_{name}")
+    for thresholds, expected in golden(f"running_example_{name}")["three_way"].items():
+        alpha, beta = (float(Fraction(part.split("=")[1])) for part in thresholds.split(","))
+        records = assess_semantic_risk(table, "binary", three_way=(alpha, beta)).records.set_index("record")
+        for region, key in (("discard", "POS_"), ("keep", "NEG_"), ("boundary", "BND_")):
+            own = next(ids for name, ids in expected.items() if name.startswith(key))
+            assert records.index[records["region"] == region].tolist() == own
+
+
+def test_scaling_the_published_records_gives_the_closed_context():
+    found = assess_semantic_risk(PEOPLE, SCALES)
+    expected = golden("running_example_closed")
+    assert found.records["basic_semantic_risk"].tolist() == floats(record["r_BS"] for record in expected["records"])
+    assert found.settings["scales"] == {"sex": "nominal", "year": "interval"}
+    assert found.attributes["attribute"].tolist() == ["sex #1", "sex #2", *(f"year #{n}" for n in range(1, 6))]
+    assert found.attributes["label"].tolist()[2] == "year in [1935, 1955]"
+    kept = assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.35).kept
+    assert kept.tolist() == expected["fixed_point"]["0.35"]["G_star"]
+    assert len(kept) == 17
+
+
+def test_the_classical_figures_are_reproduced():
+    expected = golden("classical_risk")
+    found = assess_semantic_risk(PEOPLE, NOMINAL, risk_limit=0.5)
+    assert dict(zip(found.records["record"].map(str), found.records["classical_risk"], strict=True)) == pytest.approx(
+        {g: risk["float"] for g, risk in expected["r"].items()}
+    )
+    assert found.scores["max_classical_risk"] == 1
+    assert found.scores["mean_classical_risk"] == pytest.approx(16 / 27)
+    after = expected["after_unique_record_deletion"]
+    assert found.kept.tolist() == after["kept"]
+    left = assess_semantic_risk(PEOPLE.loc[found.kept], NOMINAL)
+    assert left.scores["mean_classical_risk"] == after["r_m"]["float"] == 0.3125
+    decades = PEOPLE.assign(year=PEOPLE["year"] // 10)
+    by_decade = assess_semantic_risk(decades, NOMINAL).records
+    own = dict(zip(by_decade["record"].map(str), by_decade["classical_risk"], strict=True))
+    assert own == pytest.approx({g: risk["float"] for g, risk in expected["decade"]["r"].items()})
+
+
+def test_nominal_scales_tell_nothing_new_and_the_tool_says_so():
+    found = assess_semantic_risk(PEOPLE, NOMINAL)
+    for name in ("positive_facts_risk", "basic_semantic_risk", "semantic_risk"):
+        assert (found.records[name] == found.records["classical_risk"]).all()
+    assert "nothing beyond k-anonymity" in found.notes[0]
+    assert assess_semantic_risk(PEOPLE, SCALES).notes == ()
+    missing = PEOPLE.astype({"year": "Int64"}).mask(PEOPLE["year"] == 1966)
+    assert assess_semantic_risk(missing, NOMINAL).notes == ()
+
+
+def test_a_released_table_is_never_above_its_k_and_what_is_kept_meets_the_limit():
+    table = every_kind(120)[["age", "town", "day", "height"]]
+    names = list(table.columns)
+    released = anonymize(table, quasi_identifiers=names, k=4)
+    scales = released_scales(released.table, names, released.model)
+    found = assess_semantic_risk(released.table, scales, model=released.model, risk_limit=1 / 6, min_support=1)
+    assert found.scores["max_basic_semantic_risk"] <= found.scores["max_classical_risk"] == 1 / 4
+    assert 0 < found.scores["records_not_kept"] < 120
+    left = released.table[found.records["is_kept"].to_numpy()]
+    again = assess_semantic_risk(left, scales, model=released.model, risk_limit=1 / 6)
+    assert again.scores["max_basic_semantic_risk"] == found.scores["max_basic_semantic_risk_kept"] <= 1 / 6
+    assert again.scores["records_not_kept"] == 0
+
+
+def test_removing_records_one_by_one_makes_the_next_ones_unique():
+    left = CONTEXT
+    for step in golden("sequential_suppression_kstar"):
+        left = left.drop(index=[] if step["removed"] is None else [step["removed"]])
+        records = assess_semantic_risk(left, "binary").records.set_index("record")
+        assert len(left) == step["n"]
+        assert len(read_concepts(read_formal_context(left, "binary")).concepts) == step["concepts"]
+        assert records.index[records["extent_size"] == 1].tolist() == step["extent_singleton"]
+        assert records.index[records["basic_semantic_risk"] == 1].tolist() == step["r_BS_is_1"]
+
+
+def test_a_unique_record_may_stay_because_others_stand_behind_it():
+    claim = golden("claims_checked")["unique_row_survives"]
+    rows = [[bool(row >> a & 1) for a in range(3)] for row in claim["rows_bitmask"]]
+    found = assess_semantic_risk(pd.DataFrame(rows, columns=list("abc")), "binary", risk_limit=0.5)
+    assert found.kept.tolist() == claim["G_star"]
+    assert found.records["classical_risk"][0] == 1
+    assert found.records["basic_semantic_risk"].tolist() == [float(Fraction(risk)) for risk in claim["r_BS"]]
+
+
+def test_advice_tells_what_forgetting_would_leave():
+    found = assess_semantic_risk(CONTEXT, "binary", risk_limit=0.35, min_support=0)
+    advice = found.advice.set_index("columns")
+    assert list(advice.index[:8]) == [(), *((name,) for name in CONTEXT.columns)]
+    assert list(advice["reason"][:8]) == ["nothing forgotten", *["scaled column"] * 7]
+    assert set(advice["reason"][8:]) == {"risk chain"}
+    nothing = advice.loc[[()]].iloc[0]
+    assert (nothing["implications_left"], nothing["implications_lost"], nothing["records_kept"]) == (10, 0, 19)
+    assert nothing["mean_basic_semantic_risk"] == found.scores["mean_basic_semantic_risk"]
+    forgotten = ("S:F", "Date:1965-85", "Date:1975-95")
+    own = advice.loc[[forgotten]].iloc[0]
+    assert own["chains"] == 2
+    # Figure 8: two rules are left, one of which was there before. The other one lost a part of its conclusion.
+    assert (own["implications_left"], own["implications_lost"]) == (2, 9)
+    assert not own["is_non_disposable"]
+    left = assess_semantic_risk(CONTEXT.drop(columns=list(forgotten)), "binary", risk_limit=0.35)
+    assert own["mean_basic_semantic_risk"] == pytest.approx(left.scores["mean_basic_semantic_risk"])
+    assert own["records_kept"] == left.scores["records_kept"]
+    lost = advice.loc[[("S:M", "Date:1935-55")]].iloc[0]
+    assert lost["implications_left"] + lost["implications_lost"] >= 10
+
+
+def test_columns_without_which_nothing_is_learned_are_not_disposable():
+    table = pd.DataFrame({"a": [1, 1, 0, 0] * 3, "b": [1, 1, 1, 0] * 3, "c": [0, 1, 0, 1] * 3})
+    advice = assess_semantic_risk(table, "binary", min_support=1).advice
+    assert advice["is_non_disposable"].tolist() == [False, True, True, False]
+    assert advice["records_kept"].isna().all()
+    # Now a implies b, and b with c implies a.
+    assert advice["implications_lost"].tolist() == [0, 2, 2, 1]
+    nothing = assess_semantic_risk(table, "binary", min_support=20).advice
+    assert nothing["implications_left"].tolist() == [0] * 4
+    assert not nothing["is_non_disposable"].any()
+
+
+def test_advice_that_would_take_too_much_is_missing_and_a_note_says_so():
+    found = assess_semantic_risk(CONTEXT, "binary", min_support=0, max_concepts=5)
+    assert found.advice[["implications_left", "implications_lost", "is_non_disposable"]].isna().all(axis=None)
+    assert found.advice["max_basic_semantic_risk"].notna().all()
+    assert "more than 5 closed sets and pseudo-intents of at least 0 records" in found.notes[-1]
+    assert (
+        "Raise min_support, or use coarser scales or fewer columns; most attributes are of 'S:M' (1)" in found.notes[-1]
+    )
+    assert len(assess_semantic_risk(CONTEXT, "binary", advice=False).advice) == 0
+
+
+def test_advice_on_implications_ends_when_it_has_read_too_much(monkeypatch):
+    monkeypatch.setattr(attribute_advice, "WORDS_FOR_IMPLICATIONS", 100)
+    found = assess_semantic_risk(CONTEXT, "binary", min_support=0)
+    assert found.advice[["implications_left", "implications_lost", "is_non_disposable"]].isna().all(axis=None)
+    assert found.advice["mean_basic_semantic_risk"].notna().all()
+    assert "not told for 8 of 8 sets of columns" in found.notes[-1]
+
+
+def test_the_implications_of_all_sets_of_columns_together_are_bounded(monkeypatch):
+    whole = attribute_advice.find_stem_basis(read_formal_context(CONTEXT, "binary").packed, 0).words_read
+    monkeypatch.setattr(attribute_advice, "WORDS_FOR_ALL_IMPLICATIONS", whole + 200)
+    found = assess_semantic_risk(CONTEXT, "binary", min_support=0).advice
+    assert found["implications_left"].notna().tolist()[0]
+    assert found["implications_lost"].isna().any()
+    assert found["implications_left"].isna().to_numpy()[1:].all()
+    monkeypatch.setattr(attribute_advice, "WORDS_FOR_ALL_IMPLICATIONS", 100 * whole)
+    assert assess_semantic_risk(CONTEXT, "binary", min_support=0).advice["implications_lost"].notna().all()
+
+
+def test_advice_that_would_compare_too_many_rows_does_not_end_the_assessment():
+    table = pd.DataFrame({"name": list("abcdef"), "age": range(6)})
+    found = assess_semantic_risk(table, {"name": "nominal", "age": "ordinal"}, max_comparisons=1, min_support=1)
+    risks = found.advice.set_index("columns")["max_basic_semantic_risk"]
+    assert risks.notna().tolist() == [True, False, True]
+    assert found.advice["implications_left"].notna().all()
+    assert "The risk left after forgetting is not told for 1 of 3 sets of columns" in found.notes[-1]
+
+
+def test_chains_at_risk_are_listed_with_a_limit():
+    found = assess_semantic_risk(CONTEXT, "binary", risk_limit=0.35)
+    assert (found.scores["risk_chain_starts"], found.scores["risk_chains_are_complete"]) == (4, True)
+    assert found.chains["chain"].nunique() == 5
+    assert len(assess_semantic_risk(CONTEXT, "binary").chains) == 0
+
+
+def test_chains_that_are_not_listed_are_said_to_be_more():
+    found = assess_semantic_risk(CONTEXT, "binary", risk_limit=0.35, max_chains=2)
+    assert not found.scores["risk_chains_are_complete"]
+    assert "Only 2 risk chains are listed, of more. They begin at 4 concepts" in found.notes[0]
+    assert assess_semantic_risk(CONTEXT, "binary", risk_limit=0.35, max_chains=5).notes == ()
+
+
+def test_columns_whose_scales_tell_nobody_apart_are_named():
+    years = {"interval": [[1900, 2000]]}
+    found = assess_semantic_risk(PEOPLE, {"sex": "nominal", "year": years})
+    assert found.scores["attributes_by_column"] == {"sex": 2, "year": 1}
+    assert "The columns ['year'] tell nobody apart" in found.notes[-1]
+    none = assess_semantic_risk(PEOPLE, {"sex": "nominal", "year": {"ordinal": [2050]}})
+    assert "The columns ['year'] tell nobody apart" in none.notes[-1]
+    assert not any("tell nobody apart" in note for note in assess_semantic_risk(PEOPLE, NOMINAL).notes)
+
+
+def test_no_value_of_the_table_is_outside_the_private_frames():
+    table = pd.DataFrame({"town": ["Zanzibar", "Zanzibar", "Quito"] * 9, "age": [7654321, 7654322, 7654323] * 9})
+    found = assess_semantic_risk(table, {"town": "nominal", "age": "ordinal"}, risk_limit=0.2, min_support=1)
+    frames = [found.rounds, found.advice, found.chains, found.neighborhood]
+    shown = json.dumps([found.scores, found.settings, found.notes]) + "".join(frame.to_json() for frame in frames)
+    assert "town #2" in shown
+    for value in ("Zanzibar", "Quito", "765432"):
+        assert value not in shown
+        assert value in found.attributes.to_json()
+
+
+def test_nothing_may_be_acceptable():
+    found = assess_semantic_risk(PEOPLE, NOMINAL, risk_limit=0.1)
+    assert found.kept.tolist() == []
+    assert found.scores["records_not_kept"] == 27
+    assert found.scores["share_not_kept"] == 1
+    assert "max_basic_semantic_risk_kept" not in found.scores
+    assert np.isnan(found.rounds["max_basic_semantic_risk"].iloc[-1])
+
+
+def test_the_result_survives_storage(tmp_path):
+    found = assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.35, three_way=(0.2, 0.35))
+    write_artifact(tmp_path / "semantic", found.to_artifact())
+    again = SemanticAssessment.from_artifact(read_artifact(tmp_path / "semantic"))
+    assert again == found
+    assert again.to_artifact().digest == found.to_artifact().digest
+    assert again != assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.5)
+
+
+def test_neither_the_order_of_rows_nor_threads_change_a_figure():
+    found = assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.35, n_threads=1)
+    shuffled = PEOPLE.sample(frac=1, random_state=3)
+    other = assess_semantic_risk(shuffled, SCALES, risk_limit=0.35, n_threads=2)
+    assert {k: v for k, v in other.scores.items() if "mean" not in k} == {
+        k: v for k, v in found.scores.items() if "mean" not in k
+    }
+    columns = ["record", "basic_semantic_risk", "semantic_risk", "is_kept"]
+    assert other.records[columns].sort_values("record", ignore_index=True).equals(found.records[columns])
+
+
+def test_progress_is_told_and_may_end_the_work():
+    stages = []
+    assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.35, progress=stages.append)
+    assert [stage for stage, _, columns in stages if not columns] == [
+        "reading the table",
+        "comparing rows",
+        "searching paths",
+        "suppressing",
+        "suppressing",
+        "forgetting columns",
+    ]
+    assert [columns for _, _, columns in stages if columns] == [("sex",), ("year",), ("sex", "year")]
+
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        assess_semantic_risk(PEOPLE, SCALES, progress=stop)
+
+
+@given(st.integers(1, 10**6))
+def test_a_limit_written_as_one_over_k_means_k(k):
+    assert smallest_acceptable(1 / k) == largest_risky(1 / k) == k
+
+
+def test_a_limit_too_small_for_any_table_is_refused():
+    for count in (smallest_acceptable, largest_risky):
+        assert count(2.0**-50) == 2**50
+        with pytest.raises(InvalidSettingError, match="A limit on a risk is 1e-320. Expected one above 0"):
+            count(1e-320)
+
+
+def test_a_limit_between_is_rounded_to_the_safe_side():
+    assert [smallest_acceptable(limit) for limit in (1, 0.5, 0.35, 0.3333, 1 / 3, 0.2, 0.09)] == [1, 2, 3, 4, 3, 5, 12]
+    assert [largest_risky(limit) for limit in (1, 0.5, 0.35, 0.2, 0.09)] == [1, 2, 2, 5, 11]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"risk_limit": 0}, "risk_limit is 0. Expected None or a risk above 0 and at most 1"),
+        ({"risk_limit": 1.5}, "risk_limit is 1.5"),
+        ({"risk_limit": float("nan")}, "risk_limit is nan"),
+        ({"risk_limit": True}, "risk_limit is True"),
+        ({"risk_limit": 1e-320}, "risk_limit is 1e-320. Expected None or a risk above 0 and at most 1, not below"),
+        ({"three_way": (1e-320, 0.5)}, "risks above 0 and at most 1, not below"),
+        ({"three_way": (0.5, 0.2)}, r"three_way is \(0.5, 0.2\). Expected alpha < beta"),
+        ({"three_way": (0.2, 0.2)}, "Expected alpha < beta"),
+        ({"three_way": (0.2, 0.5), "risk_limit": 0.35}, "above the risk_limit 0.35"),
+        ({"three_way": 0.3}, "a pair of risks"),
+        ({"three_way": (0, 0.5)}, "risks above 0"),
+        ({"semantic_risk": "yes"}, "semantic_risk is 'yes'. Expected True or False"),
+        ({"advice": 1}, "advice is 1. Expected True or False"),
+        ({"min_support": -1}, "min_support is -1"),
+        ({"max_chains": 0}, "max_chains is 0"),
+        ({"max_concepts": 2.5}, "max_concepts is 2.5"),
+        ({"max_comparisons": 0}, "max_comparisons is 0"),
+        ({"n_threads": 0}, "n_threads is 0"),
+    ],
+)
+def test_settings_out_of_their_range_are_refused(settings, message):
+    with pytest.raises(InvalidSettingError, match=message):
+        assess_semantic_risk(PEOPLE, SCALES, **settings)
+
+
+def test_too_many_comparisons_are_refused_before_they_start():
+    message = "11 distinct rows of 7 attributes, of which up to .* pairs would be compared. .* coarser scales"
+    with pytest.raises(InvalidSettingError, match=message):
+        assess_semantic_risk(CONTEXT, "binary", max_comparisons=3)
+
+
+def test_a_search_that_meets_its_bounds_is_refused(monkeypatch):
+    monkeypatch.setattr("privacy_assets.semantic_risk.assess.WORDS_READ", 1)
+    monkeypatch.setattr("privacy_assets.semantic_risk.assess.LEAST_WORDS_READ", 1)
+    with pytest.raises(InvalidSettingError, match="records was not found .* semantic_risk=False"):
+        assess_semantic_risk(CONTEXT, "binary")
+    assert "max_semantic_risk" not in assess_semantic_risk(CONTEXT, "binary", semantic_risk=False).scores
+
+
+def test_an_empty_table_is_refused():
+    with pytest.raises(InvalidTableError, match="The table has no rows"):
+        assess_semantic_risk(PEOPLE.iloc[:0], SCALES)

@@ -1,0 +1,75 @@
+"""CART keeps more than the copula and copies: both is held here."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.synthesis.cart import Cart
+from privacy_assets.synthesis.synthesize import synthesize
+from tests.people import every_kind
+from tests.shared_data import shared_file
+from tests.synthesis.fidelity import marginals_and_pairs, verbatim_share
+
+
+def test_dependence_no_correlation_shows_is_kept():
+    random = np.random.default_rng(0)
+    x = random.uniform(-1, 1, 4000)
+    original = pd.DataFrame({"x": x, "bowl": x**2 + 0.05 * random.standard_normal(4000), "far": np.abs(x) > 0.5})
+    synthetic = synthesize(original, method="cart")
+    assert marginals_and_pairs(original, synthetic)[1] > 0.9
+    assert (synthetic["far"] == (np.abs(synthetic["x"]) > 0.5)).mean() > 0.97
+
+
+def test_every_value_is_one_that_was_observed():
+    original = every_kind(150)
+    synthetic = synthesize(original, method="cart", n_records=400)
+    for name in original:
+        assert synthetic[name].dropna().isin(original[name].dropna()).all()
+
+
+def test_missing_depends_on_other_columns_as_it_did():
+    flag = np.random.default_rng(0).random(2000) < 0.5
+    original = pd.DataFrame({"flag": flag, "n": np.where(flag, np.nan, np.arange(2000))})
+    synthetic = synthesize(original, method="cart")
+    assert (synthetic["n"].isna() == synthetic["flag"]).all()
+
+
+def test_text_with_thousands_of_values_is_learned_in_little_time_and_memory():
+    random = np.random.default_rng(0)
+    number = random.integers(0, 5000, 20_000)
+    original = pd.DataFrame({"half": number < 2500, "name": pd.Series(number).astype(str), "n": number})
+    synthetic = synthesize(original, method="cart", settings={"min_atom": 1})
+    assert synthetic["name"].nunique() > 3000
+
+
+def test_a_leaf_as_large_as_the_table_draws_columns_independently():
+    ages = np.arange(400)
+    original = pd.DataFrame({"a": ages, "b": ages})
+    synthetic = synthesize(original, method="cart", settings={"min_samples_leaf": 400})
+    assert abs(synthetic["a"].corr(synthetic["b"])) < 0.2
+
+
+def test_narrow_leaves_copy_records():
+    original = every_kind(300)[["age", "height", "town", "grade", "day"]]
+    faithful = synthesize(original, method="cart", settings={"min_samples_leaf": 1})
+    assert verbatim_share(original, faithful) > verbatim_share(original, synthesize(original)) + 0.01
+
+
+def test_an_absent_scikit_learn_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(InvalidSettingError, match=r"privacy-assets\[trees\]") as raised:
+        Cart().fit(every_kind(5), seed=0)
+    assert raised.value.__context__ is None
+
+
+def test_adult_keeps_its_pairs_as_well_as_a_resample_does_and_some_records_are_copied():
+    original = pd.read_csv(shared_file("data", "adult_ori.csv"))
+    synthetic = synthesize(original, method="cart", seed=1)
+    marginals, pairs = marginals_and_pairs(original, synthetic)
+    resample = original.sample(len(original), replace=True, random_state=1)
+    assert marginals > 0.99
+    assert pairs > marginals_and_pairs(original, resample)[1] - 0.005
+    assert 0.005 < verbatim_share(original, synthetic) < 0.1
