@@ -430,7 +430,8 @@ def test_a_key_that_is_named_or_demanded_must_be_there(is_demanded, signing, exp
     assert [each.passed for each in found] == ([] if expected is None else [expected])
     assert is_admitted(decided) is (expected is not False)
     if expected is False:
-        assert "does not exist" in found[0].reason or "the release has no signing key" in found[0].reason
+        missing = "the release has no signing key" if signing is None else "the key file 'key.pem' does not exist"
+        assert missing in found[0].reason
         assert found[0].advice
 
 

@@ -293,7 +293,8 @@ def test_a_pipe_a_directory_or_a_link_in_place_of_a_file_keeps_nobody_waiting(re
     make(release / name)
     started = time.perf_counter()
     told = problems(release)
-    assert f"{name!r} is missing, or is not a regular file" in told or "no manifest.json that is a regular" in told
+    of_a_file = f"{name!r} is missing, or is not a regular file"
+    assert ("no manifest.json that is a regular" if name == "manifest.json" else of_a_file) in told
     assert time.perf_counter() - started < 5
 
 
@@ -462,7 +463,7 @@ def test_a_footer_that_lies_about_its_pages_is_found(release):
     assert footer.count(true) >= 3  # Of the file, of its row group and of the column.
     swap(release, data[:start] + bytes(footer).replace(true, lie) + data[-8:], ["age"], 5_001)
     told = problems(release)
-    assert "it has fewer records than recorded" in told or "cannot be read as a table" in told
+    assert told == "the file 'synthetic.parquet' is not read: it has fewer records than recorded"
 
 
 def test_a_footer_at_which_arrow_ends_the_process_is_not_shown_to_it(release):
