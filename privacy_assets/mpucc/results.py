@@ -71,7 +71,10 @@ class SyntheticSearch:
     def matches(self, other: CodedTable, stage: str) -> Matches:
         """Return which row of another table each synthetic row singles out, and by how many columns."""
         found = self.against(other, stage, with_profile=False)
-        combo_size = np.where(found.combo_of_row >= 0, found.sizes[found.combo_of_row], 0)
+        combo_size = np.zeros(len(found.combo_of_row), np.int64)
+        # Where no combination had a row that is alone, there are no sizes to look up either.
+        identified = np.flatnonzero(found.combo_of_row >= 0)
+        combo_size[identified] = found.sizes[found.combo_of_row[identified]]
         return Matches(found.partner_of_row, combo_size)
 
 
@@ -186,7 +189,7 @@ def score(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
     n_identified = int((found.combo_of_row >= 0).sum())
     main = 1.0 - n_identified / n_records
     interval = wilson_interval(n_identified, n_records, settings.confidence_level)
-    n_checked = len(found.sizes)
+    n_searched = int(found.was_searched.sum())
     scores: dict[str, Any] = {}
     if settings.calculate_baseline:
         baseline = float(_baseline_protection(search.n_distinct_original))
@@ -209,7 +212,7 @@ def score(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
         "search": settings.search,
         "max_combo_size": search.max_size,
         "columns_assessed": len(tables.columns),
-        "combinations_checked": n_checked,
-        "combinations_pruned": count_combinations(len(tables.columns), search.max_size) - n_checked,
+        "combinations_checked": n_searched,
+        "combinations_pruned": count_combinations(len(tables.columns), search.max_size) - n_searched,
         **{f"{name}_duplicates_dropped": table.n_duplicates_dropped for name, table in tables.tables.items()},
     }

@@ -50,6 +50,10 @@ def compare_with_reference(original, synthetic, deduplicate, max_size=None, min_
         combo = tuple(names.index(name) for name in row.field_combo)
         assert row.mpuccs_cnt == reference.n_unique(synthetics, combo)
         assert row.mpuccs_collision_cnt == first_combos.count(row.field_combo)
+    n_searched = int((found.tree["pruned_by"] != "entropy").sum())
+    n_all = count_combinations(len(names), max_size or len(names))
+    assert found.scores["combinations_checked"] == n_searched
+    assert found.scores["combinations_pruned"] == n_all - n_searched
     return found, originals, synthetics
 
 
@@ -224,6 +228,21 @@ def test_progress_is_told_before_each_level_and_can_cancel():
 
     with pytest.raises(KeyboardInterrupt):
         assess_mpuccs(PEOPLE, COPIES, progress=stop)
+
+
+def test_combinations_that_a_small_entropy_gain_skips_are_pruned_and_not_checked():
+    table = pd.DataFrame({"a": [0, 0, 1, 1, 2, 2], "b": [0, 1, 0, 1, 0, 1], "c": 1})
+    found = assess_mpuccs(table, table, max_baseline_cols=2, min_entropy_delta=0.01)
+    assert found.tree["pruned_by"].tolist() == [*[None] * 4, "entropy", "entropy"]
+    assert (found.scores["combinations_checked"], found.scores["combinations_pruned"]) == (4, 2)
+
+
+def test_tables_in_which_nobody_is_alone_are_assessed_with_a_control():
+    pairs = pd.DataFrame({"a": [0, 0, 1, 1] * 100, "b": [0, 1, 0, 1] * 100})
+    found = assess_mpuccs(pairs, pairs, pairs.head(80), deduplicate=False)
+    assert found.scores["total_identified"] == 0
+    assert found.control.matched_identified_by_size == found.control.control_identified_by_size == ()
+    assert found.control.excess_identification_rate == 0.0
 
 
 @pytest.mark.parametrize("n_rows", [1, 2])
