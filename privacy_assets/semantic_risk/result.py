@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from privacy_assets.errors import InvalidTableError
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.result_columns import texts_to_tuples, tuples_to_text
 
@@ -70,11 +73,33 @@ class SemanticAssessment:
 
     @property
     def kept(self) -> pd.Index[Any] | None:
-        """Labels of the records of the greatest acceptable subset; None without a ``risk_limit``."""
+        """Labels of the records of the greatest acceptable subset; None without a ``risk_limit``.
+
+        Raises
+        ------
+        InvalidTableError
+            If labels repeat, as after `pandas.concat`: they do not say which of their records are withheld. `kept_mask`
+            does.
+        """
         if "is_kept" not in self.records:
             return None
-        kept: pd.Index[Any] = pd.Index(self.records["record"][self.records["is_kept"]].to_numpy())
+        n_repeated = int(self.records["record"].duplicated(keep=False).sum())
+        if n_repeated:
+            raise InvalidTableError(
+                f"{n_repeated} of {len(self.records)} records share their index label with another one, so labels do "
+                "not identify the records to keep. Select by position with table[found.kept_mask], or give the table "
+                "a unique index (reset_index) before it is assessed."
+            )
+        kept: pd.Index[Any] = pd.Index(self.records["record"][self.records["is_kept"]])
         return kept
+
+    @property
+    def kept_mask(self) -> NDArray[np.bool_] | None:
+        """Whether each record, in the order of the table, is in the greatest acceptable subset.
+
+        Of shape (n_records,), dtype bool; None without a ``risk_limit``.
+        """
+        return self.records["is_kept"].to_numpy(dtype=bool) if "is_kept" in self.records else None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SemanticAssessment):

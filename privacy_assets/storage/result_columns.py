@@ -28,11 +28,16 @@ def texts_to_tuples(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def labels_at(index: pd.Index[Any], positions: pd.Series[Any]) -> pd.Series[Any]:
-    """Return index labels as integers if int64 holds all of them, else as text."""
+    """Return index labels as they are if a file can hold them: numbers, dates and text; others as text.
+
+    Integers become int64 if it holds all of them, else text.
+    """
     labels = index.take(positions.to_numpy())
     is_whole = labels.dtype.kind in "iu" and not labels.hasnans
     if is_whole and (labels.dtype.kind == "i" or len(labels) == 0 or labels.max() <= np.iinfo(np.int64).max):
         return pd.Series(labels.to_numpy(dtype=np.int64))
+    if isinstance(labels, pd.DatetimeIndex | pd.TimedeltaIndex) or labels.dtype.kind in "fb":
+        return pd.Series(labels.array)
     # Text that UTF-8 does not hold could be neither stored nor shown.
     texts = [str(label).encode(errors="backslashreplace").decode() for label in labels]
     return pd.Series(texts, dtype=str)

@@ -1,6 +1,7 @@
 """The assessment of a whole table: the running example, records, rounds, settings, storage."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +19,7 @@ from privacy_assets.semantic_risk.formal_context import read_formal_context, rel
 from privacy_assets.semantic_risk.result import SemanticAssessment
 from privacy_assets.semantic_risk.settings import largest_risky, smallest_acceptable
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
+from tests.mixed_tables import through_parquet
 from tests.people import every_kind
 from tests.running_example import CONTEXT, PEOPLE, WINDOWS
 from tests.shared_data import golden_file
@@ -104,6 +106,38 @@ def test_scaling_the_published_records_gives_the_closed_context():
     kept = assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.35).kept
     assert kept.tolist() == expected["fixed_point"]["0.35"]["G_star"]
     assert len(kept) == 17
+
+
+def test_records_to_keep_are_selected_by_position_where_labels_repeat():
+    found = assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.35)
+    assert PEOPLE[found.kept_mask].index.tolist() == found.kept.tolist()
+    doubled = pd.concat([PEOPLE, PEOPLE])
+    again = assess_semantic_risk(doubled, SCALES, risk_limit=0.35)
+    assert len(doubled[again.kept_mask]) == again.records["is_kept"].sum() > 0
+    with pytest.raises(InvalidTableError, match="54 of 54 records share their index label"):
+        _ = again.kept
+    without = assess_semantic_risk(PEOPLE, SCALES)
+    assert without.kept is without.kept_mask is None
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.date_range("2020-01-01", periods=27, tz="Europe/Berlin"),
+        pd.timedelta_range("1h", periods=27),
+        pd.Index(np.arange(27) / 2),
+        pd.Index([f"person {number}" for number in range(27)]),
+        pd.RangeIndex(5, 32),
+    ],
+    ids=lambda labels: str(labels.dtype),
+)
+def test_labels_of_records_to_keep_are_those_of_the_table_also_after_storage(labels):
+    table = PEOPLE.set_axis(labels)
+    found = assess_semantic_risk(table, SCALES, risk_limit=0.35)
+    stored = found.to_artifact()
+    frames = {name: through_parquet(frame) for name, frame in stored.frames.items()}
+    for each in (found, SemanticAssessment.from_artifact(replace(stored, frames=frames))):
+        assert table.loc[each.kept].equals(table[each.kept_mask])
 
 
 def test_the_classical_figures_are_reproduced():
