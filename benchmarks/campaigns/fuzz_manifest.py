@@ -44,6 +44,7 @@ from privacy_assets.storage.fingerprint import fingerprint
 
 FORGEABLE_ANYWHERE = (
     *("release", "partition", "created_at", "run_id", "refusals_before", "versions", "settings", "columns[]"),
+    "columns_leaving_as_is[].leaves_as_is",
     *("policy.limits", "policy.required", "policy.known", "policy.use_case", "policy.changes", "verdicts", "waivers[]"),
 )
 """What no table shows: a forger who calculates the digest again can change it, in a release that is not signed."""

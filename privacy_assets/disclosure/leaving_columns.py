@@ -127,7 +127,8 @@ def recorded_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[
         f"what is recorded of the column {found['column']!r} is not what the table shows"
         for told, found in zip(recorded, expected, strict=True)
         # As text: of two numbers that are equal one can be a boolean, or written with a point.
-        if any(canonical_json(told[name]) != canonical_json(found[name]) for name in compared)
+        if (is_ours and told.keys() != found.keys())
+        or any(canonical_json(told[name]) != canonical_json(found[name]) for name in compared)
     ] + [
         f"the column {told['column']!r} looks identifying, and no reason is recorded why it leaves"
         for told in recorded

@@ -273,6 +273,7 @@ class TestWhatIsRecorded:
             ("n_distinct", 3, "what is recorded of the column 'other' is not what the table shows"),
             ("finding", "ordinary", "what is recorded of the column 'other' is not what the table shows"),
             ("reasons", [], "what is recorded of the column 'other' is not what the table shows"),
+            ("added", 1, "what is recorded of the column 'other' is not what the table shows"),
             ("leaves_as_is", None, "column 'other' looks identifying, and no reason is recorded why it leaves"),
             ("leaves_as_is", "", "column 'other' looks identifying, and no reason is recorded why it leaves"),
             ("column", "another", "does not list the columns that leave as they are"),
