@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import fsum, log
+from itertools import combinations
+from math import fsum, inf, log
 
-from privacy_assets.errors import InvalidSettingError
+from privacy_assets.errors import ConflictError, InvalidSettingError
 
 # Masses are written as decimals, so that they add up to 1 only nearly.
 MASS_TOLERANCE = 1e-6
+MOST_UNIONS = 1_000_000
 
 
 class BeliefFunction:
@@ -27,7 +29,7 @@ class BeliefFunction:
     References
     ----------
     V. Torra, K. Stokes, "A formalization of re-identification in terms of compatible probabilities" (2013),
-    Definitions 1 to 4, 22 and 25. Its Definition 22 lacks the minus sign. All logarithms are natural.
+    Definitions 1 to 4, 7, 22, 25, 27 and 28. Its Definition 22 lacks the minus sign. All logarithms are natural.
     """
 
     def __init__(self, masses: Mapping[frozenset[int], float]) -> None:
@@ -73,14 +75,164 @@ class BeliefFunction:
         return fsum(mass * log(len(focal)) for focal, mass in self.masses.items())
 
     def is_compatible_with(self, truth: Mapping[int, float], tolerance: float = 1e-9) -> bool:
-        """Say whether a true probability is at least the belief of every set (Definition 7).
+        """Return whether a true probability is at least the belief of every set (Definition 7).
 
+        Parameters
+        ----------
+        truth : mapping of int to float
+            Probability of each record to be the true one, in all 1 (within 1e-6); records that are left out have 0.
+        tolerance : float
+            Belief may exceed probability by this much.
+
+        Raises
+        ------
+        InvalidSettingError
+            If ``truth`` is not a probability, or more than a million unions of focal sets would have to be compared.
+
+        Notes
+        -----
         It is enough to look at unions of focal sets: any other set has the belief of the largest union inside it, and
-        at least that union's probability. The cost doubles with each focal set.
+        at least that union's probability. A focal set of one record takes its mass from that record alone, so that
+        only those of several records have unions, and only those that share records, directly or through others, have
+        to be looked at together.
         """
-        unions = {frozenset[int]()}
-        for focal in self.masses:
-            unions |= {union | focal for union in unions}
+        _require_probability(truth)
+        rest = {record: truth.get(record, 0.0) for focal in self.masses for record in focal}
+        several = {}
+        for focal, mass in self.masses.items():
+            if len(focal) == 1:
+                rest[next(iter(focal))] -= mass
+            else:
+                several[focal] = mass
+        if any(value < -tolerance for value in rest.values()):
+            return False
         return all(
-            fsum(truth.get(record, 0.0) for record in union) >= self.belief(union) - tolerance for union in unions
+            fsum(rest[record] for record in union)
+            >= fsum(mass for focal, mass in own.items() if focal <= union) - tolerance
+            for own in _connected(several)
+            for union in _unions(own)
         )
+
+    def combine(self, *others: BeliefFunction) -> BeliefFunction:
+        """Combine with the evidence of independent sources, one after the other, by Dempster's rule.
+
+        Raises
+        ------
+        ConflictError
+            If the sources contradict each other: no set that one believes in shares a record with one of the other.
+
+        Notes
+        -----
+        Mass of A and B goes to their intersection; what would go to the empty set is taken out, and the rest is scaled
+        to 1 (Shafer 1976). This is the recursion of Definition 28. Dempster's rule is not acceptable in the sense of
+        Definition 27 for all belief functions: ask `is_acceptable_combination_of`.
+        """
+        combined = self
+        for other in others:
+            products: dict[frozenset[int], list[float]] = {}
+            for focal, mass in combined.masses.items():
+                for other_focal, other_mass in other.masses.items():
+                    products.setdefault(focal & other_focal, []).append(mass * other_mass)
+            products.pop(frozenset(), None)
+            total = fsum(product for own in products.values() for product in own)
+            if total <= 0:
+                raise ConflictError(
+                    f"The evidence contradicts itself: none of {len(combined.masses)} focal sets shares a record with "
+                    f"one of {len(other.masses)}. Expected evidence of the same released record."
+                )
+            combined = BeliefFunction({focal: fsum(own) / total for focal, own in products.items()})
+        return combined
+
+    def condition(self, records: Iterable[int]) -> BeliefFunction:
+        """Take into account that the true record is one of ``records``, and nothing else (section 4.3).
+
+        Raises
+        ------
+        ConflictError
+            If none of them is plausible.
+        """
+        return self.combine(BeliefFunction.categorical(records))
+
+    def is_acceptable_combination_of(self, parts: Iterable[BeliefFunction], truth: Mapping[int, float]) -> bool:
+        """Return whether it combines others as Definition 27 asks for, under a true probability.
+
+        It must be compatible with the truth and no less specific than any of the parts.
+
+        Raises
+        ------
+        InvalidSettingError
+            If a part is not compatible with the truth, for which the definition says nothing.
+        """
+        given = list(parts)
+        n_others = sum(not part.is_compatible_with(truth) for part in given)
+        if n_others:
+            raise InvalidSettingError(
+                f"{n_others} of {len(given)} belief functions are not compatible with the truth. Expected all of them "
+                "to be (Definition 27)."
+            )
+        most = min((part.nonspecificity() for part in given), default=inf)
+        return self.is_compatible_with(truth) and self.nonspecificity() <= most + MASS_TOLERANCE
+
+    @classmethod
+    def from_belief(cls, belief: Mapping[frozenset[int], float]) -> BeliefFunction:
+        """Find the masses behind the belief of each set (the Moebius inverse, Shafer 1976, Theorem 2.2).
+
+        Parameters
+        ----------
+        belief : mapping of frozenset of int to float
+            Belief of every set of the records that occur, except the empty one.
+
+        Raises
+        ------
+        InvalidSettingError
+            If a set is missing, or these are not the beliefs of masses.
+        """
+        records = sorted(frozenset().union(*belief))
+        sets = [frozenset(own) for size in range(1, len(records) + 1) for own in combinations(records, size)]
+        n_missing = sum(own not in belief for own in sets)
+        if n_missing:
+            raise InvalidSettingError(
+                f"The belief of {n_missing} of {len(sets)} sets of {len(records)} records is missing. Expected that of "
+                "every set but the empty one."
+            )
+        masses: dict[frozenset[int], float] = {}
+        for own in sets:
+            mass = belief[own] - fsum(value for part, value in masses.items() if part < own)
+            masses[own] = 0.0 if abs(mass) <= MASS_TOLERANCE else mass
+        return cls(masses)
+
+
+def _require_probability(truth: Mapping[int, float]) -> None:
+    total = fsum(truth.values())
+    if not all(share >= 0 for share in truth.values()) or not abs(total - 1) <= MASS_TOLERANCE:
+        raise InvalidSettingError(
+            f"The true probabilities of {len(truth)} records add up to {total:.6g}, the smallest is "
+            f"{min(truth.values(), default=0):.6g}. Expected probabilities of at least 0 that add up to 1."
+        )
+
+
+def _connected(masses: Mapping[frozenset[int], float]) -> list[dict[frozenset[int], float]]:
+    """Part focal sets into those that share records, directly or through others."""
+    parts: list[tuple[frozenset[int], dict[frozenset[int], float]]] = []
+    for focal, mass in masses.items():
+        joined, own = focal, {focal: mass}
+        apart = []
+        for records, part in parts:
+            if records & joined:
+                joined, own = joined | records, own | part
+            else:
+                apart.append((records, part))
+        parts = [*apart, (joined, own)]
+    return [own for _, own in parts]
+
+
+def _unions(focal_sets: Iterable[frozenset[int]]) -> set[frozenset[int]]:
+    unions = {frozenset[int]()}
+    for focal in focal_sets:
+        unions |= {union | focal for union in unions}
+        if len(unions) > MOST_UNIONS:
+            raise InvalidSettingError(
+                f"More than {MOST_UNIONS:,} unions of focal sets share records. Expected fewer focal sets of several "
+                "records; join some of them first."
+            )
+    return unions

@@ -1,8 +1,11 @@
+from itertools import product
+from math import prod
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets.errors import InvalidSettingError
+from privacy_assets.errors import ConflictError, InvalidSettingError
 from privacy_assets.reidentification.belief import BeliefFunction
 from tests.examples import examples
 from tests.reference import reidentification as reference
@@ -42,6 +45,93 @@ def test_compatibility_is_that_of_all_sets(drawn, other):
     expected = all(sum(truth.get(x, 0) for x in event) >= reference.belief(drawn, event) - 1e-9 for event in events)
     assert found.is_compatible_with(truth) == expected
     assert BeliefFunction(other).is_compatible_with(truth)
+
+
+def test_many_focal_sets_of_one_record_are_compared_at_once():
+    shares = dict.fromkeys(range(5000), 1 / 5000)
+    found = BeliefFunction({frozenset([record]): share for record, share in shares.items()})
+    assert found.is_compatible_with(shares)
+    assert not found.is_compatible_with(shares | {0: 0.0, 1: 2 / 5_000})
+    pairs = BeliefFunction({frozenset([record, record + 2_500]): 2 / 5_000 for record in range(2_500)})
+    assert pairs.is_compatible_with(shares)
+    assert not pairs.is_compatible_with(shares | {0: 0.0, 2_500: 0.0, 1: 3 / 5_000})
+
+
+def test_unions_that_are_too_many_to_compare_are_refused():
+    chain = BeliefFunction({frozenset([record, record + 1]): 1 / 50 for record in range(50)})
+    with pytest.raises(InvalidSettingError, match="More than 1,000,000 unions of focal sets share records"):
+        chain.is_compatible_with(dict.fromkeys(range(51), 1 / 51))
+
+
+@pytest.mark.parametrize(
+    ("truth", "match"),
+    [
+        ({0: 5.0}, "1 records add up to 5"),
+        ({0: 1.5, 1: -0.5}, "the smallest is -0.5"),
+        ({0: float("nan")}, "add up to nan"),
+        ({}, "0 records add up to 0"),
+    ],
+)
+def test_a_truth_that_is_not_a_probability_is_refused(truth, match):
+    with pytest.raises(InvalidSettingError, match=match):
+        BeliefFunction.categorical([0]).is_compatible_with(truth)
+
+
+@given(masses(), masses(), masses())
+@settings(max_examples=examples(150), deadline=None)
+def test_combining_is_intersecting_what_independent_sources_believe(first, second, third):
+    """Enumerate all triples at once, where the package goes source by source."""
+    expected = {}
+    for triple in product(first.items(), second.items(), third.items()):
+        common = frozenset.intersection(*(focal for focal, _ in triple))
+        expected[common] = expected.get(common, 0) + prod(mass for _, mass in triple)
+    expected.pop(frozenset(), None)
+    total = sum(expected.values())
+    functions = [BeliefFunction(each) for each in (first, second, third)]
+    if total == 0:
+        with pytest.raises(ConflictError, match="The evidence contradicts itself"):
+            functions[0].combine(*functions[1:])
+        return
+    found = functions[0].combine(*functions[1:])
+    assert found.masses == pytest.approx({focal: mass / total for focal, mass in expected.items() if mass > 0})
+    assert functions[2].combine(functions[0], functions[1]).masses == pytest.approx(found.masses)
+
+
+def test_conditioning_is_that_of_probabilities_where_all_focal_sets_are_records():
+    found = BeliefFunction({frozenset([1]): 0.5, frozenset([2]): 0.3, frozenset([3]): 0.2}).condition([2, 3, 4])
+    assert found.masses == pytest.approx({frozenset([2]): 0.6, frozenset([3]): 0.4})
+    with pytest.raises(ConflictError):
+        found.condition([1])
+
+
+def test_what_two_releases_say_of_a_record_is_acceptable_where_the_truth_is_in_both():
+    releases = [BeliefFunction.categorical([1, 2, 3]), BeliefFunction.categorical([2, 3, 4])]
+    both = releases[0].combine(releases[1])
+    assert both.masses == {frozenset([2, 3]): 1.0}
+    assert both.is_acceptable_combination_of(releases, {2: 1.0})
+    assert not releases[0].is_acceptable_combination_of([both], {2: 1.0})
+    with pytest.raises(InvalidSettingError, match="1 of 2 belief functions are not compatible"):
+        both.is_acceptable_combination_of(releases, {1: 1.0})
+    # Dempster's rule lets two weak hints add up to more than the truth admits.
+    hint = BeliefFunction({frozenset([1]): 0.5, frozenset([1, 2]): 0.5})
+    assert not hint.combine(hint).is_acceptable_combination_of([hint, hint], {1: 0.5, 2: 0.5})
+
+
+@given(masses())
+@settings(max_examples=examples(150), deadline=None)
+def test_masses_are_found_from_the_beliefs_of_all_sets(drawn):
+    own = BeliefFunction(drawn)
+    records = sorted(set().union(*drawn))
+    belief = {event: own.belief(event) for event in map(frozenset, reference.subsets(records)) if event}
+    assert BeliefFunction.from_belief(belief).masses == pytest.approx(own.masses)
+
+
+def test_beliefs_that_masses_cannot_have_are_refused():
+    two = {frozenset([1]): 0.7, frozenset([2]): 0.7, frozenset([1, 2]): 1.0}
+    with pytest.raises(InvalidSettingError, match="the smallest is -0.4"):
+        BeliefFunction.from_belief(two)
+    with pytest.raises(InvalidSettingError, match="belief of 1 of 3 sets of 2 records is missing"):
+        BeliefFunction.from_belief({frozenset([1]): 0.5, frozenset([1, 2]): 1.0})
 
 
 def test_one_candidate_is_certain_and_many_are_not():
