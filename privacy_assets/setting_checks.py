@@ -1,25 +1,71 @@
-"""Checks of settings, and the one sentence that refuses them."""
+"""The checks that settings of every subject share, and the sentence that refuses a setting."""
 
-from math import inf, isnan
+from __future__ import annotations
+
+import sys
+from math import inf
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from privacy_assets.errors import InvalidSettingError
 
-
-def is_integer(value: object, least: int) -> bool:
-    """Whether a value is an integer (no boolean) of at least ``least``."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= least
+LARGEST = sys.float_info.max
+"""Neither infinity nor NaN nor an integer beyond all floats lies between this and its negative."""
 
 
-def is_number(value: object, low: float, high: float) -> bool:
-    """Whether a value is a number (no boolean, not NaN) in a range; infinity only if it is below ``high``."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+def is_integer(value: object, least: float = -inf, most: float = inf, *, plain: bool = False) -> TypeGuard[int]:
+    """Whether a value is an integer from ``least`` to ``most``; a boolean is not.
+
+    Parameters
+    ----------
+    plain : bool
+        Whether it must be Python's own ``int``, which JSON can write, and not one of numpy's.
+    """
+    kinds = (int,) if plain else (int, np.integer)
+    return isinstance(value, kinds) and not isinstance(value, bool) and bool(least <= value <= most)
+
+
+def is_number(value: object, low: float = -inf, high: float = inf, *, plain: bool = False) -> TypeGuard[float]:
+    """Whether a value is a finite number from ``low`` to ``high``; a boolean is not.
+
+    Parameters
+    ----------
+    plain : bool
+        As for :func:`is_integer`.
+    """
+    kinds = (int, float) if plain else (int, float, np.integer, np.floating)
+    if not isinstance(value, kinds) or isinstance(value, bool):
         return False
-    return not isnan(value) and low <= float(value) <= high and float(value) != inf
+    number = float(value) if isinstance(value, np.floating) else value
+    return bool(max(low, -LARGEST) <= number <= min(high, LARGEST))
 
 
-def require(is_right: bool, setting: str, value: object, expected: str) -> None:
-    """Refuse a setting that is not what was expected."""
+def require(
+    is_right: bool, setting: str, value: object, expected: str, consequence: str = "Nothing was assessed."
+) -> None:
+    """Refuse a setting that is not what was expected.
+
+    Raises
+    ------
+    InvalidSettingError
+        If ``is_right`` is false.
+    """
     if not is_right:
-        raise InvalidSettingError(f"{setting} is {value!r}. Expected {expected}. Nothing was assessed.")
+        raise InvalidSettingError(f"{setting} is {value!r}. Expected {expected}. {consequence}")
+
+
+def require_flag(setting: str, value: object) -> None:
+    """Refuse a setting that is neither True nor False.
+
+    Raises
+    ------
+    InvalidSettingError
+        If it is anything else.
+    """
+    require(isinstance(value, bool), setting, value, "True or False")
+
+
+def one_of(choices: tuple[Any, ...]) -> str:
+    """Return the choices for a message."""
+    return f"one of {', '.join(map(str, choices))}"

@@ -26,6 +26,7 @@ from privacy_assets.anonymity.report import AnonymityReport, ClassSizes, Sensiti
 from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, group_rows, read_column
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.safe_names import type_name
+from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.fingerprint import require_unique_text_names
 
 # Entropies of equal shares differ from log(l) in their last bits; rounded to this, they give l.
@@ -82,7 +83,7 @@ def verify_anonymity(
         "sensitive": column_names(sensitive, "sensitive"),
     }
     check_roles(table, {**roles, "subject": () if subject is None else (subject,)})
-    if isinstance(recursive_l, bool) or not isinstance(recursive_l, int | np.integer) or recursive_l < 1:
+    if not is_integer(recursive_l, 1):
         raise InvalidSettingError(
             f"`recursive_l` is {recursive_l!r}. Expected a whole number of at least 1. Nothing was computed."
         )

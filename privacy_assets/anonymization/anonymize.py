@@ -45,13 +45,13 @@ from privacy_assets.anonymization.settings import (
     Output,
     as_names,
     diversities,
-    is_whole,
     require,
     spread,
 )
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.safe_names import type_name
+from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.fingerprint import require_unique_text_names
 
 __all__ = ["Anonymization", "AnonymizationProgress", "LDiversity", "anonymize", "apply_cuts"]
@@ -178,7 +178,7 @@ def _anonymize(
     progress: Callable[[AnonymizationProgress], None] | None,
 ) -> Anonymization:
     settings.check()
-    require(n_threads is None or is_whole(n_threads, 1), "n_threads", n_threads, "None or a whole number above 0")
+    require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or a whole number above 0")
     _check_table(table, settings)
     n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
     coded = _code(table, settings)

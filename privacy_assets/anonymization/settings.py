@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from math import floor, isfinite
+from functools import partial
+from math import floor
 from typing import Any, Literal, get_args
 
-import numpy as np
-
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.setting_checks import is_integer, is_number, one_of
+from privacy_assets.setting_checks import require as require_setting
+
+require = partial(require_setting, consequence="Nothing was anonymized.")
 
 Method = Literal["mondrian", "lattice"]
 Criterion = Literal["gain", "range"]
@@ -41,10 +44,10 @@ class LDiversity:
 
     def check(self, setting: str) -> None:
         """Raise InvalidSettingError if it is not one that exists."""
-        require(self.kind in get_args(DiversityKind), f"{setting}.kind", self.kind, _one_of(DiversityKind))
+        require(self.kind in get_args(DiversityKind), f"{setting}.kind", self.kind, one_of(get_args(DiversityKind)))
         is_whole = self.kind == "entropy" or (is_number(self.least) and float(self.least).is_integer())
         require(
-            is_number(self.least) and self.least >= 1 and is_whole,
+            is_number(self.least, 1) and is_whole,
             f"{setting}.least",
             self.least,
             "a number of at least 1, whole unless the kind is entropy",
@@ -106,8 +109,8 @@ class AnonymizeSettings:
 
     def check(self) -> None:
         """Raise InvalidSettingError for a setting out of its range, or roles that clash."""
-        require(is_whole(self.k, 1), "k", self.k, "a whole number of at least 1 (1 gives no protection)")
-        require(is_whole(self.seed, 0), "seed", self.seed, "a whole number of at least 0")
+        require(is_integer(self.k, 1), "k", self.k, "a whole number of at least 1 (1 gives no protection)")
+        require(is_integer(self.seed, 0), "seed", self.seed, "a whole number of at least 0")
         for name, choices in (
             ("method", Method),
             ("criterion", Criterion),
@@ -116,15 +119,14 @@ class AnonymizeSettings:
             ("bounds", Bounds),
         ):
             value = getattr(self, name)
-            require(value in get_args(choices), name, value, _one_of(choices))
+            require(value in get_args(choices), name, value, one_of(get_args(choices)))
         require(isinstance(self.relaxed, bool), "relaxed", self.relaxed, "True or False")
         share = self.max_suppression
-        require(is_number(share) and 0 <= share < 1, "max_suppression", share, "a share from 0 to below 1")
+        require(is_number(share, 0, 1) and share < 1, "max_suppression", share, "a share from 0 to below 1")
         for column, diversity in self.l_diversity.items():
             diversity.check(f"l_diversity of {column!r}")
         for column, limit in self.t_closeness.items():
-            is_share = is_number(limit) and 0 <= limit <= 1
-            require(is_share, f"t_closeness of {column!r}", limit, "a number from 0 to 1")
+            require(is_number(limit, 0, 1), f"t_closeness of {column!r}", limit, "a number from 0 to 1")
         self._check_roles()
         self._check_method()
 
@@ -208,27 +210,5 @@ def as_diversity(value: object, column: str) -> LDiversity:
     """Turn a plain number into distinct l-diversity."""
     if isinstance(value, LDiversity):
         return value
-    require(is_whole(value, 1), f"l_diversity of {column!r}", value, "a whole number of at least 1, or an LDiversity")
+    require(is_integer(value, 1), f"l_diversity of {column!r}", value, "a whole number of at least 1, or an LDiversity")
     return LDiversity(int(value))  # type: ignore[call-overload]
-
-
-def is_whole(value: object, least: int) -> bool:
-    """Whether a value is an integer (no boolean) of at least ``least``."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a finite number (no boolean)."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        return False
-    return isfinite(value)
-
-
-def require(is_right: bool, setting: str, value: object, expected: str) -> None:
-    """Refuse a setting that is not what was expected."""
-    if not is_right:
-        raise InvalidSettingError(f"{setting} is {value!r}. Expected {expected}. Nothing was anonymized.")
-
-
-def _one_of(choices: Any) -> str:
-    return f"one of {', '.join(get_args(choices))}"

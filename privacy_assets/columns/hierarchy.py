@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from privacy_assets.columns.arx_csv import read_arx_csv
 from privacy_assets.columns.leveled_column import Labels, Leaves, LeveledColumn, level_column, number_of_text
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.setting_checks import is_integer
+from privacy_assets.setting_checks import is_integer, is_number
 
 DATE_LEVELS = ("day", "month", "year", "decade")
 EDGE_DECIMALS = 10
@@ -255,7 +255,7 @@ class IntervalHierarchy(Hierarchy):
 
     def __init__(self, widths: Sequence[float], origin: float = 0) -> None:
         numbers = _items(widths)
-        if not numbers or not all(map(_is_finite, [*numbers, origin])) or min(numbers) < 10.0**-EDGE_DECIMALS:
+        if not numbers or not all(map(is_number, [*numbers, origin])) or min(numbers) < 10.0**-EDGE_DECIMALS:
             raise InvalidSettingError(
                 "intervals needs widths that are numbers above 0 (at least 1e-10), and an origin that is a number, "
                 "none beyond 1.8e308."
@@ -421,14 +421,6 @@ def _objects(values: Sequence[Any]) -> Labels:
     array = np.empty(len(values), object)
     array[:] = values
     return array
-
-
-def _is_finite(number: object) -> bool:
-    is_number = isinstance(number, int | float | np.integer | np.floating) and not isinstance(number, bool)
-    try:
-        return is_number and isfinite(number)  # type: ignore[arg-type]
-    except OverflowError:  # an integer beyond all floats
-        return False
 
 
 def _n_parts(lower: float, upper: float) -> int:

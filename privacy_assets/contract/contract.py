@@ -22,6 +22,7 @@ from privacy_assets.contract.conversion import ColumnType, Kind, convert
 from privacy_assets.contract.mapping import schema_from_mapping
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
 from privacy_assets.safe_names import type_name
+from privacy_assets.setting_checks import is_integer
 
 ROLES: Final = ("direct_identifier", "quasi_identifier", "sensitive", "other")
 METADATA_KEYS: Final = ("role", "precision", "hierarchy", "scale", "person", "leaves_as_is")
@@ -350,8 +351,7 @@ def _precision_problems(precision: object, kind: Kind | None) -> Iterable[str]:
     if precision is None:
         return
     if kind == "float":
-        is_whole = isinstance(precision, int) and not isinstance(precision, bool)
-        if not (is_whole and 0 <= precision <= MAX_DECIMALS):  # type: ignore[operator]
+        if not is_integer(precision, 0, MAX_DECIMALS, plain=True):
             yield f"has the precision {precision!r}: a float column takes a number of decimals, 0 to {MAX_DECIMALS}"
     elif kind == "datetime":
         if str(precision).lower() not in {unit.lower() for unit in DATETIME_PRECISIONS}:

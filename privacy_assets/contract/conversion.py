@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from privacy_assets.setting_checks import is_integer
+
 Kind = Literal["integer", "float", "boolean", "text", "category", "datetime"]
 
 TEXT_DTYPE: Final = pd.Series(["text"]).dtype
@@ -152,7 +154,7 @@ def _text_of(value: object) -> str | None:
     """Return text as it is and whole numbers as their digits; a float's digits are a matter of taste, so not."""
     if isinstance(value, str):
         return value
-    return str(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else None
+    return str(value) if is_integer(value) else None
 
 
 def _to_category(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[tuple[str, int], ...]]:

@@ -18,6 +18,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.setting_checks import is_number
 
 TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("integer", "int", "int64"), "int64"),
@@ -125,8 +126,7 @@ def _bound(value: Any, dtype: str) -> Any:
         if pd.isna(bound):
             return None
         return bound if zone is None else bound.tz_localize(zone) if bound.tz is None else bound.tz_convert(zone)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and dtype.lower() in {"int64", "float64"} else None
+    return value if is_number(value, plain=True) and dtype.lower() in {"int64", "float64"} else None
 
 
 def _allowed(description: Mapping[str, Any]) -> Any:

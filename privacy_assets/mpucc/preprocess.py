@@ -21,6 +21,7 @@ from privacy_assets.columns.coding import (
 )
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.safe_names import type_name
+from privacy_assets.setting_checks import is_integer, require, require_flag
 from privacy_assets.storage.artifact import Artifact
 
 _UNIT_NAMES: Mapping[str, str] = {
@@ -252,7 +253,7 @@ def preprocess(
     frames = {"original": original, "synthetic": synthetic}
     if control is not None:
         frames["control"] = control
-    _check_setting(isinstance(deduplicate, bool), "deduplicate", deduplicate, "True or False")
+    require_flag("deduplicate", deduplicate)
     columns = check_columns(frames)
     decimals, units = check_precisions(numeric_precision, datetime_precision, columns)
     values = _read_columns(frames, columns)
@@ -368,20 +369,15 @@ def _encode_columns(
     return encoded
 
 
-def _check_setting(is_right: bool, setting: str, value: object, expected: str) -> None:
-    if not is_right:
-        raise InvalidSettingError(f"{setting} is {value!r}. Expected {expected}. Nothing was assessed.")
-
-
 def _as_decimals(value: object, setting: str) -> int:
-    is_right = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) <= MAX_DECIMALS
-    _check_setting(is_right, setting, value, f"a number of decimals, an integer from 0 to {MAX_DECIMALS}")
+    is_right = is_integer(value, 0, MAX_DECIMALS)
+    require(is_right, setting, value, f"a number of decimals, an integer from 0 to {MAX_DECIMALS}")
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
 def _as_unit(value: object, setting: str) -> str:
     name = _UNIT_NAMES.get(value.lower()) if isinstance(value, str) else None
-    _check_setting(name is not None, setting, value, f"one of {', '.join(DATETIME_UNITS)} (or min, sec, L, U, N)")
+    require(name is not None, setting, value, f"one of {', '.join(DATETIME_UNITS)} (or min, sec, L, U, N)")
     return str(name)
 
 

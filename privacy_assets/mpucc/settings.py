@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.setting_checks import is_integer, is_number, require
+from privacy_assets.setting_checks import is_integer, is_number, require, require_flag
 
 DEFAULT_MAX_COMBINATIONS = 5_000_000
 DEFAULT_DECAY_FACTOR = 0.5
@@ -75,9 +75,7 @@ class MpuccSettings:
         require(is_number(decay, 0, 1) and decay > 0, "field_decay_factor", decay, "more than 0 and at most 1")
         alpha = self.renyi_alpha
         require(is_number(alpha, 0, inf) or alpha == inf, "renyi_alpha", alpha, "0 or more; infinity is allowed")
-        require(
-            isinstance(self.calculate_baseline, bool), "calculate_baseline", self.calculate_baseline, "True or False"
-        )
+        require_flag("calculate_baseline", self.calculate_baseline)
         require(is_integer(self.max_combinations, 1), "max_combinations", self.max_combinations, "an integer above 0")
         samples = self.n_matched_samples
         require(is_integer(samples, 1), "n_matched_samples", samples, "an integer above 0")

@@ -27,6 +27,7 @@ from privacy_assets.reidentification.masked_columns import (
     read_columns,
 )
 from privacy_assets.reidentification.record_keys import match_keys, number_people, true_positions
+from privacy_assets.setting_checks import is_integer
 
 
 class Figures(NamedTuple):
@@ -356,6 +357,6 @@ def _intersected(first: CandidateIndex, other: CandidateIndex, rows: NDArray[np.
 
 
 def _threads(n_threads: int | None) -> int:
-    if n_threads is not None and (isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1):
+    if n_threads is not None and not is_integer(n_threads, 1):
         raise InvalidSettingError(f"n_threads is {n_threads!r}. Expected None or an integer above 0.")
     return n_threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

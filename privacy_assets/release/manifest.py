@@ -9,6 +9,7 @@ from typing import Any
 
 from privacy_assets.release.policy import SIDES
 from privacy_assets.release.received_files import parse_json_object, read_regular
+from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.artifact import canonical_json
 
 MANIFEST_FILE = "manifest.json"
@@ -53,7 +54,7 @@ def parse_manifest(data: bytes) -> dict[str, Any]:
     if problem:
         raise DamagedManifestError(problem)
     version = manifest.get("manifest_version")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+    if not is_integer(version, 1):
         raise DamagedManifestError("it does not say its manifest_version")
     if version > MANIFEST_VERSION:
         raise DamagedManifestError(
@@ -89,7 +90,7 @@ def _is_text(value: object) -> bool:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return is_integer(value, 0)
 
 
 def _is_mapping(value: object) -> bool:

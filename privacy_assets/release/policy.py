@@ -1,7 +1,6 @@
 """The release policy: which figures an assessment must reach, and under which settings it must have been made."""
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
@@ -9,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.ratings import mitigation
+from privacy_assets.setting_checks import is_integer, is_number
 
 Direction = Literal["below", "at_most", "above", "at_least"]
 Severity = Literal["error", "warn"]
@@ -270,10 +270,7 @@ class Limit:
             raise InvalidSettingError(
                 f"The limit on {self.metric!r} has severity {self.severity!r}; expected one of {SEVERITIES}."
             )
-        is_number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
-        # Neither infinity nor NaN nor an integer beyond floats lies between the largest floats.
-        is_finite = is_number and -sys.float_info.max <= self.value <= sys.float_info.max
-        if not is_finite or not metric.low <= self.value <= metric.high:
+        if not is_number(self.value, metric.low, metric.high, plain=True):
             raise InvalidSettingError(
                 f"The limit on {self.metric!r} is {self.value!r}; expected a finite number from {metric.low} to "
                 f"{metric.high}."
@@ -394,7 +391,7 @@ class RequiredSettings:
 
     def __post_init__(self) -> None:
         columns = self.max_baseline_cols
-        if columns is not None and (isinstance(columns, bool) or not isinstance(columns, int) or columns < 1):
+        if columns is not None and not is_integer(columns, 1, plain=True):
             raise InvalidSettingError(
                 f"The policy requires max_baseline_cols={columns!r}; expected a whole number from 1, or None for all."
             )
@@ -404,16 +401,16 @@ class RequiredSettings:
                     f"The policy requires {name}={getattr(self, name)!r}; expected True or False."
                 )
         records, confidence = self.control_records, self.confidence_level
-        if isinstance(records, bool) or not isinstance(records, int) or records < 0:
+        if not is_integer(records, 0, plain=True):
             raise InvalidSettingError(
                 f"The policy requires control_records={records!r}; expected a whole number from 0."
             )
-        if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
+        if not is_number(confidence, plain=True) or not 0 < confidence < 1:
             raise InvalidSettingError(
                 f"The policy requires confidence_level={confidence!r}; expected a number between 0 and 1."
             )
         people = self.people_per_value
-        if people is not None and (isinstance(people, bool) or not isinstance(people, int) or people < 1):
+        if people is not None and not is_integer(people, 1, plain=True):
             raise InvalidSettingError(
                 f"The policy requires people_per_value={people!r}; expected a whole number from 1, or None for as many "
                 "as in the smallest class."

@@ -20,7 +20,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime
@@ -31,6 +30,7 @@ import yaml
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.policy import METRICS, SIDES, Limit
+from privacy_assets.setting_checks import is_number
 
 MAX_DAYS = 366
 """Longest time from signature to expiry."""
@@ -328,20 +328,13 @@ def _is_text(value: object) -> bool:
     return value.encode(errors="ignore").decode() == value
 
 
-def _is_number(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    # Neither infinity nor NaN nor an integer beyond floats lies between the largest floats.
-    return -sys.float_info.max <= value <= sys.float_info.max
-
-
 _TEXT = (_is_text, f"a text of 1 to {LONGEST_TEXT:,} characters")
 _DATE = (lambda value: _as_date(value) is not None, "a date such as 2026-09-30")
 _EXPECTED = {
     "release": _TEXT,
     "metric": (lambda value: isinstance(value, str) and value in METRICS, "a metric that a policy can limit"),
-    "limit": (_is_number, "a number"),
-    "figure": (_is_number, "a number"),
+    "limit": (is_number, "a number"),
+    "figure": (is_number, "a number"),
     "fingerprint": (
         lambda value: isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None,
         "a fingerprint, 64 characters from 0 to 9 and a to f (in quotes)",

@@ -11,7 +11,7 @@ from privacy_assets.semantic_risk.formal_context import FormalContext
 from privacy_assets.semantic_risk.kernels.stem_basis import Implications, find_stem_basis
 from privacy_assets.semantic_risk.row_measures import measure_context
 from privacy_assets.semantic_risk.settings import MAX_CONCEPTS
-from privacy_assets.setting_checks import is_integer, require
+from privacy_assets.setting_checks import is_integer, is_number, require
 
 
 def stem_basis(context: FormalContext, *, min_support: int = 0, max_concepts: int = MAX_CONCEPTS) -> pd.DataFrame:
@@ -83,8 +83,7 @@ def luxenburger_basis(
         Corollary 5.2 of the source says the confidence is at most, NaN for rules of the stem basis, which always hold.
         Rules of most confidence and support first; the stem basis after them.
     """
-    is_share = isinstance(min_confidence, int | float | np.number) and not isinstance(min_confidence, bool)
-    if not is_share or not 0 <= min_confidence <= 1:
+    if not is_number(min_confidence, 0, 1):
         raise InvalidSettingError(f"min_confidence is {min_confidence!r}. Expected a number from 0 to 1.")
     found = find_concepts(context, min_support, max_concepts)
     premise_support, rule_support = found.supports[found.upper], found.supports[found.lower]

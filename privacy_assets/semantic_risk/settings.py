@@ -10,7 +10,7 @@ import numpy as np
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.semantic_risk.row_measures import MAX_COMPARISONS
-from privacy_assets.setting_checks import is_integer, require
+from privacy_assets.setting_checks import is_integer, is_number, require, require_flag
 
 # Fewer records than this with a premise say little of the table and much of the records.
 DEFAULT_MIN_SUPPORT = 5
@@ -49,7 +49,7 @@ class SemanticSettings:
         )
         self._check_regions()
         for name in ("semantic_risk", "advice"):
-            require(isinstance(getattr(self, name), bool), name, getattr(self, name), "True or False")
+            require_flag(name, getattr(self, name))
         require(is_integer(self.min_support, 0), "min_support", self.min_support, "an integer of at least 0")
         for name in ("max_chains", "max_concepts", "max_comparisons"):
             require(is_integer(getattr(self, name), 1), name, getattr(self, name), "an integer above 0")
@@ -84,9 +84,7 @@ class SemanticSettings:
 
 def is_risk(value: object) -> bool:
     """Whether a value is a number (no boolean, no NaN) above 0 and at most 1, and one in a number that can be."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return False
-    return SMALLEST_RISK <= float(value) <= 1
+    return is_number(value, SMALLEST_RISK, 1)
 
 
 def smallest_acceptable(risk_limit: float) -> int:

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.setting_checks import is_integer, is_number
 
 
 class Split(NamedTuple):
@@ -69,10 +70,9 @@ def people_on_both_sides(original: pd.DataFrame, control: pd.DataFrame, person: 
 
 def check_split_settings(train_fraction: float, seed: int) -> None:
     """Raise InvalidSettingError unless the fraction lies between 0 and 1 and the seed is a whole number from 0."""
-    is_number = isinstance(train_fraction, int | float | np.number) and not isinstance(train_fraction, bool)
-    if not is_number or not 0 < train_fraction < 1:
+    if not is_number(train_fraction) or not 0 < train_fraction < 1:
         raise InvalidSettingError(f"`train_fraction` is {train_fraction!r}; expected a number above 0 and below 1.")
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+    if not is_integer(seed, 0):
         raise InvalidSettingError(f"`seed` is {seed!r}; expected a whole number, 0 or more.")
 
 

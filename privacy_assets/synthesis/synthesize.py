@@ -19,6 +19,7 @@ from pandas.api import types
 from privacy_assets.disclosure.rare_values import RareColumn
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.safe_names import dtype_name, type_name
+from privacy_assets.setting_checks import is_integer
 
 Kind = Literal["integer", "float", "boolean", "datetime", "category", "text"]
 
@@ -206,7 +207,7 @@ def check_kinds(table: pd.DataFrame, synthesizer: str) -> dict[str, Kind]:
 
 def check_setting(owner: str, name: str, value: object, *, at_least: int) -> int:
     """Return `value` when it is a whole number of at least `at_least`, else raise `InvalidSettingError`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < at_least:
+    if not is_integer(value, at_least):
         raise InvalidSettingError(f"`{name}` of {owner!r} is {value!r}; expected a whole number, {at_least} or more.")
     return int(value)
 

@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.setting_checks import is_integer, is_number
 
 QUARTERLY = "0 6 1 1,4,7,10 *"
 MOST_DAYS = 36_500
@@ -73,18 +74,13 @@ class MonitoringSettings:
     def __post_init__(self) -> None:
         self._check_schedule()
         days = self.freshness_days
-        is_whole = isinstance(days, int) and not isinstance(days, bool)
-        if days is not None and not (is_whole and 1 <= days <= MOST_DAYS):
+        if days is not None and not is_integer(days, 1, MOST_DAYS):
             raise InvalidSettingError(
                 f"freshness_days is {days!r}; expected a number of days from 1 to {MOST_DAYS:,}, or None."
             )
         limit = self.drift_limit
-        is_number = isinstance(limit, int | float)
-        if limit is not None and not (is_number and 0 < limit < 1):
-            raise InvalidSettingError(
-                f"drift_limit is {self.drift_limit!r}; expected a distance between 0 and 1, or None."
-            )
-
+        if limit is not None and not (is_number(limit) and 0 < limit < 1):
+            raise InvalidSettingError(f"drift_limit is {limit!r}; expected a distance between 0 and 1, or None.")
         if self.on_refusal is not None and not callable(self.on_refusal):
             raise InvalidSettingError(
                 f"on_refusal is a {type(self.on_refusal).__name__}; expected a function that is called with the "
