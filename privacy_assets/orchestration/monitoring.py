@@ -8,7 +8,8 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.orchestration.evidence.refusals import PARTITION_TAG, refused_runs
+from privacy_assets.orchestration.dagster_internals import PARTITION_NAME_TAG
+from privacy_assets.orchestration.evidence.refusals import refused_runs
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
 from privacy_assets.orchestration.settings.monitoring import AlertHook, MonitoringSettings, Refusal
@@ -79,7 +80,7 @@ def refusal_sensor(
                 if run is None or refused[run_id].at < since:
                     continue
                 reason = "; ".join(refused[run_id].reasons)
-                on_refusal(context, Refusal(name, side, run_id, reason, run.tags.get(PARTITION_TAG)))
+                on_refusal(context, Refusal(name, side, run_id, reason, run.tags.get(PARTITION_NAME_TAG)))
                 n_told += 1
             told[side] = before + new
         context.update_cursor(json.dumps(told))

@@ -11,10 +11,10 @@ from importlib import import_module
 from typing import Annotated, Any, Self, TypeAlias
 
 import dagster as dg
-from dagster.components.resolved.base import resolve_fields
 from pydantic import BaseModel, ConfigDict, StrictBool, StrictFloat, StrictInt, ValidationError
 
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration.dagster_internals import resolve_fields
 
 TEMPLATE: dict[str, Any] = {"type": "string", "pattern": r"\{\{"}
 """Text that Dagster evaluates."""

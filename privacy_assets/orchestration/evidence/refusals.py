@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import dagster as dg
-from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
+from privacy_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, AssetCheckExecutionRecord, check_history
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, RecordedRefusal
 from privacy_assets.orchestration.shown.metadata import REFUSES, VERDICTS
 
-PARTITION_TAG = "dagster/partition"
 _PAGE = 500
 
 
@@ -62,7 +61,7 @@ def refused_runs(
             continue
         made_by = instance.get_run_by_id(record.run_id) if evaluation.severity == dg.AssetCheckSeverity.ERROR else None
         if made_by is not None:
-            run = refused.setdefault(record.run_id, RefusedRun(partition=made_by.tags.get(PARTITION_TAG)))
+            run = refused.setdefault(record.run_id, RefusedRun(partition=made_by.tags.get(PARTITION_NAME_TAG)))
             run.reasons.append(evaluation.description or evaluation.check_name)
             run.failed += [name for name in _conditions(evaluation) if name not in run.failed]
             run.at = max(run.at, record.event.timestamp)
@@ -99,7 +98,7 @@ def _evaluations(
     cursor, n_seen = None, 0
     while most is None or n_seen < most:
         limit = _PAGE if most is None else min(_PAGE, most - n_seen)
-        page = instance.event_log_storage.get_asset_check_execution_history(key, limit=limit, cursor=cursor)
+        page = check_history(instance, key, limit=limit, cursor=cursor)
         yield from page
         if len(page) < limit:
             return

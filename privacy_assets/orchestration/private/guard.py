@@ -22,9 +22,9 @@ from types import FrameType, TracebackType
 from typing import Any, TypeVar, cast
 
 import dagster as dg
-from dagster._core.errors import DagsterExecutionInterruptedError
 
 from privacy_assets.errors import PrivacyAssetsError
+from privacy_assets.orchestration.dagster_internals import DagsterExecutionInterruptedError, nothing_attached_to_step
 from privacy_assets.orchestration.private.hidden_output import HiddenOutput, say_openly
 from privacy_assets.own_code import MadeHere, is_own_class, is_own_frame, is_trusted_frame
 from privacy_assets.safe_names import class_name
@@ -57,7 +57,7 @@ def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., It
         events = body(context, *args, **kwargs)
         try:
             while True:
-                with _nothing_attached(context):
+                with nothing_attached_to_step(context):
                     event = call_guarded(lambda: next(events, None), private_path, what)
                 if event is None:
                     return
@@ -226,16 +226,3 @@ def nothing_attached_to_input(context: dg.InputContext) -> Iterator[None]:
     finally:
         list(context.consume_events())
         context.consume_logged_metadata()
-
-
-@contextlib.contextmanager
-def _nothing_attached(context: Any) -> Iterator[None]:
-    """Drop the events and metadata that a function of the user's attaches to the step by way of Dagster's context."""
-    step = context.op_execution_context
-    inner = step.get_step_execution_context()
-    before = inner._metadata_accumulator
-    try:
-        yield
-    finally:
-        inner._metadata_accumulator = before
-        list(step.consume_events())

@@ -21,12 +21,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from privacy_assets.orchestration.dagster_internals import LOG_RECORD_EVENT_ATTR
 from privacy_assets.storage.durable_files import PRIVATE_FILE_MODE, make_private_directory, make_private_root
 
 FAILURES_DIRECTORY = "failures"
 DESCRIPTORS = (1, 2)
-EVENT_ATTRIBUTE = "dagster_event"
-"""What a record of Dagster's own events has, which threads outside of all steps go on logging."""
 PRIVATE_FORMAT = logging.Formatter("%(levelname)s %(name)s: %(message)s")
 
 
@@ -254,8 +253,8 @@ def _handlers_of(logger: logging.Logger) -> Iterator[logging.Handler]:
 
 
 def _is_event_of_others(record: logging.LogRecord) -> bool:
-    """Whether a record is of Dagster itself, in a thread in which no block is active."""
-    return not _HERE.blocks and getattr(record, EVENT_ATTRIBUTE, None) is not None
+    """Whether a record is of one of Dagster's own events, in a thread in which no block is active."""
+    return not _HERE.blocks and getattr(record, LOG_RECORD_EVENT_ATTR, None) is not None
 
 
 def _handle(handler: logging.Handler, record: logging.LogRecord) -> Any:

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-RANGE_TAG = "dagster/asset_partition_range_start"
+from privacy_assets.orchestration.dagster_internals import ASSET_PARTITION_RANGE_START_TAG
 
 
 def not_about_one_partition(what: str, run_tags: Mapping[str, str]) -> str:
     """Say that a run is about no partition, or about a range of them, and what to launch instead."""
-    found = "a range of them" if RANGE_TAG in run_tags else "none of them"
+    found = "a range of them" if ASSET_PARTITION_RANGE_START_TAG in run_tags else "none of them"
     return (
         f"{what} has partitions, and this run is about {found}. Each partition has its own evidence and its own "
         "releases, so a run must be about exactly one. Nothing was read or written. Choose a partition when you launch "

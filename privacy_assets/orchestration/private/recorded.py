@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import dagster as dg
-from dagster._core.definitions.data_version import DATA_VERSION_IS_USER_PROVIDED_TAG, DATA_VERSION_TAG
 
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.orchestration.dagster_internals import DATA_VERSION_IS_USER_PROVIDED_TAG, DATA_VERSION_TAG
 
 MADE_WITH = "privacy_assets/made_with"
 MADE_OF = "privacy_assets/made_of"
