@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from privacy_assets.columns.coding import group_rows
-from privacy_assets.mpucc.intervals import Interval, newcombe_interval, normal_quantile
+from privacy_assets.mpucc.intervals import Estimate, newcombe_interval, normal_quantile
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
 
 
@@ -48,23 +48,18 @@ class ControlComparison:
     control_identified_by_size, matched_identified_by_size : tuple of float
         Synthetic records identified against the control, and against as many originals, by the size of the combination
         that does it, from 1 column on; means over the samples.
-    excess_identification_rate : float
-        ``matched_identification_rate - control_identification_rate``.
-    excess_identification_interval : Interval
-        Its interval; see :func:`compare_with_control`.
+    excess_identification : Estimate
+        ``matched_identification_rate - control_identification_rate``; for the interval see
+        :func:`compare_with_control`.
     verbatim_rate, control_verbatim_rate : float
         Share of the identified pairs that agree on every column.
-    excess_verbatim_rate : float
-        ``verbatim_rate - control_verbatim_rate``.
-    excess_verbatim_interval : Interval
-        Its interval, by Newcombe's score method.
+    excess_verbatim : Estimate
+        ``verbatim_rate - control_verbatim_rate``; the interval is by Newcombe's score method.
     verbatim_copies, control_verbatim_copies : int
         Synthetic records equal to a record of the whole original table, and of the whole control table.
-    excess_copy_rate : float
+    excess_copy : Estimate
         Share of all synthetic records that copy an original, beyond the share that copies a control record; both as
-        expected of the matched number of records.
-    excess_copy_interval : Interval
-        Its interval; see :func:`compare_with_control`.
+        expected of the matched number of records. For the interval see :func:`compare_with_control`.
     n_matched_records : int
         Records that either table is compared with: the smaller of the two numbers.
     confidence_level : float
@@ -75,16 +70,13 @@ class ControlComparison:
     matched_identification_rate: float
     control_identified_by_size: tuple[float, ...]
     matched_identified_by_size: tuple[float, ...]
-    excess_identification_rate: float
-    excess_identification_interval: Interval
+    excess_identification: Estimate
     verbatim_rate: float
     control_verbatim_rate: float
-    excess_verbatim_rate: float
-    excess_verbatim_interval: Interval
+    excess_verbatim: Estimate
     verbatim_copies: int
     control_verbatim_copies: int
-    excess_copy_rate: float
-    excess_copy_interval: Interval
+    excess_copy: Estimate
     n_matched_records: int
     confidence_level: float
 
@@ -95,24 +87,28 @@ class ControlComparison:
         With fewer than ``MIN_CONTROL_RECORDS`` records to compare with, most leaks would not be seen, so that nothing
         found says nothing. The gate takes None for a failure.
         """
-        intervals = (self.excess_identification_interval, self.excess_verbatim_interval, self.excess_copy_interval)
-        if any(interval.low > 0 for interval in intervals):
+        if any(excess.low > 0 for excess in (self.excess_identification, self.excess_verbatim, self.excess_copy)):
             return True
         return None if self.n_matched_records < MIN_CONTROL_RECORDS else False
 
     def to_header(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return {name: list(value) if isinstance(value, Interval) else value for name, value in asdict(self).items()}
+        """Return the fields as JSON values; an estimate is written as ``<name>_rate`` and ``<name>_interval``."""
+        header: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            if isinstance(value, Estimate):
+                header |= {f"{name}_rate": value.value, f"{name}_interval": [value.low, value.high]}
+            else:
+                header[name] = value
+        return header
 
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> ControlComparison:
         """Read back what :meth:`to_header` wrote."""
-        fields = dict(header)
-        for name in header:
-            if name.endswith("_interval"):
-                fields[name] = Interval(*header[name])
-            elif name.endswith("_by_size"):
-                fields[name] = tuple(header[name])
+        fields: dict[str, Any] = {
+            name: tuple(value) if name.endswith("_by_size") else value for name, value in header.items()
+        }
+        for name in ("excess_identification", "excess_verbatim", "excess_copy"):
+            fields[name] = Estimate(fields.pop(f"{name}_rate"), *fields.pop(f"{name}_interval"))
         return cls(**fields)
 
 
@@ -195,18 +191,15 @@ def compare_with_control(
         matched_identification_rate=float(matched.rates.mean()),
         control_identified_by_size=against.by_size,
         matched_identified_by_size=matched.by_size,
-        excess_identification_rate=excess,
-        excess_identification_interval=Interval(max(excess - reach, -1.0), min(excess + reach, 1.0)),
+        excess_identification=_within(excess, reach),
         verbatim_rate=verbatim,
         control_verbatim_rate=control_verbatim,
-        excess_verbatim_rate=verbatim - control_verbatim,
-        excess_verbatim_interval=newcombe_interval(
+        excess_verbatim=newcombe_interval(
             (matched.n_verbatim, against.n_verbatim), (matched.n_pairs, against.n_pairs), confidence_level
         ),
         verbatim_copies=copied.n_copies,
         control_verbatim_copies=copied.n_control_copies,
-        excess_copy_rate=copied.excess,
-        excess_copy_interval=copied.interval,
+        excess_copy=copied.excess,
         n_matched_records=n_matched,
         confidence_level=confidence_level,
     )
@@ -282,8 +275,7 @@ class _Copies(NamedTuple):
 
     n_copies: int
     n_control_copies: int
-    excess: float
-    interval: Interval
+    excess: Estimate
 
 
 def _compare_copies(
@@ -305,9 +297,13 @@ def _compare_copies(
     return _Copies(
         int(weights[n_equal > 0].sum()),
         int(weights[n_equal_control > 0].sum()),
-        excess,
-        Interval(max(excess - reach, -1.0), min(excess + reach, 1.0)),
+        _within(excess, reach),
     )
+
+
+def _within(difference: float, reach: float) -> Estimate:
+    """Return a difference of two shares that may be off by ``reach``."""
+    return Estimate(difference, max(difference - reach, -1.0), min(difference + reach, 1.0))
 
 
 def probability_of_a_draw(n_equal: NDArray[np.int64], n_records: int, n_drawn: int) -> NDArray[np.float64]:

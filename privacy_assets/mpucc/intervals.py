@@ -7,9 +7,10 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 
-class Interval(NamedTuple):
-    """Lower and upper end of a confidence interval."""
+class Estimate(NamedTuple):
+    """A figure with the lower and the upper end of its confidence interval."""
 
+    value: float
     low: float
     high: float
 
@@ -19,13 +20,14 @@ def normal_quantile(confidence_level: float) -> float:
     return NormalDist().inv_cdf(0.5 + confidence_level / 2)
 
 
-def wilson_interval(successes: float, trials: float, confidence_level: float) -> Interval:
+def wilson_interval(successes: float, trials: float, confidence_level: float) -> Estimate:
     """Estimate a proportion by Wilson's score interval [1]_.
 
     Parameters
     ----------
     successes, trials : float
-        ``0 <= successes <= trials``; means over repeated draws need not be integers. No trials: the interval is (0, 1).
+        ``0 <= successes <= trials``; means over repeated draws need not be integers. No trials: the
+        proportion is 0, and the interval (0, 1).
     confidence_level : float
         Between 0 and 1, exclusive.
 
@@ -35,17 +37,17 @@ def wilson_interval(successes: float, trials: float, confidence_level: float) ->
        doi:10.1080/01621459.1927.10502953.
     """
     if trials <= 0:
-        return Interval(0.0, 1.0)
+        return Estimate(0.0, 0.0, 1.0)
     z = normal_quantile(confidence_level)
     share = successes / trials
     center = (share + z * z / (2 * trials)) / (1 + z * z / trials)
     reach = z * sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials)) / (1 + z * z / trials)
     low = 0.0 if successes == 0 else max(center - reach, 0.0)
     high = 1.0 if successes == trials else min(center + reach, 1.0)
-    return Interval(low, high)
+    return Estimate(share, low, high)
 
 
-def newcombe_interval(successes: tuple[float, float], trials: tuple[float, float], confidence_level: float) -> Interval:
+def newcombe_interval(successes: tuple[float, float], trials: tuple[float, float], confidence_level: float) -> Estimate:
     """Estimate the difference of two independent proportions (first less second) by Newcombe's method 10 [1]_.
 
     Parameters
@@ -60,9 +62,8 @@ def newcombe_interval(successes: tuple[float, float], trials: tuple[float, float
     .. [1] R. G. Newcombe (1998), "Interval estimation for the difference between independent proportions: comparison of
        eleven methods", doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I.
     """
-    shares = [s / t if t > 0 else 0.0 for s, t in zip(successes, trials, strict=True)]
     first, second = (wilson_interval(s, t, confidence_level) for s, t in zip(successes, trials, strict=True))
-    difference = shares[0] - shares[1]
-    low = difference - sqrt((shares[0] - first.low) ** 2 + (second.high - shares[1]) ** 2)
-    high = difference + sqrt((first.high - shares[0]) ** 2 + (shares[1] - second.low) ** 2)
-    return Interval(max(low, -1.0), min(high, 1.0))
+    difference = first.value - second.value
+    low = difference - sqrt((first.value - first.low) ** 2 + (second.high - second.value) ** 2)
+    high = difference + sqrt((first.high - first.value) ** 2 + (second.value - second.low) ** 2)
+    return Estimate(difference, max(low, -1.0), min(high, 1.0))

@@ -188,7 +188,7 @@ def score(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
     n_records = tables.synthetic.n_assessed
     n_identified = int((found.combo_of_row >= 0).sum())
     main = 1.0 - n_identified / n_records
-    interval = wilson_interval(n_identified, n_records, settings.confidence_level)
+    identified = wilson_interval(n_identified, n_records, settings.confidence_level)
     n_searched = int(found.was_searched.sum())
     scores: dict[str, Any] = {}
     if settings.calculate_baseline:
@@ -204,11 +204,11 @@ def score(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
         scores = {"main_protection": main}
     return {
         **scores,
-        "identification_rate": n_identified / n_records,
+        "identification_rate": identified.value,
         "total_identified": n_identified,
         "total_syn_records": n_records,
-        "identification_rate_interval_low": interval.low,
-        "identification_rate_interval_high": interval.high,
+        "identification_rate_interval_low": identified.low,
+        "identification_rate_interval_high": identified.high,
         "search": settings.search,
         "max_combo_size": search.max_size,
         "columns_assessed": len(tables.columns),

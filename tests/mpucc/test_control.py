@@ -9,7 +9,7 @@ from scipy.stats import hypergeom
 
 from privacy_assets.mpucc.assess import assess_mpuccs
 from privacy_assets.mpucc.control import ControlComparison, count_equal_records, probability_of_a_draw
-from privacy_assets.mpucc.intervals import Interval
+from privacy_assets.mpucc.intervals import Estimate
 from privacy_assets.mpucc.preprocess import preprocess
 
 
@@ -112,7 +112,7 @@ def test_records_are_drawn_as_they_were_handed_in():
     found = assess_mpuccs(original, pd.DataFrame({"a": [0, 1, 2, 1000]}), control, n_matched_samples=50).control
     assert found.matched_identification_rate == pytest.approx((1 + 2 * 0.5) / 4, abs=0.06)
     assert found.control_identification_rate == 0.25
-    assert found.excess_copy_rate == pytest.approx((1 + 2 * 0.5 - 1) / 4)
+    assert found.excess_copy.value == pytest.approx((1 + 2 * 0.5 - 1) / 4)
 
 
 def test_copies_of_originals_are_detected():
@@ -121,7 +121,7 @@ def test_copies_of_originals_are_detected():
     leaky = pd.concat([synthetic.iloc[40:], original.iloc[:40]], ignore_index=True)
     found = assess_mpuccs(original, leaky, control).control
     assert found.leakage_detected
-    assert found.excess_verbatim_interval.low > 0
+    assert found.excess_verbatim.low > 0
     assert found.verbatim_copies > found.control_verbatim_copies
 
 
@@ -131,11 +131,11 @@ def test_rates_stand_on_the_size_of_the_smaller_table():
     as_control = assess_mpuccs(control, synthetic)
     assert isclose(found.control.control_identification_rate, as_control.scores["identification_rate"])
     assert isclose(
-        found.control.excess_identification_rate,
+        found.control.excess_identification.value,
         found.control.matched_identification_rate - found.control.control_identification_rate,
     )
-    low, high = found.control.excess_identification_interval
-    assert low <= found.control.excess_identification_rate <= high
+    excess = found.control.excess_identification
+    assert excess.low <= excess.value <= excess.high
 
 
 @pytest.mark.parametrize("deduplicate", [True, False])
@@ -164,7 +164,7 @@ def test_records_by_combination_size_are_means_over_samples():
 def test_the_original_as_its_own_control_shows_no_excess():
     original, synthetic, _ = draw(3, n_original=300)
     found = assess_mpuccs(original, synthetic, original).control
-    assert found.excess_identification_rate == found.excess_verbatim_rate == 0
+    assert found.excess_identification.value == found.excess_verbatim.value == 0
     assert not found.leakage_detected
 
 
@@ -189,7 +189,7 @@ def test_copies_are_counted_with_their_multiplicity():
 def test_a_comparison_returns_from_its_header_unchanged():
     found = assess_mpuccs(*draw(5)).control
     assert ControlComparison.from_header(found.to_header()) == found
-    assert isinstance(ControlComparison.from_header(found.to_header()).excess_verbatim_interval, Interval)
+    assert isinstance(ControlComparison.from_header(found.to_header()).excess_verbatim, Estimate)
 
 
 def test_progress_names_every_search():
@@ -225,6 +225,6 @@ def test_copies_are_seen_where_small_combinations_single_nobody_out():
     assert found.verbatim_rate == 0
     assert found.verbatim_copies == 30
     # 30 copies among 900 originals are 10 among as many as there are control records, of 900 synthetic records.
-    assert found.excess_copy_rate == pytest.approx(10 / 900, abs=1e-4)
-    assert found.excess_copy_interval.low > 0
+    assert found.excess_copy.value == pytest.approx(10 / 900, abs=1e-4)
+    assert found.excess_copy.low > 0
     assert found.leakage_detected

@@ -34,9 +34,9 @@ def test_an_untouched_table_stays_within_the_intervals(max_size):
     found = assess_mpuccs(
         read("adult_ori"), read(SYNTHETIC), read("adult_control"), max_baseline_cols=max_size, n_matched_samples=2
     ).control
-    intervals = (found.excess_identification_interval, found.excess_verbatim_interval, found.excess_copy_interval)
-    for interval in intervals:
-        assert interval.low <= 0 <= interval.high
+    estimates = (found.excess_identification, found.excess_verbatim, found.excess_copy)
+    for estimate in estimates:
+        assert estimate.low <= 0 <= estimate.high
     assert found.leakage_detected is False
 
 
@@ -48,7 +48,7 @@ def test_one_percent_of_planted_copies_is_detected(max_size):
     found = assess_mpuccs(
         original, planted, read("adult_control"), max_baseline_cols=max_size, n_matched_samples=2
     ).control
-    assert found.excess_verbatim_interval.low > 0
-    assert found.excess_copy_interval.low > 0
+    assert found.excess_verbatim.low > 0
+    assert found.excess_copy.low > 0
     assert found.leakage_detected
     assert found.verbatim_copies >= n_planted - 5 > found.control_verbatim_copies

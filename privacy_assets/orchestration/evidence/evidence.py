@@ -415,6 +415,6 @@ def metrics_of(assessment: MpuccAssessment) -> dict[str, float | None]:
     """Return every figure of an assessment that a policy can limit."""
     known: dict[str, Any] = dict(assessment.scores)
     if assessment.control is not None:
-        known |= {name: getattr(assessment.control, name) for name in METRICS if hasattr(assessment.control, name)}
+        known |= assessment.control.to_header() | {"leakage_detected": assessment.control.leakage_detected}
     own = (name for name, metric in METRICS.items() if metric.assessment == MPUCC)
     return {name: None if known.get(name) is None else float(known[name]) for name in own}
