@@ -1,8 +1,9 @@
-"""The checks that settings of every subject share, and the sentence that refuses a setting."""
+"""Descriptions and checks that the settings of every subject share, and the sentence that refuses a setting."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from math import inf
 from typing import Any, TypeGuard
 
@@ -12,6 +13,25 @@ from privacy_assets.errors import InvalidSettingError
 
 LARGEST = sys.float_info.max
 """Neither infinity nor NaN nor an integer beyond all floats lies between this and its negative."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a field of a settings class means; it stands in the field's ``Annotated`` type.
+
+    It is the only description of the field: the schema of YAML files, ``docs/configuration.md`` and the scaffold are
+    made of it. Fields without one cannot be written in YAML.
+
+    Attributes
+    ----------
+    description : str
+        One sentence.
+    example : JSON value
+        A value that can be written.
+    """
+
+    description: str
+    example: Any
 
 
 def is_integer(value: object, least: float = -inf, most: float = inf, *, plain: bool = False) -> TypeGuard[int]:

@@ -151,32 +151,33 @@ def anonymize(
     downcoding attacks).
     """
     settings = AnonymizeSettings(
-        as_names(quasi_identifiers, "quasi_identifiers"),
-        k,
-        as_names(sensitive, "sensitive"),
-        subject,
-        as_names(direct_identifiers, "direct_identifiers"),
-        method,
-        criterion,
-        relaxed,
-        normalize,
-        diversities(l_diversity, sensitive),
-        spread(t_closeness, sensitive, "t_closeness"),
-        max_suppression,
-        output,
-        bounds,
-        seed,
+        quasi_identifiers=as_names(quasi_identifiers, "quasi_identifiers"),
+        k=k,
+        sensitive=as_names(sensitive, "sensitive"),
+        subject=subject,
+        direct_identifiers=as_names(direct_identifiers, "direct_identifiers"),
+        method=method,
+        criterion=criterion,
+        relaxed=relaxed,
+        normalize=normalize,
+        l_diversity=diversities(l_diversity, sensitive),
+        t_closeness=spread(t_closeness, sensitive, "t_closeness"),
+        max_suppression=max_suppression,
+        output=output,
+        bounds=bounds,
+        seed=seed,
     )
-    return _anonymize(table, settings, hierarchies, n_threads, progress)
+    return anonymize_with(table, settings, hierarchies, n_threads, progress)
 
 
-def _anonymize(
+def anonymize_with(
     table: pd.DataFrame,
     settings: AnonymizeSettings,
-    hierarchies: Mapping[str, Any] | None,
-    n_threads: int | None,
-    progress: Callable[[AnonymizationProgress], None] | None,
+    hierarchies: Mapping[str, Any] | None = None,
+    n_threads: int | None = None,
+    progress: Callable[[AnonymizationProgress], None] | None = None,
 ) -> Anonymization:
+    """Do what :func:`anonymize` does, with its settings in one object."""
     settings.check()
     require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or a whole number above 0")
     _check_table(table, settings)

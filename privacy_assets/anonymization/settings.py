@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
 from functools import partial
 from math import floor
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.setting_checks import is_integer, is_number, one_of
+from privacy_assets.setting_checks import Setting, is_integer, is_number, one_of
 from privacy_assets.setting_checks import require as require_setting
 
 require = partial(require_setting, consequence="Nothing was anonymized.")
@@ -25,7 +25,7 @@ DiversityKind = Literal["distinct", "entropy", "recursive"]
 
 @dataclass(frozen=True)
 class LDiversity:
-    """A limit on how little a class may say about a sensitive column.
+    """A lower limit on the diversity of a sensitive column in every class.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ class LDiversity:
         The c of the recursive kind, above 0; plays no role in the others.
     """
 
-    least: float
-    kind: DiversityKind = "distinct"
-    c: float = 1.0
+    least: Annotated[float, Setting("The l, at least 1.", 2)]
+    kind: Annotated[DiversityKind, Setting("distinct, entropy or recursive.", "entropy")] = "distinct"
+    c: Annotated[float, Setting("The c of the recursive kind.", 3)] = 1.0
 
     def check(self, setting: str) -> None:
         """Raise InvalidSettingError if it is not one that exists."""
@@ -59,25 +59,52 @@ DiversitySetting = int | LDiversity | Mapping[str, int | LDiversity] | None
 ClosenessSetting = float | Mapping[str, float] | None
 
 
-@dataclass(frozen=True)
-class AnonymizeSettings:
-    """Everything but the table that shapes an anonymization; :func:`~.anonymize.anonymize` explains each."""
+@dataclass(frozen=True, kw_only=True)
+class MethodSettings:
+    """How classes are made, whatever the columns; :func:`~.anonymize.anonymize` explains each setting."""
+
+    method: Annotated[Method, Setting("mondrian (classes of its own) or lattice (by hierarchies).", "lattice")] = (
+        "mondrian"
+    )
+    criterion: Annotated[
+        Criterion,
+        Setting(
+            "Which cut mondrian takes: where most information is lost (gain), or the widest column (range).", "range"
+        ),
+    ] = "gain"
+    relaxed: Annotated[bool, Setting("Whether a cut may divide records with equal values.", True)] = False
+    normalize: Annotated[Normalization, Setting("Whether mondrian compares columns by rank or by range.", "range")] = (
+        "rank"
+    )
+    max_suppression: Annotated[
+        float, Setting("Share of records that may be left out where the others gain by it.", 0.02)
+    ] = 0.0
+    output: Annotated[
+        Output, Setting("labels (ranges and sets), or centroid (the center of each class).", "labels")
+    ] = "labels"
+    bounds: Annotated[
+        Bounds,
+        Setting("Whether ranges end at values of the class (tight) or where space was cut (cell).", "cell"),
+    ] = "tight"
+
+    @property
+    def method_settings(self) -> dict[str, Any]:
+        """These settings, without those that a subclass adds."""
+        return {each.name: getattr(self, each.name) for each in fields(MethodSettings)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnonymizeSettings(MethodSettings):
+    """Everything but the table that shapes an anonymization; :func:`~.anonymize.anonymize` explains each setting."""
 
     quasi_identifiers: tuple[str, ...]
     k: int
-    sensitive: tuple[str, ...]
-    subject: str | None
-    direct_identifiers: tuple[str, ...]
-    method: Method
-    criterion: Criterion
-    relaxed: bool
-    normalize: Normalization
-    l_diversity: Mapping[str, LDiversity]
-    t_closeness: Mapping[str, float]
-    max_suppression: float
-    output: Output
-    bounds: Bounds
-    seed: int
+    sensitive: tuple[str, ...] = ()
+    subject: str | None = None
+    direct_identifiers: tuple[str, ...] = ()
+    l_diversity: Mapping[str, LDiversity] = field(default_factory=dict)
+    t_closeness: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 0
 
     @property
     def needs_values(self) -> bool:

@@ -28,6 +28,7 @@ from privacy_assets.mpucc.settings import (
     DEFAULT_DECAY_FACTOR,
     DEFAULT_MAX_COMBINATIONS,
     DEFAULT_RENYI_ALPHA,
+    DEFAULT_SETTINGS,
     MpuccSettings,
 )
 from privacy_assets.setting_checks import is_integer, require
@@ -195,7 +196,7 @@ def assess_mpuccs(
         datetime_precision=datetime_precision,
         deduplicate=deduplicate,
     )
-    assessment = _assess(tables, settings, n_threads, progress)
+    assessment = assess_preprocessed(tables, settings, n_threads, progress)
     labels = {
         "syn_idx": labels_at(synthetic.index, assessment.details["syn_idx"]),
         "ori_idx": labels_at(original.index, assessment.details["ori_idx"]),
@@ -205,16 +206,7 @@ def assess_mpuccs(
 
 def assess_preprocessed(
     tables: PreprocessedTables,
-    *,
-    max_baseline_cols: int | None = None,
-    min_entropy_delta: float = 0.0,
-    field_decay_factor: float = DEFAULT_DECAY_FACTOR,
-    renyi_alpha: float = DEFAULT_RENYI_ALPHA,
-    calculate_baseline: bool = True,
-    max_combinations: int = DEFAULT_MAX_COMBINATIONS,
-    n_matched_samples: int = 5,
-    seed: int = 0,
-    confidence_level: float = 0.95,
+    settings: MpuccSettings = DEFAULT_SETTINGS,
     n_threads: int | None = None,
     progress: Callable[[SearchProgress], None] | None = None,
 ) -> MpuccAssessment:
@@ -222,28 +214,7 @@ def assess_preprocessed(
 
     Parameters, result and errors as for :func:`assess_mpuccs`; ``syn_idx`` and ``ori_idx`` are row positions.
     """
-    settings = MpuccSettings(
-        max_baseline_cols=max_baseline_cols,
-        min_entropy_delta=min_entropy_delta,
-        field_decay_factor=field_decay_factor,
-        renyi_alpha=renyi_alpha,
-        calculate_baseline=calculate_baseline,
-        max_combinations=max_combinations,
-        n_matched_samples=n_matched_samples,
-        seed=seed,
-        confidence_level=confidence_level,
-    )
     settings.check(len(tables.columns))
-    return _assess(tables, settings, n_threads, progress)
-
-
-def _assess(
-    tables: PreprocessedTables,
-    settings: MpuccSettings,
-    n_threads: int | None,
-    progress: Callable[[SearchProgress], None] | None,
-) -> MpuccAssessment:
-    """Search, score, and compare with the control if there is one."""
     require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or an integer above 0")
     n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
     search = SyntheticSearch(tables, settings, n_used or os.cpu_count() or 1, progress)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from math import comb, inf
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.setting_checks import is_integer, is_number, require, require_flag
+from privacy_assets.setting_checks import Setting, is_integer, is_number, require, require_flag
 
 DEFAULT_MAX_COMBINATIONS = 5_000_000
 DEFAULT_DECAY_FACTOR = 0.5
@@ -22,15 +22,25 @@ MAX_CONFIDENCE_LEVEL = 0.999_999
 class MpuccSettings:
     """Everything but the tables that shapes an assessment; ``assess_mpuccs`` explains each."""
 
-    max_baseline_cols: int | None = None
-    min_entropy_delta: float = 0.0
-    field_decay_factor: float = DEFAULT_DECAY_FACTOR
-    renyi_alpha: float = DEFAULT_RENYI_ALPHA
-    calculate_baseline: bool = True
-    max_combinations: int = DEFAULT_MAX_COMBINATIONS
-    n_matched_samples: int = 5
-    seed: int = 0
-    confidence_level: float = 0.95
+    max_baseline_cols: Annotated[
+        int | None, Setting("Largest size of the column combinations; null: all columns.", 3)
+    ] = None
+    min_entropy_delta: Annotated[
+        float, Setting("Above 0 the search is heuristic, which policies refuse by default.", 0.1)
+    ] = 0.0
+    field_decay_factor: Annotated[float, Setting("Weight of further columns in the search tree.", 0.5)] = (
+        DEFAULT_DECAY_FACTOR
+    )
+    renyi_alpha: Annotated[float, Setting("Order of the Renyi entropy.", 1)] = DEFAULT_RENYI_ALPHA
+    calculate_baseline: Annotated[bool, Setting("Whether to compare with what the columns allow.", False)] = True
+    max_combinations: Annotated[int, Setting("Refuse to search more combinations than these.", 100_000)] = (
+        DEFAULT_MAX_COMBINATIONS
+    )
+    n_matched_samples: Annotated[
+        int, Setting("Samples of originals as large as the control, for the comparison.", 10)
+    ] = 5
+    seed: Annotated[int, Setting("Seed of these samples.", 1)] = 0
+    confidence_level: Annotated[float, Setting("Confidence of the intervals.", 0.9)] = 0.95
 
     @property
     def search(self) -> str:
@@ -49,10 +59,14 @@ class MpuccSettings:
 
     def described(self) -> dict[str, Any]:
         """Return the settings as JSON values; an infinite order of the entropy becomes the text "inf"."""
-        values = {name: v.item() if isinstance(v, np.generic) else v for name, v in asdict(self).items()}
+        values = {name: v.item() if isinstance(v, np.generic) else v for name, v in self._own().items()}
         if values["renyi_alpha"] == inf:
             values["renyi_alpha"] = "inf"
         return {**values, "search": self.search}
+
+    def _own(self) -> dict[str, Any]:
+        """Return the settings without those that a subclass adds."""
+        return {each.name: getattr(self, each.name) for each in fields(MpuccSettings)}
 
     def check(self, n_columns: int) -> None:
         """Refuse settings out of their range, and a search with too many combinations.
@@ -102,6 +116,9 @@ class MpuccSettings:
             f"Expected at most max_combinations = {self.max_combinations}. {advice}, or raise max_combinations. "
             "Nothing was assessed."
         )
+
+
+DEFAULT_SETTINGS = MpuccSettings()
 
 
 def count_combinations(n_columns: int, max_size: int) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from privacy_assets.anonymization.anonymize import anonymize
+from privacy_assets.anonymization.anonymize import anonymize_with
 from privacy_assets.anonymization.anonymized_table import (
     describe_columns,
     measure_anonymity,
@@ -60,8 +60,9 @@ from privacy_assets.reidentification.assess import CandidateProgress, assess_rei
 from privacy_assets.reidentification.other_releases import OtherRelease, join_original, require_described_columns
 from privacy_assets.release.files import read_anonymized_release
 from privacy_assets.release.policy import REIDENTIFICATION, SEMANTIC
-from privacy_assets.semantic_risk.assess import assess_semantic_risk
+from privacy_assets.semantic_risk.assess import assess_with
 from privacy_assets.semantic_risk.result import SemanticAssessment, SemanticProgress
+from privacy_assets.semantic_risk.settings import SemanticSettings
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.generalized import number_distinct_records
@@ -89,13 +90,14 @@ def generalized_synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition
 def _generalized_asset(
     release: ReleaseSettings, stage: str, made_of: str, settings: AnonymizationSettings
 ) -> dg.AssetsDefinition:
-    arguments = release.arguments_of(settings, made_of)
+    generalization = release.generalization(made_of)
+    asked = generalization.settings
     is_synthetic = made_of == "synthetic"
-    unit = "people" if arguments["subject"] == release.contract.person is not None else "records"
+    unit = "people" if asked.subject == release.contract.person is not None else "records"
 
     @dg.asset(
         **asset_arguments(release, stage),
-        description=f"Records of {made_of} in classes of at least {arguments['k']} {unit} that read the same on the "
+        description=f"Records of {made_of} in classes of at least {asked.k} {unit} that read the same on the "
         "quasi-identifiers; all other columns are as they were.",
         ins={"table": dg.AssetIn(release.key(made_of))},
         check_specs=[blocking_check(release, stage, CLASSES_CHECK, CLASSES_DESCRIPTION)],
@@ -105,11 +107,11 @@ def _generalized_asset(
         content = fingerprint(table)
         if is_synthetic:
             table = number_distinct_records(table)
-        seed = arguments["seed"] if arguments["seed"] is not None else secrets.randbits(SECRET_BITS)
+        used = replace(asked, seed=secrets.randbits(SECRET_BITS)) if generalization.draws_seed else asked
         progress = progress_logger(context, _rows_cut)
-        anonymization = anonymize(table, **arguments | {"seed": seed}, progress=progress)
-        losses = require_measured(anonymization, table, arguments.get("hierarchies"))
-        report, figures = measure_anonymity(anonymization, release.contract, table, arguments["subject"], losses)
+        anonymization = anonymize_with(table, used, generalization.hierarchies, progress=progress)
+        losses = require_measured(anonymization, table, generalization.hierarchies)
+        report, figures = measure_anonymity(anonymization, release.contract, table, asked.subject, losses)
         failed = models_that_fail(anonymization, report)
         shown = {name: value for name, value in figures.items() if value is not None}
         if failed:
@@ -140,7 +142,7 @@ def _generalized_asset(
             passed=True,
             metadata=shown,
             description=f"{report.n_classes:,} classes, the smallest of "
-            f"{figures['smallest_class']:,.0f} {unit}; {arguments['k']} were asked for.",
+            f"{figures['smallest_class']:,.0f} {unit}; {asked.k} were asked for.",
         )
 
     return generalized_stage
@@ -149,7 +151,8 @@ def _generalized_asset(
 def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     """Build the asset that holds the anonymized records without those that no acceptable subset can hold."""
     settings = release.semantic_risk_settings
-    risk_limit = settings.limit(release.policy)
+    risk_limit = settings.risk_limit
+    of_limit_alone = SemanticSettings(risk_limit=risk_limit, semantic_risk=False, advice=False)
 
     @dg.asset(
         **asset_arguments(release, "suppressed"),
@@ -167,15 +170,7 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
         def is_acceptable(table):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
             return (
-                assess_semantic_risk(
-                    table,
-                    scales,
-                    model=anonymization.model,
-                    risk_limit=risk_limit,
-                    semantic_risk=False,
-                    advice=False,
-                    progress=progress,
-                )
+                assess_with(table, scales, of_limit_alone, anonymization.model, progress=progress)
                 .records["is_kept"]
                 .to_numpy(dtype=bool)
             )
@@ -362,18 +357,8 @@ def _with_people(assessment: SemanticAssessment, of_people: RecordsOfPeople | No
 def _assess_semantic_risk(
     context: Any, release: ReleaseSettings, table: pd.DataFrame, scales: Mapping[str, Any], model: ReleaseModel | None
 ) -> SemanticAssessment:
-    settings = release.semantic_risk_settings
-    assessment = assess_semantic_risk(
-        table,
-        scales,
-        model=model,
-        risk_limit=settings.limit(release.policy),
-        three_way=settings.three_way,
-        semantic_risk=settings.semantic_risk,
-        advice=settings.advice,
-        min_support=settings.min_support,
-        progress=progress_logger(context, _semantic_stage),
-    )
+    progress = progress_logger(context, _semantic_stage)
+    assessment = assess_with(table, scales, release.semantic_risk_settings, model, progress=progress)
     return replace(assessment, settings={**assessment.settings, "scale_digests": scale_digests(scales)})
 
 

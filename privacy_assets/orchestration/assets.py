@@ -7,7 +7,7 @@ Bodies take their inputs without annotations, so that Dagster checks no type and
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -214,12 +214,9 @@ def mpucc_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     )
     @guarded
     def mpucc_assessment_stage(context, preprocessed):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        settings = asdict(release.assessment)
-        for preprocessing in ("numeric_precision", "datetime_precision", "deduplicate"):
-            del settings[preprocessing]
         assessment = assess_preprocessed(
             PreprocessedTables.from_artifact(preprocessed),
-            **settings,
+            release.assessment,
             progress=progress_logger(context, _combinations_checked),
         )
         made_of = {**preprocessed.made_of, "preprocessed": preprocessed.digest}

@@ -101,8 +101,27 @@ def assess_semantic_risk(
     attributes, so it must not be the only limit that a release has to meet.
     """
     settings = SemanticSettings(
-        risk_limit, three_way, semantic_risk, advice, min_support, max_chains, max_concepts, max_comparisons
+        risk_limit=risk_limit,
+        three_way=three_way,
+        semantic_risk=semantic_risk,
+        advice=advice,
+        min_support=min_support,
+        max_chains=max_chains,
+        max_concepts=max_concepts,
+        max_comparisons=max_comparisons,
     )
+    return assess_with(table, scales, settings, model, n_threads, progress)
+
+
+def assess_with(
+    table: pd.DataFrame,
+    scales: Scales,
+    settings: SemanticSettings,
+    model: ReleaseModel | None = None,
+    n_threads: int | None = None,
+    progress: Callable[[SemanticProgress], None] | None = None,
+) -> SemanticAssessment:
+    """Do what :func:`assess_semantic_risk` does, with its settings in one object."""
     settings.check()
     require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or an integer above 0")
     n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from math import floor
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.semantic_risk.row_measures import MAX_COMPARISONS
-from privacy_assets.setting_checks import is_integer, is_number, require, require_flag
+from privacy_assets.setting_checks import Setting, is_integer, is_number, require, require_flag
 
 # Fewer records than this with a premise say little of the table and much of the records.
 DEFAULT_MIN_SUPPORT = 5
@@ -22,15 +22,30 @@ SMALLEST_RISK = 2.0**-53
 NOT_SMALLER = f", not below {SMALLEST_RISK:.2g}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SemanticSettings:
     """Everything but table, scales and model that shapes an assessment; ``assess_semantic_risk`` explains each."""
 
-    risk_limit: float | None = None
-    three_way: tuple[float, float] | None = None
-    semantic_risk: bool = True
-    advice: bool = True
-    min_support: int = DEFAULT_MIN_SUPPORT
+    risk_limit: Annotated[
+        float | None,
+        Setting("Largest basic semantic risk of a record; by default what the policy asks for.", 0.2),
+    ] = None
+    three_way: Annotated[
+        tuple[float, float] | None,
+        Setting("Two risks: records up to the first are labeled keep, from the second on discard.", [0.1, 0.3]),
+    ] = None
+    semantic_risk: Annotated[
+        bool,
+        Setting(
+            "Whether to search the semantic risk in addition to the basic one; refused where rows include very many "
+            "others.",
+            False,
+        ),
+    ] = True
+    advice: Annotated[bool, Setting("Whether to say what forgetting each column would do.", False)] = True
+    min_support: Annotated[int, Setting("Fewest records of the implications that the advice counts.", 20)] = (
+        DEFAULT_MIN_SUPPORT
+    )
     max_chains: int = MAX_CHAINS
     max_concepts: int = MAX_CONCEPTS
     max_comparisons: int = MAX_COMPARISONS
@@ -75,8 +90,9 @@ class SemanticSettings:
             )
 
     def described(self) -> dict[str, Any]:
-        """Return the settings as JSON values."""
-        values = {name: v.item() if isinstance(v, np.generic) else v for name, v in asdict(self).items()}
+        """Return the settings as JSON values, without those that a subclass adds."""
+        own = {each.name: getattr(self, each.name) for each in fields(SemanticSettings)}
+        values = {name: v.item() if isinstance(v, np.generic) else v for name, v in own.items()}
         if self.three_way is not None:
             values["three_way"] = [float(bound) for bound in self.three_way]
         return values

@@ -6,6 +6,7 @@ from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.assess import assess_mpuccs, assess_preprocessed
 from privacy_assets.mpucc.column_changes import measure_column_changes
 from privacy_assets.mpucc.preprocess import preprocess
+from privacy_assets.mpucc.settings import MpuccSettings
 
 TOWNS = ["Arles", "Bonn", *(f"Village {number}" for number in range(40))]
 
@@ -45,7 +46,7 @@ def coarsened(table, column):
 @pytest.fixture(scope="module")
 def measured():
     tables = preprocess(ORIGINAL, SYNTHETIC)
-    assessment = assess_preprocessed(tables, **SETTINGS)
+    assessment = assess_preprocessed(tables, MpuccSettings(**SETTINGS))
     return assessment, measure_column_changes(tables, assessment, max_columns=6)
 
 
@@ -87,13 +88,15 @@ def test_records_that_become_equal_count_as_preprocessing_counts_them(deduplicat
 
 def test_only_the_columns_that_drive_most_are_tried():
     tables = preprocess(ORIGINAL, SYNTHETIC)
-    changes = measure_column_changes(tables, assess_preprocessed(tables, **SETTINGS), max_columns=2)
+    changes = measure_column_changes(tables, assess_preprocessed(tables, MpuccSettings(**SETTINGS)), max_columns=2)
     assert changes["column"].nunique() == 2
 
 
 def test_when_time_runs_out_the_rest_is_missing_and_says_what_would_have_been_tried():
     tables = preprocess(ORIGINAL, SYNTHETIC)
-    changes = measure_column_changes(tables, assess_preprocessed(tables, **SETTINGS), time_limit_seconds=1e-9)
+    changes = measure_column_changes(
+        tables, assess_preprocessed(tables, MpuccSettings(**SETTINGS)), time_limit_seconds=1e-9
+    )
     assert len(changes) > 2
     assert changes[["identification_rate", "difference", "privacy_risk_score"]].isna().all(axis=None)
 
@@ -106,7 +109,7 @@ def test_where_nothing_is_identified_nothing_drives_it():
 
 def test_an_assessment_of_other_tables_and_settings_out_of_range_are_refused():
     tables = preprocess(ORIGINAL, SYNTHETIC)
-    assessment = assess_preprocessed(tables, max_baseline_cols=1)
+    assessment = assess_preprocessed(tables, MpuccSettings(max_baseline_cols=1))
     with pytest.raises(InvalidTableError, match="other columns than"):
         measure_column_changes(preprocess(ORIGINAL[["visits"]], SYNTHETIC[["visits"]]), assessment)
     with pytest.raises(InvalidSettingError, match="time_limit_seconds is 0"):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets.anonymization.anonymize import anonymize
+from privacy_assets.anonymization.anonymize import anonymize, anonymize_with
 from privacy_assets.anonymization.settings import LDiversity
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError
@@ -454,7 +454,7 @@ def test_a_distance_at_its_limit_is_aimed_at_where_the_limit_admits_it(direction
     )
     table = pd.DataFrame({"age": [0] * 8 + [1] * 8, "disease": [*"aaaaabbb", *"aaabbbbb"]})
     policy = Policy((Limit("smallest_class", 4), Limit("t_closeness", 0.125, direction)))
-    made = anonymize(table, **AnonymizationSettings().arguments(contract, policy, None))
+    made = anonymize_with(table, AnonymizationSettings().resolve(contract, policy, None).settings)
     assert made.stats["n_classes"] == n_classes
     assert policy.limit_on("t_closeness").holds_for(made.stats["sensitive"]["disease"]["t"])
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from privacy_assets.anonymization.anonymize import anonymize
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.mpucc.assess import assess_preprocessed
+from privacy_assets.mpucc.settings import MpuccSettings
 from privacy_assets.synthesis.generalized import (
     DISTINCT_RECORD,
     OUTSIDE_LABEL,
@@ -111,7 +112,7 @@ def test_nobody_is_singled_out_by_what_was_generalized_and_some_are_by_what_was_
     anonymization = generalized(synthetic, k=10)
     prepared = preprocess_generalized(original, synthetic, control, anonymization, deduplicate=True, **PRECISIONS)
     assert prepared.deduplicate
-    assessment = assess_preprocessed(prepared, max_baseline_cols=4)
+    assessment = assess_preprocessed(prepared, MpuccSettings(max_baseline_cols=4))
     labels = anonymization.table[["age", "weight", "job"]].astype(str)
     sizes = labels.assign(illness=anonymization.table["illness"]).groupby(["age", "weight", "job", "illness"]).size()
     # Alone in its class with its illness: all three tables have the same rows here, so it is identified.

@@ -7,8 +7,12 @@ import dagster as dg
 from pydantic import BaseModel, Field, PrivateAttr
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.orchestration.component.anonymized import AnonymizedYaml, ReidentificationYaml, SemanticRiskYaml
-from privacy_assets.orchestration.component.monitoring import MonitoringYaml
+from privacy_assets.orchestration.component.anonymized import (
+    ResolvedAnonymization,
+    ResolvedReidentification,
+    ResolvedSemanticRisk,
+)
+from privacy_assets.orchestration.component.monitoring import ResolvedMonitoring
 from privacy_assets.orchestration.component.scaffolder import scaffolded
 from privacy_assets.orchestration.component.signing import SigningYaml
 from privacy_assets.orchestration.component.source import (
@@ -19,7 +23,12 @@ from privacy_assets.orchestration.component.source import (
     build_contract,
     build_policy,
 )
-from privacy_assets.orchestration.component.synthetic import AssessmentYaml, PartitionsYaml, SplitYaml, SyntheticYaml
+from privacy_assets.orchestration.component.synthetic import (
+    PartitionsYaml,
+    ResolvedAssessment,
+    SplitYaml,
+    SyntheticYaml,
+)
 from privacy_assets.orchestration.component.yaml_keys import require_single_keys
 from privacy_assets.orchestration.component.yaml_settings import YamlSettings
 from privacy_assets.orchestration.factory import build_release_definitions
@@ -74,27 +83,27 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         "alone is given: then there are none.",
         examples=[{"method": "cart"}],
     )
-    assessment: AssessmentYaml | None = Field(
+    assessment: ResolvedAssessment | None = Field(
         None,
         description="How synthetic records are assessed; by default as the policy requires.",
         examples=[{"max_baseline_cols": 3}],
     )
-    anonymized: AnonymizedYaml | None = Field(
+    anonymized: ResolvedAnonymization | None = Field(
         None,
         description="Release the records of the source, anonymized; alone, or beside synthetic records.",
         examples=[{"k": 5}],
     )
-    reidentification: ReidentificationYaml | None = Field(
+    reidentification: ResolvedReidentification | None = Field(
         None,
         description="How to assess who the anonymized records can be; by default it is done if the policy limits it.",
         examples=[{"max_known": 3}],
     )
-    semantic_risk: SemanticRiskYaml | None = Field(
+    semantic_risk: ResolvedSemanticRisk | None = Field(
         None,
         description="How to assess what their concepts give away; by default as above.",
         examples=[{"withhold": True, "risk_limit": 0.2}],
     )
-    generalize_synthetic: AnonymizedYaml | None = Field(
+    generalize_synthetic: ResolvedAnonymization | None = Field(
         None,
         description="Generalize synthetic records before they are assessed and released: what to do when they are "
         "refused because they single people out.",
@@ -115,7 +124,7 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         description="Key that signs releases (extra signing); by default they are not signed.",
         examples=[{"key_file": "/etc/privacy_assets/signing_key.pem"}],
     )
-    monitoring: MonitoringYaml | None = Field(
+    monitoring: ResolvedMonitoring | None = Field(
         None,
         description="What watches the release between its runs; by default nothing.",
         examples=[{"drift_limit": 0.2}],
@@ -195,12 +204,12 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
             "private_path": str(root / self.private_path),
             "release_path": str(root / self.release_path),
         }
-        for name in ("source", "split", "synthetic", "reidentification", "signing"):
+        for name in ("generalize_synthetic", "assessment", "anonymized", "semantic_risk", "monitoring"):
+            arguments[name] = getattr(self, name)
+        for name in ("source", "split", "synthetic", "signing"):
             settings = getattr(self, name)
             arguments[name] = None if settings is None else settings.build(root)
-        for name in ("generalize_synthetic", "assessment", "anonymized", "semantic_risk", "monitoring"):
-            settings = getattr(self, name)
-            arguments[name] = None if settings is None else settings.build()
+        arguments["reidentification"] = self.reidentification and self.reidentification.from_root(root)
         arguments["waivers"] = None if self.waivers is None else str(root / self.waivers)
         arguments["partitions_def"] = None if self.partitions is None else self.partitions.build()
         return arguments

@@ -4,12 +4,12 @@ import json
 import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from privacy_assets.orchestration.component.yaml_settings import YamlSettings
+from privacy_assets.orchestration.component.yaml_settings import Written, YamlSettings
 
 WORDS: Mapping[Any, str] = {
     str: "text",
@@ -58,11 +58,12 @@ class YamlField:
 def fields_of(model: type[YamlSettings]) -> Iterator[YamlField]:
     """Describe the fields of a model, in order."""
     for name, info in model.model_fields.items():
-        settings, entries = _settings(info.annotation)
+        annotation = info.rebuild_annotation()
+        settings, entries = _settings(annotation)
         yield YamlField(
             name,
             str(info.description),
-            " or ".join(dict.fromkeys(_kinds(info.annotation))),
+            " or ".join(dict.fromkeys(_kinds(annotation))),
             info.is_required(),
             _default(info),
             tuple(info.examples or ()),
@@ -87,12 +88,15 @@ def _default(info: FieldInfo) -> str | None:
     if info.is_required():
         return None
     value = info.get_default(call_default_factory=True, validated_data={})
-    return None if value is None or value in ([], {}) else in_yaml(value)
+    return None if value is None or value in ([], (), {}) else in_yaml(value)
 
 
 def _settings(annotation: Any) -> tuple[type[YamlSettings] | None, str]:
     if isinstance(annotation, type) and issubclass(annotation, YamlSettings):
         return annotation, ""
+    for part in getattr(annotation, "__metadata__", ()):
+        if isinstance(part, Written):
+            return part.model, ""
     containers = {list: "list", dict: "mapping"}
     for argument in get_args(annotation):
         found, entries = _settings(argument)
@@ -115,7 +119,7 @@ def _kinds(annotation: Any) -> Iterator[str]:
         yield f"list of {' or '.join(_kinds(arguments[0]))}"
     elif origin is dict:
         yield f"mapping of {' or '.join(_kinds(arguments[1]))} by name"
-    elif isinstance(annotation, type) and issubclass(annotation, YamlSettings):
+    elif isinstance(annotation, type) and (issubclass(annotation, YamlSettings) or is_dataclass(annotation)):
         yield "settings"
     elif annotation in WORDS:
         yield WORDS[annotation]

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.orchestration.component.yaml_settings import Flag, Number, Whole, YamlSettings, import_path
+from privacy_assets.orchestration.component.yaml_settings import Flag, Number, Whole, Written, YamlSettings, import_path
 from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, TableSource, UpstreamAsset
 from privacy_assets.release.policy import METRICS, USE_CASES, Direction, Limit, Policy, RequiredSettings, Severity
 
@@ -89,6 +89,12 @@ class SourceYaml(YamlSettings):
                 "DataFrame."
             )
         return found
+
+
+ResolvedSource: TypeAlias = Annotated[
+    TableFile | SqlQuery | UpstreamAsset | Callable[..., Any],
+    Written(object, SourceYaml, lambda source: source.build(Path())),
+]
 
 
 class ColumnYaml(YamlSettings):

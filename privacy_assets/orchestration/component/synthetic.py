@@ -2,14 +2,14 @@
 
 import datetime as dt
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import dagster as dg
 from pydantic import Field, model_validator
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.component.source import SourceYaml
-from privacy_assets.orchestration.component.yaml_settings import Flag, Number, Whole, YamlSettings, import_path
+from privacy_assets.orchestration.component.yaml_settings import Flag, Number, Whole, YamlSettings, import_path, written
 from privacy_assets.orchestration.settings.release import (
     AssessmentSettings,
     ExternalSynthetic,
@@ -119,41 +119,7 @@ def _make(synthesizer: type[Any], settings: dict[str, Any]) -> Any:
     )
 
 
-class AssessmentYaml(YamlSettings):
-    """Parameters of the mpUCC search (`assess_mpuccs`)."""
-
-    max_baseline_cols: Whole | None = Field(
-        None, description="Largest size of the column combinations; null: all columns.", examples=[3]
-    )
-    min_entropy_delta: Number = Field(
-        0.0, description="Above 0 the search is heuristic, which policies refuse by default.", examples=[0.1]
-    )
-    field_decay_factor: Number = Field(0.5, description="Weight of further columns in the search tree.", examples=[0.5])
-    renyi_alpha: Number = Field(2.0, description="Order of the Renyi entropy.", examples=[1])
-    calculate_baseline: Flag = Field(
-        True, description="Whether to compare with what the columns allow.", examples=[False]
-    )
-    max_combinations: Whole = Field(
-        5_000_000, description="Refuse to search more combinations than these.", examples=[100_000]
-    )
-    n_matched_samples: Whole = Field(
-        5, description="Samples of originals as large as the control, for the comparison.", examples=[10]
-    )
-    seed: Whole = Field(0, description="Seed of these samples.", examples=[1])
-    confidence_level: Number = Field(0.95, description="Confidence of the intervals.", examples=[0.9])
-    numeric_precision: Whole | dict[str, Whole] | None = Field(
-        None,
-        description="Decimals, for all or by column; by default the contract's, else the originals'.",
-        examples=[2],
-    )
-    datetime_precision: str | dict[str, str] | None = Field(
-        None, description="Unit of datetimes, for all or by column; by default as above.", examples=["D"]
-    )
-    deduplicate: Flag = Field(True, description="Whether repeated records count once.", examples=[False])
-
-    def build(self) -> AssessmentSettings:
-        """Return the settings."""
-        return AssessmentSettings(**self.given())
+ResolvedAssessment: TypeAlias = Annotated[AssessmentSettings, written(AssessmentSettings)]
 
 
 class PartitionsYaml(YamlSettings):

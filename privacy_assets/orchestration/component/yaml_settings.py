@@ -1,20 +1,27 @@
-"""Settings that are written in YAML: one base for all, with a schema that points at what is wrong.
+"""How settings are written in YAML: models of the settings classes, with a schema that points at what is wrong.
 
 Dagster lets every setting be a template (``"{{ ... }}"``) and writes that as "this, or any text". A validator then says
 of a mistyped key only that its whole block is neither, and takes any text for a number. Here the schema asks first
 whether there is a template, and otherwise names the one thing that is expected.
 """
 
+import collections.abc
+import dataclasses
 import functools
+import operator
+import types
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Annotated, Any, Self, TypeAlias
+from types import MappingProxyType
+from typing import Annotated, Any, Self, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import dagster as dg
-from pydantic import BaseModel, ConfigDict, StrictBool, StrictFloat, StrictInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, ValidationError, create_model
+from pydantic_core import core_schema
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.dagster_internals import resolve_fields
+from privacy_assets.setting_checks import Setting
 
 TEMPLATE: dict[str, Any] = {"type": "string", "pattern": r"\{\{"}
 """Text that Dagster evaluates."""
@@ -31,7 +38,7 @@ Number: TypeAlias = Annotated[int | float, dg.Resolver(_resolve, model_field_typ
 
 
 class YamlSettings(dg.Model, dg.Resolvable):
-    """Base of the settings of `PrivacyReleaseComponent`; unknown keys are errors."""
+    """Base of the models that YAML is read into; unknown keys are errors."""
 
     # What was written may hold a password.
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
@@ -74,6 +81,124 @@ class YamlSettings(dg.Model, dg.Resolvable):
     def given(self) -> dict[str, Any]:
         """Return the settings that were written; those left out keep the defaults of what they are passed to."""
         return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+class Written(dg.Resolver):
+    """How settings are written in YAML, for the ``Annotated`` type of a field that takes them.
+
+    It stands in an optional type, a list or a mapping; that of a bare field would be applied to what was written, too.
+    Dagster reads the YAML into a model of their described fields, and makes the settings of it: what is wrong with
+    them is said at their line.
+
+    Parameters
+    ----------
+    settings : type
+        The class of the settings.
+    model : type of YamlSettings
+        What is written.
+    make : callable
+        Makes the settings of a model.
+    or_else : type, optional
+        Plain values that may be written instead.
+    """
+
+    def __init__(
+        self,
+        settings: type[Any],
+        model: type[YamlSettings],
+        make: Callable[[YamlSettings], Any],
+        or_else: Any = None,
+    ) -> None:
+        self.settings, self.model, self._make, self._or_else = settings, model, make, or_else
+        kind = model.model()
+        super().__init__(self._resolve, model_field_type=kind if or_else is None else or_else | kind)
+
+    def or_plain(self, kind: Any) -> "Written":
+        """Return the same for a field that takes plain values as well."""
+        return Written(self.settings, self.model, self._make, kind)
+
+    def _resolve(self, context: dg.ResolutionContext, value: Any) -> Any:
+        if not isinstance(value, BaseModel):
+            return value
+        return self._make(self.model.resolve_from_model(context, value))
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        """Let pydantic take the settings themselves, or a mapping of what would be written."""
+        return core_schema.no_info_plain_validator_function(self._read)
+
+    def _read(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return self._make(self.model.from_mapping(value))
+        if isinstance(value, self.settings) or self._or_else is not None:
+            return value
+        raise InvalidSettingError(f"Expected {self.settings.__name__} or a mapping of its fields.")
+
+
+def written(
+    settings: type[Any],
+    *,
+    kinds: Mapping[str, Any] = MappingProxyType({}),
+    read: Mapping[str, Callable[[Any], Any]] = MappingProxyType({}),
+    names: Mapping[str, str] = MappingProxyType({}),
+    check: Callable[[Any], None] | None = None,
+) -> Written:
+    """Say how a dataclass of settings is written: by the fields that a `Setting` describes, read strictly.
+
+    Parameters
+    ----------
+    settings : type
+        A dataclass.
+    kinds : mapping
+        Types of the fields that are written as something else than their own type.
+    read : mapping
+        Functions that make the value of a field of what was written.
+    names : mapping
+        Names of the fields that are written under another name.
+    check : callable, optional
+        Called with the settings; raises for those that are wrong.
+    """
+    hints = get_type_hints(settings, include_extras=True)
+    described: dict[str, Any] = {}
+    for each in dataclasses.fields(settings):
+        hint = hints[each.name]
+        setting = next((part for part in getattr(hint, "__metadata__", ()) if isinstance(part, Setting)), None)
+        if setting is None:
+            continue
+        has_factory = each.default_factory is not dataclasses.MISSING
+        default = {"default_factory": each.default_factory} if has_factory else {"default": each.default}
+        about = {} if default.get("default") is dataclasses.MISSING else default
+        described[names.get(each.name, each.name)] = (
+            kinds.get(each.name) or _strict(hint.__origin__),
+            Field(**about, description=setting.description, examples=[setting.example]),
+        )
+    model = create_model(
+        settings.__name__, __base__=YamlSettings, __doc__=settings.__doc__, __module__=settings.__module__, **described
+    )
+    own_names = {as_written: name for name, as_written in names.items()}
+
+    def make(given: YamlSettings) -> Any:
+        values = {own_names.get(name, name): value for name, value in given.given().items()}
+        for name, reader in read.items():
+            if values.get(name) is not None:
+                values[name] = reader(values[name])
+        made = settings(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+        if check is not None:
+            check(made)
+        return made
+
+    return Written(settings, model, make)
+
+
+def _strict(annotation: Any) -> Any:
+    """Return the type that takes what YAML writes for a value of a type, and nothing that merely can be made one."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        return functools.reduce(operator.or_, map(_strict, arguments))
+    if origin in (tuple, collections.abc.Sequence):
+        return list[_strict(arguments[0])]  # type: ignore[misc]
+    if origin is collections.abc.Mapping:
+        return dict[str, _strict(arguments[1])]  # type: ignore[misc]
+    return {int: Whole, float: Number, bool: Flag}.get(annotation, annotation)
 
 
 def _text_kept(written: Any, resolved: Any) -> Any:

@@ -1,11 +1,12 @@
-"""What the anonymized side of a release is configured with."""
+"""The settings of the anonymized side of a release."""
 
 import hashlib
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
 
 import dagster as dg
 
@@ -15,13 +16,10 @@ from privacy_assets.anonymization.lattice import read_hierarchies
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.settings import (
     AnonymizeSettings,
-    Bounds,
     ClosenessSetting,
-    Criterion,
     DiversitySetting,
-    Method,
-    Normalization,
-    Output,
+    LDiversity,
+    MethodSettings,
     diversities,
     spread,
 )
@@ -37,12 +35,13 @@ from privacy_assets.columns.scales import (
 )
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.orchestration.settings.sources import TableSource
+from privacy_assets.orchestration.settings.sources import TableFile, TableSource
 from privacy_assets.reidentification.assess import DEFAULT_MAX_KNOWN
 from privacy_assets.reidentification.other_releases import check_quasi_identifiers
 from privacy_assets.release.policy import Policy
 from privacy_assets.semantic_risk.formal_context import released_scales
-from privacy_assets.semantic_risk.settings import DEFAULT_MIN_SUPPORT, SemanticSettings, smallest_acceptable
+from privacy_assets.semantic_risk.settings import SemanticSettings, smallest_acceptable
+from privacy_assets.setting_checks import Setting, is_integer
 from privacy_assets.storage.artifact import canonical_json
 
 SMALLEST_SECRET = 2**32
@@ -51,95 +50,125 @@ LONGEST_REASON = 2_000
 
 
 @dataclass(frozen=True)
-class AnonymizationSettings:
-    """Parameters of `anonymize`, with the same meaning and defaults; the roles of the columns come from the contract.
+class Generalization:
+    """An anonymization with what contract and policy decide of it.
 
-    Parameters
+    Attributes
     ----------
-    k : int, optional
-        Fewest people of a class (records, where the contract names no person); by default what the policy asks for as
-        ``smallest_class``, or else as ``max_reidentification_probability``.
-    l_diversity, t_closeness
-        By default what the policy's blocking limits ask for, if they do.
-    hierarchies : mapping of Hierarchy, or of the settings of one, by column, optional
-        For the method "lattice"; added to those that the contract declares.
-    method, criterion, relaxed, normalize, max_suppression, output, bounds
-        See `anonymize`.
-    seed : int, optional
-        By default 0, and drawn anew, in private, for `relaxed`: who knows it can undo what separates ties.
-    pictured : tuple of two str, optional
-        Quasi-identifiers with numbers or datetimes whose classes are drawn as rectangles; by default the first two.
+    settings : AnonymizeSettings
+        What `anonymize_with` takes; the seed is 0 if it is drawn.
+    hierarchies : dict of Hierarchy, or None
+        For the method "lattice", by quasi-identifier.
+    draws_seed : bool
+        Whether the seed is drawn when the records are anonymized, and never shown: whoever knows it can undo what
+        separates ties.
     """
 
-    k: int | None = None
-    method: Method = "mondrian"
-    criterion: Criterion = "gain"
-    relaxed: bool = False
-    normalize: Normalization = "rank"
-    l_diversity: DiversitySetting = None
-    t_closeness: ClosenessSetting = None
-    max_suppression: float = 0.0
-    output: Output = "labels"
-    bounds: Bounds = "tight"
-    hierarchies: Mapping[str, Hierarchy | Mapping[str, Any]] | None = None
-    seed: int | None = None
-    pictured: tuple[str, str] | None = None
+    settings: AnonymizeSettings
+    hierarchies: dict[str, Hierarchy] | None
+    draws_seed: bool
 
-    def arguments(self, contract: TableContract, policy: Policy, subject: str | None) -> dict[str, Any]:
-        """Return the arguments of `anonymize` for a table of this contract; the seed is None if it is to be drawn.
+
+@dataclass(frozen=True, kw_only=True)
+class AnonymizationSettings(MethodSettings):
+    """How records are anonymized (`anonymize`); the roles of the columns come from the contract."""
+
+    k: Annotated[int | None, Setting("Fewest people of a class; by default what the policy asks for.", 5)] = None
+    l_diversity: Annotated[
+        DiversitySetting,
+        Setting(
+            "Least diversity of every sensitive column in a class: a number, or least, kind and c; by default what the "
+            "policy's blocking limit asks for.",
+            2,
+        ),
+    ] = None
+    l_diversity_by_column: Annotated[
+        Mapping[str, LDiversity] | None, Setting("The same, by column.", {"diagnosis": {"least": 3, "kind": "entropy"}})
+    ] = None
+    t_closeness: Annotated[
+        ClosenessSetting,
+        Setting(
+            "Largest distance of a class from the table, for all sensitive columns or by column; by default what the "
+            "policy's blocking limit asks for.",
+            0.2,
+        ),
+    ] = None
+    hierarchies: Annotated[
+        Mapping[str, Hierarchy | Mapping[str, Any]] | None,
+        Setting(
+            "For lattice, by column, in addition to those of the contract: one of intervals, prefixes, dates, tree, "
+            "arx_csv.",
+            {"age": {"intervals": [5, 10, 20]}},
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        Setting("Key of the order of released records; by default 0, and drawn in private if relaxed.", 1),
+    ] = None
+    pictured: Annotated[
+        tuple[str, str] | None,
+        Setting("Two columns with numbers or datetimes whose classes are drawn.", ["age", "income"]),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.l_diversity is not None and self.l_diversity_by_column is not None:
+            raise InvalidSettingError("Give l_diversity or l_diversity_by_column; both say the same.")
+        # Whatever needs neither contract nor policy is refused here, where a YAML file still knows its line.
+        AnonymizeSettings(
+            **self.method_settings,
+            quasi_identifiers=("quasi-identifiers of the contract",),
+            k=1 if self.k is None else self.k,
+            l_diversity=diversities(self._diversity, _named_by(self._diversity)),
+            t_closeness=spread(self.t_closeness, _named_by(self.t_closeness), "t_closeness"),
+            seed=self.seed or 0,
+        ).check()
+        if isinstance(self.hierarchies, Mapping):
+            read_hierarchies(self.hierarchies, tuple(self.hierarchies))
+
+    @property
+    def _diversity(self) -> DiversitySetting:
+        return self.l_diversity if self.l_diversity_by_column is None else self.l_diversity_by_column
+
+    def resolve(self, contract: TableContract, policy: Policy, subject: str | None) -> Generalization:
+        """Return the anonymization of a table of this contract.
 
         Raises
         ------
         InvalidSettingError
-            A setting is out of its range, no k is asked for, or the contract has no quasi-identifier.
+            If a setting does not fit the contract, no k is asked for, or the contract has no quasi-identifier.
         """
         roles = roles_of(contract, subject)
-        asked = {
-            "k": self.k if self.k is not None else _smallest_class(policy),
-            "l_diversity": self.l_diversity,
-            "t_closeness": self.t_closeness,
-        }
-        if asked["k"] is None:
+        k = self.k if self.k is not None else _smallest_class(policy)
+        if k is None:
             raise InvalidSettingError(
                 "No k is asked for: neither the anonymization sets k, nor the policy limits smallest_class or "
                 "max_reidentification_probability."
             )
-        diversity = policy.limit_on("l_diversity")
-        # What only warns must not keep records from being anonymized where it cannot be reached.
-        if roles.sensitive and self.l_diversity is None and diversity is not None and diversity.severity == "error":
-            asked["l_diversity"] = _asked_by_policy(policy, "l_diversity")
-        if roles.sensitive and self.t_closeness is None:
-            asked["t_closeness"] = _largest_distance(policy)
-        own = ("method", "criterion", "relaxed", "normalize", "max_suppression", "output", "bounds", "seed")
-        arguments = {name: getattr(self, name) for name in own} | asked | roles._asdict()
         self._check_pictured(contract, roles)
         if self.relaxed and self.seed is not None and self.seed < SMALLEST_SECRET:
             raise InvalidSettingError(
                 f"The anonymization is relaxed with a seed below {SMALLEST_SECRET}, which can be guessed, and with it "
                 "what separates ties. Leave the seed out: one is drawn in private."
             )
-        arguments["seed"] = self.seed if self.seed is not None else None if self.relaxed else 0
-        self._check(arguments | {"seed": self.seed or 0}, roles)
-        if self.method == "lattice":
-            arguments["hierarchies"] = self._hierarchies(contract, roles)
-        elif self.hierarchies:
-            raise InvalidSettingError(
-                "The anonymization has hierarchies, but its method is 'mondrian', which makes classes of its own. "
-                "Expected method='lattice'."
-            )
-        return arguments
-
-    def _check(self, arguments: Mapping[str, Any], roles: Roles) -> None:
         if not roles.quasi_identifiers:
             raise InvalidSettingError(
                 "The contract has no quasi-identifier, so there is nothing to generalize. Give the columns that an "
                 "outsider may know of somebody the role 'quasi_identifier'."
             )
-        spread_out = {
-            "l_diversity": diversities(arguments["l_diversity"], roles.sensitive),
-            "t_closeness": spread(arguments["t_closeness"], roles.sensitive, "t_closeness"),
-        }
-        AnonymizeSettings(**{**arguments, **spread_out, "direct_identifiers": ()}).check()
+        diversity, closeness = self._diversity, self.t_closeness
+        if roles.sensitive:
+            diversity = _asked_diversity(policy) if diversity is None else diversity
+            closeness = _largest_distance(policy) if closeness is None else closeness
+        settings = AnonymizeSettings(
+            **self.method_settings,
+            **roles._asdict(),
+            k=k,
+            l_diversity=diversities(diversity, roles.sensitive),
+            t_closeness=spread(closeness, roles.sensitive, "t_closeness"),
+            seed=self.seed or 0,
+        )
+        settings.check()
+        return Generalization(settings, self._hierarchies(contract, roles), self.relaxed and self.seed is None)
 
     def _check_pictured(self, contract: TableContract, roles: Roles) -> None:
         if self.pictured is None:
@@ -159,13 +188,25 @@ class AnonymizationSettings:
                 f"datetimes. There are {in_order}."
             )
 
-    def _hierarchies(self, contract: TableContract, roles: Roles) -> dict[str, Hierarchy]:
+    def _hierarchies(self, contract: TableContract, roles: Roles) -> dict[str, Hierarchy] | None:
+        if self.method != "lattice" and self.hierarchies:
+            raise InvalidSettingError(
+                "The anonymization has hierarchies, but its method is 'mondrian', which makes classes of its own. "
+                "Expected method='lattice'."
+            )
+        if self.method != "lattice":
+            return None
         declared = contract.metadata("hierarchy")
         return read_hierarchies(
             {name: value for name, value in declared.items() if name in roles.quasi_identifiers}
             | dict(self.hierarchies or {}),
             roles.quasi_identifiers,
         )
+
+
+def _named_by(setting: Any) -> tuple[str, ...]:
+    """Return the columns that a setting names, or words for all of them."""
+    return tuple(setting) if isinstance(setting, Mapping) else ("every sensitive column",)
 
 
 def _smallest_class(policy: Policy) -> int | None:
@@ -185,6 +226,12 @@ def _asked_by_policy(policy: Policy, metric: str) -> int | None:
     return math.ceil(limit.value) if limit.direction == "at_least" else math.floor(limit.value) + 1
 
 
+def _asked_diversity(policy: Policy) -> int | None:
+    """Return the l that a blocking limit asks for: a warning must not keep records from being anonymized."""
+    limit = policy.limit_on("l_diversity")
+    return _asked_by_policy(policy, "l_diversity") if limit is not None and limit.severity == "error" else None
+
+
 def _largest_distance(policy: Policy) -> float | None:
     """Return the largest t that a blocking limit admits; a limit "below" admits less than what holds up to rounding."""
     limit = policy.limit_on("t_closeness")
@@ -195,39 +242,48 @@ def _largest_distance(policy: Policy) -> float | None:
 
 @dataclass(frozen=True)
 class OtherReleaseSettings:
-    """An earlier or neighbouring release of the same people, which an attacker may hold besides; give one place.
+    """Another release of the same people, which an attacker may have: give one of release, directory and table."""
 
-    Parameters
-    ----------
-    name : str
-        Letters, digits and underscores; for messages and asset keys.
-    key : str
-        Column of both released tables that says which records belong together, such as a pseudonym.
-    release : str, optional
-        Name of another release of this project: its ``anonymized`` asset, and every table that it ever published.
-    directory : str, optional
-        Directory of an anonymized release that was published; its manifest says how the columns were masked.
-    table, model : source and ReleaseModel, optional
-        A table that was anonymized elsewhere, and how.
-    quasi_identifiers : sequence of str, optional
-        Its columns that an attacker may know; by default those that it was anonymized by.
-    hierarchies : mapping of Hierarchy by column, optional
-        Those that its model names.
-    withdrawn : mapping of str to str, optional
-        Tables that the release of this project published and that do not count, because nobody holds them any more or
-        because they are of records that have changed since: by fingerprint (at least its first 12 digits), why and who
-        decided. They are not assessed. The manifest shows what is said here.
-    """
-
-    name: str
-    key: str
-    release: str | None = None
-    directory: str | None = None
-    table: TableSource | None = None
-    model: ReleaseModel | None = None
-    quasi_identifiers: Sequence[str] | None = None
-    hierarchies: Mapping[str, Hierarchy] | None = None
-    withdrawn: Mapping[str, str] = field(default_factory=dict)
+    name: Annotated[str, Setting("Letters, digits and underscores; for messages and asset keys.", "last_year")]
+    key: Annotated[str, Setting("Column of both released tables that says which records belong together.", "pseudonym")]
+    release: Annotated[
+        str | None,
+        Setting("Name of another release of this project; every table that it ever published counts.", "people_north"),
+    ] = None
+    directory: Annotated[
+        str | None,
+        Setting(
+            "Directory of an anonymized release that was published; relative to the root of the project.",
+            "releases/people/anonymized/latest",
+        ),
+    ] = None
+    table: Annotated[
+        TableSource | None, Setting("A table that was anonymized elsewhere.", {"file": "data/published.csv"})
+    ] = None
+    model: Annotated[
+        ReleaseModel | None,
+        Setting(
+            "How each of its columns was masked: kind (exact, label, interval, value_set, mapping, suppressed, "
+            "bounded_noise, rank_window) and the mask's own settings.",
+            {"age": {"kind": "label", "column": "age"}},
+        ),
+    ] = None
+    quasi_identifiers: Annotated[
+        Sequence[str] | None,
+        Setting("Its columns that an attacker may know; by default those that it was anonymized by.", ["age", "sex"]),
+    ] = None
+    hierarchies: Annotated[
+        Mapping[str, Hierarchy] | None, Setting("Those that its model names.", {"age": {"intervals": [5, 10]}})
+    ] = None
+    withdrawn: Annotated[
+        Mapping[str, str],
+        Setting(
+            "Tables that a release of this project published and that do not count, as nobody has them any more or "
+            "their records have changed: by fingerprint (at least its first 12 digits), why and who decided. They are "
+            "not assessed; the manifest shows the reason.",
+            {"0123456789ab": "Deleted by the only recipient, letter of 2 May; A. Lovelace"},
+        ),
+    ] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         places = [self.release is not None, self.directory is not None, self.table is not None]
@@ -272,6 +328,12 @@ class OtherReleaseSettings:
         """What the names of the tables that it published begin with, for the gate."""
         return f"{self.stage}_published"
 
+    def from_root(self, root: Path) -> "OtherReleaseSettings":
+        """Return the settings with relative paths looked up from ``root``."""
+        if self.directory is not None:
+            return replace(self, directory=str(root / self.directory))
+        return replace(self, table=self.table.from_root(root)) if isinstance(self.table, TableFile) else self
+
     def counts(self, content: str) -> bool:
         """Whether a published table counts, by its fingerprint: nobody said that it was withdrawn."""
         return not any(content.startswith(withdrawn) for withdrawn in self.withdrawn)
@@ -314,20 +376,22 @@ def describe_hierarchies(hierarchies: Mapping[str, Hierarchy] | None) -> dict[st
 
 @dataclass(frozen=True)
 class ReidentificationSettings:
-    """Parameters of `assess_reidentification`; what an attacker knows is the policy's to say.
+    """How to assess who the anonymized records can be; the policy says what an attacker knows."""
 
-    Parameters
-    ----------
-    max_known : int
-        All sets of up to so many quasi-identifiers are assessed for the curve.
-    other_releases : sequence of OtherReleaseSettings
-        Releases that an attacker holds as well.
-    """
-
-    max_known: int = DEFAULT_MAX_KNOWN
-    other_releases: tuple[OtherReleaseSettings, ...] = ()
+    max_known: Annotated[int, Setting("The curve covers all sets of up to so many quasi-identifiers.", 4)] = (
+        DEFAULT_MAX_KNOWN
+    )
+    other_releases: Annotated[
+        tuple[OtherReleaseSettings, ...],
+        Setting(
+            "Releases of the same people that an attacker has as well.",
+            [{"name": "last_year", "key": "pseudonym", "release": "people_last_year"}],
+        ),
+    ] = ()
 
     def __post_init__(self) -> None:
+        if not is_integer(self.max_known, 1):
+            raise InvalidSettingError(f"max_known is {self.max_known!r}; expected a whole number of at least 1.")
         object.__setattr__(self, "other_releases", tuple(self.other_releases))
         names = [other.name for other in self.other_releases]
         # What belongs to another release of the project has names that are made of its own.
@@ -339,41 +403,36 @@ class ReidentificationSettings:
                 "with '_source' or '_published' behind it."
             )
 
+    def from_root(self, root: Path) -> "ReidentificationSettings":
+        """Return the settings with relative paths looked up from ``root``."""
+        return replace(self, other_releases=tuple(other.from_root(root) for other in self.other_releases))
 
-@dataclass(frozen=True)
-class SemanticRiskSettings:
-    """Parameters of `assess_semantic_risk`, which counts records: with a limit, or `withhold`, nobody may have several.
 
-    Parameters
-    ----------
-    scales : mapping of scale by column, optional
-        Added to those that the contract declares. By default generalized quasi-identifiers have the attribute of every
-        label that contains theirs, and nodes of a hierarchy those of all nodes above them.
-    three_way : pair of float, optional
-        Records up to the first risk are labelled "keep", from the second on "discard".
-    semantic_risk : bool
-        Whether to search the semantic risk beside the basic one; where rows include very many others that is refused.
-    advice : bool
-        Whether to tell what forgetting each column, and the columns of risk chains, would do.
-    min_support : int
-        Fewest records of the implications that the advice counts.
-    withhold : bool
-        Whether to leave out of the release the records that no acceptable subset can hold: the asset ``suppressed``.
-    risk_limit : float, optional
-        Largest basic semantic risk of a record; by default the policy's limit on ``max_basic_semantic_risk``,
-        and for a limit ``below`` the next 1 / n that is.
-    of_source : bool
-        Whether to assess the source as well, for comparison.
+@dataclass(frozen=True, kw_only=True)
+class SemanticRiskSettings(SemanticSettings):
+    """How to assess what the concepts of the anonymized records give away (`assess_semantic_risk`).
+
+    Records are counted: with a limit, or `withhold`, nobody may have several. By default generalized quasi-identifiers
+    have the attribute of every label that contains theirs, and nodes of a hierarchy those of all nodes above them.
     """
 
-    scales: Mapping[str, Any] | None = None
-    three_way: tuple[float, float] | None = None
-    semantic_risk: bool = False
-    advice: bool = True
-    min_support: int = DEFAULT_MIN_SUPPORT
-    withhold: bool = False
-    risk_limit: float | None = None
-    of_source: bool = False
+    scales: Annotated[
+        Mapping[str, Any] | None,
+        Setting(
+            "How columns are read, in addition to what the contract says: nominal, ordinal, binary, generalized, or a "
+            "mapping with ordinal, interval or hierarchy.",
+            {"income": {"ordinal": [1000, 2000]}},
+        ),
+    ] = None
+    withhold: Annotated[
+        bool, Setting("Whether to leave out the records that no acceptable subset can contain.", True)
+    ] = False
+    of_source: Annotated[bool, Setting("Whether to assess the source as well, for comparison.", True)] = False
+
+    def __post_init__(self) -> None:
+        self.check()
+        for scale in (self.scales or {}).values():
+            read_scale(scale)
 
     def limit(self, policy: Policy) -> float | None:
         """Return the largest risk of a record that is accepted: below a limit, the next 1 / n that is."""
@@ -385,15 +444,18 @@ class SemanticRiskSettings:
         n_records = smallest_acceptable(asked.value)
         return 1 / n_records if asked.holds_for(1 / n_records) else 1 / (n_records + 1)
 
-    def check(self, contract: TableContract, policy: Policy, labelled: Collection[str] = ()) -> None:
-        """Refuse settings that cannot work; ``labelled`` are the columns that are released as nodes of a hierarchy.
+    def resolve(self, policy: Policy) -> "SemanticRiskSettings":
+        """Return the settings with the limit of the policy, unless they have one of their own."""
+        return replace(self, risk_limit=self.limit(policy))
+
+    def check_columns(self, contract: TableContract, labelled: Collection[str] = ()) -> None:
+        """Refuse settings that do not fit; ``labelled`` are the columns that are released as nodes of a hierarchy.
 
         Raises
         ------
         InvalidSettingError
-            Unknown scales or columns, risks out of range, or nothing to withhold by.
+            If there is a scale for an unknown column or one that cannot be used, or nothing to withhold by.
         """
-        SemanticSettings(self.limit(policy), self.three_way, self.semantic_risk, self.advice, self.min_support).check()
         for column, scale in self.declared_scales(contract).items():
             if column not in contract.released_columns:
                 raise InvalidSettingError(
@@ -401,7 +463,7 @@ class SemanticRiskSettings:
                     f"{list(contract.released_columns)}."
                 )
             self._check_scale(column, read_scale(scale), column in labelled)
-        if self.withhold and self.limit(policy) is None:
+        if self.withhold and self.risk_limit is None:
             raise InvalidSettingError(
                 "Records at risk are to be withheld, but neither risk_limit nor a limit on max_basic_semantic_risk "
                 "says from which risk on."

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import dagster as dg
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.setting_checks import is_integer, is_number
+from privacy_assets.setting_checks import Setting, is_integer, is_number
 
 QUARTERLY = "0 6 1 1,4,7,10 *"
 MOST_DAYS = 36_500
@@ -42,34 +42,40 @@ AlertHook = Callable[[dg.SensorEvaluationContext, Refusal], None]
 
 @dataclass(frozen=True)
 class MonitoringSettings:
-    """What watches a release; every part can be left out.
+    """What watches a release between its runs; every part can be left out with null (None).
 
-    Parameters
-    ----------
-    cron_schedule : str or None
-        When to run everything; by default at six on the first day of each quarter. Stopped until it is switched on.
-    timezone : str
-        Time zone of the schedule.
-    freshness_days : int or None
-        After so many days without a new assessment it counts as stale; by default 90, the interval that the source of
-        the limits recommends. Where anonymized records have no assessment of their own, they are what counts.
-    drift_limit : float or None
-        Largest distance of a column of the source from what was last released, from 0 to 1, before a check warns. A
-        release without a source, whose original and control are given, has no drift to watch: None.
-    automate : bool
-        Materialize an asset as soon as what it is made of has changed and its blocking checks have passed. The release
-        step asks the gate again in any case.
-    on_refusal : callable, optional
-        Called with the sensor's context and a `Refusal`, for each refused release: send a message. The sensor is
-        stopped until it is switched on, and tells of nothing that is more than an hour older than that.
+    The freshness is by default the interval that the source of the limits recommends; where anonymized records have no
+    assessment of their own, they are what counts. With `automate`, the release step asks the gate again in any case.
     """
 
-    cron_schedule: str | None = QUARTERLY
-    timezone: str = "UTC"
-    freshness_days: int | None = 90
-    drift_limit: float | None = 0.1
-    automate: bool = False
-    on_refusal: AlertHook | None = None
+    cron_schedule: Annotated[
+        str | None, Setting("When to run everything; stopped until it is switched on.", "0 6 * * 1")
+    ] = QUARTERLY
+    timezone: Annotated[str, Setting("Time zone of the schedule.", "Europe/Berlin")] = "UTC"
+    freshness_days: Annotated[
+        int | None, Setting("After so many days without a new assessment it counts as stale.", 30)
+    ] = 90
+    drift_limit: Annotated[
+        float | None,
+        Setting(
+            "Largest distance of a column from what was last released, from 0 to 1, before a check warns; null where "
+            "original and control are given.",
+            0.2,
+        ),
+    ] = 0.1
+    automate: Annotated[
+        bool,
+        Setting("Materialize an asset once what it is made of has changed and its blocking checks have passed.", True),
+    ] = False
+    on_refusal: Annotated[
+        AlertHook | None,
+        Setting(
+            "Python path of a function that is called with the sensor's context and a Refusal, for each refused "
+            "release; the sensor is stopped until it is switched on, and reports nothing that is more than an hour "
+            "older than that.",
+            "my_project.alerts:on_refusal",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         self._check_schedule()

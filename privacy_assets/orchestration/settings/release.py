@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import dagster as dg
 
@@ -23,6 +23,7 @@ from privacy_assets.mpucc.preprocess import check_precisions
 from privacy_assets.orchestration.settings.anonymized import (
     NAME_PATTERN,
     AnonymizationSettings,
+    Generalization,
     ReidentificationSettings,
     SemanticRiskSettings,
     describe_hierarchies,
@@ -33,6 +34,7 @@ from privacy_assets.release.gate import EXAMPLE_METRICS, SigningEvidence
 from privacy_assets.release.policy import MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, Policy
 from privacy_assets.release.signing import Signer, SigningKey, load_signer, require_cryptography
 from privacy_assets.release.waivers import Waiver, Waivers, read_waivers
+from privacy_assets.setting_checks import Setting
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, require_cuts_that_apply
 from privacy_assets.synthesis.redraw import MIN_ATOM
@@ -153,14 +155,17 @@ class ExternalSynthetic:
 
 @dataclass(frozen=True)
 class AssessmentSettings(MpuccSettings):
-    """Parameters of `assess_mpuccs`, with the same meaning and defaults.
+    """How synthetic records are assessed: parameters of the mpUCC search (`assess_mpuccs`)."""
 
-    Precisions that are None are those that the contract declares, else those found in the originals.
-    """
-
-    numeric_precision: int | Mapping[str, int] | None = None
-    datetime_precision: str | Mapping[str, str] | None = None
-    deduplicate: bool = True
+    numeric_precision: Annotated[
+        int | Mapping[str, int] | None,
+        Setting("Decimals, for all or by column; by default the contract's, else the originals'.", 2),
+    ] = None
+    datetime_precision: Annotated[
+        str | Mapping[str, str] | None,
+        Setting("Unit of datetimes, for all or by column; by default as above.", "D"),
+    ] = None
+    deduplicate: Annotated[bool, Setting("Whether repeated records count once.", False)] = True
 
 
 @dataclass(frozen=True)
@@ -250,7 +255,7 @@ class ReleaseSettings:
                     f"The contract names a column {DISTINCT_RECORD!r}, which is needed to number synthetic records. "
                     "Rename it."
                 )
-            self.arguments_of(self.generalize_synthetic, "synthetic")
+            self.generalization("synthetic")
 
     def _check_anonymized_side(self) -> None:
         if self.anonymized is None:
@@ -263,7 +268,7 @@ class ReleaseSettings:
             raise InvalidSettingError(
                 f"The release {self.name!r} has an anonymized side, which is made of the source; it has none."
             )
-        self.arguments_of(self.anonymized, "source")
+        self.generalization("source")
         if self.assesses(REIDENTIFICATION) and self.anonymized.output == "centroid":
             raise InvalidSettingError(
                 f"The release {self.name!r} publishes the centres of classes, which bound no single value, so who a "
@@ -287,7 +292,7 @@ class ReleaseSettings:
         if self.assesses(SEMANTIC):
             is_lattice = self.anonymized.method == "lattice"
             labelled = roles_of(self.contract, None).quasi_identifiers if is_lattice else ()
-            self.semantic_risk_settings.check(self.contract, self.policy, labelled)
+            self.semantic_risk_settings.check_columns(self.contract, labelled)
 
     def _check_acknowledged(self) -> None:
         """Refuse reasons for columns that leave as they are where no side lets them."""
@@ -389,8 +394,8 @@ class ReleaseSettings:
 
     @property
     def semantic_risk_settings(self) -> SemanticRiskSettings:
-        """What was given, or the defaults."""
-        return self.semantic_risk or SemanticRiskSettings()
+        """What was given, or the defaults, with the policy's limit."""
+        return (self.semantic_risk or SemanticRiskSettings()).resolve(self.policy)
 
     @property
     def limits_semantic_risk(self) -> bool:
@@ -411,16 +416,12 @@ class ReleaseSettings:
 
     def semantic_scales_of(self, anonymization: Anonymization) -> dict[str, Any]:
         """Return the scales of the anonymized table, by the hierarchies that it is released by, if it is."""
-        assert self.anonymized is not None  # noqa: S101 - asked for by those who build the anonymized side alone
-        hierarchies = self.arguments_of(self.anonymized, "source").get("hierarchies")
-        return self.semantic_risk_settings.scales_for(anonymization, self.contract, hierarchies)
+        return self.semantic_risk_settings.scales_for(anonymization, self.contract, self.hierarchies)
 
     @property
     def hierarchies(self) -> dict[str, Hierarchy] | None:
         """The hierarchies that anonymized records are released by, if they are."""
-        assert self.anonymized is not None  # noqa: S101 - asked for by those who build the anonymized side alone
-        hierarchies: dict[str, Hierarchy] | None = self.arguments_of(self.anonymized, "source").get("hierarchies")
-        return hierarchies
+        return self.generalization("source").hierarchies
 
     def waivers_of(self, side: str) -> Waivers:
         """Read the waivers as they lie there now, without those of the release's other side."""
@@ -444,20 +445,21 @@ class ReleaseSettings:
     @property
     def reidentification_is_asked_of(self) -> dict[str, Any]:
         """What an assessment of re-identification must have been made with, as JSON values."""
-        assert self.anonymized is not None  # noqa: S101 - asked for by those who build the anonymized side alone
         others = self.reidentification_settings.other_releases
         withdrawn = {other.name: dict(other.withdrawn) for other in others if other.withdrawn}
         return {
             "known_to_the_policy": [list(columns) for columns in self.policy.known],
-            "own_hierarchies": describe_hierarchies(self.arguments_of(self.anonymized, "source").get("hierarchies")),
+            "own_hierarchies": describe_hierarchies(self.hierarchies),
             "others_digests": [other.digest for other in others],
             **({"withdrawn": withdrawn} if withdrawn else {}),
         }
 
-    def arguments_of(self, settings: AnonymizationSettings, made_of: str) -> dict[str, Any]:
-        """Return the arguments of `anonymize` for the table of a stage."""
-        subject = self.contract.person if made_of == "source" else DISTINCT_RECORD
-        return settings.arguments(self.contract, self.policy, subject)
+    def generalization(self, made_of: str) -> Generalization:
+        """Return what the table of a stage is anonymized with, by contract and policy."""
+        of_source = made_of == "source"
+        settings = self.anonymized if of_source else self.generalize_synthetic
+        assert settings is not None  # noqa: S101 - asked for by those who build that side alone
+        return settings.resolve(self.contract, self.policy, self.contract.person if of_source else DISTINCT_RECORD)
 
     def key(self, stage: str) -> dg.AssetKey:
         """Return the asset key of a stage."""

@@ -4,7 +4,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -55,6 +55,10 @@ class TableFile:
                 f"The format of {self.path!r} is {self.resolved_format!r}; expected one of {list(READERS)}. Give it as "
                 "TableFile(path, format='csv')."
             )
+
+    def from_root(self, root: Path) -> "TableFile":
+        """Return the file with a relative path looked up from ``root``."""
+        return replace(self, path=str(root / self.path))
 
     @property
     def resolved_format(self) -> str:

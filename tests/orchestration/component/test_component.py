@@ -20,7 +20,7 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.component.fields import fields_of
 from privacy_assets.orchestration.component.scaffolder import scaffold_text
 from privacy_assets.orchestration.component.source import ContractYaml
-from privacy_assets.orchestration.component.yaml_settings import YamlSettings
+from tests.orchestration.component.yaml_cases import models_of
 from tests.orchestration.project import CONTRACT, people, synthetic_people
 
 # Dagster reads YAML through a function that pydantic will remove, and uses parts of its own that are in beta.
@@ -81,11 +81,7 @@ def test_a_scaffolded_release_loads_and_explains_every_field():
             assert isinstance(component, PrivacyReleaseComponent)
             assert "people/synthetic_release" in keys(definitions, group="people")
     comments = re.sub(r"[#\s]+", " ", written)
-    models = [
-        PrivacyReleaseComponent,
-        *(m for m in YamlSettings.__subclasses__() if m.__module__.startswith("privacy")),
-    ]
-    for model in models:
+    for model in models_of(PrivacyReleaseComponent):
         for field in fields_of(model):
             assert re.search(rf"\b{field.name}:", written), field.name
             assert field.description in comments, field.name

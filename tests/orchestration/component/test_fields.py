@@ -1,32 +1,36 @@
 """Every field of the component: a right value reaches the release, a wrong one is said in words."""
 
+import inspect
 from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
 from dagster.components.core.component_tree import ComponentTree
 
-from privacy_assets.anonymization.settings import LDiversity
-from privacy_assets.orchestration.component.anonymized import (
-    AnonymizedYaml,
-    LDiversityYaml,
-    OtherReleaseYaml,
-    ReidentificationYaml,
-    SemanticRiskYaml,
-)
+from privacy_assets.anonymization.anonymize import anonymize
+from privacy_assets.anonymization.settings import AnonymizeSettings, LDiversity
+from privacy_assets.mpucc.assess import assess_mpuccs
 from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
-from privacy_assets.orchestration.component.source import LimitYaml, RequiredYaml
-from privacy_assets.orchestration.component.synthetic import AssessmentYaml
-from privacy_assets.orchestration.component.yaml_settings import YamlSettings
 from privacy_assets.orchestration.factory import build_release_definitions
-from privacy_assets.orchestration.settings import anonymized as anonymized_settings
-from privacy_assets.orchestration.settings import release as settings
-from privacy_assets.release.policy import Limit, RequiredSettings
-from tests.orchestration.component.yaml_cases import BASE, CASES, MORE_WRONG, install_objects
+from privacy_assets.orchestration.settings.anonymized import (
+    AnonymizationSettings,
+    ReidentificationSettings,
+    SemanticRiskSettings,
+)
+from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
+from privacy_assets.orchestration.settings.release import AssessmentSettings, Split, Synthesis
+from privacy_assets.reidentification.assess import assess_reidentification
+from privacy_assets.semantic_risk.assess import assess_semantic_risk
+from privacy_assets.semantic_risk.settings import SemanticSettings
+from privacy_assets.synthesis.split import split_records
+from privacy_assets.synthesis.synthesize import synthesize
+from tests.orchestration.component.yaml_cases import BASE, CASES, MORE_WRONG, install_objects, models_of
 
 install_objects()
 jsonschema = pytest.importorskip("jsonschema", reason="comes with dagster-dg-cli (extra `dev`)")
 SCHEMA = jsonschema.Draft202012Validator(PrivacyReleaseComponent.get_model_cls().model_json_schema())
+# By default the seed of a relaxed anonymization is drawn; the policy may ask for k.
+SAID_OTHERWISE = {AnonymizationSettings: {"k", "seed"}}
 CONTEXT = ComponentTree.for_test().load_context
 
 
@@ -89,42 +93,45 @@ def test_what_only_the_values_can_tell_is_said(wrong, message):
 
 
 def test_every_field_has_a_case():
-    models = [
-        PrivacyReleaseComponent,
-        *(each for each in YamlSettings.__subclasses__() if each.__module__.startswith("privacy_assets")),
-    ]
+    models = set(models_of(PrivacyReleaseComponent))
     named = {f"{model.__name__}.{name}" for model in models for name in model.model_fields}
     assert set(CASES) == named
 
 
 @pytest.mark.parametrize(
-    ("model", "stands_for", "renamed"),
+    ("function", "settings", "n_shared"),
     [
-        (AnonymizedYaml, anonymized_settings.AnonymizationSettings, {"l_diversity_by_column"}),
-        (ReidentificationYaml, anonymized_settings.ReidentificationSettings, set()),
-        (SemanticRiskYaml, anonymized_settings.SemanticRiskSettings, set()),
-        (OtherReleaseYaml, anonymized_settings.OtherReleaseSettings, {"masks", "model"}),
-        (AssessmentYaml, settings.AssessmentSettings, set()),
-        (LDiversityYaml, LDiversity, set()),
-        (LimitYaml, Limit, set()),
-        (RequiredYaml, RequiredSettings, set()),
+        (anonymize, AnonymizeSettings, 11),
+        (anonymize, AnonymizationSettings, 10),
+        (assess_mpuccs, AssessmentSettings, 12),
+        (assess_semantic_risk, SemanticSettings, 8),
+        (assess_semantic_risk, SemanticRiskSettings, 8),
+        (assess_reidentification, ReidentificationSettings, 2),
+        (split_records, Split, 2),
+        (synthesize, Synthesis, 3),
     ],
 )
-def test_fields_and_defaults_are_those_of_the_settings_they_stand_for(model, stands_for, renamed):
-    defaults = {
-        each.name: each.default if each.default_factory is MISSING else each.default_factory()
-        for each in fields(stands_for)
-    }
-    for name, info in model.model_fields.items():
-        if name not in renamed:
-            expected = defaults.pop(name)
-            found = MISSING if info.is_required() else info.get_default(call_default_factory=True)
-            assert found == (list(expected) if isinstance(expected, tuple) else expected), name
-    assert set(defaults) <= renamed
+def test_functions_have_the_defaults_of_their_settings(function, settings, n_shared):
+    parameters = inspect.signature(function).parameters.values()
+    of_function = {each.name: each.default for each in parameters if each.default is not each.empty}
+    of_settings = {each.name: each.default for each in fields(settings) if each.default is not MISSING}
+    shared = (of_function.keys() & of_settings.keys()) - SAID_OTHERWISE.get(settings, set())
+    assert len(shared) == n_shared
+    assert {name: of_function[name] for name in shared} == {name: of_settings[name] for name in shared}
+
+
+def test_what_is_written_in_yaml_is_read_into_the_settings_themselves():
+    attributes = BASE | {"anonymized": {"k": 3, "l_diversity": {"least": 2}}, "semantic_risk": {}, "monitoring": {}}
+    component = PrivacyReleaseComponent.from_attributes_dict(attributes=attributes, context=CONTEXT)
+    assert component.anonymized == AnonymizationSettings(k=3, l_diversity=LDiversity(2))
+    assert component.semantic_risk == SemanticRiskSettings()
+    assert component.monitoring == MonitoringSettings()
+    in_python = PrivacyReleaseComponent(**BASE, anonymized=AnonymizationSettings(k=3, l_diversity=LDiversity(2)))
+    assert in_python.anonymized == component.anonymized
+    with pytest.raises(ValueError, match="Expected AnonymizationSettings or a mapping of its fields"):
+        PrivacyReleaseComponent(**BASE, anonymized=3)
 
 
 def test_every_argument_of_the_factory_can_be_written():
-    import inspect
-
     taken = set(inspect.signature(build_release_definitions).parameters)
     assert set(arguments_of(BASE)) == taken

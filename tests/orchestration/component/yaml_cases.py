@@ -9,6 +9,7 @@ import types
 import pandas as pd
 
 from privacy_assets.contract.contract import TableContract
+from privacy_assets.orchestration.component.fields import fields_of
 
 MODULE = "component_test_objects"
 COLUMNS = {
@@ -27,6 +28,14 @@ BY_PARTITION = {"source": {"file": "people-{partition_key}.csv"}}
 NO_NUMBER = "is not of type 'integer', 'number'"
 NO_WHOLE_NUMBER = "is not of type 'integer'"
 NO_FLAG = "is not of type 'boolean'"
+
+
+def models_of(model):
+    """Yield the model of a component and of all settings inside it, each time that they come."""
+    yield model
+    for field in fields_of(model):
+        if field.settings is not None:
+            yield from models_of(field.settings)
 
 
 class Made:
@@ -386,7 +395,7 @@ CASES = {
         {"synthetic": {"control_was_withheld": True}},
         "control_was_withheld is about external records, but these are made here",
     ),
-    **by_name("AssessmentYaml", "assessment", then={"assessment": {"max_baseline_cols": 3}})(
+    **by_name("AssessmentSettings", "assessment", then={"assessment": {"max_baseline_cols": 3}})(
         max_baseline_cols=(2, 0, "max_baseline_cols is 0"),
         min_entropy_delta=(0.1, -1, "min_entropy_delta is -1"),
         field_decay_factor=(0.7, 1.5, "field_decay_factor is 1.5"),
@@ -416,7 +425,7 @@ CASES = {
         "static partitions need partition_keys and nothing else",
     ),
     # the anonymized side
-    **by_name("AnonymizedYaml", "anonymized", then=ANONYMIZED)(
+    **by_name("AnonymizationSettings", "anonymized", then=ANONYMIZED)(
         k=(7, "five", f"'five' {NO_WHOLE_NUMBER}, 'null'"),
         criterion=("range", "median", "'median' is not one of ['gain', 'range']"),
         relaxed=(True, "yes", f"'yes' {NO_FLAG}"),
@@ -445,41 +454,41 @@ CASES = {
             "pictures ['age', 'plan']; expected two quasi-identifiers with numbers or datetimes",
         ),
     ),
-    "AnonymizedYaml.output": (
+    "AnonymizationSettings.output": (
         anonymized(output="centroid") | {"policy": {"limits": [{"metric": "smallest_class", "value": 3}]}},
         anonymized(output="centre"),
         "'centre' is not one of ['labels', 'centroid']",
     ),
-    "AnonymizedYaml.method": (
+    "AnonymizationSettings.method": (
         anonymized(
             method="lattice", hierarchies={name: {"tree": {"a": ["b"]}} for name in ("age", "income", "joined", "plan")}
         ),
         anonymized(method="arx"),
         "'arx' is not one of ['mondrian', 'lattice']",
     ),
-    "AnonymizedYaml.hierarchies": (
+    "AnonymizationSettings.hierarchies": (
         anonymized(
             method="lattice", hierarchies={name: {"tree": {"a": ["c"]}} for name in ("age", "income", "joined", "plan")}
         ),
         anonymized(hierarchies={"age": {"steps": [5]}}),
         "A hierarchy is given by a mapping of 1 keys. Expected one key of",
     ),
-    "LDiversityYaml.least": (
+    "LDiversity.least": (
         anonymized(l_diversity={"least": 3}),
         anonymized(l_diversity={"least": 0}),
         "l_diversity.least is 0. Expected a number of at least 1",
     ),
-    "LDiversityYaml.kind": (
+    "LDiversity.kind": (
         anonymized(l_diversity={"least": 3, "kind": "entropy"}),
         anonymized(l_diversity={"least": 3, "kind": "simpson"}),
         "'simpson' is not one of ['distinct', 'entropy', 'recursive']",
     ),
-    "LDiversityYaml.c": (
+    "LDiversity.c": (
         anonymized(l_diversity={"least": 3, "kind": "recursive", "c": 2}),
         anonymized(l_diversity={"least": 3, "c": 0}),
         "l_diversity.c is 0. Expected a number above 0",
     ),
-    **by_name("ReidentificationYaml", "reidentification", then=ANONYMIZED)(
+    **by_name("ReidentificationSettings", "reidentification", then=ANONYMIZED)(
         max_known=(2, 0, "max_known is 0; expected a whole number of at least 1"),
         other_releases=(
             [{"name": "a", "key": "age", "release": "b"}],
@@ -487,52 +496,52 @@ CASES = {
             "The other releases are named ['a', 'a']; expected a name of its own for each",
         ),
     ),
-    "OtherReleaseYaml.name": (
+    "OtherReleaseSettings.name": (
         other(release="b", name="first"),
         other(release="b", name="last year"),
         "The other release is named 'last year'; expected letters, digits and underscores",
     ),
-    "OtherReleaseYaml.key": (
+    "OtherReleaseSettings.key": (
         other(release="b", key="plan"),
         other(release="b", key="pseudonym"),
         "is linked by 'pseudonym', which is not released",
     ),
-    "OtherReleaseYaml.release": (
+    "OtherReleaseSettings.release": (
         other(release="c"),
         other(),
         "needs one place: release, directory, or a table with its model",
     ),
-    "OtherReleaseYaml.directory": (
+    "OtherReleaseSettings.directory": (
         other(directory="releases/old"),
         other(directory="releases/old", release="b"),
         "needs one place: release, directory, or a table with its model",
     ),
-    "OtherReleaseYaml.table": (
+    "OtherReleaseSettings.table": (
         other(table={"file": "t.csv"}, masks={"age": {"kind": "label", "column": "age"}}),
         other(table={"file": "t.csv"}),
         "needs one place: release, directory, or a table with its model",
     ),
-    "OtherReleaseYaml.masks": (
+    "OtherReleaseSettings.masks": (
         other(table={"file": "t.csv"}, masks={"age": {"kind": "exact", "column": "age"}}),
         other(table={"file": "t.csv"}, masks={"age": {"kind": "blurred"}}),
         "A release model names masks that do not exist: ['blurred']",
     ),
-    "OtherReleaseYaml.withdrawn": (
+    "OtherReleaseSettings.withdrawn": (
         other(release="b", withdrawn={"0" * 64: "deleted by the recipient; A. Lovelace"}),
         other(release="b", withdrawn={"0" * 64: ""}),
         "Entries [1] of `withdrawn` of the other release 'last' cannot be used. Expected a fingerprint",
     ),
-    "OtherReleaseYaml.quasi_identifiers": (
+    "OtherReleaseSettings.quasi_identifiers": (
         other(release="b", quasi_identifiers=["age"]),
         other(release="b", quasi_identifiers=[]),
         "The quasi_identifiers of the other release 'last' are a text, empty, or name a column twice",
     ),
-    "OtherReleaseYaml.hierarchies": (
+    "OtherReleaseSettings.hierarchies": (
         other(release="b", hierarchies={"age": {"intervals": [5]}}),
         other(release="b", hierarchies={"age": {"intervals": [0]}}),
         "intervals",
     ),
-    **by_name("MonitoringYaml", "monitoring")(
+    **by_name("MonitoringSettings", "monitoring")(
         cron_schedule=("0 6 * * 1", 5, "5 is not of type 'string', 'null'"),
         timezone=("Europe/Berlin", 5, "5 is not of type 'string'"),
         freshness_days=(30, 0, "freshness_days is 0; expected a number of days from 1 to 36,500, or None"),
@@ -540,7 +549,7 @@ CASES = {
         automate=(True, "no", f"'no' {NO_FLAG}"),
         on_refusal=("json:dumps", "json:no_such_function", "could not be imported"),
     ),
-    **by_name("SemanticRiskYaml", "semantic_risk", then=ANONYMIZED)(
+    **by_name("SemanticRiskSettings", "semantic_risk", then=ANONYMIZED)(
         scales=({"age": "ordinal"}, {"age": "round"}, "The scale is 'round'. Expected one of"),
         three_way=([0.1, 0.3], [0.3, 0.1], "three_way is (0.3, 0.1). Expected alpha < beta"),
         semantic_risk=(False, "no", f"'no' {NO_FLAG}"),
@@ -551,7 +560,7 @@ CASES = {
         of_source=(True, "no", f"'no' {NO_FLAG}"),
     ),
 }
-CASES["SemanticRiskYaml.withhold"] = (
+CASES["SemanticRiskSettings.withhold"] = (
     ANONYMIZED | {"semantic_risk": {"withhold": True, "risk_limit": 0.3}},
     ANONYMIZED | {"semantic_risk": {"withhold": True}},
     "Records at risk are to be withheld, but neither risk_limit nor a limit on max_basic_semantic_risk",
