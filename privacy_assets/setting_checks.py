@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import MISSING, field
 from math import inf
 from typing import Any, TypeGuard
 
@@ -15,23 +15,28 @@ LARGEST = sys.float_info.max
 """Neither infinity nor NaN nor an integer beyond all floats lies between this and its negative."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What a field of a settings class means; it stands in the field's ``Annotated`` type.
+REQUIRED: Any = MISSING
 
-    It is the only description of the field: the schema of YAML files, ``docs/configuration.md`` and the scaffold are
-    made of it. Fields without one cannot be written in YAML.
 
-    Attributes
+def setting(default: Any, description: str, example: Any) -> Any:
+    """Describe a field of a dataclass of settings, once for all that show it.
+
+    The schema of YAML files, ``docs/configuration.md`` and the scaffold are made of it. Fields without a description
+    cannot be written in YAML.
+
+    Parameters
     ----------
+    default : object
+        The default; `REQUIRED` if there is none, and ``dict`` for an empty one.
     description : str
-        One sentence.
+        What the field means.
     example : JSON value
-        A value that can be written.
+        A value that can be written in YAML.
     """
-
-    description: str
-    example: Any
+    metadata = {"description": description, "examples": [example]}
+    return (
+        field(default_factory=dict, metadata=metadata) if default is dict else field(default=default, metadata=metadata)
+    )
 
 
 def is_integer(value: object, least: float = -inf, most: float = inf, *, plain: bool = False) -> TypeGuard[int]:

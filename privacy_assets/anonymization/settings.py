@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
 from functools import partial
 from math import floor
-from typing import Annotated, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.setting_checks import Setting, is_integer, is_number, one_of
+from privacy_assets.setting_checks import REQUIRED, is_integer, is_number, one_of, setting
 from privacy_assets.setting_checks import require as require_setting
 
 require = partial(require_setting, consequence="Nothing was anonymized.")
@@ -38,9 +38,9 @@ class LDiversity:
         The c of the recursive kind, above 0; plays no role in the others.
     """
 
-    least: Annotated[float, Setting("The l, at least 1.", 2)]
-    kind: Annotated[DiversityKind, Setting("distinct, entropy or recursive.", "entropy")] = "distinct"
-    c: Annotated[float, Setting("The c of the recursive kind.", 3)] = 1.0
+    least: float = setting(REQUIRED, "The l, at least 1.", 2)
+    kind: DiversityKind = setting("distinct", "distinct, entropy or recursive.", "entropy")
+    c: float = setting(1.0, "The c of the recursive kind.", 3)
 
     def check(self, setting: str) -> None:
         """Raise InvalidSettingError if it is not one that exists."""
@@ -63,29 +63,19 @@ ClosenessSetting = float | Mapping[str, float] | None
 class MethodSettings:
     """How classes are made, whatever the columns; :func:`~.anonymize.anonymize` explains each setting."""
 
-    method: Annotated[Method, Setting("mondrian (classes of its own) or lattice (by hierarchies).", "lattice")] = (
-        "mondrian"
+    method: Method = setting("mondrian", "mondrian (classes of its own) or lattice (by hierarchies).", "lattice")
+    criterion: Criterion = setting(
+        "gain",
+        "Which cut mondrian takes: where most information is lost (gain), or the widest column (range).",
+        "range",
     )
-    criterion: Annotated[
-        Criterion,
-        Setting(
-            "Which cut mondrian takes: where most information is lost (gain), or the widest column (range).", "range"
-        ),
-    ] = "gain"
-    relaxed: Annotated[bool, Setting("Whether a cut may divide records with equal values.", True)] = False
-    normalize: Annotated[Normalization, Setting("Whether mondrian compares columns by rank or by range.", "range")] = (
-        "rank"
+    relaxed: bool = setting(False, "Whether a cut may divide records with equal values.", True)
+    normalize: Normalization = setting("rank", "Whether mondrian compares columns by rank or by range.", "range")
+    max_suppression: float = setting(0.0, "Share of records that may be left out where the others gain by it.", 0.02)
+    output: Output = setting("labels", "labels (ranges and sets), or centroid (the center of each class).", "labels")
+    bounds: Bounds = setting(
+        "tight", "Whether ranges end at values of the class (tight) or where space was cut (cell).", "cell"
     )
-    max_suppression: Annotated[
-        float, Setting("Share of records that may be left out where the others gain by it.", 0.02)
-    ] = 0.0
-    output: Annotated[
-        Output, Setting("labels (ranges and sets), or centroid (the center of each class).", "labels")
-    ] = "labels"
-    bounds: Annotated[
-        Bounds,
-        Setting("Whether ranges end at values of the class (tight) or where space was cut (cell).", "cell"),
-    ] = "tight"
 
     @property
     def method_settings(self) -> dict[str, Any]:

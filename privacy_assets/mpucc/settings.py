@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from math import comb, inf
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.setting_checks import Setting, is_integer, is_number, require, require_flag
+from privacy_assets.setting_checks import is_integer, is_number, require, require_flag, setting
 
 DEFAULT_MAX_COMBINATIONS = 5_000_000
 DEFAULT_DECAY_FACTOR = 0.5
@@ -22,25 +22,15 @@ MAX_CONFIDENCE_LEVEL = 0.999_999
 class MpuccSettings:
     """Everything but the tables that shapes an assessment; ``assess_mpuccs`` explains each."""
 
-    max_baseline_cols: Annotated[
-        int | None, Setting("Largest size of the column combinations; null: all columns.", 3)
-    ] = None
-    min_entropy_delta: Annotated[
-        float, Setting("Above 0 the search is heuristic, which policies refuse by default.", 0.1)
-    ] = 0.0
-    field_decay_factor: Annotated[float, Setting("Weight of further columns in the search tree.", 0.5)] = (
-        DEFAULT_DECAY_FACTOR
-    )
-    renyi_alpha: Annotated[float, Setting("Order of the Renyi entropy.", 1)] = DEFAULT_RENYI_ALPHA
-    calculate_baseline: Annotated[bool, Setting("Whether to compare with what the columns allow.", False)] = True
-    max_combinations: Annotated[int, Setting("Refuse to search more combinations than these.", 100_000)] = (
-        DEFAULT_MAX_COMBINATIONS
-    )
-    n_matched_samples: Annotated[
-        int, Setting("Samples of originals as large as the control, for the comparison.", 10)
-    ] = 5
-    seed: Annotated[int, Setting("Seed of these samples.", 1)] = 0
-    confidence_level: Annotated[float, Setting("Confidence of the intervals.", 0.9)] = 0.95
+    max_baseline_cols: int | None = setting(None, "Largest size of the column combinations; null: all columns.", 3)
+    min_entropy_delta: float = setting(0.0, "Above 0 the search is heuristic, which policies refuse by default.", 0.1)
+    field_decay_factor: float = setting(DEFAULT_DECAY_FACTOR, "Weight of further columns in the search tree.", 0.5)
+    renyi_alpha: float = setting(DEFAULT_RENYI_ALPHA, "Order of the Renyi entropy.", 1)
+    calculate_baseline: bool = setting(True, "Whether to compare with what the columns allow.", False)
+    max_combinations: int = setting(DEFAULT_MAX_COMBINATIONS, "Refuse to search more combinations than these.", 100_000)
+    n_matched_samples: int = setting(5, "Samples of originals as large as the control, for the comparison.", 10)
+    seed: int = setting(0, "Seed of these samples.", 1)
+    confidence_level: float = setting(0.95, "Confidence of the intervals.", 0.9)
 
     @property
     def search(self) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from math import floor
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.semantic_risk.row_measures import MAX_COMPARISONS
-from privacy_assets.setting_checks import Setting, is_integer, is_number, require, require_flag
+from privacy_assets.setting_checks import is_integer, is_number, require, require_flag, setting
 
 # Fewer records than this with a premise say little of the table and much of the records.
 DEFAULT_MIN_SUPPORT = 5
@@ -26,26 +26,20 @@ NOT_SMALLER = f", not below {SMALLEST_RISK:.2g}"
 class SemanticSettings:
     """Everything but table, scales and model that shapes an assessment; ``assess_semantic_risk`` explains each."""
 
-    risk_limit: Annotated[
-        float | None,
-        Setting("Largest basic semantic risk of a record; by default what the policy asks for.", 0.2),
-    ] = None
-    three_way: Annotated[
-        tuple[float, float] | None,
-        Setting("Two risks: records up to the first are labeled keep, from the second on discard.", [0.1, 0.3]),
-    ] = None
-    semantic_risk: Annotated[
-        bool,
-        Setting(
-            "Whether to search the semantic risk in addition to the basic one; refused where rows include very many "
-            "others.",
-            False,
-        ),
-    ] = True
-    advice: Annotated[bool, Setting("Whether to say what forgetting each column would do.", False)] = True
-    min_support: Annotated[int, Setting("Fewest records of the implications that the advice counts.", 20)] = (
-        DEFAULT_MIN_SUPPORT
+    risk_limit: float | None = setting(
+        None, "Largest basic semantic risk of a record; by default what the policy asks for.", 0.2
     )
+    three_way: tuple[float, float] | None = setting(
+        None, "Two risks: records up to the first are labeled keep, from the second on discard.", [0.1, 0.3]
+    )
+    semantic_risk: bool = setting(
+        True,
+        "Whether to search the semantic risk in addition to the basic one; refused where rows include very many "
+        "others.",
+        False,
+    )
+    advice: bool = setting(True, "Whether to say what forgetting each column would do.", False)
+    min_support: int = setting(DEFAULT_MIN_SUPPORT, "Fewest records of the implications that the advice counts.", 20)
     max_chains: int = MAX_CHAINS
     max_concepts: int = MAX_CONCEPTS
     max_comparisons: int = MAX_COMPARISONS

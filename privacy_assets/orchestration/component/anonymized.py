@@ -43,6 +43,7 @@ ResolvedAnonymization: TypeAlias = Annotated[
             "l_diversity_by_column": dict[str, Annotated[LDiversity, _DIVERSITY]] | None,
             "hierarchies": _HIERARCHIES,
         },
+        check=AnonymizationSettings.check,
     ),
 ]
 ResolvedOtherRelease: TypeAlias = Annotated[
@@ -62,4 +63,6 @@ ResolvedReidentification: TypeAlias = Annotated[
     ReidentificationSettings,
     written(ReidentificationSettings, kinds={"other_releases": list[ResolvedOtherRelease]}),
 ]
-ResolvedSemanticRisk: TypeAlias = Annotated[SemanticRiskSettings, written(SemanticRiskSettings)]
+ResolvedSemanticRisk: TypeAlias = Annotated[
+    SemanticRiskSettings, written(SemanticRiskSettings, check=SemanticRiskSettings.check)
+]

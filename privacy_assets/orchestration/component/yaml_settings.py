@@ -21,7 +21,6 @@ from pydantic_core import core_schema
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.dagster_internals import resolve_fields
-from privacy_assets.setting_checks import Setting
 
 TEMPLATE: dict[str, Any] = {"type": "string", "pattern": r"\{\{"}
 """Text that Dagster evaluates."""
@@ -142,7 +141,7 @@ def written(
     names: Mapping[str, str] = MappingProxyType({}),
     check: Callable[[Any], None] | None = None,
 ) -> Written:
-    """Say how a dataclass of settings is written: by the fields that a `Setting` describes, read strictly.
+    """Say how a dataclass of settings is written: by the fields that `setting` describes, read strictly.
 
     Parameters
     ----------
@@ -157,20 +156,14 @@ def written(
     check : callable, optional
         Called with the settings; raises for those that are wrong.
     """
-    hints = get_type_hints(settings, include_extras=True)
+    hints = get_type_hints(settings)
     described: dict[str, Any] = {}
     for each in dataclasses.fields(settings):
-        hint = hints[each.name]
-        setting = next((part for part in getattr(hint, "__metadata__", ()) if isinstance(part, Setting)), None)
-        if setting is None:
-            continue
-        has_factory = each.default_factory is not dataclasses.MISSING
-        default = {"default_factory": each.default_factory} if has_factory else {"default": each.default}
-        about = {} if default.get("default") is dataclasses.MISSING else default
-        described[names.get(each.name, each.name)] = (
-            kinds.get(each.name) or _strict(hint.__origin__),
-            Field(**about, description=setting.description, examples=[setting.example]),
-        )
+        if each.metadata:
+            defaults = {"default": each.default, "default_factory": each.default_factory}
+            about: dict[str, Any] = {key: value for key, value in defaults.items() if value is not dataclasses.MISSING}
+            kind = kinds.get(each.name) or _strict(hints[each.name])
+            described[names.get(each.name, each.name)] = (kind, Field(**about, **each.metadata))
     model = create_model(
         settings.__name__, __base__=YamlSettings, __doc__=settings.__doc__, __module__=settings.__module__, **described
     )

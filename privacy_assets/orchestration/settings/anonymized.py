@@ -4,9 +4,9 @@ import hashlib
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import dagster as dg
 
@@ -41,7 +41,7 @@ from privacy_assets.reidentification.other_releases import check_quasi_identifie
 from privacy_assets.release.policy import Policy
 from privacy_assets.semantic_risk.formal_context import released_scales
 from privacy_assets.semantic_risk.settings import SemanticSettings, smallest_acceptable
-from privacy_assets.setting_checks import Setting, is_integer
+from privacy_assets.setting_checks import REQUIRED, is_integer, setting
 from privacy_assets.storage.artifact import canonical_json
 
 SMALLEST_SECRET = 2**32
@@ -73,47 +73,45 @@ class Generalization:
 class AnonymizationSettings(MethodSettings):
     """How records are anonymized (`anonymize`); the roles of the columns come from the contract."""
 
-    k: Annotated[int | None, Setting("Fewest people of a class; by default what the policy asks for.", 5)] = None
-    l_diversity: Annotated[
-        DiversitySetting,
-        Setting(
-            "Least diversity of every sensitive column in a class: a number, or least, kind and c; by default what the "
-            "policy's blocking limit asks for.",
-            2,
-        ),
-    ] = None
-    l_diversity_by_column: Annotated[
-        Mapping[str, LDiversity] | None, Setting("The same, by column.", {"diagnosis": {"least": 3, "kind": "entropy"}})
-    ] = None
-    t_closeness: Annotated[
-        ClosenessSetting,
-        Setting(
-            "Largest distance of a class from the table, for all sensitive columns or by column; by default what the "
-            "policy's blocking limit asks for.",
-            0.2,
-        ),
-    ] = None
-    hierarchies: Annotated[
-        Mapping[str, Hierarchy | Mapping[str, Any]] | None,
-        Setting(
-            "For lattice, by column, in addition to those of the contract: one of intervals, prefixes, dates, tree, "
-            "arx_csv.",
-            {"age": {"intervals": [5, 10, 20]}},
-        ),
-    ] = None
-    seed: Annotated[
-        int | None,
-        Setting("Key of the order of released records; by default 0, and drawn in private if relaxed.", 1),
-    ] = None
-    pictured: Annotated[
-        tuple[str, str] | None,
-        Setting("Two columns with numbers or datetimes whose classes are drawn.", ["age", "income"]),
-    ] = None
+    k: int | None = setting(None, "Fewest people of a class; by default what the policy asks for.", 5)
+    l_diversity: DiversitySetting = setting(
+        None,
+        "Least diversity of every sensitive column in a class: a number, or least, kind and c; by default what the "
+        "policy's blocking limit asks for.",
+        2,
+    )
+    l_diversity_by_column: Mapping[str, LDiversity] | None = setting(
+        None, "The same, by column.", {"diagnosis": {"least": 3, "kind": "entropy"}}
+    )
+    t_closeness: ClosenessSetting = setting(
+        None,
+        "Largest distance of a class from the table, for all sensitive columns or by column; by default what the "
+        "policy's blocking limit asks for.",
+        0.2,
+    )
+    hierarchies: Mapping[str, Hierarchy | Mapping[str, Any]] | None = setting(
+        None,
+        "For lattice, by column, in addition to those of the contract: one of intervals, prefixes, dates, tree, "
+        "arx_csv.",
+        {"age": {"intervals": [5, 10, 20]}},
+    )
+    seed: int | None = setting(
+        None, "Key of the order of released records; by default 0, and drawn in private if relaxed.", 1
+    )
+    pictured: tuple[str, str] | None = setting(
+        None, "Two columns with numbers or datetimes whose classes are drawn.", ["age", "income"]
+    )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Refuse what is wrong with any contract and any policy, where a YAML file still knows its line.
+
+        Raises
+        ------
+        InvalidSettingError
+            If a setting is out of its range.
+        """
         if self.l_diversity is not None and self.l_diversity_by_column is not None:
             raise InvalidSettingError("Give l_diversity or l_diversity_by_column; both say the same.")
-        # Whatever needs neither contract nor policy is refused here, where a YAML file still knows its line.
         AnonymizeSettings(
             **self.method_settings,
             quasi_identifiers=("quasi-identifiers of the contract",),
@@ -244,46 +242,36 @@ def _largest_distance(policy: Policy) -> float | None:
 class OtherReleaseSettings:
     """Another release of the same people, which an attacker may have: give one of release, directory and table."""
 
-    name: Annotated[str, Setting("Letters, digits and underscores; for messages and asset keys.", "last_year")]
-    key: Annotated[str, Setting("Column of both released tables that says which records belong together.", "pseudonym")]
-    release: Annotated[
-        str | None,
-        Setting("Name of another release of this project; every table that it ever published counts.", "people_north"),
-    ] = None
-    directory: Annotated[
-        str | None,
-        Setting(
-            "Directory of an anonymized release that was published; relative to the root of the project.",
-            "releases/people/anonymized/latest",
-        ),
-    ] = None
-    table: Annotated[
-        TableSource | None, Setting("A table that was anonymized elsewhere.", {"file": "data/published.csv"})
-    ] = None
-    model: Annotated[
-        ReleaseModel | None,
-        Setting(
-            "How each of its columns was masked: kind (exact, label, interval, value_set, mapping, suppressed, "
-            "bounded_noise, rank_window) and the mask's own settings.",
-            {"age": {"kind": "label", "column": "age"}},
-        ),
-    ] = None
-    quasi_identifiers: Annotated[
-        Sequence[str] | None,
-        Setting("Its columns that an attacker may know; by default those that it was anonymized by.", ["age", "sex"]),
-    ] = None
-    hierarchies: Annotated[
-        Mapping[str, Hierarchy] | None, Setting("Those that its model names.", {"age": {"intervals": [5, 10]}})
-    ] = None
-    withdrawn: Annotated[
-        Mapping[str, str],
-        Setting(
-            "Tables that a release of this project published and that do not count, as nobody has them any more or "
-            "their records have changed: by fingerprint (at least its first 12 digits), why and who decided. They are "
-            "not assessed; the manifest shows the reason.",
-            {"0123456789ab": "Deleted by the only recipient, letter of 2 May; A. Lovelace"},
-        ),
-    ] = field(default_factory=dict)
+    name: str = setting(REQUIRED, "Letters, digits and underscores; for messages and asset keys.", "last_year")
+    key: str = setting(REQUIRED, "Column of both released tables that says which records belong together.", "pseudonym")
+    release: str | None = setting(
+        None, "Name of another release of this project; every table that it ever published counts.", "people_north"
+    )
+    directory: str | None = setting(
+        None,
+        "Directory of an anonymized release that was published; relative to the root of the project.",
+        "releases/people/anonymized/latest",
+    )
+    table: TableSource | None = setting(None, "A table that was anonymized elsewhere.", {"file": "data/published.csv"})
+    model: ReleaseModel | None = setting(
+        None,
+        "How each of its columns was masked: kind (exact, label, interval, value_set, mapping, suppressed, "
+        "bounded_noise, rank_window) and the mask's own settings.",
+        {"age": {"kind": "label", "column": "age"}},
+    )
+    quasi_identifiers: Sequence[str] | None = setting(
+        None, "Its columns that an attacker may know; by default those that it was anonymized by.", ["age", "sex"]
+    )
+    hierarchies: Mapping[str, Hierarchy] | None = setting(
+        None, "Those that its model names.", {"age": {"intervals": [5, 10]}}
+    )
+    withdrawn: Mapping[str, str] = setting(
+        dict,
+        "Tables that a release of this project published and that do not count, as nobody has them any more or "
+        "their records have changed: by fingerprint (at least its first 12 digits), why and who decided. They are "
+        "not assessed; the manifest shows the reason.",
+        {"0123456789ab": "Deleted by the only recipient, letter of 2 May; A. Lovelace"},
+    )
 
     def __post_init__(self) -> None:
         places = [self.release is not None, self.directory is not None, self.table is not None]
@@ -378,16 +366,12 @@ def describe_hierarchies(hierarchies: Mapping[str, Hierarchy] | None) -> dict[st
 class ReidentificationSettings:
     """How to assess who the anonymized records can be; the policy says what an attacker knows."""
 
-    max_known: Annotated[int, Setting("The curve covers all sets of up to so many quasi-identifiers.", 4)] = (
-        DEFAULT_MAX_KNOWN
+    max_known: int = setting(DEFAULT_MAX_KNOWN, "The curve covers all sets of up to so many quasi-identifiers.", 4)
+    other_releases: tuple[OtherReleaseSettings, ...] = setting(
+        (),
+        "Releases of the same people that an attacker has as well.",
+        [{"name": "last_year", "key": "pseudonym", "release": "people_last_year"}],
     )
-    other_releases: Annotated[
-        tuple[OtherReleaseSettings, ...],
-        Setting(
-            "Releases of the same people that an attacker has as well.",
-            [{"name": "last_year", "key": "pseudonym", "release": "people_last_year"}],
-        ),
-    ] = ()
 
     def __post_init__(self) -> None:
         if not is_integer(self.max_known, 1):
@@ -416,21 +400,24 @@ class SemanticRiskSettings(SemanticSettings):
     have the attribute of every label that contains theirs, and nodes of a hierarchy those of all nodes above them.
     """
 
-    scales: Annotated[
-        Mapping[str, Any] | None,
-        Setting(
-            "How columns are read, in addition to what the contract says: nominal, ordinal, binary, generalized, or a "
-            "mapping with ordinal, interval or hierarchy.",
-            {"income": {"ordinal": [1000, 2000]}},
-        ),
-    ] = None
-    withhold: Annotated[
-        bool, Setting("Whether to leave out the records that no acceptable subset can contain.", True)
-    ] = False
-    of_source: Annotated[bool, Setting("Whether to assess the source as well, for comparison.", True)] = False
+    scales: Mapping[str, Any] | None = setting(
+        None,
+        "How columns are read, in addition to what the contract says: nominal, ordinal, binary, generalized, or a "
+        "mapping with ordinal, interval or hierarchy.",
+        {"income": {"ordinal": [1000, 2000]}},
+    )
+    withhold: bool = setting(False, "Whether to leave out the records that no acceptable subset can contain.", True)
+    of_source: bool = setting(False, "Whether to assess the source as well, for comparison.", True)
 
-    def __post_init__(self) -> None:
-        self.check()
+    def check(self) -> None:
+        """Refuse settings out of their range, and scales that do not exist.
+
+        Raises
+        ------
+        InvalidSettingError
+            If there is such a setting.
+        """
+        super().check()
         for scale in (self.scales or {}).values():
             read_scale(scale)
 
@@ -456,6 +443,7 @@ class SemanticRiskSettings(SemanticSettings):
         InvalidSettingError
             If there is a scale for an unknown column or one that cannot be used, or nothing to withhold by.
         """
+        self.check()
         for column, scale in self.declared_scales(contract).items():
             if column not in contract.released_columns:
                 raise InvalidSettingError(

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Any
 
 import dagster as dg
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.setting_checks import Setting, is_integer, is_number
+from privacy_assets.setting_checks import is_integer, is_number, setting
 
 QUARTERLY = "0 6 1 1,4,7,10 *"
 MOST_DAYS = 36_500
@@ -48,34 +48,27 @@ class MonitoringSettings:
     assessment of their own, they are what counts. With `automate`, the release step asks the gate again in any case.
     """
 
-    cron_schedule: Annotated[
-        str | None, Setting("When to run everything; stopped until it is switched on.", "0 6 * * 1")
-    ] = QUARTERLY
-    timezone: Annotated[str, Setting("Time zone of the schedule.", "Europe/Berlin")] = "UTC"
-    freshness_days: Annotated[
-        int | None, Setting("After so many days without a new assessment it counts as stale.", 30)
-    ] = 90
-    drift_limit: Annotated[
-        float | None,
-        Setting(
-            "Largest distance of a column from what was last released, from 0 to 1, before a check warns; null where "
-            "original and control are given.",
-            0.2,
-        ),
-    ] = 0.1
-    automate: Annotated[
-        bool,
-        Setting("Materialize an asset once what it is made of has changed and its blocking checks have passed.", True),
-    ] = False
-    on_refusal: Annotated[
-        AlertHook | None,
-        Setting(
-            "Python path of a function that is called with the sensor's context and a Refusal, for each refused "
-            "release; the sensor is stopped until it is switched on, and reports nothing that is more than an hour "
-            "older than that.",
-            "my_project.alerts:on_refusal",
-        ),
-    ] = None
+    cron_schedule: str | None = setting(
+        QUARTERLY, "When to run everything; stopped until it is switched on.", "0 6 * * 1"
+    )
+    timezone: str = setting("UTC", "Time zone of the schedule.", "Europe/Berlin")
+    freshness_days: int | None = setting(90, "After so many days without a new assessment it counts as stale.", 30)
+    drift_limit: float | None = setting(
+        0.1,
+        "Largest distance of a column from what was last released, from 0 to 1, before a check warns; null where "
+        "original and control are given.",
+        0.2,
+    )
+    automate: bool = setting(
+        False, "Materialize an asset once what it is made of has changed and its blocking checks have passed.", True
+    )
+    on_refusal: AlertHook | None = setting(
+        None,
+        "Python path of a function that is called with the sensor's context and a Refusal, for each refused "
+        "release; the sensor is stopped until it is switched on, and reports nothing that is more than an hour "
+        "older than that.",
+        "my_project.alerts:on_refusal",
+    )
 
     def __post_init__(self) -> None:
         self._check_schedule()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import dagster as dg
 
@@ -34,7 +34,7 @@ from privacy_assets.release.gate import EXAMPLE_METRICS, SigningEvidence
 from privacy_assets.release.policy import MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, Policy
 from privacy_assets.release.signing import Signer, SigningKey, load_signer, require_cryptography
 from privacy_assets.release.waivers import Waiver, Waivers, read_waivers
-from privacy_assets.setting_checks import Setting
+from privacy_assets.setting_checks import setting
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, require_cuts_that_apply
 from privacy_assets.synthesis.redraw import MIN_ATOM
@@ -157,15 +157,13 @@ class ExternalSynthetic:
 class AssessmentSettings(MpuccSettings):
     """How synthetic records are assessed: parameters of the mpUCC search (`assess_mpuccs`)."""
 
-    numeric_precision: Annotated[
-        int | Mapping[str, int] | None,
-        Setting("Decimals, for all or by column; by default the contract's, else the originals'.", 2),
-    ] = None
-    datetime_precision: Annotated[
-        str | Mapping[str, str] | None,
-        Setting("Unit of datetimes, for all or by column; by default as above.", "D"),
-    ] = None
-    deduplicate: Annotated[bool, Setting("Whether repeated records count once.", False)] = True
+    numeric_precision: int | Mapping[str, int] | None = setting(
+        None, "Decimals, for all or by column; by default the contract's, else the originals'.", 2
+    )
+    datetime_precision: str | Mapping[str, str] | None = setting(
+        None, "Unit of datetimes, for all or by column; by default as above.", "D"
+    )
+    deduplicate: bool = setting(True, "Whether repeated records count once.", False)
 
 
 @dataclass(frozen=True)
