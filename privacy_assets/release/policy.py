@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.ratings import mitigation
-from privacy_assets.setting_checks import is_integer, is_number
+from privacy_assets.setting_checks import REQUIRED, is_integer, is_number, setting
 
 Direction = Literal["below", "at_most", "above", "at_least"]
 Severity = Literal["error", "warn"]
@@ -217,21 +217,10 @@ LEAKAGE_ADVICE = (
 
 @dataclass(frozen=True)
 class Limit:
-    """A bound on one metric.
+    """A bound on one figure.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `METRICS`.
-    value : float
-        The bound itself, in the metric's own unit.
-    direction : {"below", "at_most", "above", "at_least"}, optional
-        Where the metric must lie; by default the safe side of the metric.
-    severity : {"error", "warn"}, optional
-        ``"error"`` blocks the release, ``"warn"`` is shown and written to the manifest; by default ``"error"``, and
-        ``"warn"`` for `share_in_homogeneous_classes` and `information_loss`.
-    advice : str, optional
-        What to do when the limit fails; by default the mitigation strategies that fit the metric.
+    By default `severity` is ``"warn"`` for `share_in_homogeneous_classes` and `information_loss`, else ``"error"``;
+    `advice` is by default the mitigation strategies that fit the metric.
 
     Raises
     ------
@@ -239,11 +228,13 @@ class Limit:
         Unknown metric, direction or severity, or a bound that the metric can never or must always meet.
     """
 
-    metric: str
-    value: float
-    direction: Direction | None = None
-    severity: Severity | None = None
-    advice: str | None = None
+    metric: str = setting(REQUIRED, "The figure that is limited.", "privacy_risk_score")
+    value: float = setting(REQUIRED, "The bound itself, in the figure's own unit.", 0.1)
+    direction: Direction | None = setting(None, "Where the figure must lie; by default its safe side.", "below")
+    severity: Severity | None = setting(
+        None, "error blocks the release, warn is shown; by default as the metric says.", "warn"
+    )
+    advice: str | None = setting(None, "What to do when the limit fails.", "Ask the data office.")
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
@@ -354,40 +345,27 @@ class Limit:
 class RequiredSettings:
     """What an mpUCC assessment must have looked at before its figures count, and whether a release must be signed.
 
-    Parameters
-    ----------
-    exact_search : bool
-        Refuse a heuristic search (``min_entropy_delta > 0``), which may under-report.
-    max_baseline_cols : int or None
-        Combinations of at least this many columns must have been searched (all columns where the table has fewer);
-        None demands all columns. The default, 3, is what the source of the limits recommends to begin with.
-    default_precision : bool
-        Refuse a ``numeric_precision`` or ``datetime_precision`` other than the one found in the originals or declared
-        in the contract: rounding more coarsely hides matches.
-    deduplicated : bool
-        Refuse ``deduplicate=False``: a repeated record cannot be unique, so repeats would hide matches.
-    control_records : int
-        Where leakage is limited: smallest control. The fewer people the synthesizer has not seen are there to compare
-        with, the less leakage is told from chance.
-    confidence_level : float
-        Where leakage is limited: highest confidence of its intervals. The higher it is, the wider they are, and the
-        less leakage is told from chance.
-    signature : bool
-        Refuse a release that no key signs.
-    people_per_value : int, optional
-        Where `rare_values_released` is limited: people who must have a text or category value that leaves; fewer, and
-        it is rare. By default as many as a blocking limit on `smallest_class` asks for, else as in the use case, else
-        3.
+    The default of `max_baseline_cols` is what the source of the limits recommends to begin with; tables with fewer
+    columns need all of them. Coarser rounding than that of the originals hides matches, as does ``deduplicate=False``,
+    because a repeated record cannot be unique. The fewer control records there are, and the wider the intervals, the
+    less leakage can be distinguished from chance.
     """
 
-    exact_search: bool = True
-    max_baseline_cols: int | None = 3
-    default_precision: bool = True
-    deduplicated: bool = True
-    control_records: int = 100
-    confidence_level: float = 0.95
-    signature: bool = False
-    people_per_value: int | None = None
+    exact_search: bool = setting(True, "Refuse a heuristic search, which may under-report.", False)
+    max_baseline_cols: int | None = setting(
+        3, "Combinations of at least so many columns must have been searched; null: of all.", 4
+    )
+    default_precision: bool = setting(True, "Refuse a precision other than the originals' or the contract's.", False)
+    deduplicated: bool = setting(True, "Refuse an assessment of repeated records.", False)
+    control_records: int = setting(100, "Smallest control where leakage is limited.", 200)
+    confidence_level: float = setting(0.95, "Highest confidence of the intervals where leakage is limited.", 0.9)
+    signature: bool = setting(False, "Refuse a release that no key signs (signing).", True)
+    people_per_value: int | None = setting(
+        None,
+        "People who must have a text or category value that leaves, where rare_values_released is limited; by default "
+        "as many as smallest_class asks for, else as in the use case, else 3.",
+        10,
+    )
 
     def __post_init__(self) -> None:
         columns = self.max_baseline_cols

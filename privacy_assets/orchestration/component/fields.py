@@ -108,7 +108,8 @@ def _settings(annotation: Any) -> tuple[type[YamlSettings] | None, str]:
 def _kinds(annotation: Any) -> Iterator[str]:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        yield from _kinds(arguments[0])
+        is_model_alone = any(isinstance(part, Written) and part.or_else is None for part in arguments)
+        yield from ["settings"] if is_model_alone else _kinds(arguments[0])
     elif origin in (Union, types.UnionType):
         for argument in arguments:
             if argument not in (type(None), Any) and not (argument is int and float in arguments):

@@ -9,9 +9,16 @@ from pydantic import Field, model_validator
 
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.orchestration.component.yaml_settings import Flag, Number, Whole, Written, YamlSettings, import_path
+from privacy_assets.orchestration.component.yaml_settings import (
+    Flag,
+    Whole,
+    Written,
+    YamlSettings,
+    import_path,
+    written,
+)
 from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, TableSource, UpstreamAsset
-from privacy_assets.release.policy import METRICS, USE_CASES, Direction, Limit, Policy, RequiredSettings, Severity
+from privacy_assets.release.policy import METRICS, USE_CASES, Limit, Policy, RequiredSettings
 
 Role: TypeAlias = Literal["direct_identifier", "quasi_identifier", "sensitive", "other"]
 UseCase: TypeAlias = Literal[tuple(USE_CASES)]  # type: ignore[valid-type]
@@ -188,56 +195,14 @@ def build_contract(contract: Any) -> TableContract:
     return contract if isinstance(contract, TableContract) else TableContract(contract)
 
 
-class LimitYaml(YamlSettings):
-    """A bound on one figure."""
-
-    metric: MetricName = Field(description="The figure that is limited.", examples=["privacy_risk_score"])
-    value: Number = Field(description="The bound itself, in the figure's own unit.", examples=[0.1])
-    direction: Direction | None = Field(
-        None, description="Where the figure must lie; by default its safe side.", examples=["below"]
-    )
-    severity: Severity | None = Field(
-        None, description="error blocks the release, warn is shown; by default as the metric says.", examples=["warn"]
-    )
-    advice: str | None = Field(None, description="What to do when the limit fails.", examples=["Ask the data office."])
-
-    @model_validator(mode="after")
-    def _check(self) -> "LimitYaml":
-        self.build()
-        return self
-
-    def build(self) -> Limit:
-        """Return the limit."""
-        return Limit(**self.given())
+ResolvedLimit: TypeAlias = Annotated[Limit, written(Limit, kinds={"metric": MetricName})]
+_REQUIRED = written(RequiredSettings)
 
 
-class RequiredYaml(YamlSettings):
-    """What an mpUCC assessment must have looked at before its figures count, and whether a release must be signed."""
-
-    exact_search: Flag = Field(True, description="Refuse a heuristic search.", examples=[False])
-    max_baseline_cols: Whole | None = Field(
-        3, description="Combinations of at least so many columns must have been searched; null: of all.", examples=[4]
-    )
-    default_precision: Flag = Field(
-        True, description="Refuse a precision other than the originals' or the contract's.", examples=[False]
-    )
-    deduplicated: Flag = Field(True, description="Refuse an assessment of repeated records.", examples=[False])
-    control_records: Whole = Field(100, description="Smallest control where leakage is limited.", examples=[200])
-    confidence_level: Number = Field(
-        0.95, description="Highest confidence of the intervals where leakage is limited.", examples=[0.9]
-    )
-    signature: Flag = Field(False, description="Refuse a release that no key signs (signing).", examples=[True])
-    people_per_value: Whole | None = Field(
-        None,
-        description="People who must have a text or category value that leaves, where rare_values_released is limited; "
-        "by default as many as smallest_class asks for, else as in the use case, else 3.",
-        examples=[10],
-    )
-
-    @model_validator(mode="after")
-    def _check(self) -> "RequiredYaml":
-        RequiredSettings(**self.given())
-        return self
+def _given_required(model: YamlSettings) -> dict[str, Any]:
+    """Return what was written: the rest is as in the use case."""
+    RequiredSettings(**model.given())
+    return model.given()
 
 
 class PolicyYaml(YamlSettings):
@@ -249,12 +214,12 @@ class PolicyYaml(YamlSettings):
         "development or high_risk_data.",
         examples=["research_sharing"],
     )
-    limits: list[LimitYaml] = Field(
+    limits: list[ResolvedLimit] = Field(
         default_factory=list,
         description="Limits that are added to those of the use case, or replace its limit on the same metric.",
         examples=[[{"metric": "verbatim_copies", "value": 0, "severity": "warn"}]],
     )
-    required: RequiredYaml | None = Field(
+    required: Annotated[dict[str, Any], Written(dict, _REQUIRED.model, _given_required)] | None = Field(
         None,
         description="What an mpUCC assessment must have looked at before its figures count, and whether a release must "
         "be signed.",
@@ -274,12 +239,12 @@ class PolicyYaml(YamlSettings):
 
     def build(self) -> Policy:
         """Return the policy."""
-        limits = tuple(limit.build() for limit in self.limits)
+        limits = tuple(self.limits)
         metrics = [limit.metric for limit in limits]
         repeated = sorted({metric for metric in metrics if metrics.count(metric) > 1})
         if repeated:
             raise InvalidSettingError(f"limits names a metric more than once: {repeated}. Keep one limit each.")
-        required: Mapping[str, Any] = {} if self.required is None else self.required.given()
+        required = self.required or {}
         if self.use_case is None:
             return Policy(limits, RequiredSettings(**required), known=tuple(map(tuple, self.known)))
         policy = Policy.for_use_case(self.use_case)

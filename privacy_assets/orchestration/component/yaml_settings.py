@@ -108,7 +108,7 @@ class Written(dg.Resolver):
         make: Callable[[YamlSettings], Any],
         or_else: Any = None,
     ) -> None:
-        self.settings, self.model, self._make, self._or_else = settings, model, make, or_else
+        self.settings, self.model, self._make, self.or_else = settings, model, make, or_else
         kind = model.model()
         super().__init__(self._resolve, model_field_type=kind if or_else is None else or_else | kind)
 
@@ -128,7 +128,7 @@ class Written(dg.Resolver):
     def _read(self, value: Any) -> Any:
         if isinstance(value, Mapping):
             return self._make(self.model.from_mapping(value))
-        if isinstance(value, self.settings) or self._or_else is not None:
+        if isinstance(value, self.settings) or self.or_else is not None:
             return value
         raise InvalidSettingError(f"Expected {self.settings.__name__} or a mapping of its fields.")
 

@@ -311,25 +311,25 @@ CASES = {
         policy(known=["age"]) | ANONYMIZED,
         "'age' is not of type 'array'",
     ),
-    "LimitYaml.metric": (
+    "Limit.metric": (
         limit(metric="total_identified"),
         limit(metric="privacy_score"),
         "'privacy_score' is not one of ['privacy_risk_score', 'overall_protection'",
     ),
-    "LimitYaml.value": (limit(value=3), limit(value="low"), f"'low' {NO_NUMBER}"),
-    "LimitYaml.direction": (
+    "Limit.value": (limit(value=3), limit(value="low"), f"'low' {NO_NUMBER}"),
+    "Limit.direction": (
         limit(direction="below", value=3),
         limit(direction="above"),
         "has direction 'above', which would ask for more risk. Expected 'below' or 'at_most'",
     ),
-    "LimitYaml.severity": (
+    "Limit.severity": (
         limit(severity="warn"),
         limit(severity="info"),
         "'info' is not one of ['error', 'warn', None]",
     ),
-    "LimitYaml.advice": (limit(advice="Ask us."), limit(advice=5), "5 is not of type 'string', 'null'"),
+    "Limit.advice": (limit(advice="Ask us."), limit(advice=5), "5 is not of type 'string', 'null'"),
     **{
-        f"RequiredYaml.{name}": (policy(required={name: right}), policy(required={name: wrong}), said)
+        f"RequiredSettings.{name}": (policy(required={name: right}), policy(required={name: wrong}), said)
         for name, right, wrong, said in [
             ("exact_search", False, "no", f"'no' {NO_FLAG}"),
             (
@@ -345,7 +345,7 @@ CASES = {
             ("people_per_value", 7, 0, "requires people_per_value=0; expected a whole number from 1, or None for"),
         ]
     },
-    "RequiredYaml.signature": (
+    "RequiredSettings.signature": (
         policy(required={"signature": True}) | SIGNED,
         policy(required={"signature": True}),
         "demands that releases are signed, but this one has no signing key. Name one",
