@@ -60,7 +60,7 @@ from privacy_assets.reidentification.assess import CandidateProgress, assess_rei
 from privacy_assets.reidentification.other_releases import OtherRelease, join_original, require_described_columns
 from privacy_assets.release.files import read_anonymized_release
 from privacy_assets.release.policy import REIDENTIFICATION, SEMANTIC
-from privacy_assets.semantic_risk.assess import assess_with
+from privacy_assets.semantic_risk.assess import assess_semantic_risk_with
 from privacy_assets.semantic_risk.result import SemanticAssessment, SemanticProgress
 from privacy_assets.semantic_risk.settings import SemanticSettings
 from privacy_assets.storage.artifact import Artifact
@@ -170,7 +170,7 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
         def is_acceptable(table):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
             return (
-                assess_with(table, scales, of_limit_alone, anonymization.model, progress=progress)
+                assess_semantic_risk_with(table, scales, of_limit_alone, anonymization.model, progress=progress)
                 .records["is_kept"]
                 .to_numpy(dtype=bool)
             )
@@ -358,7 +358,7 @@ def _assess_semantic_risk(
     context: Any, release: ReleaseSettings, table: pd.DataFrame, scales: Mapping[str, Any], model: ReleaseModel | None
 ) -> SemanticAssessment:
     progress = progress_logger(context, _semantic_stage)
-    assessment = assess_with(table, scales, release.semantic_risk_settings, model, progress=progress)
+    assessment = assess_semantic_risk_with(table, scales, release.semantic_risk_settings, model, progress=progress)
     return replace(assessment, settings={**assessment.settings, "scale_digests": scale_digests(scales)})
 
 

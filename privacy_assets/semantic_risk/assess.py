@@ -110,10 +110,10 @@ def assess_semantic_risk(
         max_concepts=max_concepts,
         max_comparisons=max_comparisons,
     )
-    return assess_with(table, scales, settings, model, n_threads, progress)
+    return assess_semantic_risk_with(table, scales, settings, model, n_threads, progress)
 
 
-def assess_with(
+def assess_semantic_risk_with(
     table: pd.DataFrame,
     scales: Scales,
     settings: SemanticSettings,

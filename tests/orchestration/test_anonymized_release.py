@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets.anonymization.anonymize import anonymize, anonymize_with
+from privacy_assets.anonymization.anonymize import anonymize_with
 from privacy_assets.anonymization.settings import LDiversity
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError
@@ -236,10 +236,10 @@ def test_a_loss_that_is_not_that_of_the_labels_is_refused_though_a_run_recorded_
     definitions = definitions_of(project, anonymized=AnonymizationSettings(bounds=bounds))
 
     def embellished(*arguments, **settings):
-        found = anonymize(*arguments, **settings)
+        found = anonymize_with(*arguments, **settings)
         return replace(found, stats=found.stats | {"information_loss": found.stats["information_loss"] - 1e-6})
 
-    monkeypatch.setattr(anonymized_assets, "anonymize", embellished)
+    monkeypatch.setattr(anonymized_assets, "anonymize_with", embellished)
     assert "not those of what would leave" in failure_of(project.run(definitions, "source", "anonymized"))
     with monkeypatch.context() as patch:
         patch.setattr(anonymized_assets, "require_measured", lambda *_: None)

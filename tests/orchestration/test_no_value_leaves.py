@@ -295,15 +295,15 @@ def test_hierarchies_show_no_cell(project, capfd, lacks_a_value):
 
 
 def test_an_anonymization_that_breaks_shows_no_cell(project, capfd, monkeypatch):
-    def broken(table, **_):
+    def broken(table, *_, **__):
         raise KeyError(f"{TEXT} {table.iloc[0].to_dict()}")
 
-    monkeypatch.setattr(anonymized_assets, "anonymize", broken)
+    monkeypatch.setattr(anonymized_assets, "anonymize_with", broken)
     assert_failed(project.run(anonymized(project)), "anonymized")
     assert_nothing_leaked(project, capfd, "KeyError")
 
 
-@pytest.mark.parametrize("what", ["assess_reidentification", "assess_semantic_risk"])
+@pytest.mark.parametrize("what", ["assess_reidentification", "assess_semantic_risk_with"])
 def test_an_assessment_of_records_that_breaks_shows_no_cell(project, capfd, monkeypatch, what):
     def broken(table, *_, **__):
         raise KeyError(f"{TEXT} {INTEGER} {table}")
