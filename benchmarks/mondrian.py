@@ -6,9 +6,10 @@
 Adult: the 30,162 complete rows, eight quasi-identifiers, sets for text. Every program runs in a process of its own and
 hands back the class of each row; one scorer computes GCP (sets) and DM from that. anonypyx is installed by the script
 into an environment of its own (``--cache``); the programs of qiyuangong (github.com/qiyuangong/Mondrian) and mosaicrown
-(github.com/mosaicrown/mondrian) are run from checkouts that you have. GCP and DM are compared with the marks of the
-design page and with the best peer of the run, speed with peers of the run only. ARX, with hierarchies, is not run: its
-marks are those of the design page. Only partitioning is timed, in CPU seconds. The exit code is 1 if a bar is missed.
+(github.com/mosaicrown/mondrian) are run from checkouts that you have. GCP and DM are compared with the marks of
+``docs/design/mondrian.md`` and with the best peer of the run, speed with peers of the run only. ARX, with hierarchies,
+is not run: its marks are those of that page. Only partitioning is timed, in CPU seconds. The exit code is 1 if a bar is
+missed.
 """
 
 import argparse
@@ -31,8 +32,8 @@ ANONYPYX = "anonypyx==0.2.11"
 COLUMNS = ["age", "workclass", "education_num", "marital_status", "occupation", "race", "sex", "native_country"]
 NUMBERS = ["age", "education_num"]
 KS = (2, 5, 10, 25, 50)
-# The marks of the design page: the best GCP in percent by k, the best peer's DM by k, and the CPU seconds of peers that
-# were measured there.
+# The marks of ``docs/design/mondrian.md``, section "Marks": the best GCP in percent by k, and the best peer's DM by k.
+# The CPU seconds of peers were measured on one machine.
 BEST_GCP = dict(zip(KS, (0.83, 2.77, 4.86, 8.47, 12.17), strict=True))
 BEST_DM = {10: 528_456}
 PUBLISHED_SECONDS = {

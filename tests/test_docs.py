@@ -29,7 +29,7 @@ from tests.running_example import PEOPLE
 from tests.shared_data import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
-PAGES = {path.name: path.read_text() for path in sorted(DOCS.glob("*.md"))}
+PAGES = {path.relative_to(DOCS).as_posix(): path.read_text() for path in sorted(DOCS.rglob("*.md"))}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 BLOCKS = {name: FENCE.findall(page) for name, page in PAGES.items()}
 LANGUAGES = {"python", "yaml", "sh", "text"}
@@ -192,7 +192,8 @@ def test_the_site_builds_strictly_and_fetches_nothing(tmp_path):
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     built = subprocess.run(build, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
-    pages = {path.name: path.read_text() for path in (tmp_path / "site").glob("*.html")}
+    site = tmp_path / "site"
+    pages = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*.html")}
     assert {name.replace(".md", ".html") for name in PAGES} <= set(pages)
     fetched = r"<(?:script|img|iframe)[^>]*\bsrc=.?(?:https?:)?//|<link[^>]*\bhref=.?(?:https?:)?//|@import"
     assert [name for name, page in pages.items() if re.search(fetched, page)] == []

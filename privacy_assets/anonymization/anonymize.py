@@ -145,7 +145,7 @@ def anonymize(
     A class is cut as long as a cut leaves all models satisfied on both sides. Cuts of an ordered column lie between two
     of its values. Those of a set part the n most frequent values of the class from the others, for some n; values that
     are as frequent as each other are in the order of their text. Other ways to part a set are not tried: there are
-    exponentially many. Further definitions: ``design/mondrian.md``.
+    exponentially many. How cuts are chosen: ``docs/design/mondrian.md``, section "Cuts".
 
     k, l and t are necessary, not sufficient: who knows how the classes were made may learn more (minimality and
     downcoding attacks).

@@ -109,8 +109,8 @@ def lattice_classes(
 
     Notes
     -----
-    Definitions: ``design/mondrian.md``, section "Hierarchies". Equal rows are in one class, so a class is determined by
-    the quasi-identifiers of its rows.
+    The search: ``docs/design/mondrian.md``, section "Hierarchies". Equal rows are in one class, so a class is
+    determined by the quasi-identifiers of its rows.
     """
     leveled = _level(table, hierarchies, settings.quasi_identifiers)
     n_nodes = count_nodes([_column(column) for column in leveled.values()])

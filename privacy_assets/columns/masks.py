@@ -1,4 +1,7 @@
-"""How each column of a released table constrains the original value: the masks of ``design/reidentification.md``."""
+"""How each column of a released table constrains the original value.
+
+All masks: ``docs/design/reidentification.md``, section "Masks".
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Hierarchies for UCI Adult, as those that come with ARX's Adult example, and the marks of ARX with them.
 
 The trees group values as ARX's do: ages in bands of 5, 10 and 20 from 1; one spelling of Europe apart; education by its
-number. The figures of ARX's local recoding on 30,162 complete rows are those of the design page "mondrian.md", "Marks
-to beat"; which hierarchies were behind them is not recorded there. With these, the engine comes within 1 % of
-the figures that the page gives for its prototype.
+number. The figures of ARX's local recoding on 30,162 complete rows are those of ``docs/design/mondrian.md``, section
+"Marks"; which hierarchies were behind them is not recorded there. With these, the engine comes within 1 % of them.
 """
 
 from privacy_assets.columns.hierarchy import Hierarchy

@@ -2,7 +2,7 @@
 
 Source: K. LeFevre, D. J. DeWitt, R. Ramakrishnan (2006), "Mondrian multidimensional k-anonymity", ICDE,
 doi:10.1109/ICDE.2006.101, section 1: the patient table and its 2-anonymous multidimensional recoding. The marks of the
-adult table are those of ``design/mondrian.md``.
+adult table are those of ``docs/design/mondrian.md``, section "Marks".
 """
 
 from collections import Counter
