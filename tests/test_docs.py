@@ -11,6 +11,7 @@ import tokenize
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -64,9 +65,12 @@ def test_the_code_of_a_page_runs_and_gives_what_its_comments_say(name, codes, mo
 
 
 def what_the_reader_has(name):
-    """Return the tables that the text of a page describes instead of making them."""
+    """Return the tables that a page describes instead of making them, and make the files that its commands make."""
     if name == "semantic-risk.md":
         return {"patients": PEOPLE}
+    if name == "signing.md":
+        Path("keys").mkdir()
+        main(["keygen", "keys/release-2026.pem"])  # the commands above the code
     if name == "reidentification.md":
         random = np.random.default_rng(0)
         table = pd.DataFrame(
@@ -155,6 +159,9 @@ def test_a_command_is_one_that_exists(name, line, capsys):
         used = [extra for group in re.findall(r"\[([\w,]+)\]", line) for extra in group.split(",")]
         assert used
         assert set(used) <= set(extras)
+        return
+    elif program == "mkdir":
+        assert re.fullmatch(r"[\w/]+", arguments[0])
         return
     elif program == "export":
         assert re.fullmatch(r"[A-Z_]+=\S+", arguments[0])

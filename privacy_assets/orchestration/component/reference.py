@@ -28,7 +28,7 @@ Set `DAGSTER_HOME` to a directory that stays, as for every Dagster project. The 
 which run made its evidence; without it each `dg launch` has a history of its own, and a release in a later run is
 refused.
 
-This page is written from the models: `python -m privacy_assets.orchestration.component.reference`.
+This page is generated from the models of the settings.
 """
 
 
