@@ -1,6 +1,6 @@
 """Time the test of compatibility against the linear program of all pairs of records, in one go.
 
-    python benchmarks/linker_evaluation.py [--records N] [--candidates C]
+    python benchmarks/linker_evaluation.py [--records N] [--candidates C] [--json [FILE]]
 
 One claim with scores that all differ, of N originals with C candidates: as most linkage methods make them, and near the
 edge of what is compatible, where quick tests decide little. Both ways must decide alike. Then an evaluation of 200
@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 import pandas as pd
+from measurements import Measurements, add_json_option
 
 from privacy_assets.columns.masks import BoundedNoise, ReleaseModel
 from privacy_assets.linkage.compatibility import _group, _least_slack, is_compatible
@@ -51,14 +52,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=200)
     parser.add_argument("--candidates", type=int, default=80)
+    add_json_option(parser)
     options = parser.parse_args()
+    measured = Measurements("linker_evaluation", options)
     rng = np.random.default_rng(0)
     truth = np.where(np.arange(options.records) < options.candidates, 1 / options.candidates, 0)
     claims = {
         "smooth": smooth_claim(rng, options.records),
         "edge": edge_claim(rng, options.records, options.candidates),
     }
-    bars = []
     for words, claim in claims.items():
         start = time.process_time()
         ours = is_compatible(truth, claim)
@@ -67,8 +69,9 @@ def main() -> int:
         own, other = middle - start, time.process_time() - middle
         print(f"{words}: {own:.4f} s, all pairs {other:.2f} s; compatible: {ours}")
         ratio, bar = other / own, RATIO_BARS[words]
-        bars.append((f"{words}: {ratio:.1f} times as fast; at least {bar}", ratio >= bar))
-        bars.append((f"{words}: both decide alike", ours == theirs))
+        measured.keep(**{f"{words}_seconds": own, f"{words}_all_pairs_seconds": other})
+        measured.check(f"{words}: {ratio:.1f} times as fast; at least {bar}", ratio >= bar)
+        measured.check(f"{words}: both decide alike", ours == theirs)
     original = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
     released = original + rng.uniform(-1, 1, size=(200, 2))
     model = ReleaseModel({name: BoundedNoise(name, 1.0) for name in original})
@@ -77,12 +80,10 @@ def main() -> int:
     start = time.process_time()
     evaluate_linker(index, scores)
     seconds = time.process_time() - start
+    measured.keep(evaluation_seconds=seconds)
     is_met = seconds < EVALUATION_SECONDS_BAR
-    bars.append((f"200 records of 200 scores take {seconds:.2f} s; under {EVALUATION_SECONDS_BAR} s", is_met))
-    print()
-    for words, is_met in bars:
-        print(f"{'met   ' if is_met else 'MISSED'}  {words}")
-    return 0 if all(is_met for _, is_met in bars) else 1
+    measured.check(f"200 records of 200 scores take {seconds:.2f} s; under {EVALUATION_SECONDS_BAR} s", is_met)
+    return measured.finish()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Measure Mondrian and the lattice against their peers on adult, and Mondrian's kernel on generated tables, in one go.
 
     python benchmarks/mondrian.py --data ../shared/data [--skip-anonypyx] [--anonypyx-k 10 50]
-        [--qiyuangong PATH] [--mosaicrown PATH] [--skip-scale] [--hundred-million]
+        [--qiyuangong PATH] [--mosaicrown PATH] [--skip-scale] [--hundred-million] [--json [FILE]]
 
 Adult: the 30,162 complete rows, eight quasi-identifiers, sets for text. Every program runs in a process of its own and
 hands back the class of each row; one scorer computes GCP (sets) and DM from that. anonypyx is installed by the script
@@ -23,6 +23,7 @@ import venv
 from pathlib import Path
 
 import numpy as np
+from measurements import Measurements, add_json_option
 from memory import peak_mib, start_peak
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -249,13 +250,15 @@ def measure(kind: str, n_rows: int, n_columns: int, n_threads: int = 2) -> list[
 class Bars:
     """Bars that were met, missed or not tried."""
 
-    def __init__(self) -> None:
+    def __init__(self, measured: Measurements) -> None:
+        self.measured = measured
         self.missed = 0
         self.skipped = 0
 
     def check(self, name: str, value: float, most: float) -> None:
         is_met = value <= most
         self.missed += not is_met
+        self.measured.check(f"{name}: {value:.4g} (at most {most:.4g})", is_met)
         print(f"    {'met   ' if is_met else 'MISSED'} {name}: {value:.4g} (at most {most:.4g})", flush=True)
 
     def skip(self, name: str, published: float) -> None:
@@ -281,22 +284,24 @@ def compare_on_adult(arguments: argparse.Namespace, bars: Bars) -> None:
             kernel, call, classes = time_ours(table, k)
             gcp, dm = score(table, classes)
             print(f"{'ours':<12}{k:>4}{gcp:>9.3f}{dm:>12,}{1e3 * kernel:>12.2f}{'':>9}  whole call {1e3 * call:.1f} ms")
-            bars.check("GCP", gcp, BEST_GCP[k])
+            bars.measured.keep(**{f"gcp_percent_k{k}": gcp, f"kernel_seconds_k{k}": kernel, f"call_seconds_k{k}": call})
+            bars.check(f"k = {k}: GCP", gcp, BEST_GCP[k])
             if k in BEST_DM:
-                bars.check("DM", dm, BEST_DM[k])
-            bars.check("whole call / kernel", call / kernel, 10)
+                bars.check(f"k = {k}: DM", dm, BEST_DM[k])
+            bars.check(f"k = {k}: whole call / kernel", call / kernel, 10)
             run: dict[str, tuple[float, float, int]] = {}
             for name, python, code, place, ks in peers:
                 if k in ks:
                     seconds, classes = run_peer(python, code, file, k, place)
                     run[name] = (seconds, *score(table, classes))
+                    bars.measured.keep(**{f"{name}_seconds_k{k}": seconds, f"{name}_gcp_percent_k{k}": run[name][1]})
                     figures = f"{run[name][1]:>9.3f}{run[name][2]:>12,}{1e3 * seconds:>12,.0f}{seconds / kernel:>9,.0f}"
                     print(f"{name:<12}{k:>4}{figures}", flush=True)
             if run:
-                bars.check("GCP, best peer of this run", gcp, min(peer[1] for peer in run.values()))
-                bars.check("DM, best peer of this run", dm, min(peer[2] for peer in run.values()))
+                bars.check(f"k = {k}: GCP, best peer of this run", gcp, min(peer[1] for peer in run.values()))
+                bars.check(f"k = {k}: DM, best peer of this run", dm, min(peer[2] for peer in run.values()))
             for name, times in (("anonypyx", 1000), ("qiyuangong", 30)):
-                bar = f"{times:,} kernels / {name}"
+                bar = f"k = {k}: {times:,} kernels / {name}"
                 if name in run:
                     bars.check(bar, times * kernel / run[name][0], 1)
                 else:
@@ -320,15 +325,18 @@ def compare_hierarchies(arguments: argparse.Namespace, bars: Bars) -> None:
         loss, n_lost = found.stats["information_loss"], found.stats["n_suppressed"]
         own = f"{found.stats['n_classes']:>9,}{n_lost:>6}{1e3 * min(seconds):>9.0f}"
         print(f"{k:>4}{100 * loss:>9.3f}{100 * arx:>9.2f}{own}", flush=True)
-        bars.check("GCP / ARX", loss / arx, 1.01)
-        bars.check("rows lost", n_lost, 0)
-        bars.check("k / smallest class, from the outside", k / verify_anonymity(found.table, COLUMNS).k, 1)
-        bars.skip("25 calls / ARX", ARX_SECONDS[k])
+        bars.measured.keep(**{f"lattice_loss_percent_k{k}": 100 * loss, f"lattice_cpu_seconds_k{k}": min(seconds)})
+        bars.check(f"k = {k}: GCP / ARX", loss / arx, 1.01)
+        bars.check(f"k = {k}: rows lost", n_lost, 0)
+        bars.check(f"k = {k}: k / smallest class, from the outside", k / verify_anonymity(found.table, COLUMNS).k, 1)
+        bars.skip(f"k = {k}: 25 calls / ARX", ARX_SECONDS[k])
 
 
 def measure_scale(arguments: argparse.Namespace, bars: Bars) -> None:
     print("\nkernel on two threads, k = 10, generated and skewed")
     small, million, ten = (measure("kernel", n, 8) for n in (100_000, 1_000_000, 10_000_000))
+    for name, found in (("1e5", small), ("1e6", million), ("1e7", ten)):
+        bars.measured.keep(**{f"kernel_{name}_cpu_seconds": found[0], f"kernel_{name}_wall_seconds": found[1]})
     bars.check("10^6 x 8, CPU seconds", million[0], 1.5)
     bars.check("10^7 x 8, CPU seconds", ten[0], 8)
     bars.check("10^7 x 8, MiB above the input", ten[2], 400)
@@ -336,6 +344,7 @@ def measure_scale(arguments: argparse.Namespace, bars: Bars) -> None:
     bars.check("10^6 x 8, whole call, wall seconds", measure("call", 1_000_000, 8)[1], 10)
     if arguments.hundred_million:
         hundred = measure("kernel", 100_000_000, 4)
+        bars.measured.keep(kernel_1e8_cpu_seconds=hundred[0], kernel_1e8_peak_mib=hundred[3])
         bars.check("10^8 x 4, CPU seconds", hundred[0], 60)
         bars.check("10^8 x 4, MiB in all", hundred[3], 6 * 1024)
 
@@ -354,12 +363,15 @@ def main() -> int:
     parser.add_argument("--mosaicrown", type=Path)
     parser.add_argument("--skip-scale", action="store_true")
     parser.add_argument("--hundred-million", action="store_true")
+    add_json_option(parser)
     arguments = parser.parse_args()
-    bars = Bars()
+    measured = Measurements("mondrian", arguments)
+    bars = Bars(measured)
     compare_on_adult(arguments, bars)
     compare_hierarchies(arguments, bars)
     if not arguments.skip_scale:
         measure_scale(arguments, bars)
+    measured.save()
     print(f"\n{bars.missed} bars missed, {bars.skipped} not run")
     return int(bars.missed > 0)
 

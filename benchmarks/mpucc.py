@@ -1,6 +1,6 @@
 """Time the mpUCC search against PETsARD 1.10.1 and against pandas, on the same files, in one go.
 
-    python benchmarks/mpucc.py --data ../shared/data [--petsard-rows 4000 | --skip-petsard] [--skip-million]
+    python benchmarks/mpucc.py --data ../shared/data [--petsard-rows 4000 | --skip-petsard] [--skip-million] [--json]
 
 Every measurement runs in a process of its own, which reports its seconds (reading the files not counted) and its
 peak memory. PETsARD is installed by the script into an environment of its own (``--cache``); it needs Python 3.10 or
@@ -19,6 +19,7 @@ import venv
 from pathlib import Path
 from typing import NamedTuple
 
+from measurements import Measurements, add_json_option
 from memory import peak_mib
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -127,8 +128,10 @@ def petsard_python(cache: Path) -> Path:
     return python
 
 
-def show(name: str, found: Measurement, ours: Measurement) -> None:
+def show(key: str, name: str, found: Measurement, ours: Measurement, measured: Measurements) -> None:
+    """Print a search, and keep its figures under a key."""
     ratio = found.seconds / ours.seconds
+    measured.keep(**{f"{key}_seconds": found.seconds, f"{key}_records": found.n_found, f"{key}_peak_gib": found.peak})
     print(f"{name:<52}{found.seconds:>10.3f}{ratio:>10.1f}{found.n_found:>10}{found.peak:>10.2f}", flush=True)
 
 
@@ -142,36 +145,38 @@ def main() -> int:
     parser.add_argument("--skip-million", action="store_true")
     parser.add_argument("--repeats", type=int, default=7, help="best of this many, after one to warm up")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "privacy_assets_benchmarks")
+    add_json_option(parser)
     options = parser.parse_args()
+    measured = Measurements("mpucc", options)
     data = options.data.resolve()
     if not all((data / name).exists() for name in (ORIGINAL, SYNTHETIC)):
         parser.error(f"{data} does not have {ORIGINAL} and {SYNTHETIC}")
-    bars: list[tuple[str, bool]] = []
 
     print(f"{'search':<52}{'seconds':>10}{'ratio':>10}{'records':>10}{'peak GiB':>10}")
     ours = measure_ours("ours", data, 3, 0, options.repeats + 1)
-    show("ours, up to 3 columns", ours, ours)
+    show("three_columns", "ours, up to 3 columns", ours, ours, measured)
     everything = measure_ours("ours", data, 15, 0, 3)
-    show("ours, all 15 columns", everything, ours)
+    show("all_columns", "ours, all 15 columns", everything, ours, measured)
     times = everything.seconds / ours.seconds
-    bars.append((f"15 columns take {times:.1f} times the time of 3; at most 25", times <= 25))
+    measured.check(f"15 columns take {times:.1f} times the time of 3; at most 25", times <= 25)
     fresh = measure_ours("ours", data, 3, 0, 1)
+    measured.keep(fresh_process_seconds=fresh.process_seconds)
     limit = 3 * ours.seconds + 2
-    bars.append(
-        (f"fresh process to result {fresh.process_seconds:.2f} s; under {limit:.2f} s", fresh.process_seconds < limit)
+    measured.check(
+        f"fresh process to result {fresh.process_seconds:.2f} s; under {limit:.2f} s", fresh.process_seconds < limit
     )
     if not options.skip_pandas:
         pandas = measure_ours("pandas", data, 3, 0, 1)
-        show("pandas duplicated and merge, up to 3 columns", pandas, ours)
+        show("pandas", "pandas duplicated and merge, up to 3 columns", pandas, ours, measured)
         times = pandas.seconds / ours.seconds
-        bars.append((f"{times:.0f} times faster than pandas; at least 20", times >= 20))
-        bars.append((f"pandas finds {pandas.n_found} records, we find {ours.n_found}", pandas.n_found == ours.n_found))
+        measured.check(f"{times:.0f} times faster than pandas; at least 20", times >= 20)
+        measured.check(f"pandas finds {pandas.n_found} records, we find {ours.n_found}", pandas.n_found == ours.n_found)
     if not options.skip_million:
         million = measure_ours("million", data, 3, 0, 2)
-        show("ours, 1 million rows a side, up to 3 columns", million, ours)
+        show("million", "ours, 1 million rows a side, up to 3 columns", million, ours, measured)
         is_met = million.seconds <= 15 and million.peak <= 4
-        bars.append(
-            (f"1 million rows a side: {million.seconds:.1f} s, {million.peak:.2f} GiB; at most 15 s, 4 GiB", is_met)
+        measured.check(
+            f"1 million rows a side: {million.seconds:.1f} s, {million.peak:.2f} GiB; at most 15 s, 4 GiB", is_met
         )
     if not options.skip_petsard:
         python = petsard_python(options.cache)
@@ -180,19 +185,16 @@ def main() -> int:
         rows = [str(data / ORIGINAL), str(data / SYNTHETIC), "3", str(n_rows)]
         petsard = measure(python, "-c", RUN_PETSARD, *rows)
         words = f"first {n_rows} rows" if n_rows else "all rows"
-        show(f"PETsARD 1.10.1, up to 3 columns, {words}", petsard, same)
+        show("petsard", f"PETsARD 1.10.1, up to 3 columns, {words}", petsard, same, measured)
         times = petsard.seconds / same.seconds
         if n_rows:
             print(f"\n{times:.0f} times faster than PETsARD on the {words}; the bar of 1000 holds for all rows")
         else:
-            bars.append((f"{times:.0f} times faster than PETsARD; at least 1000", times >= 1000))
-        bars.append(
-            (f"PETsARD finds {petsard.n_found} records, we find {same.n_found}", same.n_found >= petsard.n_found)
+            measured.check(f"{times:.0f} times faster than PETsARD; at least 1000", times >= 1000)
+        measured.check(
+            f"PETsARD finds {petsard.n_found} records, we find {same.n_found}", same.n_found >= petsard.n_found
         )
-    print()
-    for words, is_met in bars:
-        print(f"{'met   ' if is_met else 'MISSED'}  {words}")
-    return 0 if all(is_met for _, is_met in bars) else 1
+    return measured.finish()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Time candidate sets against a count with pandas, on adult, and alone on a million rows, in one go.
 
     python benchmarks/reidentification.py --data ../shared/data [--pandas-sets N | --skip-pandas] [--skip-million]
+        [--json]
 
 Adult: the 30,162 complete rows, eight quasi-identifiers, released by Mondrian with k = 5: all sets of up to three known
 columns and the full set, on one thread. Pandas counts with equal cells and equal originals once; ``--pandas-sets`` lets
@@ -18,6 +19,7 @@ import time
 from itertools import combinations
 from pathlib import Path
 
+from measurements import Measurements, add_json_option
 from memory import peak_mib
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -111,11 +113,13 @@ def main() -> int:
     parser.add_argument("--pandas-sets", type=int, default=1, help="count with pandas for every n-th set")
     parser.add_argument("--skip-pandas", action="store_true")
     parser.add_argument("--skip-million", action="store_true")
+    add_json_option(parser)
     options = parser.parse_args()
-    bars: list[tuple[str, bool]] = []
+    measured = Measurements("reidentification", options)
     seconds, means, peak, n_boxes, n_sets = measure("ours", options.data)
     print(f"adult: {n_boxes} boxes, {n_sets} sets of known columns, one thread: {seconds:.2f} s, {peak:.2f} GiB")
-    bars.append((f"{n_sets} sets take {seconds:.2f} s; under {SECONDS_BAR} s", seconds < SECONDS_BAR))
+    measured.keep(adult_seconds=seconds, adult_peak_gib=peak, adult_boxes=n_boxes, adult_sets=n_sets)
+    measured.check(f"{n_sets} sets take {seconds:.2f} s; under {SECONDS_BAR} s", seconds < SECONDS_BAR)
     if not options.skip_pandas:
         every = options.pandas_sets
         peer_seconds, peer_means, peer_peak, _, n_peer_sets = measure("pandas", options.data, every)
@@ -125,19 +129,18 @@ def main() -> int:
             f"pandas, {n_peer_sets} sets: {peer_seconds:.1f} s, {peer_peak:.2f} GiB; ours {own_seconds:.2f} s: "
             f"{ratio:.0f} times"
         )
+        measured.keep(pandas_seconds=peer_seconds, pandas_peak_gib=peer_peak, seconds_of_the_same_sets=own_seconds)
         differing = sum(abs(a - b) > 1e-12 for a, b in zip(means[::every], peer_means, strict=True))
-        bars.append((f"{ratio:.0f} times faster than pandas; at least {RATIO_BAR}", ratio >= RATIO_BAR))
-        bars.append((f"figures of {differing} sets differ from pandas; none", differing == 0))
+        measured.check(f"{ratio:.0f} times faster than pandas; at least {RATIO_BAR}", ratio >= RATIO_BAR)
+        measured.check(f"figures of {differing} sets differ from pandas; none", differing == 0)
     if not options.skip_million:
         seconds, means, peak, n_boxes, _ = measure("million", options.data)
         print(f"{N_MILLION} rows: {n_boxes} boxes, the full set, one thread: {seconds:.1f} s, {peak:.2f} GiB")
+        measured.keep(million_seconds=seconds, million_peak_gib=peak, million_boxes=n_boxes)
         is_met = seconds < MILLION_SECONDS_BAR and peak < MILLION_GIB_BAR
         words = f"{N_MILLION} rows take {seconds:.1f} s and {peak:.2f} GiB"
-        bars.append((f"{words}; under {MILLION_SECONDS_BAR} s and {MILLION_GIB_BAR} GiB", is_met))
-    print()
-    for words, is_met in bars:
-        print(f"{'met   ' if is_met else 'MISSED'}  {words}")
-    return 0 if all(is_met for _, is_met in bars) else 1
+        measured.check(f"{words}; under {MILLION_SECONDS_BAR} s and {MILLION_GIB_BAR} GiB", is_met)
+    return measured.finish()
 
 
 if __name__ == "__main__":
