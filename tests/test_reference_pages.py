@@ -12,7 +12,7 @@ import privacy_assets
 from tests.shared_data import REPOSITORY
 
 PAGES = {path: path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "docs/reference").glob("*.md"))}
-PRIVATE = re.compile(r"\bprivacy_assets\.([a-z_]+)(?:\.\w+)*")
+PRIVATE = re.compile(r"\bprivacy_assets\.([a-z]\w*)(?:\.\w+)*")
 
 
 def test_every_public_name_is_on_exactly_one_page():
