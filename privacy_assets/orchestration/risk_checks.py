@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -99,10 +100,11 @@ def build_privacy_risk_checks(
         return [*decided, more]
 
     others = {name: asset for name, asset in (("original", original), ("control", control)) if asset is not None}
+    # The resources of a release in the same project, whose path is absolute: definitions are merged only if they agree.
+    private = str(Path(private_path).absolute())
     return dg.Definitions(
         asset_checks=[_checks(asset, limits, others, decide) for asset in checked],
-        resources=private_resources(private_path, ())
-        | partition_input_managers(private_path, [*checked, *others.values()]),
+        resources=private_resources(private, ()) | partition_input_managers(private, [*checked, *others.values()]),
     )
 
 

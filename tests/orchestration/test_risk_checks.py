@@ -6,7 +6,9 @@ import pandas as pd
 import pytest
 
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.release import AssessmentSettings
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
@@ -225,6 +227,16 @@ def test_a_partition_is_checked_by_itself_whatever_its_asset_is_called(tmp_path)
             assert checks["smallest_class_is_at_least_its_limit"].metadata["score"].value == expected
         alone = run_of(None, dg.AssetSelection.checks_for_assets(dg.AssetKey(key)))
         assert "marts/my-model has partitions, and the run is about none of them" in failure_of(alone)
+
+
+def test_checks_stand_beside_a_release_in_one_project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    checks = build_privacy_risk_checks(assets=UpstreamAsset("marts/shared"), contract=CONTRACT, policy="development")
+    release = build_release_definitions(
+        "people", source=people, contract=CONTRACT, policy="development", anonymized=AnonymizationSettings()
+    )
+    merged = dg.Definitions.merge(release, checks)
+    assert set(merged.resources) == {*release.resources, *checks.resources}
 
 
 def test_names_of_steps_are_valid_and_different():
