@@ -52,6 +52,7 @@ from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.safe_names import type_name
 from privacy_assets.setting_checks import is_integer
+from privacy_assets.shown_numbers import against
 from privacy_assets.storage.fingerprint import require_unique_text_names
 
 __all__ = ["Anonymization", "AnonymizationProgress", "LDiversity", "anonymize", "apply_cuts"]
@@ -298,10 +299,11 @@ def _partition(
     if kept.any() and n_suppressed <= settings.most_suppressed(n_rows):
         found.append((_loss(coded, partition, kept), partition, kept))
     if not found:
+        share, limit = against(n_suppressed / n_rows, settings.max_suppression)
         raise InvalidSettingError(
             f"l_diversity does not hold in the table as one class, and {n_suppressed} of {n_rows} rows "
-            f"({n_suppressed / n_rows:.2%}) would have to be left out. Expected at most max_suppression = "
-            f"{settings.max_suppression:.2%}. Nothing was anonymized; lower l or k, or raise max_suppression."
+            f"({share}) would have to be left out. Expected at most max_suppression = "
+            f"{limit}. Nothing was anonymized; lower l or k, or raise max_suppression."
         )
     _, partition, kept = min(found, key=lambda attempt: attempt[0])
     return partition, kept

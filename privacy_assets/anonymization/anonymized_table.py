@@ -21,6 +21,7 @@ from privacy_assets.anonymization.settings import LDiversity
 from privacy_assets.columns.masks import Interval, ReleaseModel, ValueSet
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import ContractError, InvalidTableError
+from privacy_assets.shown_numbers import against
 from privacy_assets.storage.fingerprint import fingerprint
 
 
@@ -144,7 +145,8 @@ def models_that_fail(anonymization: Anonymization, report: AnonymityReport) -> l
         distance = report.sensitive[column].t
         # The kernel and the report add up the same shares in different orders.
         if distance > limit + 1e-9:
-            failed.append(f"the distance is {distance:.6g}, expected at most {limit:g}, in column {column!r}")
+            shown, expected = against(distance, limit)
+            failed.append(f"the distance is {shown}, expected at most {expected}, in column {column!r}")
     return failed
 
 
@@ -215,4 +217,7 @@ def _diversity(report: AnonymityReport, column: str, asked: LDiversity) -> str |
         return None if worst < asked.c else f"{name} does not hold"
     found = own.l_entropy if asked.kind == "entropy" else own.l_distinct
     # Entropies of equal shares differ from log(l) in their last bits.
-    return None if found >= asked.least - 1e-9 else f"{asked.kind} l is {found:.6g}, expected at least {asked.least:g}"
+    if found >= asked.least - 1e-9:
+        return None
+    shown, expected = against(found, asked.least)
+    return f"{asked.kind} l is {shown}, expected at least {expected}"

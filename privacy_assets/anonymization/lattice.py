@@ -22,6 +22,7 @@ from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.leveled_column import LeveledColumn
 from privacy_assets.columns.masks import HierarchyMapping
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.shown_numbers import in_full
 
 MAX_NODES = 1_000_000
 
@@ -141,8 +142,8 @@ def lattice_classes(
     if found is None:
         raise InvalidSettingError(
             "l_diversity does not hold in the table as one class, and no classes were found that leave out at most "
-            f"{n_allowed} of {n_rows} rows (max_suppression = {settings.max_suppression:.2%}). Nothing was anonymized; "
-            "lower l or k, or raise max_suppression."
+            f"{n_allowed} of {n_rows} rows (max_suppression = {in_full(settings.max_suppression)}). "
+            "Nothing was anonymized; lower l or k, or raise max_suppression."
         )
     return _given(leveled, found, found.class_of_item[item_of_row])
 

@@ -23,6 +23,7 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import HierarchyMapping, Interval, ValueSet
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.shown_numbers import apart, number
 
 NOISE = 1e-9
 """Sums of the same losses in another order differ by less."""
@@ -81,7 +82,9 @@ def require_measured(
     stored = stats.get("certainty_penalty", losses)
     measured |= {f"loss of {name!r}": (stored.get(name), loss) for name, loss in losses.items()}
     wrong = [
-        f"{what} {'not there' if was is None else f'{was:.6g}'}, measured {loss:.6g}"
+        f"{what} is missing, measured {number(loss)}"
+        if was is None
+        else "{} is {}, measured {}".format(what, *apart(was, loss))
         for what, (was, loss) in measured.items()
         # Not a number differs from everything.
         if was is None or not abs(was - loss) <= NOISE

@@ -145,6 +145,6 @@ def _drift_of(
             "records_before": drift.rows_before,
             "records_now": drift.rows_now,
             "columns_lost_or_added": changed,
-            **{f"distance of {column}": round(distance, 6) for column, distance in largest},
+            **{f"distance of {column}": float(distance) for column, distance in largest},
         },
     )

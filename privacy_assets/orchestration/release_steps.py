@@ -61,7 +61,7 @@ def limit_checks(release: ReleaseSettings, assessment: str) -> dg.AssetChecksDef
             asset=key,
             additional_deps=deps,
             blocking=limit.blocks,
-            description=f"{limit.metric} must be {str(limit.direction).replace('_', ' ')} {limit.value:g}.",
+            description=f"{limit.metric} must be {limit.bound}.",
         )
         for name, limit in limits.items()
     ]

@@ -163,7 +163,7 @@ def _checks(asset: UpstreamAsset, limits: Sequence[Limit], others: Mapping[str, 
             asset=asset.asset_key,
             additional_deps=deps,
             blocking=limit.blocks,
-            description=f"{limit.metric} must be {str(limit.direction).replace('_', ' ')} {limit.value:g}.",
+            description=f"{limit.metric} must be {limit.bound}.",
         )
         for limit in limits
     ]

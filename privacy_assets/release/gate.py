@@ -14,8 +14,19 @@ from typing import Any
 from privacy_assets.disclosure.column_examination import ColumnExamination
 from privacy_assets.disclosure.leaving_columns import IDENTIFYING_CHECK, MEASURE_CHECK, decide_on
 from privacy_assets.disclosure.rare_values import RARE_VALUES
-from privacy_assets.release.policy import ANONYMITY, MPUCC, SIDES, Limit, Policy, RequiredSettings, Severity
-from privacy_assets.release.waivers import UnusableWaiver, Waiver, Waivers, in_full
+from privacy_assets.release.policy import (
+    ANONYMITY,
+    MPUCC,
+    SIDES,
+    YES_NO_METRICS,
+    Limit,
+    Policy,
+    RequiredSettings,
+    Severity,
+    shown_figure,
+)
+from privacy_assets.release.waivers import UnusableWaiver, Waiver, Waivers
+from privacy_assets.shown_numbers import in_full, number
 
 SPLIT_STAGES = ("original", "control")
 STAGES_ASSESSED = (*SPLIT_STAGES, "preprocessed")
@@ -242,29 +253,23 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
     figures = evidence.measured.get(limit.assessment) if assessment is None else assessment.metrics
     value = None if figures is None else figures.get(limit.metric)
     passed = limit.holds_for(value)
-    direction = str(limit.direction).replace("_", " ")
     if value is None or math.isnan(value):
-        reason = f"{limit.metric} has no value; expected {direction} {in_full(limit.value)}"
+        reason = f"{limit.metric} has no value; expected {limit.bound}"
         value = None
     else:
-        # A waiver must name what it excuses exactly; for all else six digits are enough.
-        can_be_waived = limit.blocks and not passed
-        shown = in_full(value) if can_be_waived else shown_beside(value, limit.value)
-        expected = in_full(limit.value) if can_be_waived else f"{limit.value:g}"
-        reason = f"{limit.metric} is {shown}; expected {direction} {expected}"
+        # A waiver must name figure and limit exactly.
+        can_be_waived = limit.blocks and not passed and limit.metric not in YES_NO_METRICS
+        found, expected = shown_figure(limit.metric, str(limit.direction), value, limit.value, exact=can_be_waived)
+        if can_be_waived and float(found) != value:
+            found += f" (exactly {in_full(value)})"
+        reason = f"{limit.metric} is {found}; expected {expected}"
         if not passed:
-            reason += _by_how_much(limit, value, assessment, evidence.remarks.get(limit.metric))
+            reason += _remark(limit, assessment, evidence.remarks.get(limit.metric))
     advice = "" if passed else limit.advice_for(value)
     severity: Severity = "error" if limit.blocks else "warn"
     return Verdict(
         limit.check_name, passed, severity, reason, advice, limit.metric, value, limit.value, limit.direction
     )
-
-
-def shown_beside(value: float, limit: float) -> str:
-    """Write a figure to six digits; to all it has, where six would make it look like the limit that it is not."""
-    shown = f"{value:.6g}"
-    return repr(float(value)) if shown == f"{limit:.6g}" and value != limit else shown
 
 
 def waived_verdict(limit: Limit, verdict: Verdict, waivers: Waivers, fingerprint: str) -> Verdict:
@@ -317,13 +322,13 @@ def _why_unused(
     return ", ".join(problems) or f"the limit on {each.metric} holds, or is waived already"
 
 
-def _by_how_much(limit: Limit, value: float, assessment: AssessmentEvidence | None, remark: str | None) -> str:
+def _remark(limit: Limit, assessment: AssessmentEvidence | None, remark: str | None) -> str:
     if remark:
         return f" ({remark})"
     if limit.metric != "leakage_detected" or assessment is None:
-        return f" (off by {abs(value - limit.value):.6g})"
+        return ""
     excess = {name: figure for name, figure in assessment.metrics.items() if "excess" in name and figure is not None}
-    return f" (beyond the control: {', '.join(f'{name} {figure:.6g}' for name, figure in excess.items())})"
+    return f" (beyond the control: {', '.join(f'{name} {number(figure)}' for name, figure in excess.items())})"
 
 
 def settings_verdict(name: str, policy: Policy, evidence: Evidence) -> Verdict:

@@ -9,6 +9,7 @@ from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEA
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.ratings import mitigation
 from privacy_assets.setting_checks import REQUIRED, is_integer, is_number, setting
+from privacy_assets.shown_numbers import against, yes_or_no
 
 Direction = Literal["below", "at_most", "above", "at_least"]
 Severity = Literal["error", "warn"]
@@ -185,6 +186,8 @@ PROTECTING_METRICS = frozenset(
     {"privacy_risk_score", "overall_protection", "main_protection", "identification_rate", "leakage_detected"}
 )
 """Figures of synthetic records whose worst value is that of a copy of the originals, whatever their number."""
+YES_NO_METRICS = frozenset({"leakage_detected"})
+"""Figures that are 1 for yes and 0 for no, and read as such."""
 LEAKAGE_METRICS = frozenset(name for name in METRICS if "excess" in name or "verbatim" in name or "leakage" in name)
 
 USE_CASES: Mapping[str, float] = {
@@ -307,6 +310,11 @@ class Limit:
             return False
         at_bound = {"above": self.value + 1, "at_least": self.value}.get(str(self.direction), self.value)
         return at_bound >= loosest if METRICS[self.metric].direction == "at_least" else at_bound <= loosest
+
+    @property
+    def bound(self) -> str:
+        """The bound as people read it: ``at most 0.2``, or ``no`` for a yes/no figure."""
+        return shown_figure(self.metric, str(self.direction), self.value, self.value)[1]
 
     @property
     def needs_control(self) -> bool:
@@ -525,6 +533,14 @@ class Policy:
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values, as the manifest shows it, with its changes of a preset."""
         return asdict(self) | {"limits": [asdict(limit) for limit in self.limits], "changes": list(self.changes)}
+
+
+def shown_figure(metric: str, direction: str, value: float, limit: float, *, exact: bool = False) -> tuple[str, str]:
+    """Write a figure and what its limit allows, such as ``0.171`` and ``at most 0.2``, or ``yes`` and ``no``."""
+    if metric in YES_NO_METRICS:
+        return yes_or_no(value), "no"
+    found, bound = against(value, limit, exact=exact)
+    return found, f"{direction.replace('_', ' ')} {bound}"
 
 
 def _check_known(known: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -13,11 +13,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
 from privacy_assets.disclosure.rare_values import RARE_VALUES
-from privacy_assets.release.gate import Verdict, shown_beside
-from privacy_assets.release.policy import METRICS, MPUCC, SENSITIVE_METRICS
+from privacy_assets.release.gate import Verdict
+from privacy_assets.release.policy import (
+    METRICS,
+    MPUCC,
+    SENSITIVE_METRICS,
+    YES_NO_METRICS,
+    shown_figure,
+)
 from privacy_assets.release.ratings import RISK_LEVELS, risk_level
 from privacy_assets.release.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, plain_words
-from privacy_assets.shown_numbers import percent
+from privacy_assets.shown_numbers import in_full, number, percent, yes_or_no
 
 TEMPLATE = "report.html"
 LONGEST_SETTING = 400
@@ -145,23 +151,23 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
 
 
 def _outcome(verdict: Verdict, *, has_sensitive: bool) -> _Outcome:
-    metric = METRICS[str(verdict.metric)]
-    direction = str(verdict.direction).replace("_", " ")
+    name = str(verdict.metric)
+    metric = METRICS[name]
     word, kind = ("holds", "good") if verdict.passed else ("does not hold: warning", "warning")
     if verdict.waived_by is not None:
         word, kind = "does not hold: waived", "waived"
-    found = "no value"
+    found, bound = "no value", ""
+    if verdict.limit is not None:
+        value = verdict.limit if verdict.value is None else verdict.value
+        shown, bound = shown_figure(name, str(verdict.direction), value, verdict.limit)
+        found = found if verdict.value is None else shown
     if verdict.metric in SENSITIVE_METRICS and not has_sensitive:
         found, word = "no sensitive column", "does not apply"
-    elif verdict.value is not None:
-        found = _number(verdict.value)
-        if verdict.limit is not None and found == _number(verdict.limit):
-            found = shown_beside(verdict.value, verdict.limit)
     return _Outcome(
-        metric=_in_words(str(verdict.metric)),
+        metric=_in_words(name),
         meaning=_in_words(metric.meaning),
         found=found,
-        limit="" if verdict.limit is None else f"{direction} {_number(verdict.limit)}",
+        limit=bound,
         word=word,
         kind=kind,
         advice=verdict.advice,
@@ -172,7 +178,7 @@ def _figure_tables(figures: Mapping[str, Any]) -> Iterator[_Table]:
     """Yield the plain figures of each assessment in their own order."""
     for assessment, own in figures.items():
         rows = [
-            (FIGURES_IN_WORDS.get(name, _in_words(name)), _text(value))
+            (FIGURES_IN_WORDS.get(name, _in_words(name)), _figure(name, value))
             for name, value in own.items()
             if isinstance(value, int | float | str)
         ]
@@ -203,8 +209,8 @@ def _measured_tables(figures: Mapping[str, Any], material: ReportMaterial) -> It
                     f"{percent(row['share_of_identified'])} of the identified",
                     f"{row['change']}: {row['how']}",
                     _or_out_of_time(row["identification_rate"], percent),
-                    _or_out_of_time(row["difference"], lambda points: f"{100 * points:+.2f} points"),
-                    _or_out_of_time(row["privacy_risk_score"], _number, ""),
+                    _or_out_of_time(row["difference"], lambda points: f"{100 * points:+.3g} points"),
+                    _or_out_of_time(row["privacy_risk_score"], number, ""),
                 )
                 for row in changes.to_dict("records")
             ],
@@ -248,8 +254,8 @@ def _settings_tables(settings: Mapping[str, Any]) -> Iterator[_Table]:
 
 
 def _setting(name: str, value: Any) -> str:
-    """Write a setting; what is long or for programs is in the manifest."""
-    text = _text(value)
+    """Write a setting with all its digits; the manifest has those that are long or meant for programs."""
+    text = _text(value, in_full)
     return "see manifest.json" if name in HIDDEN_SETTINGS or len(text) > LONGEST_SETTING else text
 
 
@@ -259,7 +265,9 @@ def _policy_table(policy: Mapping[str, Any]) -> _Table:
         rows.append(("changed from the use case", ", ".join(map(_in_words, policy["changes"]))))
     required = policy["required"].items()
     # Where it says nothing, how many people are asked for stands among the figures.
-    rows += [(f"required: {_in_words(name)}", _text(value)) for name, value in required if not _is_open(name, value)]
+    rows += [
+        (f"required: {_in_words(name)}", _text(value, in_full)) for name, value in required if not _is_open(name, value)
+    ]
     known = "; ".join(", ".join(columns) for columns in policy["known"]) or "all quasi-identifiers"
     return _Table("The policy", ("Setting", "Value"), [*rows, ("columns that an attacker knows", known)])
 
@@ -304,7 +312,7 @@ def _files_table(files: Mapping[str, Any]) -> _Table:
 
 def _waivers_table(waivers: Sequence[Mapping[str, Any]]) -> _Table:
     shown = ("metric", "limit", "figure", "person", "reason", "signed_on", "expires_on", "file")
-    rows = [tuple(_text(waiver[name]) for name in shown) for waiver in waivers]
+    rows = [tuple(_text(waiver[name], in_full) for name in shown) for waiver in waivers]
     return _Table("Waivers under which these records were released", tuple(map(_in_words, shown)), rows)
 
 
@@ -320,24 +328,24 @@ def _moment(text: str) -> str:
         return text
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+def _figure(name: str, value: Any) -> str:
+    return yes_or_no(value) if name in YES_NO_METRICS else _text(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, write: Callable[[float], str] = number) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        return "; ".join(_text(each) for each in value) or "none"
+        return "; ".join(_text(each, write) for each in value) or "none"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {_nested(own)}" for name, own in value.items()) or "none"
+        return ", ".join(f"{name}: {_nested(own, write)}" for name, own in value.items()) or "none"
     if value is None or pd.isna(value):
         return "none"
-    return _number(value) if isinstance(value, int | float) else str(value)
+    return write(value) if isinstance(value, int | float) else str(value)
 
 
-def _nested(value: Any) -> str:
-    return f"({_text(value)})" if isinstance(value, Mapping) and value else _text(value)
+def _nested(value: Any, write: Callable[[float], str]) -> str:
+    return f"({_text(value, write)})" if isinstance(value, Mapping) and value else _text(value, write)
 
 
 def _or_out_of_time(value: float, write: Any, otherwise: str = "not measured: time ran out") -> str:

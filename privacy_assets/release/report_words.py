@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.release.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC
 from privacy_assets.release.ratings import rate_baseline, rate_identification
-from privacy_assets.shown_numbers import percent
+from privacy_assets.shown_numbers import number, percent
 
 CONTROL = "control"
 STATISTICS = "statistics"
@@ -75,15 +75,15 @@ def _identified(scores: Mapping[str, Any]) -> str:
 
 def _score(scores: Mapping[str, Any]) -> str:
     return (
-        f"The privacy risk score is {scores['privacy_risk_score']:.6g}, on a scale from 0 (as safe as random data of "
-        f"this structure) to 1: the records have {percent(scores['overall_protection'])} of the protection that random "
-        "data would have."
+        f"The privacy risk score is {number(scores['privacy_risk_score'])}, on a scale from 0 (as safe as "
+        f"random data of this structure) to 1: the records have {percent(scores['overall_protection'])} of the "
+        "protection that random data would have."
     )
 
 
 def _baseline(scores: Mapping[str, Any]) -> str:
     baseline = scores["baseline_protection"]
-    return f"The baseline protection is {baseline:.6g}: {rate_baseline(baseline)}."
+    return f"The baseline protection is {number(baseline)}: {rate_baseline(baseline)}."
 
 
 def _search(scores: Mapping[str, Any]) -> str:

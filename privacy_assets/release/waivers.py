@@ -31,6 +31,7 @@ import yaml
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.policy import METRICS, SIDES, Limit
 from privacy_assets.setting_checks import is_number
+from privacy_assets.shown_numbers import in_full
 
 MAX_DAYS = 366
 """Longest time from signature to expiry."""
@@ -163,7 +164,7 @@ class Waiver:
             ),
             "it is for another content than the one at hand": self.fingerprint == fingerprint,
             "a figure without a value cannot be waived": value is not None,
-            f"it accepts a figure of {in_full(self.figure)}, and what was found is riskier": (
+            f"it accepts a figure of {in_full(self.figure)}, and the figure found is riskier": (
                 value is None or self.metric != limit.metric or self._accepts(value)
             ),
             f"it holds from {self.signed_on} on only": self.signed_on <= on,
@@ -211,12 +212,6 @@ class Waivers:
     def of_the_release(self) -> tuple[Waiver | UnusableWaiver, ...]:
         """All but those of other releases, which may lie in the same directory."""
         return tuple(each for each in self.files if isinstance(each, UnusableWaiver) or each.release == self.release)
-
-
-def in_full(value: float) -> str:
-    """Write a number so that it reads back as the same one, in six digits where they suffice."""
-    shown = f"{value:g}"
-    return shown if float(shown) == value else repr(float(value))
 
 
 def read_waivers(path: Path) -> tuple[Waiver | UnusableWaiver, ...]:

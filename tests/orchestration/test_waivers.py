@@ -48,7 +48,7 @@ def test_a_waiver_lets_out_the_content_that_it_names_and_no_other(project):
     fingerprint = failure.step_failure_data.user_failure_data.metadata["privacy_assets/fingerprint"].value
 
     # The figure as a person copies it from the refusal.
-    score = float(re.search(r"privacy_risk_score is (\S+);", refusal(refused))[1])
+    score = float(re.search(r"privacy_risk_score is \S+ \(exactly (\S+)\);", refusal(refused))[1])
     assert score == evaluation(stopped, SCORE_CHECK).metadata["score"].value
     sign(directory, fingerprint, score, reason="")
     assert "its reason is not a text" in str(verdicts_of(project.run(definitions, "synthetic_release")))

@@ -391,19 +391,34 @@ def test_a_narrow_table_is_searched_in_full_and_a_policy_may_ask_for_all_columns
     assert not blocking(narrow)
 
 
-def test_a_failed_limit_says_what_was_found_what_was_expected_and_by_how_much():
+def test_a_failed_limit_says_in_three_digits_what_was_found_and_exactly_what_a_waiver_must_name():
     verdict = limit_verdict(POLICY.limits[0], with_metrics(privacy_risk_score=0.2271))
-    assert verdict.reason == "privacy_risk_score is 0.2271; expected below 0.1 (off by 0.1271)"
+    assert verdict.reason == "privacy_risk_score is 0.227 (exactly 0.2271); expected below 0.1"
     assert (verdict.value, verdict.limit, verdict.direction) == (0.2271, 0.1, "below")
+    warns = replace(POLICY.limits[0], severity="warn")
+    verdict = limit_verdict(warns, with_metrics(privacy_risk_score=0.788058))
+    assert verdict.reason == "privacy_risk_score is 0.788; expected below 0.1"
+    assert verdict.value == 0.788058
 
 
 def test_detected_leakage_says_what_is_beyond_the_control():
     verdict = limit_verdict(POLICY.limits[1], with_metrics(leakage_detected=1.0, excess_copy_rate=0.0055))
-    assert verdict.reason == "leakage_detected is 1; expected at most 0 (beyond the control: excess_copy_rate 0.0055)"
+    assert verdict.reason == "leakage_detected is yes; expected no (beyond the control: excess_copy_rate 0.0055)"
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(0.09999999, "0.09999999"), (0.1, "0.1"), (0.0999, "0.0999"), (0.10000001, "0.10000001")]
+    ("value", "shown"),
+    [
+        (0.0412345, "0.0412"),
+        (0.0999, "0.0999"),
+        (0.09996, "0.09996"),
+        (0.09999999, "0.09999999"),
+        (0.1, "0.1"),
+        (0.1004, "0.1004"),
+        (0.10000001, "0.10000001"),
+        (0.1 + 2e-17, "0.10000000000000002"),
+        (0.1006, "0.101 (exactly 0.1006)"),
+    ],
 )
 def test_a_figure_is_not_shown_as_the_limit_that_it_is_not(value, shown):
     assert (

@@ -153,13 +153,18 @@ def test_a_figure_never_reads_like_the_limit_that_it_is_not_nor_like_none_or_all
         limit_verdict("privacy_risk_score", 0.09999999, 0.1),
         limit_verdict("identification_rate", 0.1234567, 0.2),
         limit_verdict("share_in_homogeneous_classes", 0.0, 0),
+        limit_verdict("main_protection", 0.1004, 0.1, False, "warn"),
+        limit_verdict("leakage_detected", 1.0, 0, False, "warn"),
     )
     policy = Policy((Limit("privacy_risk_score", 0.1),))
     scores = SCORES | {"identification_rate": 0.00001, "overall_protection": 0.99999, "privacy_risk_score": 0.09999999}
     text = text_of(page_of(tmp_path, verdicts=verdicts, policy=policy, figures={"mpucc_assessment": scores})[0])
     for said in (
         "0.09999999 below 0.1 holds",
-        "0.123457 below 0.2 holds",
+        "0.123 below 0.2 holds",
+        # A failed limit does not look met.
+        "0.1004 below 0.1 does not hold: warning",
+        "yes no does not hold: warning",
         # A limit on sensitive columns where the contract names none.
         "no sensitive column below 0 does not apply",
         "800 of 4,000 synthetic records (&lt;0.01%) can be pinned",
@@ -186,7 +191,7 @@ def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page
         "This share is rated poor",
         "Among 900 records of each, 12.0% of the synthetic records are pinned to an original and 11.0% to a person",
         "good structure",
-        "age 50.0% of the identified dropped: left out 5.00% -15.00 points 0.04",
+        "age 50.0% of the identified dropped: left out 5.00% -15 points 0.04",
         "coarsened: 10 bands of about as many originals each not measured: time ran out",
         "Medium risk (this release)",
         "none nothing forgotten 1 none",

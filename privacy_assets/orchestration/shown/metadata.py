@@ -10,11 +10,11 @@ import pandas as pd
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.ratings import rate_baseline, rate_identification
 from privacy_assets.safe_names import dtype_name
+from privacy_assets.shown_numbers import DIGITS
 
 NAMESPACE = "privacy_assets"
 VERDICTS = "verdicts"
 REFUSES = "refuses"
-SHOWN_DECIMALS = 6
 MOST_ADVICE_SHOWN = 40
 # An event takes 100 KB in all.
 MOST_COLUMNS_SHOWN = 70
@@ -69,11 +69,7 @@ def _shown_columns(table: pd.DataFrame) -> list[str]:
 
 def score_metadata(scores: Mapping[str, Any]) -> dict[str, Any]:
     """Show the scores of an assessment in their order, with ratings."""
-    shown = {
-        f"{NAMESPACE}/{name}": round(value, SHOWN_DECIMALS) if isinstance(value, float) else value
-        for name, value in scores.items()
-        if isinstance(value, int | float | str)
-    }
+    shown = {f"{NAMESPACE}/{name}": value for name, value in scores.items() if isinstance(value, int | float | str)}
     if "identification_rate" in scores:
         shown[f"{NAMESPACE}/identification_rating"] = rate_identification(scores["identification_rate"])
     if scores.get("baseline_protection") is not None:
@@ -137,7 +133,7 @@ def _plain(value: Any) -> str | int | float | bool:
     if pd.isna(value):
         return ""
     value = value.item() if hasattr(value, "item") else value
-    return round(value, SHOWN_DECIMALS) if isinstance(value, float) else value
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def verdict_metadata(verdict: Verdict) -> dict[str, Any]:
