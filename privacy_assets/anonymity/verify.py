@@ -68,9 +68,9 @@ def verify_anonymity(
     Raises
     ------
     InvalidTableError
-        Columns that are not there, no rows, and values that cannot be compared.
+        If columns are missing, the table has no rows, or values cannot be compared.
     InvalidSettingError
-        No quasi-identifier, a column in two roles, or ``recursive_l`` below 1.
+        If there is no quasi-identifier, a column has two roles, or ``recursive_l`` is below 1.
 
     Notes
     -----

@@ -139,7 +139,7 @@ def anonymize(
     Raises
     ------
     InvalidTableError, InvalidSettingError
-        For tables that cannot be used, settings out of their range, and models that cannot hold.
+        If a table cannot be used, a setting is out of range, or a model cannot be satisfied.
 
     Notes
     -----

@@ -86,7 +86,7 @@ def measure_anonymity(
     Raises
     ------
     InvalidTableError, InvalidSettingError
-        The table cannot be measured, or does not fit its description.
+        If the table cannot be measured, or does not fit its description.
     """
     table, members, stats = anonymization.table, anonymization.members, anonymization.stats
     if not len(members) == len(table) == stats["n_released"] or len(made_of) != stats["n_rows"]:

@@ -45,7 +45,7 @@ def class_rectangles(anonymization: Anonymization, original: pd.DataFrame, x: st
     Raises
     ------
     InvalidSettingError
-        A column is not one of `columns_in_order`.
+        If a column is not one of `columns_in_order`.
     """
     in_order = columns_in_order(anonymization.model, original)
     unknown = [name for name in (x, y) if name not in in_order]

@@ -145,9 +145,9 @@ def apply_cuts(tree: CutTree, table: pd.DataFrame) -> NDArray[np.int64]:
     Raises
     ------
     InvalidSettingError
-        No tree: an anonymization by hierarchies has none.
+        If there is no tree, as in an anonymization by hierarchies.
     InvalidTableError
-        Quasi-identifiers that are not there, or of another kind.
+        If quasi-identifiers are missing or of another kind.
 
     Notes
     -----

@@ -40,7 +40,8 @@ def read_hierarchies(hierarchies: object, quasi_identifiers: tuple[str, ...]) ->
     Raises
     ------
     InvalidSettingError
-        Quasi-identifiers without a hierarchy, hierarchies of other columns, and what is no hierarchy.
+        If a quasi-identifier has no hierarchy, a hierarchy belongs to another column, or an object is not a
+        `Hierarchy`.
     """
     if not isinstance(hierarchies, Mapping):
         raise InvalidSettingError(
@@ -104,9 +105,9 @@ def lattice_classes(
     Raises
     ------
     InvalidTableError
-        Values that a hierarchy lacks or cannot take, counted by column.
+        If a hierarchy lacks or cannot take some values; they are counted by column.
     InvalidSettingError
-        Hierarchies with too many levels in all, and diversities that cannot hold.
+        If the hierarchies have too many levels in total, or a diversity cannot be reached.
 
     Notes
     -----

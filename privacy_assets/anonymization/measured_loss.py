@@ -46,7 +46,7 @@ def measure_losses(
     Raises
     ------
     InvalidTableError
-        Labels that cannot be read, are not of the source's values or not of the hierarchies.
+        If labels cannot be read, or do not belong to the values of the source or to the hierarchies.
     """
     n_suppressed = len(made_of) - len(anonymization.table)
     losses = {}
@@ -70,7 +70,7 @@ def require_measured(
     Raises
     ------
     InvalidTableError
-        They cannot be measured, or differ by more than rounding.
+        If the losses cannot be measured, or differ by more than rounding.
     """
     stats = anonymization.stats
     losses = measure_losses(anonymization, made_of, hierarchies)

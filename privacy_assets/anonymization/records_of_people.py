@@ -49,7 +49,7 @@ def require_one_record_each(found: RecordsOfPeople) -> None:
     Raises
     ------
     InvalidTableError
-        Somebody has several records.
+        If a person has several records.
     """
     if found.n_people:
         raise InvalidTableError(

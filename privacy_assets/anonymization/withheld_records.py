@@ -42,7 +42,7 @@ def withhold_records_at_risk(
     Raises
     ------
     InvalidTableError
-        No record is left, or what is left does not have the l-diversity or t-closeness that was asked for.
+        If no record is left, or the remaining records lack the required l-diversity or t-closeness.
     """
     settings = anonymization.settings
     class_of_row = anonymization.members["class"]
@@ -95,7 +95,7 @@ def withhold_records(anonymization: Anonymization, kept: NDArray[np.bool_], made
     Raises
     ------
     InvalidTableError
-        No record is left.
+        If no record is left.
     """
     if not kept.any():
         raise InvalidTableError(

@@ -29,7 +29,7 @@ def read_arx_csv(path: str | PathLike[str], separator: str | None, name: str) ->
     Raises
     ------
     InvalidSettingError
-        No such file, another separator, or rows that cannot be read, counted.
+        If the file does not exist, has another separator, or has rows that cannot be read; the rows are counted.
     """
     if not isinstance(path, str | PathLike):
         raise InvalidSettingError(f"arx_csv is of the type {type(path).__name__}. Expected the path of a file.")

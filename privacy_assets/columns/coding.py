@@ -128,8 +128,8 @@ def read_column(column: pd.Series[Any], where: str) -> ColumnValues:
     Raises
     ------
     InvalidTableError
-        For values of several kinds, of a kind not listed, infinite numbers, mixed time zones, and values that pandas
-        or NumPy cannot hold (text with lone surrogates, signaling NaN, durations beyond int64).
+        If values are of several kinds or of a kind not listed, numbers are infinite, time zones are mixed, or pandas or
+        NumPy cannot represent a value (text with lone surrogates, signaling NaN, durations beyond int64).
 
     Notes
     -----
@@ -326,7 +326,7 @@ def encode_column(
     Raises
     ------
     InvalidTableError
-        When datetimes of one table do not fit the precision found in the first.
+        If datetimes of one table do not fit the precision found in the first.
     """
     kind: Kind = next((table.kind for table in tables if table.kind != "missing"), "missing")
     precision: int | str | None = None

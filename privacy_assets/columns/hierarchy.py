@@ -53,7 +53,7 @@ class Hierarchy(ABC):
         Raises
         ------
         InvalidSettingError
-            Leaves at different depths, nodes with two parents, or something else than mappings and lists.
+            If leaves are at different depths, a node has two parents, or the tree is not made of mappings and lists.
         """
         paths: list[tuple[str, ...]] = []
         _collect(mapping, (), paths, name)
@@ -73,7 +73,8 @@ class Hierarchy(ABC):
         Raises
         ------
         InvalidSettingError
-            No such file, rows that cannot be read or are of different length, empty cells, nodes with two parents.
+            If the file does not exist, rows cannot be read or differ in length, cells are empty, or a node has two
+            parents.
 
         References
         ----------
@@ -152,7 +153,7 @@ class Hierarchy(ABC):
         Raises
         ------
         InvalidTableError
-            Values that the hierarchy lacks or cannot take, counted, or labels with two meanings.
+            If the hierarchy lacks or cannot take some values, which are counted, or a label has two meanings.
         """
         leaves = Leaves.read(column, f"Column {name!r}")
         if leaves.column.kind == "missing":
@@ -222,7 +223,7 @@ class ListedHierarchy(Hierarchy):
         Raises
         ------
         InvalidTableError
-            The column holds numbers, and leaves are the same number.
+            If the column is numeric and several leaves are the same number.
         """
         if leaves.column.kind != "number":
             return np.array([self._leaf_of_label.get(label, -1) for label in leaves.labels], np.int64)

@@ -142,7 +142,7 @@ def level_column(
     Raises
     ------
     InvalidTableError
-        One label stands for several sets of values, so that a reader could not tell which.
+        If one label stands for several sets of values and is therefore ambiguous.
     """
     columns = [*levels]
     # The last level of a rule may be one node because the table holds no other values.

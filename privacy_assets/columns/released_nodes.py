@@ -46,7 +46,7 @@ def nodes_of_labels(labels: Sequence[str], hierarchy: Hierarchy, name: str) -> l
     Raises
     ------
     InvalidTableError
-        Labels that are no node of the hierarchy, counted.
+        If labels are not nodes of the hierarchy; they are counted.
     """
     read = _reader(hierarchy)
     pairs = [_pair(read, label) for label in labels]

@@ -17,7 +17,7 @@ def scale_digests(scales: Mapping[str, Any]) -> dict[str, str]:
     Raises
     ------
     InvalidSettingError
-        Something is no scale.
+        If an object is not a scale.
     """
     return {name: _digest(read_scale(scale)) for name, scale in sorted(scales.items())}
 

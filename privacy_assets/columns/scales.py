@@ -94,7 +94,8 @@ def read_scale(setting: Any) -> ConceptualScale:
     Raises
     ------
     InvalidSettingError
-        For anything else, windows whose lower end is not below the upper one, thresholds that do not ascend.
+        If the scale is of another type, the lower end of a window is not below its upper end, or thresholds do not
+        ascend.
     """
     words: dict[str, ConceptualScale] = {
         "nominal": Nominal(),

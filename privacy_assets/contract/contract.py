@@ -73,7 +73,8 @@ class TableContract:
     Raises
     ------
     InvalidSettingError
-        Columns without a role, unknown roles and metadata, unsupported types or schema features; all are listed.
+        If a column has no role, or roles, metadata, types or schema features are unknown or unsupported; all are
+        listed.
 
     Notes
     -----
@@ -174,7 +175,7 @@ class TableContract:
         Raises
         ------
         ContractError
-            All violations at once, counted by column and check.
+            If the table violates the contract; all violations are counted by column and check.
         """
         admitted = self._validate(table, self.columns, "The table")
         if self.person is not None:
@@ -188,7 +189,7 @@ class TableContract:
         Raises
         ------
         ContractError
-            Counts; no name that the contract does not have.
+            If the columns differ; the message counts them and names only columns of the contract.
         """
         failures = [each for each in _shape_failures(table, self.columns) if each[:2] != (TABLE, "has_records")]
         if any(column == TABLE for column, _, _ in failures):
@@ -200,7 +201,7 @@ class TableContract:
         Raises
         ------
         ContractError
-            All violations at once, counted by column and check.
+            If the table violates the contract; all violations are counted by column and check.
         """
         return self._validate(table, self.released_columns, "The synthetic table")
 

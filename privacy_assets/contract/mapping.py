@@ -46,7 +46,7 @@ def schema_from_mapping(mapping: Mapping[str, Any]) -> pa.DataFrameSchema:
     Raises
     ------
     InvalidSettingError
-        Unknown keys or types, values a key does not take; all are listed.
+        If keys or types are unknown, or a key cannot take its value; all are listed.
     """
     if not isinstance(mapping, Mapping) or not isinstance(mapping.get("columns"), Mapping):
         raise InvalidSettingError("A contract is a mapping with the key 'columns': a mapping of names to descriptions.")

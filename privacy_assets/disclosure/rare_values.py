@@ -138,7 +138,7 @@ def count_rare_values(
     Raises
     ------
     InvalidTableError
-        A table lacks a column that is to be looked at.
+        If a table lacks a column that is to be examined.
 
     Notes
     -----

@@ -101,7 +101,7 @@ def load_rand_hie(*, banded: bool = False) -> pd.DataFrame:
     Raises
     ------
     InvalidSettingError
-        statsmodels is not installed.
+        If statsmodels is not installed.
 
     Notes
     -----

@@ -46,8 +46,8 @@ def is_compatible(truth: NDArray[np.float64], claimed: NDArray[np.float64], *, t
     Raises
     ------
     InvalidSettingError
-        What is no probability, a tolerance out of its range, or, where the true probabilities differ, more than
-        MAX_PAIRS pairs of records.
+        If a value is not a probability, the tolerance is out of range, or, where the true probabilities differ, there
+        are more than MAX_PAIRS pairs of records.
     """
     check_tolerance(tolerance)
     truth, claimed = _normalized(truth, "true"), _normalized(claimed, "claimed")

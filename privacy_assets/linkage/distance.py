@@ -98,8 +98,8 @@ def link_by_distance(
     Raises
     ------
     InvalidSettingError
-        Columns without a model, masks without a value to compare, softness that is not above 0, more than
-        MAX_DENSE_PAIRS pairs with it, or, with texts of many values, more than MAX_COMPARED_PAIRS without it.
+        If a column has no model, a mask has no value to compare, the softness is not above 0, or there are more than
+        MAX_DENSE_PAIRS pairs with softness or, for texts of many values, more than MAX_COMPARED_PAIRS without it.
     """
     unknown = [name for name in known if name not in model.masks]
     if unknown or not len(known):

@@ -83,8 +83,8 @@ def evaluate_linker(
     Raises
     ------
     InvalidSettingError
-        Claims of another shape, that are negative, not finite, or all 0 for a record; links to no original; claims of
-        which too many need a linear program (MAX_PROGRAM_SIZE, MAX_WORK). With counts.
+        If claims have another shape, are negative, not finite or all 0 for a record, a link points to no original, or
+        too many claims need a linear program (MAX_PROGRAM_SIZE, MAX_WORK). The message has the counts.
 
     Notes
     -----

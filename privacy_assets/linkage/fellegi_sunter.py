@@ -58,7 +58,8 @@ def link_by_fellegi_sunter(
     Raises
     ------
     InvalidSettingError
-        Splink 5 is not installed (extra ``linkage``), no column tells anything, or more than MAX_PAIRS pairs.
+        If Splink 5 is not installed (extra ``linkage``), no column is informative, or there are more than MAX_PAIRS
+        pairs.
     """
     if m_from != "truth":
         raise InvalidSettingError(

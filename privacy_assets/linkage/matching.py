@@ -56,9 +56,9 @@ def match_candidates(index: CandidateIndex, known: Sequence[str]) -> MatchedCand
     Raises
     ------
     InvalidTableError
-        Two released records come from one original, or there are more than MAX_PAIRS pairs of different records.
+        If two released records come from one original, or there are more than MAX_PAIRS pairs of different records.
     InvalidSettingError
-        The index counts people: one person may have several records.
+        If the index counts people, because a person may have several records.
 
     Notes
     -----

@@ -167,9 +167,9 @@ def assess_mpuccs(
     Raises
     ------
     InvalidTableError
-        For tables that cannot be compared.
+        If the tables cannot be compared.
     InvalidSettingError
-        For settings out of their range, and for too many combinations, before any work starts.
+        If a setting is out of range or there are too many combinations; checked before any work starts.
 
     Notes
     -----

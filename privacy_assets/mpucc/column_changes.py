@@ -87,7 +87,7 @@ def measure_column_changes(
     Raises
     ------
     InvalidTableError
-        The assessment is of other columns than the tables have.
+        If the assessment and the tables have different columns.
 
     Notes
     -----

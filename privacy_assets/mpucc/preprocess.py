@@ -242,9 +242,9 @@ def preprocess(
     Raises
     ------
     InvalidTableError
-        For tables that cannot be compared; the message names every column concerned.
+        If the tables cannot be compared; the message names every column concerned.
     InvalidSettingError
-        For a precision that does not exist, or of a column that has no such precision.
+        If a precision does not exist, or the column cannot have it.
 
     Notes
     -----

@@ -36,7 +36,7 @@ def check_columns(
     Raises
     ------
     InvalidTableError
-        Columns look identifying, and the contract does not say why they leave.
+        If columns look identifying, and the contract does not say why they leave.
     """
     by_side = {side: release.columns_leaving(side) for side in sides}
     roles = {name: role for own in by_side.values() for name, role in own.items()}

@@ -131,7 +131,7 @@ def build_release_definitions(
     Raises
     ------
     InvalidSettingError
-        A setting is not one that exists or contradicts another.
+        If a setting does not exist or contradicts another.
     """
     # The same directory has one name, so that a release in YAML and one in Python share its resource.
     private, released = (str(Path(path).absolute()) for path in (private_path, release_path))

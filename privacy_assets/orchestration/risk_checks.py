@@ -77,7 +77,8 @@ def build_privacy_risk_checks(
     Raises
     ------
     InvalidSettingError
-        No limit of the policy fits, or one needs what is not given; or what is to be checked is no `UpstreamAsset`.
+        If no limit of the policy applies, a limit needs an asset that is not given, or an asset is not an
+        `UpstreamAsset`.
     """
     checked = [assets] if isinstance(assets, UpstreamAsset) else list(assets)
     _require_assets(checked, original, control)

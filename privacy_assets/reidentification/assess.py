@@ -73,7 +73,7 @@ class ReidentificationAssessment:
         Raises
         ------
         InvalidSettingError
-            The set was not assessed.
+            If the set was not assessed.
         """
         wanted = frozenset(known)
         for row in self.curve.to_dict("records"):
@@ -168,11 +168,11 @@ def assess_reidentification(
     Raises
     ------
     MaskError
-        The true original of a released record is not among its candidates.
+        If the true original of a released record is not among its candidates.
     ConflictError
-        Another release contradicts this one: the same key stands for different originals.
+        If another release contradicts this one: the same key stands for different originals.
     InvalidTableError, InvalidSettingError
-        For tables that cannot be used, settings out of their range, and more sets than MAX_SETS.
+        If a table cannot be used, a setting is out of range, or there are more sets than MAX_SETS.
 
     Notes
     -----

@@ -24,7 +24,7 @@ class BeliefFunction:
     Raises
     ------
     InvalidSettingError
-        Masses that are negative or do not add up to 1, or an empty focal set.
+        If masses are negative or do not add up to 1, or a focal set is empty.
 
     References
     ----------

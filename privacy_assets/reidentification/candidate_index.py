@@ -114,12 +114,12 @@ class CandidateIndex:
     Raises
     ------
     MaskError
-        The true original of a released record is not among its candidates: the masks are not what the model says, so
-        every figure would be wrong, and too low.
+        If the true original of a released record is not among its candidates. Then the model describes the masks
+        wrongly, and every figure would be too low.
     InvalidTableError
-        Released values that their mask cannot read, released columns without a mask, keys that do not match.
+        If a mask cannot read released values, a released column has no mask, or keys do not match.
     InvalidSettingError
-        Columns that are not there, or hierarchies that are not given.
+        If columns or hierarchies are missing.
 
     Notes
     -----
@@ -316,10 +316,10 @@ def combine(releases: Sequence[CandidateIndex], key: str) -> CandidateIndex:
     Raises
     ------
     InvalidTableError
-        Keys that are missing or repeated, or that one of the releases lacks.
+        If keys are missing or repeated, or one of the releases lacks some.
     ConflictError
-        Records of the same key come from different originals: the releases contradict each other. Nothing is
-        renormalized.
+        If records with the same key come from different originals, so that the releases contradict each other. Nothing
+        is renormalized.
     """
     if len(releases) < 2 or not all(isinstance(each, CandidateIndex) for each in releases):
         raise InvalidSettingError("combine was given fewer than two releases, or others than CandidateIndex.")

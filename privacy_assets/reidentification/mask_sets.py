@@ -91,9 +91,9 @@ def read_mask(original: Original, released: pd.DataFrame, mask: Mask, hierarchie
     Raises
     ------
     InvalidTableError
-        Released values that the mask cannot read, counted.
+        If the mask cannot read released values; they are counted.
     InvalidSettingError
-        A hierarchy that is not given, or a mask that fits no column of this kind.
+        If a hierarchy is missing, or the mask does not fit a column of this kind.
     """
     if isinstance(mask, Interval):
         return _interval(original, released, mask)

@@ -95,9 +95,9 @@ class OtherRelease:
         Raises
         ------
         InvalidTableError
-            Keys that are missing or repeated, or that this release lacks.
+            If keys are missing or repeated, or this release lacks some.
         ConflictError
-            The original behind a key is not among the candidates here.
+            If the original behind a key is not among the candidates here.
         """
         table = self.released()
         # Records of others, such as those that are withheld here, change no candidate of the records that are here.
@@ -128,7 +128,7 @@ def check_quasi_identifiers(name: str, names: Sequence[str] | None) -> None:
     Raises
     ------
     InvalidSettingError
-        A text, an empty list, or a name twice.
+        If the value is not a list of distinct names, or is empty.
     """
     if names is not None and (isinstance(names, str) or not len(names) or len(set(names)) < len(names)):
         raise InvalidSettingError(
@@ -156,7 +156,7 @@ def require_described_columns(
     Raises
     ------
     InvalidTableError
-        Counts, and none of the names.
+        If columns are unknown; the message counts them and does not name them.
     """
     described = {key, *model.masks, *also, *(column for mask in model.masks.values() for column in columns_of(mask))}
     unknown = [position for position, column in enumerate(table.columns, 1) if column not in described]
@@ -210,7 +210,8 @@ def join_original(original: pd.DataFrame, other: pd.DataFrame, key: str, name: s
     Raises
     ------
     InvalidTableError
-        The key is not in both, missing, repeated, or some record of ``original`` is not in ``other``.
+        If the key column is not in both tables, keys are missing or repeated, or a record of ``original`` is not in
+        ``other``.
     """
     added = [column for column in other.columns if column not in original.columns]
     rows = match_keys(key, original, "release", other, f"release {name!r}")

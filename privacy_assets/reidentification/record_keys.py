@@ -49,8 +49,8 @@ def match_keys(
     Raises
     ------
     InvalidTableError
-        No such column, keys that are missing or repeated, keys that the other table lacks (or, both ways, that either
-        table lacks); counted.
+        If the column does not exist, keys are missing or repeated, or the other table lacks some (or, both ways, either
+        table does); they are counted.
     """
     tables = {words: table, other_words: other}
     lacking = [name for name, each in tables.items() if key not in each.columns]

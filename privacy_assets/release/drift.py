@@ -86,7 +86,7 @@ def measure_drift(profile: Artifact, table: pd.DataFrame) -> Drift:
     Raises
     ------
     InvalidTableError
-        The table has no rows, or a column cannot be read.
+        If the table has no rows, or a column cannot be read.
     """
     header: Mapping[str, Any] = profile.header
     if len(table) == 0:

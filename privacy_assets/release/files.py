@@ -136,8 +136,8 @@ def write_release(
     Raises
     ------
     InvalidTableError
-        The content is not the one that the verdicts admitted, or the files read back are not, or the policy demands a
-        signature and nobody signs.
+        If the content, or the files as read back, are not what the verdicts admitted, or the policy requires a
+        signature and there is no key.
     """
     require_unique_text_names(table)
     table = _without_extras(table)
@@ -216,7 +216,7 @@ def read_anonymized_release(directory: Path) -> tuple[pd.DataFrame, ReleaseModel
     Raises
     ------
     InvalidTableError
-        The directory does not verify, or holds no anonymized release.
+        If the directory does not verify, or is not an anonymized release.
     """
     found = verify_release(directory)
     if not found.verified:

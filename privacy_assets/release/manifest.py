@@ -43,7 +43,7 @@ def parse_manifest(data: bytes) -> dict[str, Any]:
     Raises
     ------
     DamagedManifestError
-        It is not JSON as `parse_json_object` reads it, lacks keys or has others, or one is not what it must be.
+        If it is not JSON as `parse_json_object` reads it, keys are missing or unknown, or a value is invalid.
     """
     problem = ""
     try:

@@ -66,7 +66,7 @@ def read_footer(file: BinaryIO) -> Footer:
     Raises
     ------
     ValueError
-        It is not one of Parquet.
+        If the file has no Parquet footer.
     """
     n_bytes = file.seek(0, 2)
     file.seek(max(n_bytes - TAIL_BYTES, 0))

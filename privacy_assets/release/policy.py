@@ -228,7 +228,7 @@ class Limit:
     Raises
     ------
     InvalidSettingError
-        Unknown metric, direction or severity, or a bound that the metric can never or must always meet.
+        If the metric, direction or severity is unknown, or the metric can never miss or never meet the bound.
     """
 
     metric: str = setting(REQUIRED, "The figure that is limited.", "privacy_risk_score")
@@ -422,7 +422,7 @@ class Policy:
     Raises
     ------
     InvalidSettingError
-        No limit blocks, a metric is limited twice, or semantic risk alone would let anonymized records out.
+        If no limit blocks, a metric is limited twice, or semantic risk alone would let anonymized records out.
     """
 
     limits: tuple[Limit, ...]
@@ -461,7 +461,7 @@ class Policy:
         Raises
         ------
         InvalidSettingError
-            The use case is not a key of `USE_CASES`.
+            If the use case is not a key of `USE_CASES`.
         """
         if use_case not in USE_CASES:
             raise InvalidSettingError(f"There is no use case {use_case!r}. The use cases are: {', '.join(USE_CASES)}.")

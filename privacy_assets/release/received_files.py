@@ -32,9 +32,9 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
     Raises
     ------
     NotRegularError
-        Something else is there.
+        If the path is not a regular file.
     OSError
-        Nothing is there, or it cannot be read.
+        If the file does not exist or cannot be read.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -55,9 +55,9 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
     Raises
     ------
     TooLargeError
-        It has more than `max_bytes`.
+        If the file has more than `max_bytes`.
     OSError
-        It cannot be read, or is not a regular file.
+        If the file cannot be read, or is not a regular file.
     """
     with open_regular(path) as file:
         # A read of so many bytes takes that much memory at once, however small the file is.
@@ -88,9 +88,9 @@ def parse_json_object(data: bytes) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        It is not UTF-8, not JSON or not an object, has a key twice or a number that is not finite.
+        If the bytes are not UTF-8, not JSON or not an object, or have a repeated key or a number that is not finite.
     RecursionError
-        It is nested too deeply.
+        If the JSON is nested too deeply.
     """
     value = json.loads(
         data.decode("utf-8"), object_pairs_hook=_single_keys, parse_constant=_not_finite, parse_float=_finite

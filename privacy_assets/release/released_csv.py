@@ -112,7 +112,7 @@ def read_csv(path: Path, described: Mapping[str, Any], max_bytes: int = MAX_CSV_
     Raises
     ------
     InvalidTableError
-        The file is not one that `write_csv` wrote with this description.
+        If `write_csv` did not write the file with this description.
     """
     types, empty_is_text = dict(described["types"]), set(described["empty_is_text"])
     try:
@@ -145,7 +145,7 @@ def read_released_csv(directory: Path) -> pd.DataFrame:
     Raises
     ------
     InvalidTableError
-        There is no CSV file, or it is not the one that the manifest describes.
+        If there is no CSV file, or not the one that the manifest describes.
     """
     directory = Path(directory)
     try:

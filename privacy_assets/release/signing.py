@@ -52,8 +52,8 @@ class SigningKey:
     Raises
     ------
     InvalidSettingError
-        Neither or both places are given, or one is not what it must be; what was given is not shown, because it might
-        be the key itself.
+        If neither or both places are given, or one is invalid. The message does not show the value, which might be the
+        key itself.
     """
 
     path: str | Path | None = None
@@ -161,8 +161,8 @@ def load_signer(settings: SigningKey) -> Signer:
     Raises
     ------
     InvalidSettingError
-        It is not there, cannot be read, may be read by others, is no Ed25519 key, or is another one than expected. The
-        message names the place, and nothing of the key.
+        If the key is missing, unreadable, readable by others, not an Ed25519 key, or not the expected one. The message
+        names the place and shows nothing of the key.
     """
     require_cryptography()
     data, problem = _read_variable(settings.variable) if settings.path is None else _read_private_file(settings.path)
@@ -186,7 +186,7 @@ def read_public_key(path: str | Path) -> PublicKey:
     Raises
     ------
     InvalidSettingError
-        The file cannot be read, or holds no Ed25519 public key.
+        If the file cannot be read, or is not an Ed25519 public key.
     """
     require_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
@@ -230,7 +230,7 @@ def generate_key_pair(path: str | Path) -> tuple[Path, Path, str]:
     Raises
     ------
     InvalidSettingError
-        One of the files is there already, or cannot be written. A key is never overwritten.
+        If one of the files exists already or cannot be written. A key is never overwritten.
     """
     require_cryptography()
     from cryptography.hazmat.primitives import serialization

@@ -109,7 +109,7 @@ def verify_release(
     Raises
     ------
     InvalidSettingError
-        A public key cannot be used.
+        If a public key cannot be used.
     """
     trusted = [key if isinstance(key, PublicKey) else read_public_key(key) for key in public_keys]
     directory = Path(directory)

@@ -90,7 +90,7 @@ class Waiver:
         Raises
         ------
         InvalidSettingError
-            Fields are missing, unknown or not what they must be; all are listed, without what they hold.
+            If fields are missing, unknown or invalid; all are listed, without their values.
         """
         if not isinstance(mapping, Mapping):
             raise InvalidSettingError(f"it is no mapping with the fields {', '.join(FIELDS)}")

@@ -93,7 +93,7 @@ def assess_semantic_risk(
     Raises
     ------
     InvalidTableError, InvalidSettingError
-        For tables and scales that make no context, settings out of their range, and too much work.
+        If tables and scales do not make a context, a setting is out of range, or the work is too large.
 
     Notes
     -----

@@ -60,7 +60,7 @@ def read_concepts(context: FormalContext, *, min_support: int = 0, max_concepts:
     Raises
     ------
     InvalidSettingError
-        There are more concepts, or a setting is out of its range.
+        If there are more concepts than allowed, or a setting is out of range.
     """
     found = find_concepts(context, min_support, max_concepts)
     concepts = pd.DataFrame({"attributes": names_of(context, found.intents), "records": found.supports})

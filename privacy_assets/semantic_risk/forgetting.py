@@ -54,7 +54,7 @@ def forget_in_basis(
     Raises
     ------
     InvalidSettingError
-        There are more implications than allowed.
+        If there are more implications than allowed.
     """
     place = _places(basis)
     wanted = sum(1 << place[name] for name in set(attributes) if name in place)

@@ -123,7 +123,7 @@ class FormalContext:
         Raises
         ------
         InvalidSettingError
-            There is no such attribute.
+            If there is no such attribute.
         """
         place = {name: number for number, name in enumerate(self.names)}
         unknown = [name for name in names if name not in place]
@@ -194,7 +194,7 @@ def read_formal_context(table: pd.DataFrame, scales: Scales, model: ReleaseModel
     Raises
     ------
     InvalidTableError, InvalidSettingError
-        No records, no attributes or too many, columns that are not there or do not fit their scale.
+        If there are no records, no attributes or too many, or columns are missing or do not fit their scale.
     """
     read = _read_scales(table, scales)
     masks: Mapping[str, Mask] = {} if model is None else model.masks

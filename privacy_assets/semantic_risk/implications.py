@@ -36,7 +36,7 @@ def stem_basis(context: FormalContext, *, min_support: int = 0, max_concepts: in
     Raises
     ------
     InvalidSettingError
-        There are more sets, or a setting is out of its range.
+        If there are more sets than allowed, or a setting is out of range.
     """
     found = find_implications(context, min_support, max_concepts)
     return pd.DataFrame(

@@ -55,7 +55,7 @@ def find_risk_chains(context: FormalContext, risk_limit: float = 1.0, *, max_cha
     Raises
     ------
     InvalidSettingError
-        A setting is out of its range.
+        If a setting is out of range.
     """
     if not is_risk(risk_limit):
         raise InvalidSettingError(f"risk_limit is {risk_limit!r}. Expected a risk above 0 and at most 1{NOT_SMALLER}.")

@@ -17,7 +17,7 @@ def measure_context(context: FormalContext, max_comparisons: int = MAX_COMPARISO
     Raises
     ------
     InvalidSettingError
-        More pairs of rows would be compared than ``max_comparisons``.
+        If more pairs of rows would be compared than ``max_comparisons``.
     """
     packed = context.packed
     _, n_compared = find_rarest(packed.rows, packed.n_larger, packed.first, packed.holders, np.arange(context.n_rows))

@@ -61,7 +61,7 @@ def scale_column(table: pd.DataFrame, name: str, scale: ConceptualScale, mask: M
     Raises
     ------
     InvalidTableError, InvalidSettingError
-        The column does not fit the scale, or would become too many attributes.
+        If the column does not fit the scale, or would yield too many attributes.
     """
     is_generalized = isinstance(mask, Interval | ValueSet)
     if isinstance(scale, Generalized):

@@ -20,7 +20,7 @@ def write_artifact(path: Path, artifact: Artifact) -> None:
     Raises
     ------
     OSError
-        The disk is full or the place cannot be written; what was there before stays.
+        If the disk is full or the path cannot be written; the earlier artifact stays.
     """
     header = {
         "kind": artifact.kind,
@@ -41,9 +41,9 @@ def read_artifact(path: Path) -> Artifact:
     Raises
     ------
     FileNotFoundError
-        There is nothing under ``path``.
+        If there is nothing at ``path``.
     OSError, ValueError, KeyError
-        A file is missing or cannot be read.
+        If a file is missing or cannot be read.
     """
     header = json.loads((path / HEADER_FILE).read_bytes())
     frames = {name: pd.read_parquet(path / f"{name}.parquet", engine="pyarrow") for name in header["frames"]}

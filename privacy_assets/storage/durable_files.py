@@ -48,7 +48,7 @@ def make_private_root(path: Path) -> None:
     Raises
     ------
     InvalidSettingError
-        It is not for private tables alone, or cannot be closed.
+        If the directory is not for private tables alone, or its permissions cannot be restricted.
     """
     require_private_root(path)
     if path.exists():

@@ -36,7 +36,7 @@ def fingerprint(table: pd.DataFrame) -> str:
     Raises
     ------
     InvalidTableError
-        A column holds values of another kind, or a name is repeated or no text.
+        If a column has values of another kind, or a name is repeated or not a string.
     """
     require_unique_text_names(table)
     sha = hashlib.sha256(FINGERPRINT_VERSION)

@@ -25,7 +25,7 @@ def make_private_directory(path: Path) -> None:
     Raises
     ------
     InvalidSettingError
-        One is open to others and cannot be closed.
+        If a directory is open to others and its permissions cannot be restricted.
     """
     made = _make_missing(path, PRIVATE_DIRECTORY_MODE)
     for directory in made:
@@ -61,8 +61,8 @@ def require_private_root(path: Path) -> None:
     Raises
     ------
     InvalidSettingError
-        It is the home or the working directory or one above them, the temporary directory or another that many users
-        write into, or has files in it without the mark of a private directory.
+        If it is the home or working directory or one above them, the temporary directory or another shared one, or has
+        files but not the mark of a private directory.
     """
     try:
         _require_own_directory(path)
@@ -132,7 +132,7 @@ def close_to_others(path: Path) -> bool:
     Raises
     ------
     InvalidSettingError
-        It belongs to another user, or to a file system without permissions.
+        If it belongs to another user, or to a file system without permissions.
     """
     if not path.lstat().st_mode & OPEN_TO_OTHERS:
         return False

@@ -101,7 +101,7 @@ def generalize_alike(anonymization: Anonymization, table: pd.DataFrame, anonymiz
     Raises
     ------
     InvalidSettingError
-        The classes cannot be told for other rows.
+        If the classes cannot be applied to other rows.
     """
     require_cuts_that_apply(anonymization.settings)
     assert anonymization.tree is not None  # noqa: S101 - the method "mondrian" always leaves its cuts

@@ -70,7 +70,7 @@ def redraw_rare_values(
     Raises
     ------
     InvalidTableError
-        `person` has another length, or a column has no value that enough people have.
+        If `person` has another length, or a column has no value that enough people share.
     """
     if person is not None and len(person) != len(table):
         raise InvalidTableError(

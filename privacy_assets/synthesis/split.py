@@ -41,9 +41,9 @@ def split_records(
     Raises
     ------
     InvalidSettingError
-        `train_fraction` or `seed` out of range, `person` not a column.
+        If `train_fraction` or `seed` is out of range, or `person` is not a column.
     InvalidTableError
-        Fewer than two people, or records without one.
+        If there are fewer than two people, or records without a person.
     """
     check_split_settings(train_fraction, seed)
     people, n_people = _people(table, person)

@@ -112,10 +112,10 @@ def synthesize(
     Raises
     ------
     InvalidSettingError
-        Unknown method or settings, `n_records` below 1, a negative seed.
+        If the method or a setting is unknown, `n_records` is below 1, or the seed is negative.
     InvalidTableError
-        `original` cannot be learned from, a column has no value that enough people have, or the synthesizer returned
-        something that is not such a table.
+        If the synthesizer cannot learn from `original`, a column has no value that enough people share, or the
+        synthesizer did not return such a table.
     """
     return make_synthetic_records(original, method, n_records, seed, settings, person).table
 
@@ -192,7 +192,7 @@ def check_kinds(table: pd.DataFrame, synthesizer: str) -> dict[str, Kind]:
     Raises
     ------
     InvalidTableError
-        The table cannot be learned from, or has columns of kinds the embedded synthesizers do not know.
+        If the table cannot be learned from, or has columns of a kind that the embedded synthesizers do not support.
     """
     check_learnable(table, synthesizer)
     kinds = column_kinds(table)
@@ -241,7 +241,7 @@ def resolve_synthesizer(method: str | Synthesizer, settings: Mapping[str, Any] |
     Raises
     ------
     InvalidSettingError
-        Unknown name or settings, or an object that is no synthesizer.
+        If the name or a setting is unknown, or the object is not a synthesizer.
     """
     if not isinstance(method, str):
         if settings:

@@ -74,8 +74,7 @@ def published_besides(
     Raises
     ------
     InvalidTableError
-        Something that was published is not where it was written, or was altered; or the other release has partitions
-        and this one has none, or the other way round.
+        If a published table was moved or altered, or only one of the two releases has partitions.
     """
     assert other.release is not None  # noqa: S101 - those that lie elsewhere have no asset that could move on
     require_alike_partitions(instance, dg.AssetKey([other.release, SIDE]), partition_key)

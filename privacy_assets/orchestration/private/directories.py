@@ -35,7 +35,7 @@ def require_separate(private_path: Path, release_paths: Iterable[Path]) -> None:
     Raises
     ------
     InvalidSettingError
-        They are not separate.
+        If the directories are not separate.
     """
     private = private_path.resolve()
     for release_path in release_paths:
@@ -74,7 +74,7 @@ def mark_releases(release_path: Path) -> None:
     Raises
     ------
     InvalidSettingError
-        A private directory lies below it already.
+        If there is already a private directory below it.
     """
     if (release_path / RELEASES_MARK_FILE).exists():
         return
@@ -97,7 +97,7 @@ def require_within(path: Path, root: Path) -> None:
     Raises
     ------
     InvalidSettingError
-        The path, with links resolved, is not below the root.
+        If the path, with links resolved, is not below the root.
     """
     if not path.resolve().is_relative_to(root.resolve()):
         raise InvalidSettingError(

@@ -85,7 +85,7 @@ def call_guarded(call: Callable[[], T], private_path: Path, what: str) -> T:
     Raises
     ------
     ValueFreeFailure
-        In place of every exception of the call; one of our own passes as it is.
+        If the call raises anything; a `ValueFreeFailure` of its own passes unchanged.
     """
     # Made first, when nothing can have gone wrong yet.
     raised: BaseException = ValueFreeFailure(

@@ -91,7 +91,7 @@ def require_alike_partitions(instance: dg.DagsterInstance, key: dg.AssetKey, par
     Raises
     ------
     InvalidTableError
-        There is no partition of it that belongs to this one: what it published could not be found.
+        If no partition of it corresponds to this one, so that its published tables cannot be found.
     """
     record = next(_of_runs(instance, key), None)
     if record is None or (record.partition_key is None) == (partition_key is None):

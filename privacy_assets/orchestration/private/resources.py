@@ -87,7 +87,7 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         Raises
         ------
         InvalidSettingError
-            One contains the other, with symbolic links resolved.
+            If one directory contains the other, with symbolic links resolved.
         """
         require_separate(self._root, self._release_paths)
         return self._root
@@ -153,9 +153,9 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         Raises
         ------
         FileNotFoundError
-            Nothing is stored.
+            If nothing is stored.
         OSError, ValueError, KeyError
-            What is stored cannot be read.
+            If the stored files cannot be read.
         """
         path = self.base_path.joinpath(*key.path)
         if partition_key is not None:
@@ -174,7 +174,7 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         Raises
         ------
         ConcurrentReleaseError
-            Another run is at it. The lock ends with its process, however that ends.
+            If another run is releasing it. The lock ends with its process, however that ends.
         """
         directory = self.private_path(LOCKS_DIRECTORY, "__".join(key.path), partition_key)
         make_private_directory(directory)
