@@ -1,4 +1,4 @@
-"""Dagster assets that synthesize and assess a table about people, and a gate that holds a release policy over it.
+"""Dagster assets that synthesize and assess a table about people, and a gate that enforces a release policy.
 
 Public names are resolved when they are first used, so that importing the package stays light.
 """

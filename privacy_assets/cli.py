@@ -19,11 +19,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0 when the command did its work, 1 when a release does not verify, the quickstart broke, or no key
-        was made.
+        Exit code: 0 if the command succeeded; 1 if a release does not verify, the quickstart failed, or no key was
+        made.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A directory can have a name that the terminal cannot write.
+        # A directory can have a name that the terminal cannot print.
         sys.stdout.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(prog="privacy_assets", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -36,15 +36,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="append",
         default=[],
         metavar="FILE",
-        help="PEM file of a key that may have signed it; give the option once for each. Without a signature of one of "
-        "them the release is not verified",
+        help="PEM file of a key that may have signed the release; repeat the option for more keys. The release is "
+        "verified only if one of them signed it",
     )
     verify.add_argument(
         "--max-gib",
         type=_positive,
         default=4.0,
         metavar="GIB",
-        help="largest file that is read, and what the table may take in memory (default: 4)",
+        help="largest file to read, and largest size of the table in memory (default: 4)",
     )
     keygen = commands.add_parser("keygen", help="make a private key that signs releases, and its public key")
     keygen.add_argument("path", type=Path, help="file of the private key, or a directory for signing_key.pem")
@@ -67,7 +67,7 @@ def _positive(text: str) -> float:
 
 
 def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> int:
-    """Verify a release and print what was found, and who signed it."""
+    """Verify a release, and print the result and who signed it."""
     from privacy_assets.errors import InvalidSettingError
     from privacy_assets.release.verification import verify_release
 
@@ -81,19 +81,19 @@ def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> 
         for problem in found.problems:
             print(f"  - {problem}")
         return 1
-    print(f"Verified: {directory} holds {found.n_records:,} records with fingerprint {found.fingerprint}.")
-    print("Its files, its table and the figures it was admitted for are what the manifest says.")
+    print(f"Verified: {directory} has {found.n_records:,} records with fingerprint {found.fingerprint}.")
+    print("Its files, its table and the figures it was admitted for match the manifest.")
     if found.trusted_key is not None:
         print(f"Signed with the key {found.signing_key_id} ({found.trusted_key}).")
     elif found.signing_key_id is not None:
-        print(f"A signature of the key {found.signing_key_id} is there and was not checked: give --public-key FILE.")
+        print(f"A signature made with the key {found.signing_key_id} was not checked: give --public-key FILE.")
     else:
-        print("It is not signed: this does not show who wrote it.")
+        print("It is not signed, so verification does not show who wrote it.")
     return 0
 
 
 def run_keygen(path: Path) -> int:
-    """Make a pair of keys and print where they are; nothing of the private one is shown."""
+    """Make a pair of keys and print where they are, without showing the private key."""
     from privacy_assets.errors import InvalidSettingError
     from privacy_assets.release.signing import generate_key_pair
 
@@ -109,7 +109,7 @@ def run_keygen(path: Path) -> int:
 
 
 def run_quickstart() -> int:
-    """Run the quickstart's releases to their end and print where they are, or which limit refused them."""
+    """Run the releases of the quickstart, and print where they are or which limit refused them."""
     home = Path.cwd()
     if not (home / "dagster.yaml").is_file():
         print(f"There is no dagster.yaml in {home}. Run the quickstart from the root of a clone. Nothing was run.")
@@ -121,7 +121,7 @@ def run_quickstart() -> int:
 
     with dg.DagsterInstance.from_config(str(home)) as instance:
         finished = [_run_release(defs, instance, name) for name in QUICKSTART_RELEASES]
-    print("\nLook at it: `.venv/bin/dagster dev`, then open the address it prints.")
+    print("\nTo look at the results, run `.venv/bin/dagster dev` and open the address it prints.")
     return 0 if all(finished) else 1
 
 
@@ -134,7 +134,7 @@ def _run_release(defs: "dg.Definitions", instance: "dg.DagsterInstance", name: s
 
     print(f"\n=== {name} ===", flush=True)
     job = defs.resolve_job_def(f"{name}_release").with_hooks({say_that_a_stage_is_done})
-    # What Dagster would print is kept in the instance, where the UI shows it.
+    # The instance keeps the output of Dagster, and the UI shows it.
     quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     result = job.execute_in_process(instance=instance, raise_on_error=False, run_config=quiet)
     evaluations = result.get_asset_check_evaluations()

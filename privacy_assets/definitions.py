@@ -1,10 +1,10 @@
-"""The quickstart: three releases of one real health table, side by side under one policy.
+"""The quickstart: three releases of one real health table under one policy.
 
 The table is the RAND Health Insurance Experiment (`privacy_assets.examples.rand_hie`), one row per person. Two releases
 are synthetic, of the table with ages, incomes, counts and indices in bands, as its owner would generalize it before
-giving it away. One is made with the Gaussian copula, which learns margins and correlations. The other is made with
-CART, which keeps more of the data and therefore is the one that a gate must watch. The third lets the records
-themselves out, exact as they are, in classes that read the same on all quasi-identifiers.
+sharing it. One is made with the Gaussian copula, which learns margins and correlations. The other is made with CART,
+which keeps more of the data and therefore carries more risk. The third releases the records themselves, from exact
+values, in classes that are the same on all quasi-identifiers.
 """
 
 from functools import partial

@@ -1,15 +1,15 @@
 """Errors whose messages may be shown to anyone.
 
-A message of one of these classes names columns, counts, settings and limits, never a cell of a table. The guard of
-the Dagster layer passes such a message on; the text of every other exception stays in a private file, and so does that
-of an error of these classes, or of a class derived from them, that code outside of this package made or raised.
+Messages of these classes contain columns, counts, settings and limits, never a cell of a table. The guard of the
+Dagster layer passes them on. The text of every other exception stays in a private file, and so does the text of an
+error of these or derived classes that code outside this package made or raised.
 """
 
 from privacy_assets.own_code import MadeHere
 
 
 class PrivacyAssetsError(MadeHere, Exception):
-    """Base of all errors of this package; its message holds no cell of a table."""
+    """Base of all errors of this package; its message contains no cell of a table."""
 
 
 class InvalidTableError(PrivacyAssetsError, ValueError):
@@ -17,7 +17,7 @@ class InvalidTableError(PrivacyAssetsError, ValueError):
 
 
 class InvalidSettingError(PrivacyAssetsError, ValueError):
-    """A parameter, role, precision, limit or policy is not one that exists or is out of its range."""
+    """A parameter, role, precision, limit or policy does not exist or is out of range."""
 
 
 class MaskError(InvalidTableError):
@@ -25,7 +25,7 @@ class MaskError(InvalidTableError):
 
 
 class ConflictError(InvalidTableError):
-    """Releases contradict each other: no original could be behind a record of all of them."""
+    """Releases contradict each other: no original fits the records of all of them."""
 
 
 class ConcurrentReleaseError(PrivacyAssetsError):

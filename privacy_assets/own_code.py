@@ -1,7 +1,8 @@
-"""What code of this package is: a frame of it, a class of it, an error that it made itself.
+"""Identification of this package's own frames, classes and errors.
 
-Names and paths alone do not say: a file of yours may lie in a folder of this package's name, and a class of yours may
-say that it comes from here. So a frame counts if it runs in a module of this package, and a class if it is there.
+Names and paths alone are not enough: a user's file may be in a folder with this package's name, and a user's class may
+claim to come from here. So a frame counts if it runs in a module of this package, and a class if that module defines
+it.
 """
 
 import os
@@ -24,24 +25,24 @@ LIBRARIES = frozenset(
 
 
 class MadeHere:
-    """Base of exceptions that know whether this package itself made them."""
+    """Base of exceptions that record whether this package itself made them."""
 
     was_made_here: bool
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "MadeHere":
-        """Look who makes one."""
+        """Record who makes the exception."""
         made = super().__new__(cls, *args, **kwargs)
         made.was_made_here = is_own_frame(sys._getframe(1))
         return made
 
 
 def is_own_frame(frame: FrameType) -> bool:
-    """Tell whether a frame runs code of a file of this package."""
+    """Return whether a frame runs code of a file of this package."""
     return _is_in(_module_of(frame), PACKAGE) and _lies_here(frame.f_code)
 
 
 def is_trusted_frame(frame: FrameType) -> bool:
-    """Tell whether a frame may stand between this package and an error of its own: nobody else's code did."""
+    """Return whether a frame may be between this package and its own error, because it is not foreign code."""
     name = _module_of(frame)
     if _is_in(name, PACKAGE):
         return frame.f_code.co_filename == GENERATED or _lies_here(frame.f_code)
@@ -49,25 +50,25 @@ def is_trusted_frame(frame: FrameType) -> bool:
 
 
 def is_own_class(cls: type) -> bool:
-    """Tell whether a class is one that this package defines, and not one derived from it."""
+    """Return whether a class is one that this package defines, and not one derived from it."""
     module, name = written_names(cls)
     return _is_in(module, PACKAGE) and found_under(cls, module, name)
 
 
 def written_names(cls: type) -> tuple[str | None, str | None]:
-    """Return the module and the name that a class itself has, whatever its metaclass says."""
+    """Return the module and name of a class itself, regardless of its metaclass."""
     module, name = (type.__dict__[each].__get__(cls) for each in ("__module__", "__qualname__"))
     return (module if type(module) is str else None, name if type(name) is str else None)
 
 
 def found_under(cls: type, module: str | None, name: str | None) -> bool:
-    """Tell whether a module has this very class under this name."""
+    """Return whether a module has exactly this class under this name."""
     there = sys.modules.get(module) if module is not None else None
     return name is not None and getattr(there, "__dict__", {}).get(name) is cls
 
 
 def _module_of(frame: FrameType) -> str | None:
-    """Return the name of the module in which a frame runs; None if it runs elsewhere, as code of `exec` can."""
+    """Return the name of the module in which a frame runs; None if it runs elsewhere, like code of `exec`."""
     name = dict.get(frame.f_globals, "__name__")
     module = sys.modules.get(name) if type(name) is str else None
     return name if getattr(module, "__dict__", None) is frame.f_globals else None

@@ -1,4 +1,4 @@
-"""Names that may be shown of things whose names others choose: a class and a dtype can be named after a cell."""
+"""Safe names for classes and dtypes, whose own names can contain a cell."""
 
 from functools import cache
 from typing import Any
@@ -14,7 +14,7 @@ NAMED_LIBRARIES = LIBRARIES | {
     *("_duckdb", "botocore", "dask", "duckdb", "httpx", "polars", "psycopg", "pyspark", "requests", "sklearn"),
     *("snowflake", "sqlalchemy", "urllib3", "yaml"),
 }
-"""Libraries whose classes are there under names that their authors wrote."""
+"""Libraries whose class names are fixed by their authors."""
 PLAIN_DTYPES = (
     *(pd.Int8Dtype, pd.Int16Dtype, pd.Int32Dtype, pd.Int64Dtype, pd.Float32Dtype, pd.Float64Dtype, pd.BooleanDtype),
     *(pd.UInt8Dtype, pd.UInt16Dtype, pd.UInt32Dtype, pd.UInt64Dtype, pd.CategoricalDtype, pd.StringDtype),
@@ -23,9 +23,9 @@ PLAIN_DTYPES = (
 
 
 def class_name(cls: type) -> str:
-    """Return the name of a class of a known library, or say that it is a subclass of one.
+    """Return the name of a class of a known library, or of its base class there.
 
-    A class that somebody else defined can have any name, such as a cell of the table that it was made for.
+    A class that somebody else defined can have any name, such as a cell of the table it was made for.
     """
     for each in type.__dict__["__mro__"].__get__(cls):
         module, name = written_names(each)
@@ -35,12 +35,12 @@ def class_name(cls: type) -> str:
 
 
 def type_name(value: object) -> str:
-    """Return `class_name` of what a value is."""
+    """Return `class_name` of the type of a value."""
     return class_name(type(value))
 
 
 def dtype_name(dtype: Any) -> str:
-    """Return what to call a dtype; categories, fields, fill values and names of time zones can be cells."""
+    """Return a safe name of a dtype; categories, fields, fill values and names of time zones can be cells."""
     if type(dtype) in PLAIN_DTYPES:
         return str(dtype)
     if isinstance(dtype, np.dtype):

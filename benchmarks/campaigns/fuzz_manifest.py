@@ -141,7 +141,7 @@ def make_releases(place: Path) -> list[Release]:
     """Write the four releases."""
     table = pd.DataFrame({"age": [31, 42], "plan": ["free", None]})
     limit = Limit("privacy_risk_score", 0.1)
-    condition = Verdict("synthetic_is_as_recorded", True, "error", "what is stored is what the run recorded")
+    condition = Verdict("synthetic_is_as_recorded", True, "error", "the stored content is what the run recorded")
     held = Verdict(limit.check_name, True, "error", "0.05", "", limit.metric, 0.05, 0.1, "below")
     today = datetime.now(UTC).date()
     waiver = Waiver(

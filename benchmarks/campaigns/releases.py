@@ -40,7 +40,7 @@ OUTCOMES = (
     "unusable private storage",
     "failed next runs",
 )
-CONDITION = Verdict("the_table_is_as_recorded", True, "error", "what is stored is what the run recorded")
+CONDITION = Verdict("the_table_is_as_recorded", True, "error", "the stored content is what the run recorded")
 
 
 def tables(seed: int) -> list[pd.DataFrame]:

@@ -153,7 +153,7 @@ def models_that_fail(anonymization: Anonymization, report: AnonymityReport) -> l
 def keeps_the_contract(
     anonymization: Anonymization, contract: TableContract, made_of: pd.DataFrame, subject: str | None
 ) -> bool:
-    """Tell whether today's contract would give this table: its roles, its columns, the values it was made of."""
+    """Return whether today's contract would give this table: its roles, its columns, the values it was made of."""
     settings = anonymization.settings
     released = list(contract.released_columns)
     roles = roles_of(contract, subject)

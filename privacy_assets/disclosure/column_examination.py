@@ -162,7 +162,7 @@ def columns_that_leave(described: Sequence[Mapping[str, Any]], side: str) -> dic
 
 
 def repeats_as_observed(described: Mapping[str, Any]) -> bool:
-    """Tell whether a synthesizer repeats the values of a quasi-identifier as it saw them."""
+    """Return whether a synthesizer repeats the values of a quasi-identifier as it saw them."""
     is_text = described.get("type") in ("str", "category")
     return described["role"] == "quasi_identifier" and is_text and "generalizes" not in described
 
@@ -302,7 +302,7 @@ def _spread(n_distinct: int) -> list[int]:
 
 
 def _leads_to_people(group: frozenset[str], needed: float, share: float, holders: Holders, n_distinct: int) -> bool:
-    """Tell whether texts with shapes of a group, which a share of the texts have, lead to people."""
+    """Return whether texts with shapes of a group, which a share of the texts have, lead to people."""
     n_alike, unshared = share * n_distinct, holders.unshared
     if share < needed or n_alike < 2:
         return False
@@ -319,7 +319,7 @@ def _leads_to_people(group: frozenset[str], needed: float, share: float, holders
 
 
 def _is_hardly_shared(holders: Holders) -> bool:
-    """Tell whether plain words are nearly all of one person; in a few records most are, whatever they say."""
+    """Return whether plain words are nearly all of one person; in a few records most are, whatever they say."""
     needed = 0.9 if holders.rest < FEW_PEOPLE else 0.5
     return holders.rest >= FEWEST_VALUES and holders.unshared >= needed
 
@@ -330,7 +330,7 @@ def _are_filled_with_zeros(texts: Sequence[str]) -> bool:
 
 
 def _number_people(holders: Holders, n_distinct: int) -> bool:
-    """Tell whether nearly every number is of one person alone, and each person has one."""
+    """Return whether nearly every number is of one person alone, and each person has one."""
     return n_distinct >= FEWEST_NUMBERS and n_distinct >= UNSHARED * holders.n_holdings
 
 
@@ -378,7 +378,7 @@ def _digits_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _is_running(numbers: NDArray[np.int64]) -> bool:
-    """Tell whether numbers go up in equal steps, with about every second one missing at most."""
+    """Return whether numbers go up in equal steps, with about every second one missing at most."""
     step = int(np.gcd.reduce(np.diff(np.sort(numbers))))
     if step == 0:
         # Numbers beyond 64 bits, which all look alike here.
@@ -388,7 +388,7 @@ def _is_running(numbers: NDArray[np.int64]) -> bool:
 
 
 def _are_days(numbers: NDArray[np.int64]) -> bool:
-    """Tell whether numbers are days written as YYYYMMDD."""
+    """Return whether numbers are days written as YYYYMMDD."""
     years, months, days = numbers // 10_000, numbers // 100 % 100, numbers % 100
     is_day = (years >= 1800) & (years <= 2200) & (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)
     return bool(is_day.mean() >= 0.95)

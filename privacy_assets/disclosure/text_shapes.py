@@ -98,7 +98,7 @@ def share_of_shapes(texts: Iterable[str]) -> dict[str, float]:
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a text is written like the name of one person, ``First Last`` or ``Last, First``."""
+    """Return whether a text is written like the name of one person, ``First Last`` or ``Last, First``."""
     if len(text) > LONGEST_NAME or any(mark.isdigit() for mark in text):
         return False
     if _is_han(text):
@@ -125,7 +125,7 @@ def _is_capitalized(token: str) -> bool:
 
 
 def _has_marks(part: str) -> bool:
-    """Tell whether a text is of letters with marks of their own, as in Devanagari."""
+    """Return whether a text is of letters with marks of their own, as in Devanagari."""
     return part[0].isalpha() and not any(mark.isdigit() or mark.isspace() or mark in "()[]{}<>*#%&/\\" for mark in part)
 
 

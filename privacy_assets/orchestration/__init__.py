@@ -1,4 +1,4 @@
-"""Dagster: assets, checks, resources; bodies fetch, call one function of `tables` and attach metadata."""
+"""The Dagster layer: assets, checks and resources. Bodies load inputs, call one function and attach metadata."""
 
 from dagster_shared.libraries import DagsterLibraryRegistry
 

@@ -1,7 +1,7 @@
-"""The way of the records themselves: anonymize, withhold, assess.
+"""The stages of the anonymized side, in order: anonymize, withhold, assess.
 
-`assets` tells what comes before, and `release_steps` what comes after. As there, a body fetches, calls one function of
-`privacy_assets.tables` and attaches metadata.
+`assets` has the stages before these, and `release_steps` the stage after them. As there, a body loads its inputs, calls
+one function of this package and attaches metadata.
 """
 
 import secrets
@@ -68,20 +68,20 @@ from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.generalized import number_distinct_records
 
 CLASSES_CHECK = "every_class_has_at_least_k_records"
-CLASSES_DESCRIPTION = "Measured on the generalized table, every class has the k, l and t that were asked for."
+CLASSES_DESCRIPTION = "Measured on the generalized table, every class has the required k, l and t."
 OTHER_RELEASE_KIND = "OtherRelease"
 SECRET_BITS = 62
 
 
 def anonymized_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that holds the source records, generalized until nobody can be told from k others."""
+    """Build the asset of the source records, generalized into classes of at least k."""
     settings = release.anonymized
-    assert settings is not None  # noqa: S101 - asked for by those who build the anonymized side alone
+    assert settings is not None  # noqa: S101 - only called for releases with an anonymized side
     return _generalized_asset(release, "anonymized", "source", settings)
 
 
 def generalized_synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that holds the synthetic records, generalized before they are assessed."""
+    """Build the asset of the synthetic records, generalized before they are assessed."""
     settings = release.generalize_synthetic
     assert settings is not None  # noqa: S101 - as above
     return _generalized_asset(release, "generalized_synthetic", "synthetic", settings)
@@ -118,7 +118,9 @@ def _generalized_asset(
             yield dg.AssetCheckResult(
                 check_name=CLASSES_CHECK, passed=False, metadata=shown, description="; ".join(failed)
             )
-            raise InvalidTableError(f"The classes are not what was asked for: {'; '.join(failed)}. Nothing was stored.")
+            raise InvalidTableError(
+                f"The classes do not meet the requirements: {'; '.join(failed)}. Nothing was stored."
+            )
         artifact = replace(anonymization.to_artifact(), made_of={made_of: content})
         made_with = {name: value for name, value in anonymization.settings.items() if name != "seed"}
         yield dg.MaterializeResult(
@@ -149,15 +151,15 @@ def _generalized_asset(
 
 
 def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that holds the anonymized records without those that no acceptable subset can hold."""
+    """Build the asset of the anonymized records without those that no acceptable subset contains."""
     settings = release.semantic_risk_settings
     risk_limit = settings.risk_limit
     of_limit_alone = SemanticSettings(risk_limit=risk_limit, semantic_risk=False, advice=False)
 
     @dg.asset(
         **asset_arguments(release, "suppressed"),
-        description=f"The most anonymized records whose basic semantic risk is at most {risk_limit:g} among each "
-        "other, in classes that keep what was asked of them.",
+        description=f"The largest subset of the anonymized records with a basic semantic risk of at most "
+        f"{risk_limit:g} within it, in classes that still meet the requirements.",
         ins={"source": dg.AssetIn(release.key("source")), "anonymized": dg.AssetIn(release.key("anonymized"))},
     )
     @guarded
@@ -206,12 +208,12 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
 
 def other_release_asset(release: ReleaseSettings, other: OtherReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that holds another release of the same people, from a directory or a table."""
+    """Build the asset of another release of the same people, from a directory or a table."""
     sources = {} if other.table is None else {other.stage: other.table}
 
     @dg.asset(
         **asset_arguments(release, other.stage),
-        description=f"The release {other.name} of the same people, which an attacker may hold as well.",
+        description=f"The release {other.name} of the same people, which an attacker may also have.",
         ins=upstream_inputs(**sources),
     )
     @guarded
@@ -219,7 +221,7 @@ def other_release_asset(release: ReleaseSettings, other: OtherReleaseSettings) -
         if other.directory is not None:
             table, model, quasi_identifiers = read_anonymized_release(Path(other.directory))
         else:
-            assert other.table is not None and other.model is not None  # noqa: S101 - the settings refuse else
+            assert other.table is not None and other.model is not None  # noqa: S101 - checked by the settings
             table = read_source(other.stage, other.table, partition_key_of(context, release.partitions_def), inputs)
             model, quasi_identifiers = other.model, None
             known = (*release.contract.columns, *(other.quasi_identifiers or ()))
@@ -238,7 +240,7 @@ def other_release_asset(release: ReleaseSettings, other: OtherReleaseSettings) -
 
 
 def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that says who the released records can be, once an attacker knows some columns."""
+    """Build the asset that assesses re-identification by attackers who know some columns."""
     settings = release.reidentification_settings
     others = settings.other_releases
     keys_of_others = {name: key for other in others for name, key in other.asset_keys(release.name).items()}
@@ -247,7 +249,7 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
 
     @dg.asset(
         **asset_arguments(release, REIDENTIFICATION, kinds={"python"}),
-        description="How many people each released record can come from, by the columns that an attacker knows.",
+        description="Candidates of each released record, by the columns that an attacker knows.",
         ins={name: dg.AssetIn(key) for name, key in keys.items()},
     )
     @guarded
@@ -292,14 +294,14 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
 
 
 def semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that says what the concepts of the released table give away of its records."""
+    """Build the asset that assesses what the concepts of the released table reveal about its records."""
     stage = release.anonymized_stage
-    # Who a record is of is told by the source alone.
+    # Only the source shows which person a record belongs to.
     made_of_stages = [*release.semantic_risk_stands_on, stage]
 
     @dg.asset(
         **asset_arguments(release, SEMANTIC, kinds={"python"}),
-        description="What an attacker who knows all that a record has, and one thing it lacks, is left with.",
+        description="Records left to an attacker who knows all attributes of a record and one that it lacks.",
         ins={name: dg.AssetIn(release.key(name)) for name in made_of_stages},
     )
     @guarded
@@ -320,11 +322,12 @@ def semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
 
 def source_semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that says the same of the source, for comparison."""
+    """Build the asset that assesses the source in the same way, for comparison."""
 
     @dg.asset(
         **asset_arguments(release, f"source_{SEMANTIC}", kinds={"python"}),
-        description="The semantic assessment of the source, to see what the anonymization changes. No limit is on it.",
+        description="Semantic assessment of the source, to compare with that of the anonymized records. It has no "
+        "limit.",
         ins={"source": dg.AssetIn(release.key("source"))},
     )
     @guarded
@@ -346,7 +349,7 @@ def _records_of_people(release: ReleaseSettings, anonymization: Anonymization, s
 
 
 def _with_people(assessment: SemanticAssessment, of_people: RecordsOfPeople | None) -> SemanticAssessment:
-    """Say how many people have several records, if there are people."""
+    """Note how many people have several records, if there is a person column."""
     if of_people is None:
         return assessment
     settings = {**assessment.settings, PEOPLE_WITH_SEVERAL_RECORDS: of_people.n_people}
@@ -416,7 +419,7 @@ def _pictures_of_classes(
 
 
 def _rows_cut(progress: AnonymizationProgress) -> str:
-    return f"{progress.stage}: {progress.n_rows_done:,} of {progress.n_rows:,} rows are in their classes"
+    return f"{progress.stage}: {progress.n_rows_done:,} of {progress.n_rows:,} rows are assigned to classes"
 
 
 def _roles_of(release: ReleaseSettings, anonymization: Anonymization) -> dict[str, str]:

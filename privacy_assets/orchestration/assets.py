@@ -1,9 +1,9 @@
-"""The way of a table, told once from top to bottom: source, split, synthetic, preprocess, assess.
+"""The pipeline, in order: source, split, synthetic, preprocess, assess.
 
-Each function builds the asset of one stage. `anonymized_assets` tells the way of the records themselves, and
-`release_steps` holds the last stage of both, the release, and the gate before it. A
-body fetches, calls one function of `privacy_assets.tables` and attaches metadata; what is decided is decided there.
-Bodies take their inputs without annotations, so that Dagster checks no type and describes no cell.
+Each function builds the asset of one stage. `anonymized_assets` has the stages of the anonymized side. `release_steps`
+has the last stage of both sides, the release, and the gate before it. A body loads its inputs, calls one function of
+this package and attaches metadata; it decides nothing itself. Inputs have no annotations, so that Dagster does not
+check their types or describe their cells.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -46,14 +46,14 @@ from privacy_assets.synthesis.split import people_on_both_sides, split_records
 from privacy_assets.synthesis.synthesize import make_synthetic_records
 
 CHECKS_OF_STAGES = {
-    "source_keeps_its_contract": "Columns, types, ranges and missing values are as the contract says.",
-    "no_person_is_on_both_sides": "Nobody whom the synthesizer may see is among the control records.",
+    "source_keeps_its_contract": "Columns, types, ranges and missing values meet the contract.",
+    "no_person_is_on_both_sides": "No person that the synthesizer may see is in the control.",
     "synthetic_keeps_the_contract": "Synthetic records have the released columns, with their types and ranges.",
 }
 
 
 def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that holds the table as its contract admits it."""
+    """Build the asset of the table as its contract admits it."""
     source = release.source
     assert source is not None  # noqa: S101 - ReleaseSettings refuses a split without a source
     check = "source_keeps_its_contract"
@@ -76,7 +76,7 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
 
 def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the assets that hold the records a synthesizer may see, and those it never sees."""
+    """Build the assets of the records that a synthesizer may see and of those it never sees."""
     split = release.split
     given: dict[str, TableSource] = (
         {"original": split.original, "control": split.control} if isinstance(split, GivenSplit) else {}
@@ -116,8 +116,8 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
         yield _split_check(release, check, person, on_both)
         if on_both:
             raise InvalidTableError(
-                f"{on_both} people have records in both original and control. The control must hold only people whom "
-                "the synthesizer has not seen; divide the records by person. Nothing was stored."
+                f"{on_both} people have records in both original and control. The control must contain only people "
+                "whom the synthesizer has not seen. Split the records by person. Nothing was stored."
             )
         if given:
             yield from check_columns(release, "original", pd.concat(sides, ignore_index=True), ("synthetic",))
@@ -129,15 +129,15 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
 
 
 def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that holds synthetic records, made here or brought in."""
+    """Build the asset of the synthetic records, made here or elsewhere."""
     synthetic = release.synthetic
-    assert synthetic is not None  # noqa: S101 - asked for by those who build the synthetic side alone
+    assert synthetic is not None  # noqa: S101 - only called for releases with a synthetic side
     check = "synthetic_keeps_the_contract"
     brought_in = isinstance(synthetic, ExternalSynthetic)
 
     @dg.asset(
         **asset_arguments(release, "synthetic"),
-        description="Synthetic records that were brought in." if brought_in else "Synthetic records.",
+        description="Synthetic records made elsewhere." if brought_in else "Synthetic records.",
         ins=upstream_inputs(synthetic=synthetic.source)
         if isinstance(synthetic, ExternalSynthetic)
         else {"original": dg.AssetIn(release.key("original"))},
@@ -172,7 +172,7 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
 
 def preprocessed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that holds the three tables at one precision, deduplicated, as integer codes."""
+    """Build the asset of the three tables at one precision, deduplicated, as integer codes."""
     stages = ("original", "control", "synthetic")
     generalizes = release.generalize_synthetic is not None
 
@@ -183,7 +183,7 @@ def preprocessed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     )
     @guarded
     def preprocessed_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202, ARG001
-        # Of the table that is assessed, and of no other: what is said of the labels is not said of the values.
+        # Only for the assessed table: a precision declared for values does not apply to labels.
         made_of = _fingerprints(inputs, "original", "control", *([] if generalizes else ["synthetic"]))
         original, control, synthetic = (_released_columns(release, inputs[stage]) for stage in stages)
         settings: dict[str, Any] = {
@@ -205,11 +205,12 @@ def preprocessed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
 
 def mpucc_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that holds the mpUCC risk of the synthetic records."""
+    """Build the asset of the mpUCC assessment of the synthetic records."""
 
     @dg.asset(
         **asset_arguments(release, MPUCC, kinds={"python"}),
-        description="Which synthetic records single out an original, by which columns, and whether chance explains it.",
+        description="Synthetic records that single out an original, by which columns, and whether chance explains "
+        "them.",
         ins={"preprocessed": dg.AssetIn(release.key("preprocessed"))},
     )
     @guarded
@@ -237,9 +238,9 @@ def _admitted(
     made_of: str | None = None,
     sides: Sequence[str] = (),
 ) -> Iterator[dg.MaterializeResult[pd.DataFrame] | dg.AssetCheckResult]:
-    """Yield the table that the contract admits; if it admits none, the failed check with its counts, then the error.
+    """Yield the table that the contract admits, or the failed check with its counts, followed by the error.
 
-    Columns that leave as they are on one of the `sides` are looked at before anything is stored.
+    Columns that would be released unchanged on one of the `sides` are examined before anything is stored.
     """
     violation: ContractError | None = None
     try:
@@ -265,9 +266,9 @@ def _split_check(release: ReleaseSettings, check: str, person: str | None, on_bo
         asset_key=release.key("original"),
         passed=not on_both and not unknown,
         severity=dg.AssetCheckSeverity.WARN if unknown else dg.AssetCheckSeverity.ERROR,
-        description="The contract names no person column, so whether a person is on both sides cannot be told."
+        description="The contract names no person column, so it is unknown whether a person is in both."
         if unknown
-        else f"{on_both} people have records on both sides.",
+        else f"{on_both} people have records in both original and control.",
         metadata={"people_on_both_sides": on_both, "person_column": person or "none: each row counts as a person"},
     )
 
@@ -278,7 +279,7 @@ def _given_sides(
     """Admit both sides as one table, so that one person has one code on both."""
     sides = [read_source(stage, source, partition_key, inputs) for stage, source in given.items()]
     for side in sides:
-        # Together they would have the columns of both.
+        # A concatenation would have the columns of both.
         release.contract.require_known_columns(side)
     admitted = release.contract.admit(pd.concat(sides, ignore_index=True))
     n_originals = len(sides[0])

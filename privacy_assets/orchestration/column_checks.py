@@ -1,4 +1,4 @@
-"""Columns that leave as they are: the check before anything is computed of them, and what the gate asks again."""
+"""Columns that are released unchanged: the check at the source, and the evidence for the gate."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,25 +18,25 @@ from privacy_assets.orchestration.stages import blocking_check
 from privacy_assets.storage.fingerprint import fingerprint
 
 COLUMNS_DESCRIPTION = (
-    "Every column that leaves as it is and looks identifying is acknowledged in the contract, with a reason."
+    "Every column that is released unchanged and looks identifying is acknowledged in the contract with a reason."
 )
 MOST_COLUMNS_SHOWN = 40
 
 
 def columns_check(release: ReleaseSettings, stage: str) -> dg.AssetCheckSpec:
-    """Describe the check of the columns that leave as they are."""
+    """Return the spec of the check on columns that are released unchanged."""
     return blocking_check(release, stage, IDENTIFYING_CHECK, COLUMNS_DESCRIPTION)
 
 
 def check_columns(
     release: ReleaseSettings, stage: str, table: pd.DataFrame, sides: Sequence[str]
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield whether it is decided of each identifying column why it leaves; raise if it is not.
+    """Yield the check on identifying columns; raise if the contract does not acknowledge one of them.
 
     Raises
     ------
     InvalidTableError
-        If columns look identifying, and the contract does not say why they leave.
+        If columns look identifying and the contract gives no reason for releasing them.
     """
     by_side = {side: release.columns_leaving(side) for side in sides}
     roles = {name: role for own in by_side.values() for name, role in own.items()}
@@ -58,7 +58,7 @@ def check_columns(
 def _table(
     examined: Sequence[ColumnExamination], acknowledged: dict[str, str], sides_of: dict[str, list[str]]
 ) -> dg.TableMetadataValue:
-    """Show the first columns, those that look identifying before the others; counts and shares alone."""
+    """Show the first columns, identifying ones before the others, with counts and shares only."""
     places = ("identifying", "nearly_unique", "ordinary")
     first = sorted(examined, key=lambda each: (each.column in acknowledged, places.index(each.finding)))
     records = [
@@ -85,7 +85,7 @@ def _table(
 def with_examined_columns(
     gathered: Gathered, release: ReleaseSettings, side: str, context: Any, partition_key: str | None
 ) -> Gathered:
-    """Examine the very table that would leave, and the one that it comes from, in which people can be counted."""
+    """Examine the exact table that would be released, and the table it was made from, which shows people."""
     roles = release.columns_leaving(side)
     origin = "original" if release.source is None else "source"
     examined = {}

@@ -1,4 +1,4 @@
-"""One call that turns a table, a contract and a policy into the Dagster definitions of a release."""
+"""Builds the Dagster definitions of a release from a table, a contract and a policy."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -82,58 +82,59 @@ def build_release_definitions(
     Parameters
     ----------
     name : str
-        Prefix of the asset keys and name of the group; letters, digits and underscores.
+        Prefix of the asset keys and name of the group: letters, digits and underscores.
     contract : TableContract, str or mapping
         The table's contract, the Python path of a pandera schema (``"package.module:schema"``), or its mapping.
     policy : Policy or str
-        What a table must meet before it may leave, or the name of a use case.
+        Policy that a table must meet to be released, or the name of a use case.
     source : TableFile, SqlQuery, UpstreamAsset or callable, optional
-        Where the table comes from. Leave it out when `split` gives original and control.
+        Where the table comes from. Omit it if `split` gives original and control.
     split : Split or GivenSplit, optional
-        How originals and control are divided; by default 80 % of the people may be seen by the synthesizer.
+        How to divide people into originals and control; by default the synthesizer sees 80 % of the people.
     synthetic : Synthesis or ExternalSynthetic, optional
-        How synthetic records come about; by default the Gaussian copula, seed 0, unless `anonymized` alone is given:
-        then the release has no synthetic side.
+        How to make synthetic records; by default with the Gaussian copula and seed 0. If only `anonymized` is given,
+        the release has no synthetic side.
     generalize_synthetic : AnonymizationSettings, optional
-        Generalize the synthetic records before they are assessed and released, each counting as a person: what to do
-        when they are refused because they single people out. Originals and control are assessed under the same labels.
+        Generalize the synthetic records before they are assessed and released, counting each as a person. Use it if
+        they are refused because they single people out. Originals and control are assessed with the same labels.
     assessment : AssessmentSettings, optional
         Parameters of the mpUCC search; by default what the policy requires.
     anonymized : AnonymizationSettings, optional
-        Release the records of the source, anonymized; alone, or beside the synthetic records.
+        Release the anonymized records of the source, alone or in addition to the synthetic records.
     reidentification : ReidentificationSettings, optional
-        How to assess who the anonymized records can be; by default it is done if the policy limits it.
+        How to assess the re-identification of anonymized records; by default done if the policy limits it.
     semantic_risk : SemanticRiskSettings, optional
-        How to assess what their concepts give away, and whether to withhold records; by default as above.
+        How to assess their semantic risk, and whether to withhold records; by default done if the policy limits it.
     formats : sequence of {"parquet", "csv"}
-        Files of a release beside the Parquet file, which is always there.
+        File formats of a release in addition to Parquet, which is always written.
     monitoring : MonitoringSettings, optional
-        Schedule, freshness, drift of the source, automation, alerts on refusals; by default nothing of it.
+        Schedule, freshness, drift of the source, automation and alerts on refusals; by default none of these.
     partitions_def : PartitionsDefinition, optional
-        Partitions of every asset; each has its own evidence and its own releases.
+        Partitions of every asset; each partition has its own evidence and its own releases.
     owners : sequence of str
         Owners of the assets, as Dagster writes them (``"team:privacy"`` or an email address).
     waivers : str or Path, optional
         A YAML file, or a directory of such files, with signed-off exceptions from limits (``docs/waivers.md``). They
-        are read whenever the gate is asked. By default there are none.
+        are read at every decision of the gate. By default there are no waivers.
     signing : SigningKey, optional
-        Where the key is that signs releases (``docs/signing.md``; extra ``signing``). It is read when a release is
-        made; one that cannot be used refuses the release. By default releases are not signed.
+        Location of the key that signs releases (``docs/signing.md``; extra ``signing``). It is read when a release is
+        made; an unusable key refuses the release. By default releases are not signed.
     private_path, release_path : str
         Local directories of the private tables and of the releases. Definitions that are merged must agree on them. The
-        private one is closed to others, so it must be for private tables alone: new, empty, or one of ours.
+        private directory is closed to other users, so it must be for private tables alone: new, empty, or already a
+        private directory of this package.
 
     Returns
     -------
     Definitions
-        Merge those of several releases with `dagster.Definitions.merge`.
+        Merge the definitions of several releases with `dagster.Definitions.merge`.
 
     Raises
     ------
     InvalidSettingError
         If a setting does not exist or contradicts another.
     """
-    # The same directory has one name, so that a release in YAML and one in Python share its resource.
+    # Each directory has one canonical name, so that releases in YAML and in Python share its resource.
     private, released = (str(Path(path).absolute()) for path in (private_path, release_path))
     require_separate(Path(private), [Path(released)])
     require_private_root(Path(private))
@@ -181,7 +182,7 @@ def build_release_definitions(
     checks = [each for own in limits.values() for each in own]
     if watch.drift_limit is not None:
         checks.append(drift_check(name, release.key("source"), watch.drift_limit, partitions_def))
-    # By key: whoever uses the definitions may put the assets into another group.
+    # By key, because users may put the assets into another group.
     job = dg.define_asset_job(f"{name}_release", selection=dg.AssetSelection.assets(*assets))
     schedule = release_schedule(name, job, watch, partitions_def)
     sensors = []
@@ -229,12 +230,12 @@ def _upstream_assets(release: ReleaseSettings) -> list[UpstreamAsset]:
 
 
 def _require_key_elsewhere(signing: SigningKey | None, release_path: str) -> None:
-    """Refuse a private key among what leaves."""
+    """Refuse a private key in the directory of releases."""
     if signing is None or signing.path is None:
         return
     key, released = Path(signing.path), Path(release_path)
     if released in key.parents or released.resolve() in key.resolve().parents:
         raise InvalidSettingError(
-            f"The signing key {str(key)!r} lies in the directory of releases, {release_path!r}, which others may have. "
-            "Move the key to a place of its own; if anybody had it, make a new one."
+            f"The signing key {str(key)!r} is in the directory of releases, {release_path!r}, which others may read. "
+            "Move the key to a separate directory; if anybody may have read it, make a new one."
         )

@@ -1,4 +1,4 @@
-"""What watches a release between its runs: a schedule, the drift of the source, alerts on refusals."""
+"""Monitoring of a release between its runs: a schedule, drift of the source, alerts on refusals."""
 
 import json
 import time
@@ -21,14 +21,14 @@ from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 DRIFT_CHECK = "source_has_not_drifted"
 MOST_EVALUATIONS = 500
 NEWS_SECONDS = 3600
-"""What is older when a sensor is first evaluated is history, which it does not tell of."""
+"""Refusals older than this at the first evaluation of a sensor are not reported."""
 PROFILES_DIRECTORY = "profiles"
 
 
 def release_schedule(
     name: str, job: Any, monitoring: MonitoringSettings, partitions: Any
 ) -> dg.ScheduleDefinition | None:
-    """Build the schedule of a release; of a partitioned one it runs the latest partition, or all that are named."""
+    """Build the schedule of a release; it runs the latest time partition, or all static partitions."""
     if monitoring.cron_schedule is None:
         return None
     if partitions is None:
@@ -59,10 +59,10 @@ def release_schedule(
 def refusal_sensor(
     name: str, checks: Mapping[str, Sequence[dg.AssetCheckKey]], on_refusal: AlertHook
 ) -> dg.SensorDefinition:
-    """Build the sensor that tells once of each run in which the policy refused a side, stopped until it is switched on.
+    """Build the sensor that reports each run in which the policy refused a side once; it starts switched off.
 
-    ``checks`` are the blocking ones that hold the policy over each side: those of its limits, which stop a run before
-    the release begins, and that of the gate.
+    ``checks`` are the blocking checks of each side: those of its limits, which stop a run before the release begins,
+    and that of the gate.
     """
 
     @dg.sensor(name=f"{name}_refusals", minimum_interval_seconds=60)
@@ -72,7 +72,7 @@ def refusal_sensor(
         n_told = 0
         for side, keys in checks.items():
             refused = refused_runs(context.instance, keys, MOST_EVALUATIONS)
-            # What has left the history cannot come again.
+            # Refusals that have left the history cannot appear again.
             before = [run_id for run_id in told.get(side, []) if run_id in refused]
             new = [run_id for run_id in refused if run_id not in before]
             for run_id in new:
@@ -84,7 +84,7 @@ def refusal_sensor(
                 n_told += 1
             told[side] = before + new
         context.update_cursor(json.dumps(told))
-        return dg.SkipReason(f"{n_told} refusals were told of.")
+        return dg.SkipReason(f"{n_told} refusals were reported.")
 
     return tell_of_refusals
 
@@ -92,7 +92,7 @@ def refusal_sensor(
 def drift_check(
     name: str, source: dg.AssetKey, limit: float, partitions: dg.PartitionsDefinition[Any] | None = None
 ) -> dg.AssetChecksDefinition:
-    """Build the check that compares the source with what was last released."""
+    """Build the check that compares the source with that of the last release."""
     description = f"No column has moved by more than {limit:g} from the source of the last release."
     spec = dg.AssetCheckSpec(DRIFT_CHECK, asset=source, description=description)
 
@@ -110,7 +110,7 @@ def drift_check(
 def keep_profile(
     private_tables: PrivateParquetIOManager, name: str, partition_key: str | None, profile: Artifact
 ) -> None:
-    """Keep in private what the source of a release was like."""
+    """Store the private profile of the source of a release."""
     write_artifact(private_tables.private_path(PROFILES_DIRECTORY, name, partition_key), profile)
 
 
@@ -124,7 +124,7 @@ def _drift_of(
     path = private_tables.private_path(PROFILES_DIRECTORY, source.path[0], partition_key)
     about: dict[str, Any] = {"check_name": DRIFT_CHECK, "asset_key": source, "severity": dg.AssetCheckSeverity.WARN}
     if not path.exists():
-        return dg.AssetCheckResult(**about, passed=True, description="Nothing was released yet to compare with.")
+        return dg.AssetCheckResult(**about, passed=True, description="There is no release yet to compare with.")
     drift = measure_drift(read_artifact(path), table)
     moved = [column for column, distance in drift.distances.items() if distance > limit]
     changed = drift.columns_lost + drift.columns_added
@@ -133,7 +133,7 @@ def _drift_of(
     if moved or changed:
         found = (
             f"{len(moved)} columns have moved by more than {limit:g} since the last release, {len(changed)} were lost "
-            "or added. Assess and release again if that is meant."
+            "or added. If the change is intended, assess and release again."
         )
     return dg.AssetCheckResult(
         **about,

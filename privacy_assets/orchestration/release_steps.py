@@ -1,4 +1,4 @@
-"""The last stage: checks that show the verdicts of the gate, and the release that asks for them again."""
+"""The last stage: checks that show the verdicts of the gate, and the release, which decides again."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -43,16 +43,16 @@ from privacy_assets.release.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SE
 from privacy_assets.safe_names import class_name
 
 SECRETS = ("seed", "scale_digests")
-GATE_DESCRIPTION = "The policy admits the very content that would be released; asked by the release step itself."
+GATE_DESCRIPTION = "The policy admits the exact content that would be released; decided in the release step itself."
 
 
 def limit_checks(release: ReleaseSettings, assessment: str) -> dg.AssetChecksDefinition:
-    """Build one check per limit on an assessment; they show the verdicts that the release step asks for again."""
+    """Build one check per limit on an assessment; the release step decides the same verdicts again."""
     side = SIDES[assessment]
     measured = {ANONYMITY: release.anonymized_stage, RARE_VALUES: release.synthetic_stage}
     stage = measured.get(assessment, assessment)
     key = release.key(stage)
-    # What the figure is measured against; records that were brought in may be there before it.
+    # The figure is measured against these people; synthetic records made elsewhere may exist before them.
     deps = [release.key(people) for people in SPLIT_STAGES] if assessment == RARE_VALUES else []
     limits = {limit.check_name: limit for limit in release.policy.limits_of(side) if limit.assessment == assessment}
     specs = [
@@ -100,9 +100,9 @@ def limit_checks(release: ReleaseSettings, assessment: str) -> dg.AssetChecksDef
 
 
 def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
-    """Build the asset that lets the records of a side out, if the policy admits the very content it holds.
+    """Build the asset that releases the records of a side, if the policy admits exactly this content.
 
-    ``checks`` are the blocking ones that show the limits on this side: a run that they stopped counts as refused.
+    ``checks`` are the blocking checks of the limits on this side; a run that they stop counts as refused.
     """
     stage = f"{side}_release"
     holding = (*checks, dg.AssetCheckKey(release.key(stage), GATE_CHECK))
@@ -114,13 +114,13 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
 
     @dg.asset(
         **asset_arguments(release, stage),
-        description=f"{side.capitalize()} records that may leave, with the manifest that says why.",
+        description=f"{side.capitalize()} records that may be released, with a manifest that shows why.",
         deps=[release.key(made_of) for made_of in stages],
         check_specs=[blocking_check(release, stage, GATE_CHECK, GATE_DESCRIPTION)],
     )
     @guarded
     def release_stage(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        # From the first look at the evidence to the rename no other run releases the same.
+        # No other run may release this between reading the evidence and the final rename.
         partition_key = partition_key_of(context, release.partitions_def)
         with context.resources.private_tables.releasing_alone(release.key(stage), partition_key):
             yield from release_what_is_admitted(context, partition_key)
@@ -140,7 +140,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
             _record_refusal(context, release, side, decided)
             raise ReleaseRefused(
                 description=f"{release.name}/{stage} was refused: {reasons}. Nothing was written; an earlier release "
-                "stays as it is.",
+                "stays unchanged.",
                 metadata=shown | {f"{NAMESPACE}/fingerprint": content},
                 allow_retries=False,
             )
@@ -167,7 +167,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         watches_drift = release.source is not None and release.monitoring.drift_limit is not None
         profile = profile_table(private_tables.load(release.key("source"), partition_key)) if watches_drift else None
         written = write_release(directory, table, content, record, release.formats, report, signer)
-        # What was released is out: a run that failed now would say that it is not.
+        # The release exists: a run that failed now would suggest that it does not.
         try:
             record_publications(private_tables, release.key(stage), partition_key, directory)
             if profile is not None:
@@ -175,8 +175,9 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         except OSError as error:
             log_openly(
                 context,
-                f"What was released, and what its source is like, was not kept in private ({class_name(type(error))}). "
-                "The next release adds the first; drift is measured from an earlier release.",
+                f"The private record of the release and the profile of its source were not stored "
+                f"({class_name(type(error))}). The next release adds the record; until then drift is measured from an "
+                "earlier release.",
                 logging.WARNING,
             )
         yield dg.MaterializeResult(
@@ -207,7 +208,7 @@ def _gather(context: Any, release: ReleaseSettings, side: str) -> Gathered:
 
 
 def _without_secrets(settings: Any) -> Any:
-    """Keep from what is published what others could draw again, and digests of what can be guessed."""
+    """Remove seeds, which would allow repeating the draws, and digests of guessable content from published settings."""
     if isinstance(settings, dict):
         return {name: _without_secrets(value) for name, value in settings.items() if name not in SECRETS}
     return settings

@@ -1,4 +1,4 @@
-"""What the report of a release shows beside its manifest: pictures, measured advice, the history of refusals."""
+"""Content of the report in addition to the manifest: pictures, measured advice, history of refusals."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -40,19 +40,21 @@ def report_material(
     partition_key: str | None,
     refusals: Sequence[RecordedRefusal],
 ) -> ReportMaterial:
-    """Collect what the report of an admitted table shows beside its manifest."""
+    """Collect what the report of an admitted table shows in addition to its manifest."""
     changes, notes = None, []
     assessment = gathered.found.get(MPUCC)
     if assessment is not None:
         changes = _column_changes(release, assessment, gathered, private_tables, partition_key)
         if changes is None:
-            notes.append("What dropping columns would do was not measured: what was assessed is no longer in storage.")
+            notes.append(
+                "The effect of dropping columns was not measured, because the assessed tables are no longer stored."
+            )
     semantic = gathered.found.get(SEMANTIC)
     if semantic is not None:
         notes.extend(semantic.notes)
     if release.anonymized_stage == "suppressed" and side == "anonymized":
         notes.append(
-            "Records were withheld after the classes were made: what each column lost is not known of the rest."
+            "The information loss by column is unknown, because records were withheld after the classes were made."
         )
         if isinstance(gathered.found.get("suppressed"), Anonymization):
             notes.extend(filter(None, [note_on_tight_ends(gathered.found["suppressed"])]))
@@ -72,7 +74,7 @@ def _column_changes(
     private_tables: PrivateParquetIOManager,
     partition_key: str | None,
 ) -> pd.DataFrame | None:
-    """Measure on the very tables that were assessed; None if they are not there any more."""
+    """Measure on exactly the tables that were assessed; None if they are no longer stored."""
     try:
         artifact = private_tables.load(release.key("preprocessed"), partition_key)
     except UNREADABLE:
@@ -99,7 +101,7 @@ def _pictures(release: ReleaseSettings, found: dict[str, Any]) -> Iterator[str]:
 
 def _pictures_of_classes(anonymization: Anonymization, source: pd.DataFrame | None, settings: Any) -> Iterator[str]:
     yield records_by_class_size(anonymization.classes)
-    # Of records that others were withheld from, what each column lost is not known.
+    # After records were withheld, the loss by column is unknown.
     if "certainty_penalty" in anonymization.stats:
         yield information_loss_by_column(anonymization.stats["certainty_penalty"])
     if source is not None:

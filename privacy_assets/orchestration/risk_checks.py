@@ -1,7 +1,7 @@
-"""The gate's checks on assets that the user already has: they assess the table each time it is materialized.
+"""The gate's checks for existing assets: they assess the table each time it is materialized.
 
-A check blocks what comes after the asset in the same run. It releases nothing, and holds nothing back in a later run:
-for that a table goes through `build_release_definitions`.
+A check blocks downstream assets in the same run. It releases nothing and does not block later runs; use
+`build_release_definitions` for that.
 """
 
 import hashlib
@@ -48,31 +48,31 @@ def build_privacy_risk_checks(
     assessment: AssessmentSettings | None = None,
     private_path: str = DEFAULT_PRIVATE_PATH,
 ) -> dg.Definitions:
-    """Build blocking checks that hold a policy over assets which exist already.
+    """Build blocking checks that apply a policy to existing assets.
 
     Parameters
     ----------
     assets : UpstreamAsset or sequence of UpstreamAsset
-        Tables to check. With `original` they are synthetic: they need the columns that the contract releases. Without,
-        they are anonymized: every column that the contract does not call sensitive or other, or that it does not know,
-        counts as known to an attacker, and the person column, if the table has it and it is no direct identifier,
-        counts people. A table that still has a direct identifier is refused.
+        Tables to check. With `original` they are synthetic and need the columns that the contract releases. Without it
+        they are anonymized: columns that are neither sensitive nor other in the contract, and unknown columns, count as
+        known to an attacker. The person column, if the table has it and it is not a direct identifier, is used to count
+        people. A table that still has a direct identifier is refused.
     policy : Policy or str
-        Limits on synthetic or on anonymized records, or the name of a use case. That it demands a signature plays no
-        role: nothing is released here.
+        Limits on synthetic or on anonymized records, or the name of a use case. A required signature is ignored,
+        because nothing is released here.
     contract : TableContract, str or mapping
         Types and roles of the columns; a contract, the Python path of one, or its mapping.
     original, control : UpstreamAsset, optional
-        Records that the synthesizer has seen, and records it has not, which limits on leakage need.
+        Records that the synthesizer has seen, and records it has not seen; limits on leakage need the latter.
     assessment : AssessmentSettings, optional
         Parameters of the mpUCC search; by default what the policy requires.
     private_path : str
-        Where tracebacks and printed output go.
+        Directory for tracebacks and printed output.
 
     Returns
     -------
     Definitions
-        Merge them with those of the assets (`dagster.Definitions.merge`).
+        Merge them with the definitions of the assets (`dagster.Definitions.merge`).
 
     Raises
     ------
@@ -116,7 +116,7 @@ def _require_assets(checked: Sequence[object], original: object, control: object
     wrong = sorted({type(each).__name__ for each in (*checked, *others) if not isinstance(each, UpstreamAsset)})
     if wrong:
         raise InvalidSettingError(
-            f"What is to be checked and compared is given as {wrong}; expected UpstreamAsset, such as "
+            f"The assets to check and compare are given as {wrong}; expected UpstreamAsset, such as "
             "assets=UpstreamAsset('marts/patients', io_manager_key='warehouse')."
         )
 
@@ -127,7 +127,7 @@ def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAss
         if control is None and any(limit.needs_control and limit.blocks for limit in limits):
             raise InvalidSettingError(
                 "The policy limits leakage, which is measured against records that the synthesizer has not seen. Give "
-                "them as control=UpstreamAsset(...), or leave the limits on leakage out."
+                "them as control=UpstreamAsset(...), or remove the limits on leakage."
             )
     else:
         limits = [limit for limit in policy.limits_of("anonymized") if limit.metric in MEASURED_OF_A_TABLE]
@@ -136,20 +136,20 @@ def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAss
     dropped = [limit.metric for limit in blocking if limit not in limits and not _follows(limit, limits)]
     if dropped and any(limit.blocks for limit in limits):
         raise InvalidSettingError(
-            f"The policy limits {dropped}, which cannot be told from a table alone. Release it through "
-            "build_release_definitions, or leave these limits out."
+            f"The policy limits {dropped}, which cannot be measured on a table alone. Release it through "
+            "build_release_definitions, or remove these limits."
         )
     if not any(limit.blocks for limit in limits):
         kind = "synthetic" if original is not None else "anonymized"
         raise InvalidSettingError(
-            f"The policy has no limit of severity 'error' that a table of {kind} records alone can be checked by. Add "
+            f"The policy has no limit of severity 'error' that can be checked on a table of {kind} records alone. Add "
             f"one, for example on {'privacy_risk_score' if original is not None else 'smallest_class'!r}."
         )
     return limits
 
 
 def _follows(limit: Limit, limits: Sequence[Limit]) -> bool:
-    """Tell whether a limit on re-identification follows from one on the smallest class: nobody has fewer candidates."""
+    """Return whether a limit on re-identification follows from one on the smallest class."""
     smallest = next((each for each in limits if each.metric == "smallest_class" and each.blocks), None)
     if limit.metric != "max_reidentification_probability" or smallest is None:
         return False
@@ -171,7 +171,7 @@ def _checks(asset: UpstreamAsset, limits: Sequence[Limit], others: Mapping[str, 
     name, description = (
         (SETTINGS_CHECK, "The assessment was made with settings that the policy accepts.")
         if others
-        else (IDENTIFIERS_CHECK, "The table has no column that the contract calls a direct identifier.")
+        else (IDENTIFIERS_CHECK, "The table has no direct identifier of the contract.")
     )
     specs.append(
         dg.AssetCheckSpec(name, asset=asset.asset_key, additional_deps=deps, blocking=True, description=description)
@@ -199,7 +199,7 @@ def _checks(asset: UpstreamAsset, limits: Sequence[Limit], others: Mapping[str, 
 
 
 def _op_name(key: dg.AssetKey) -> str:
-    """Name the step by the key; where a key has more than letters, digits and underscores, two may read the same."""
+    """Return a step name for the key, unique for every key."""
     written = "__".join(key.path)
     plain = re.sub(r"[^A-Za-z0-9_]", "_", written)
     if plain != written:
@@ -251,7 +251,7 @@ def _rare_values(
     tables: Mapping[str, pd.DataFrame],
     others: Mapping[str, pd.DataFrame],
 ) -> RareValues | None:
-    """Count the rare values, if the policy limits them; who a record is of is told by the tables as they came."""
+    """Count the rare values, if the policy limits them; the tables as loaded show which person a record belongs to."""
     if policy.limit_on(RARE_VALUES_RELEASED) is None:
         return None
     people, whose = list(tables.values()), None
@@ -271,9 +271,9 @@ def _rare_values(
 
 
 def _named_by_contract(contract: TableContract, table: pd.DataFrame) -> pd.DataFrame:
-    """Name columns that the contract does not know by their place: what a file without its header has are values."""
+    """Name columns unknown to the contract by their position, because a file without a header has values as names."""
     names = [
-        name if isinstance(name, str) and name in contract.roles else f"column at place {place}"
+        name if isinstance(name, str) and name in contract.roles else f"column at position {place}"
         for place, name in enumerate(table.columns, 1)
     ]
     return table.set_axis(names, axis=1)
@@ -282,11 +282,11 @@ def _named_by_contract(contract: TableContract, table: pd.DataFrame) -> pd.DataF
 def _identifiers_verdict(contract: TableContract, table: pd.DataFrame) -> Verdict:
     left = [name for name in contract.columns_with_role("direct_identifier") if name in table.columns]
     reason = (
-        f"the table still has the columns {left}, which the contract calls direct identifiers"
+        f"the table still has the columns {left}, which are direct identifiers in the contract"
         if left
-        else "the table has no column that the contract calls a direct identifier"
+        else "the table has no direct identifier of the contract"
     )
-    advice = "Take the column out of the model that is shared." if left else ""
+    advice = "Remove the column from the shared table." if left else ""
     return Verdict(IDENTIFIERS_CHECK, not left, "error", reason, advice)
 
 
@@ -297,14 +297,14 @@ def _evidence_of_records(contract: TableContract, table: pd.DataFrame) -> Eviden
     sensitive = [name for name, role in roles.items() if role == "sensitive" and name != subject]
     if not known:
         raise InvalidTableError(
-            f"Of the {len(roles)} columns of the table an attacker knows none: the contract calls all of them "
-            "sensitive or other, so there are no classes to measure. Expected a quasi-identifier, or a column that the "
-            "contract does not know."
+            f"An attacker knows none of the {len(roles)} columns of the table: all of them are sensitive or other in "
+            "the contract, so there are no classes to measure. Expected a quasi-identifier, or a column that is not "
+            "in the contract."
         )
     report = verify_anonymity(table, known, sensitive, subject=subject)
     people = report.k if report.k_people is None else report.k_people
     figures: dict[str, float | None] = {
-        # Whoever knows the person column knows the person, however many rows they have.
+        # An attacker who knows the person column knows the person, however many rows they have.
         "smallest_class": 1 if contract.person in known else people,
         "l_diversity": report.l_distinct,
         "t_closeness": report.t,

@@ -1,4 +1,4 @@
-"""What the assets of all stages share: where they rest, how they are described, what they log while they work."""
+"""Code shared by the assets of all stages: storage, metadata and progress logs."""
 
 import time
 from collections.abc import Callable
@@ -50,17 +50,17 @@ def output_arguments(release: ReleaseSettings, stage: str) -> dict[str, Any]:
 
 
 def blocking_check(release: ReleaseSettings, stage: str, name: str, description: str) -> dg.AssetCheckSpec:
-    """Describe a check that blocks what comes after the stage."""
+    """Return the spec of a check that blocks stages after this one."""
     return dg.AssetCheckSpec(name, asset=release.key(stage), blocking=True, description=description)
 
 
 def partition_key_of(context: Any, partitions: dg.PartitionsDefinition[Any] | None) -> str | None:
-    """Return the partition that a step works on; None where there are no partitions.
+    """Return the partition that a step works on; None without partitions.
 
     Raises
     ------
     InvalidSettingError
-        If there are partitions, and the run is not about exactly one of them.
+        If there are partitions, and the run does not select exactly one.
     """
     if partitions is None:
         return None
@@ -79,9 +79,9 @@ def stored_table(
     made: dict[str, Any] | None = None,
     made_of: str | None = None,
 ) -> dg.MaterializeResult[pd.DataFrame]:
-    """Return the result of a stage that is a plain table; its data version is the fingerprint.
+    """Return the result of a stage that makes a plain table; its data version is the fingerprint.
 
-    ``made`` are the settings and the fingerprints that it was made with, ``made_of`` the stage whose columns it has.
+    ``made`` has the settings and fingerprints it was made with; ``made_of`` is the stage its columns come from.
     """
     content = fingerprint(table)
     return dg.MaterializeResult(
@@ -99,7 +99,7 @@ def stored_table(
 
 
 def progress_logger(context: Any, describe: Callable[[Progress], str]) -> Callable[[Progress], None]:
-    """Return a function that logs where a step stands, every few seconds at most."""
+    """Return a function that logs the progress of a step, at most every few seconds."""
     last_line = time.monotonic()
 
     def log(progress: Progress) -> None:

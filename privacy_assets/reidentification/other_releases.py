@@ -170,7 +170,7 @@ def require_described_columns(
 
 
 def is_part_of(published: OtherRelease, anonymization: Anonymization) -> bool:
-    """Tell whether an anonymization holds all that a published table says: its records, cell by cell, and masks.
+    """Return whether an anonymization holds all that a published table says: its records, cell by cell, and masks.
 
     Records that the table lacks, such as those that were withheld from it, do not count.
     """

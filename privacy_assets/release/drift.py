@@ -1,8 +1,8 @@
-"""How far a table has moved from an earlier one: distances and counts, no value.
+"""How far a table has moved from an earlier one, as distances and counts without values.
 
-An earlier table is kept as a profile: of each column the shares of its values in at most 100 cells. Numbers and times
-are cut at quantiles of the earlier table; of other columns the most frequent values have a cell each, and all others
-share one. A missing value has a cell of its own.
+The earlier table is kept as a profile: the shares of each column's values in at most 100 cells. Numbers and times are
+cut at quantiles of the earlier table. In other columns each of the most frequent values has its own cell, and all
+others share one. Missing values have their own cell.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ PROFILE_KIND = "TableProfile"
 
 
 class Drift(NamedTuple):
-    """What :func:`measure_drift` found.
+    """The result of :func:`measure_drift`.
 
     Attributes
     ----------
     distances : dict of str to float
-        By column, how far it has moved, from 0 (not at all) to 1.
+        Distance by column, from 0 (unchanged) to 1.
     rows_before, rows_now : int
         Numbers of rows.
     columns_lost, columns_added : list of str
-        Columns that only one of the two tables has.
+        Columns that exist in only one of the two tables.
     """
 
     distances: dict[str, float]
@@ -48,7 +48,7 @@ class Drift(NamedTuple):
 
 
 def profile_table(table: pd.DataFrame) -> Artifact:
-    """Keep of a table what :func:`measure_drift` needs; the profile holds values, so it is private.
+    """Summarize a table for :func:`measure_drift`. The profile contains values, so it is private.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def profile_table(table: pd.DataFrame) -> Artifact:
     Returns
     -------
     Artifact
-        For private storage.
+        The profile, for private storage.
     """
     frames = {f"column_{place}": _cells_of(table[name], name) for place, name in enumerate(table.columns)}
     kinds = [_kind(table[name], str(name)) for name in table.columns]
@@ -71,17 +71,17 @@ def measure_drift(profile: Artifact, table: pd.DataFrame) -> Drift:
     Parameters
     ----------
     profile : Artifact
-        What :func:`profile_table` returned.
+        The result of :func:`profile_table`.
     table : DataFrame
-        The table of today.
+        The current table.
 
     Returns
     -------
     Drift
         The distance of an ordered column is the largest difference between the two distribution functions at the cells'
-        ends (Kolmogorov-Smirnov), of any other column half the sum of the differences between the shares (total
-        variation); missing values are part of both. A column of another kind than before (a number for a
-        moment, a moment without a time zone for one with it, text for true and false) is at distance 1.
+        ends (Kolmogorov-Smirnov). For any other column it is half the sum of the differences between the shares (total
+        variation). Both include missing values. A column whose kind has changed (for example from a datetime to a
+        number, from a datetime with a time zone to one without, or from booleans to text) is at distance 1.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def measure_drift(profile: Artifact, table: pd.DataFrame) -> Drift:
     """
     header: Mapping[str, Any] = profile.header
     if len(table) == 0:
-        raise InvalidTableError("The table has no rows. Expected at least one; nothing was compared.")
+        raise InvalidTableError("The table has no rows. Expected at least one row; nothing was compared.")
     before = list(header["columns"])
     distances = {}
     for place, (name, kind) in enumerate(zip(before, header["kinds"], strict=True)):
@@ -106,7 +106,7 @@ def measure_drift(profile: Artifact, table: pd.DataFrame) -> Drift:
 
 
 def _kind(column: pd.Series[Any], name: str) -> str:
-    """Return the kind of the values; a moment is no number, and true is no text."""
+    """Return the kind of the values; datetimes are not numbers, and booleans are not text."""
     return read_column(column, f"Column {name!r}").kind
 
 

@@ -1,4 +1,4 @@
-"""A release on disk: the data, a manifest that says why it was admitted, and the proof that both belong together."""
+"""A release on disk: the data, a manifest with the reasons for admitting it, and digests that tie both together."""
 
 import hashlib
 import json
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
 
 LATEST = "latest"
 RELEASE_NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{12}")
-"""Names of the directories of releases: when, and the first digits of the fingerprint."""
+"""Names of release directories: the time and the first digits of the fingerprint."""
 RELEASED_FILE_MODE = 0o644
 RECORDED_VERSIONS = ("privacy-assets", "pandas", "numpy", "pyarrow")
 
 
 @dataclass(frozen=True)
 class ReleaseRecord:
-    """What the manifest tells about a release beside its files.
+    """The content of a manifest other than the files.
 
     Parameters
     ----------
@@ -67,21 +67,21 @@ class ReleaseRecord:
     run_id : str
         Dagster run that released it.
     policy : Policy
-        What it had to meet.
+        Policy that the release had to meet.
     verdicts : tuple of Verdict
-        What was decided, condition by condition.
+        Verdict on each condition.
     settings : mapping
-        Settings of the stages that the content went through.
+        Settings of the stages that produced the content.
     figures : mapping
-        What the assessments found, beside what the verdicts say.
+        Figures of the assessments, in addition to those in the verdicts.
     columns : sequence of mapping
         Name, type and role of each column.
     refusals_before : int
-        Runs in which this release was refused before.
+        Number of earlier runs in which this release was refused.
     waivers : sequence of Waiver
         Signed-off exceptions under which verdicts passed.
     acknowledged : mapping of str to str
-        Why columns that look identifying leave as they are, by column, in the words of the contract.
+        Reasons in the contract for releasing identifying columns unchanged, by column.
     """
 
     release: str
@@ -109,24 +109,24 @@ def write_release(
 ) -> Path:
     """Publish a table as a new directory below ``directory`` and point ``latest`` to it.
 
-    Everything is written to a temporary place, read back, verified and renamed as a whole. Earlier releases stay.
+    Everything is written to a temporary directory, read back, verified and renamed in one step. Earlier releases stay.
 
     Parameters
     ----------
     directory : Path
-        Where the releases of this table are.
+        Directory of the releases of this table.
     table : DataFrame
-        What leaves; its index is not written.
+        The table to release; its index is not written.
     content : str
-        Fingerprint that the verdicts were decided for.
+        Fingerprint of the content that was decided on.
     record : ReleaseRecord
-        What the manifest tells.
+        The content of the manifest.
     formats : sequence of {"parquet", "csv"}
-        Files to write; the Parquet file is always there, because the fingerprint is verified on it.
+        Formats to write. Parquet is always among them, because the fingerprint is verified on it.
     report : ReportMaterial, optional
-        What ``report.html`` shows beside the manifest; by default nothing.
+        What ``report.html`` shows in addition to the manifest; by default nothing.
     signer : Signer, optional
-        Key that signs the manifest; the signature is there when the release appears.
+        Key that signs the manifest. The signature exists before the release appears.
 
     Returns
     -------
@@ -143,10 +143,10 @@ def write_release(
     table = _without_extras(table)
     if not is_admitted(record.verdicts) or fingerprint(table) != content:
         raise InvalidTableError(
-            "The table is not the content that the gate admitted. Nothing was released; materialize it again."
+            "The table differs from the content that the gate admitted. Nothing was released. Materialize it again."
         )
     if record.policy.required.signature and signer is None:
-        raise InvalidTableError("The policy demands a signature, and there is no key that signs. Nothing was released.")
+        raise InvalidTableError("The policy requires a signature, and there is no signing key. Nothing was released.")
     make_released_directory(directory)
     with locked(directory):
         return _write_locked(directory, table, content, record, formats, report, signer)
@@ -171,21 +171,21 @@ def _write_locked(
         manifest = _manifest(record, temporary, table, content, created_at) | csv
         manifest["signed_by"] = None if signer is None else signer.key_id
         manifest["files"][REPORT_FILE] = _write_report(temporary / REPORT_FILE, manifest, report)
-        # As it will be read: tuples become lists, and keys become text.
+        # As a reader will see it: tuples become lists, and keys become text.
         manifest["digest"] = digest_of(json.loads(json.dumps(manifest, allow_nan=False)))
         write_json(temporary / MANIFEST_FILE, manifest, RELEASED_FILE_MODE)
         if signer is not None:
             write_signature(temporary / SIGNATURE_FILE, read_manifest_bytes(temporary), signer, RELEASED_FILE_MODE)
         trusted = () if signer is None else (signer.public_key,)
-        # What was written here is no larger than what was in memory.
+        # The files written here are no larger than the table in memory.
         found = verify_release(temporary, public_keys=trusted, max_bytes=None)
         if not found.verified:
             raise InvalidTableError(
-                f"The files that were written do not verify: {'; '.join(found.problems)}. Nothing was released."
+                f"The written files do not verify: {'; '.join(found.problems)}. Nothing was released."
             )
         temporary.chmod(RELEASED_DIRECTORY_MODE)
         sync_directory(temporary)
-        # The link is made first: where it cannot be made, nothing is published.
+        # The link is made first, so that nothing is published where it cannot be made.
         link = _link_to(final)
         temporary.rename(final)
         link.replace(directory / LATEST)
@@ -196,7 +196,7 @@ def _write_locked(
 
 
 def _without_extras(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells alone: unused categories and attributes would be written too, and no fingerprint covers them."""
+    """Return the table without unused categories and attributes, which the fingerprint does not cover."""
     bare = pd.DataFrame({name: table[name] for name in table.columns})
     bare.attrs = {}
     for name in bare.columns:
@@ -211,7 +211,7 @@ def published_fingerprint(directory: Path) -> str:
 
 
 def read_anonymized_release(directory: Path) -> tuple[pd.DataFrame, ReleaseModel, list[str]]:
-    """Read an anonymized release that was published: its table, how it was masked, and by which quasi-identifiers.
+    """Read a published anonymized release: its table, its masks and its quasi-identifiers.
 
     Raises
     ------
@@ -226,7 +226,7 @@ def read_anonymized_release(directory: Path) -> tuple[pd.DataFrame, ReleaseModel
     manifest = json.loads((directory / MANIFEST_FILE).read_bytes())
     if manifest["stage"] != "anonymized":
         raise InvalidTableError(
-            f"The release in {str(directory)!r} is of {manifest['stage']} records. Expected an anonymized release."
+            f"The release in {str(directory)!r} has {manifest['stage']} records. Expected an anonymized release."
         )
     model = ReleaseModel.from_json(manifest["figures"]["model"])
     table = pd.read_parquet(directory / "anonymized.parquet", engine="pyarrow")
@@ -234,10 +234,10 @@ def read_anonymized_release(directory: Path) -> tuple[pd.DataFrame, ReleaseModel
 
 
 def require_formats(formats: Sequence[str]) -> tuple[str, ...]:
-    """Return the formats, or raise InvalidSettingError for one that is not known."""
+    """Return the formats, or raise InvalidSettingError for unknown ones."""
     unknown = sorted(set(formats) - set(FORMATS))
     if unknown or isinstance(formats, str):
-        raise InvalidSettingError(f"formats names {unknown or formats!r}; expected a list of some of {list(FORMATS)}.")
+        raise InvalidSettingError(f"formats has {unknown or formats!r}; expected a list of some of {list(FORMATS)}.")
     return tuple(formats)
 
 
@@ -246,15 +246,15 @@ def _write_parquet(path: Path, table: pd.DataFrame) -> None:
 
 
 def _write_csv(path: Path, table: pd.DataFrame) -> dict[str, Any]:
-    """Write the CSV file, and return what the manifest says of it."""
+    """Write the CSV file and return its entry in the manifest."""
     described: dict[str, Any] = {}
     write_file(path, lambda file: described.update(write_csv(file, table)), RELEASED_FILE_MODE)
     return described
 
 
 def _write_report(path: Path, manifest: Mapping[str, Any], material: "ReportMaterial | None") -> dict[str, Any]:
-    """Write the report, and return what the manifest says of it."""
-    # Jinja comes with it, which whoever verifies a release need not load.
+    """Write the report and return its entry in the manifest."""
+    # It imports Jinja, which verifying a release does not need.
     from privacy_assets.release.report import ReportMaterial, render_report
 
     page = render_report(manifest, material or ReportMaterial()).encode()
@@ -301,7 +301,8 @@ def _link_to(final: Path) -> Path:
     latest = final.parent / LATEST
     if latest.exists() and not latest.is_symlink():
         raise InvalidTableError(
-            f"{str(latest)!r} is there and no link to a release. Nothing was released; move it away, and release again."
+            f"{str(latest)!r} exists and is not a link to a release. Nothing was released. Move it away and release "
+            "again."
         )
     link = final.parent / f"{TEMPORARY_MARK}{LATEST}-{final.name}"
     link.symlink_to(final.name)

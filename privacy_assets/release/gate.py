@@ -1,8 +1,8 @@
-"""The verdict: whether a table may leave, given what is known about it.
+"""The verdict: whether a table may leave, given the evidence about it.
 
-`verdicts` is a pure function. Asset checks show it; the release step asks it again about the very content it would
-write. It fails closed: evidence that is missing, unreadable, of another table, made under weaker settings, reported by
-hand or altered since is a failed verdict, and so is a figure that is missing or NaN.
+`verdicts` is a pure function. Asset checks show its result; the release step calls it again for the exact content that
+it would write. It fails closed: evidence that is missing, unreadable, from another table, made under weaker settings,
+reported by hand or altered afterwards gives a failed verdict. A missing or NaN figure fails every limit.
 """
 
 import math
@@ -30,9 +30,9 @@ from privacy_assets.shown_numbers import in_full, number
 
 SPLIT_STAGES = ("original", "control")
 STAGES_ASSESSED = (*SPLIT_STAGES, "preprocessed")
-"""What an assessment stands on, beside the table that is to leave."""
+"""Tables that an assessment is based on, in addition to the table to be released."""
 MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES)
-"""Assessments that need no asset: the gate measures them on the very table that it would release."""
+"""Assessments without an asset: the gate measures them on the exact table that it would release."""
 EXAMPLE_METRICS = {"synthetic": "privacy_risk_score", "anonymized": "smallest_class"}
 EVERY_WAIVER_IS_USED = "every_waiver_is_used"
 MOST_WAIVERS_SHOWN = 20
@@ -41,21 +41,21 @@ REMAKE_ADVICE = "Materialize the assessment again, then the release."
 
 @dataclass(frozen=True)
 class TableEvidence:
-    """What is known of one stored artifact, and what Dagster recorded when it was made.
+    """The state of one stored artifact, and what Dagster recorded when it was made.
 
     Parameters
     ----------
     digest : str or None
-        Fingerprint of a table or digest of a result as it lies in storage now; None when it cannot be read.
+        Fingerprint of a table or digest of a result as stored now; None if it cannot be read.
     recorded_digest : str or None
-        Data version of the latest materialization; None when there is none.
+        Data version of the latest materialization; None if there is no materialization.
     run_id : str or None
-        Run that made the latest materialization; None when there is none, when it was reported by hand, and when the
+        Run that made the latest materialization; None if there is no materialization, it was reported by hand, or the
         instance does not know the run.
     made_of : mapping of str to str
-        Fingerprints of the tables it was made of, by stage, as the artifact or the materialization says.
+        Fingerprints of the tables it was made from, by stage, as recorded in the artifact or the materialization.
     content : str or None
-        Fingerprint of the table in it, where the artifact holds more than a table.
+        Fingerprint of the contained table, if the artifact is more than a table.
     """
 
     digest: str | None
@@ -85,9 +85,9 @@ class SigningEvidence:
     Parameters
     ----------
     key_id : str or None
-        Its identifier; None when it cannot be used.
+        Identifier of the key; None if it cannot be used.
     problem : str
-        Why it cannot, else empty; nothing of the key.
+        Why the key cannot be used, else empty. It shows nothing of the key.
     """
 
     key_id: str | None
@@ -96,46 +96,46 @@ class SigningEvidence:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything the gate may know about a table that is to leave.
+    """All evidence about a table that is to be released.
 
     Parameters
     ----------
     side : {"synthetic", "anonymized"}
-        Which limits of the policy hold.
+        Side whose limits apply.
     stage : str
-        Name of the stage whose table is to leave, for example ``"synthetic"``.
+        Name of the stage whose table is to be released, for example ``"synthetic"``.
     columns : tuple of str
-        Columns of the table at hand that an assessment must have looked at.
+        Columns of the table that an assessment must have covered.
     tables : mapping of str to TableEvidence
-        The table itself and what the assessment stands on (``"original"``, ``"control"``, ``"preprocessed"``).
+        The table itself and the tables that the assessment is based on (``"original"``, ``"control"``,
+        ``"preprocessed"``).
     assessments : mapping of str to AssessmentEvidence
         Assessments by name.
     declared_precisions : mapping of str to int or str
-        Precision of columns as the contract declares it.
+        Precision of columns as declared in the contract.
     lineage : mapping of str to tuple of str
-        Stages that a table must have been made of, by its stage; none for a table that was brought in.
+        Stages that a table must have been made from, by its stage; empty for a table made elsewhere.
     keeps_contract : bool
-        Whether the table at hand is one that today's contract admits as it is.
+        Whether the current contract admits the table unchanged.
     stands_on : mapping of str to tuple of str
-        Stages that an assessment must have been made of beside the table itself, by its name.
+        Stages that an assessment must be based on in addition to the table itself, by its name.
     asked_for : mapping of str to mapping of str to JSON values
         Settings that an assessment must have been made with, by its name.
     measured : mapping of str to mapping of str to float or None
-        Figures that were measured on the very table at hand, by the name of their assessment.
+        Figures measured on this exact table, by the name of their assessment.
     must_succeed : tuple of str
-        Assessments that must be there, with or without a limit on them: where they fail, releases contradict each other
-        or the masks are not what they are said to be.
+        Assessments that must exist, with or without a limit on them. If they fail, releases contradict each other or
+        the masks are described wrongly.
     signing : SigningEvidence, optional
-        The key that would sign the release, if one was named.
+        The key that would sign the release, if one is configured.
     remarks : mapping of str to str
-        Where a figure comes from, by its metric, for the reason of a limit that it does not meet: names of columns and
-        counts.
+        Origin of a figure, by its metric, for the reason of a failed limit: names of columns and counts.
     examined : mapping of str to sequence of ColumnExamination
-        Columns that leave as they are, by the stage in which they were looked at.
+        Columns that are released unchanged, by the stage in which they were examined.
     must_be_examined : tuple of str
-        Stages in which they must have been: the table at hand, and the one that it comes from.
+        Stages in which they must be examined: the table itself and the one it was made from.
     acknowledged : mapping of str to str
-        Why columns may leave although they look identifying, as the contract says.
+        Reasons in the contract for releasing columns although they look identifying.
     """
 
     side: str
@@ -167,17 +167,17 @@ class Verdict:
     name : str
         A sentence that is true when the verdict passes.
     passed : bool
-        Whether it holds.
+        Whether the condition is met.
     severity : {"error", "warn"}
         A failed ``"error"`` refuses the release.
     reason : str
-        What was found and what was expected; no cell of a table.
+        What was found and what was expected. It contains no cell of a table.
     advice : str
-        What to do when it failed, else empty.
+        What to do if the condition failed, else empty.
     metric, value, limit, direction
         The figure and its bound, for verdicts on limits.
     waived_by : str or None
-        File of the waiver under which a limit that does not hold passes.
+        File of the waiver under which a failed limit passes.
     """
 
     name: str
@@ -205,21 +205,20 @@ def verdicts(
     Parameters
     ----------
     policy : Policy
-        What the table must meet.
+        The policy that the table must meet.
     evidence : Evidence
-        What is known of it.
+        The evidence about the table.
     fingerprint : str
         Fingerprint of the content that would be released.
     waivers : Waivers, optional
-        Signed-off exceptions from limits. None excuses from a condition on the evidence, or from a figure that is
-        missing.
+        Signed-off exceptions from limits. They cannot excuse a failed condition on the evidence or a missing figure.
 
     Returns
     -------
     tuple of Verdict
-        Conditions on the evidence first, then one verdict per limit on this side in the policy's order; never empty.
-        Where there are waivers, the last says whether each was used. The table may leave if and only if `is_admitted`
-        holds for them.
+        Conditions on the evidence first, then one verdict per limit on this side in the policy's order; never empty. If
+        there are waivers, the last verdict says whether each was used. The table may be released if and only if
+        `is_admitted` returns True for them.
     """
     limits = policy.limits_of(evidence.side)
     decided = [_a_limit_protects(policy, evidence.side)]
@@ -243,7 +242,7 @@ def verdicts(
 
 
 def is_admitted(decided: tuple[Verdict, ...]) -> bool:
-    """Tell whether verdicts admit the table: there are some, and none of severity ``"error"`` failed."""
+    """Return whether verdicts admit the table: there is at least one, and none of severity ``"error"`` failed."""
     return bool(decided) and not any(verdict.blocks for verdict in decided)
 
 
@@ -273,7 +272,7 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
 
 
 def waived_verdict(limit: Limit, verdict: Verdict, waivers: Waivers, fingerprint: str) -> Verdict:
-    """Return the verdict on a limit as it stands with waivers: one that blocks passes, and is marked, if one holds."""
+    """Return the verdict on a limit after waivers: a blocking verdict passes, and is marked, if a waiver applies."""
     if not verdict.blocks:
         return verdict
     reasons = []
@@ -297,13 +296,14 @@ def _every_waiver_is_used(on_limits: Mapping[Limit, Verdict], waivers: Waivers, 
         for each in waivers.of_the_release
         if each.file not in used
     ]
-    reason = _first(unused) or f"all {len(waivers.of_the_release)} waivers excuse from a limit"
-    advice = "Mend the waiver or take it away; one that is not used today could be tomorrow." if unused else ""
+    n_waivers = len(waivers.of_the_release)
+    reason = _first(unused) or f"{n_waivers} of {n_waivers} waivers apply to a failed limit"
+    advice = "Fix or remove the waiver: one that is unused today could apply tomorrow." if unused else ""
     return Verdict(EVERY_WAIVER_IS_USED, not unused, "warn", reason, advice)
 
 
 def _first(reasons: list[str]) -> str:
-    """Join some reasons, and count the others: an event has no room for those of a thousand files."""
+    """Join the first reasons and count the others, because an event has no room for a thousand."""
     n_others = len(reasons) - MOST_WAIVERS_SHOWN
     return "; ".join(reasons[:MOST_WAIVERS_SHOWN]) + (f"; and {n_others} more" if n_others > 0 else "")
 
@@ -319,7 +319,7 @@ def _why_unused(
     if not limit.blocks:
         return f"the limit on {each.metric} only warns"
     problems = each.problems(waivers.release, fingerprint, limit, on_limits[limit].value, waivers.on)
-    return ", ".join(problems) or f"the limit on {each.metric} holds, or is waived already"
+    return ", ".join(problems) or f"the limit on {each.metric} is met, or is waived already"
 
 
 def _remark(limit: Limit, assessment: AssessmentEvidence | None, remark: str | None) -> str:
@@ -336,15 +336,15 @@ def settings_verdict(name: str, policy: Policy, evidence: Evidence) -> Verdict:
     sentence = f"{name}_settings_meet_the_policy"
     assessment = evidence.assessments.get(name)
     if assessment is None or not assessment.settings:
-        return _failed(sentence, f"{name} does not say with which settings it was made", REMAKE_ADVICE)
+        return _failed(sentence, f"{name} does not record the settings it was made with", REMAKE_ADVICE)
     if name == MPUCC:
         weaker = list(_weaker_settings(assessment.settings, policy.required, evidence))
         if any(limit.needs_control for limit in policy.limits):
             weaker += _weaker_comparison(assessment.settings, policy.required)
     else:
         weaker = list(_other_settings(assessment.settings, evidence.asked_for.get(name)))
-    advice = "Assess with the settings that the policy requires, or have the policy changed."
-    return _verdict(sentence, not weaker, "; ".join(weaker) or "settings are as the policy requires", advice)
+    advice = "Assess with the settings that the policy requires, or change the policy."
+    return _verdict(sentence, not weaker, "; ".join(weaker) or "the settings are as the policy requires", advice)
 
 
 def _assessment_verdicts(name: str, policy: Policy, evidence: Evidence, fingerprint: str) -> Iterator[Verdict]:
@@ -365,18 +365,18 @@ def _assessment_verdicts(name: str, policy: Policy, evidence: Evidence, fingerpr
     yield _verdict(
         f"{name}_is_as_recorded",
         assessment.digest == assessment.recorded_digest,
-        "what is stored is what the run recorded"
+        "the stored content is what the run recorded"
         if assessment.digest == assessment.recorded_digest
-        else "what is stored is not what the run recorded: it was changed, or a run was cut off",
+        else "the stored content is not what the run recorded: it was changed, or a run was interrupted",
         REMAKE_ADVICE,
     )
     of_this_table = assessment.made_of.get(evidence.stage) == fingerprint
     yield _verdict(
         f"{name}_is_of_this_table",
         of_this_table,
-        f"it was made of this {evidence.stage} table"
+        f"it was made from this {evidence.stage} table"
         if of_this_table
-        else f"it was made of another {evidence.stage} table than the one that would be released",
+        else f"it was made from a {evidence.stage} table other than the one that would be released",
         REMAKE_ADVICE,
     )
     yield _stands_on_what_is_recorded(name, assessment, evidence)
@@ -395,9 +395,9 @@ def _stands_on_what_is_recorded(name: str, assessment: AssessmentEvidence, evide
         or evidence.tables[stage].digest != evidence.tables[stage].recorded_digest
     ]
     reason = (
-        f"it stands on tables other than those recorded for {others}"
+        f"it is based on tables other than those recorded for {others}"
         if others
-        else f"it stands on the recorded {', '.join(stages) or 'table alone'}"
+        else f"it is based on the recorded {', '.join(stages) or 'table alone'}"
     )
     return _verdict(f"{name}_stands_on_the_recorded_tables", not others, reason, REMAKE_ADVICE)
 
@@ -407,7 +407,7 @@ def _a_limit_protects(policy: Policy, side: str) -> Verdict:
     reason = (
         f"the policy has a blocking limit that protects {side} records"
         if protects
-        else f"the policy has no limit of severity 'error' on {side} records that would keep them from being told apart"
+        else f"the policy has no limit of severity 'error' on {side} records that keeps them from being singled out"
     )
     advice = f"Add a limit to the policy, for example on {EXAMPLE_METRICS[side]}."
     return _verdict(f"the_policy_limits_the_{side}_side", protects, reason, advice)
@@ -422,9 +422,9 @@ def _table_is_as_recorded(evidence: Evidence, fingerprint: str) -> Verdict:
         return _failed(sentence, reason, advice)
     same = table.digest == table.recorded_digest and fingerprint == (table.content or table.digest)
     reason = (
-        "what is stored is what the run recorded"
+        "the stored content is what the run recorded"
         if same
-        else "what is stored is not what the run recorded: it was overwritten, or a run was cut off"
+        else "the stored content is not what the run recorded: it was overwritten, or a run was interrupted"
     )
     return _verdict(sentence, same, reason, advice)
 
@@ -432,17 +432,17 @@ def _table_is_as_recorded(evidence: Evidence, fingerprint: str) -> Verdict:
 def _table_keeps_the_contract(evidence: Evidence) -> Verdict:
     keeps = evidence.keeps_contract
     reason = (
-        f"{evidence.stage} has the columns that today's contract releases, and keeps it"
+        f"{evidence.stage} has the columns that the current contract releases, and meets it"
         if keeps
         else f"{evidence.stage} could not be measured: {evidence.problem}"
         if evidence.problem
-        else f"{evidence.stage} is not as today's contract admits it: other columns, types or ranges"
+        else f"{evidence.stage} does not meet the current contract: its columns, types or ranges differ"
     )
     return _verdict(f"{evidence.stage}_keeps_the_contract", keeps, reason, f"Materialize from {evidence.stage} on.")
 
 
 def _columns_may_leave(evidence: Evidence) -> Iterator[Verdict]:
-    """Decide on columns that leave as they are: no waiver excuses from it, a reason in the contract alone does."""
+    """Decide on columns that are released unchanged. Only a reason in the contract excuses them, not a waiver."""
     stages = (evidence.stage, *evidence.must_be_examined)
     passed, reason, advice = decide_on("identifying", stages, evidence.examined, evidence.acknowledged)
     yield Verdict(IDENTIFYING_CHECK, passed, "error", reason, advice)
@@ -465,11 +465,11 @@ def _made_of_what_is_recorded(stage: str, evidence: Evidence) -> Verdict:
     ]
     overwritten = [other for other, made in recorded.items() if made is None or made.digest != made.recorded_digest]
     if stale:
-        reason = f"{stage} was made of an earlier version of {stale}"
+        reason = f"{stage} was made from an earlier version of {stale}"
     elif overwritten:
-        reason = f"what is stored for {overwritten} is not what the run recorded: it was overwritten"
+        reason = f"the content stored for {overwritten} is not what the run recorded: it was overwritten"
     else:
-        reason = f"{stage} was made of the recorded {' and '.join(made_of)}"
+        reason = f"{stage} was made from the recorded {' and '.join(made_of)}"
     stale += overwritten
     return _verdict(f"{stage}_was_made_of_the_recorded_tables", not stale, reason, f"Materialize from {stage} on.")
 
@@ -480,19 +480,20 @@ def _split_was_made_at_once(evidence: Evidence) -> Verdict:
     reason = (
         "one run made original and control"
         if at_once
-        else "original and control do not come from one run, so a person may be on both sides"
+        else "original and control were not made by the same run, so a person may be in both"
     )
     return _verdict("one_run_made_original_and_control", at_once, reason, "Materialize everything from the split on.")
 
 
 def _release_is_signed(signing: SigningEvidence | None) -> Verdict:
     if signing is None:
-        reason = "the policy demands a signature, and the release has no signing key"
-        return _failed("the_release_is_signed", reason, "Name one: signing=SigningKey(path=...) or (variable=...).")
+        reason = "the policy requires a signature, and the release has no signing key"
+        advice = "Configure one with signing=SigningKey(path=...) or SigningKey(variable=...)."
+        return _failed("the_release_is_signed", reason, advice)
     if signing.key_id is None:
-        advice = "Bring the key back, or name a new one and give recipients its public key (docs/signing.md)."
+        advice = "Restore the key, or configure a new one and give recipients its public key (docs/signing.md)."
         return _failed("the_release_is_signed", signing.problem, advice)
-    return _verdict("the_release_is_signed", True, f"it is signed with the key {signing.key_id}")
+    return _verdict("the_release_is_signed", True, f"the release is signed with the key {signing.key_id}")
 
 
 def _weaker_settings(settings: Mapping[str, Any], required: RequiredSettings, evidence: Evidence) -> Iterator[str]:
@@ -501,14 +502,14 @@ def _weaker_settings(settings: Mapping[str, Any], required: RequiredSettings, ev
     assessed = settings.get("columns")
     if not isinstance(assessed, list | tuple) or set(assessed) != set(evidence.columns):
         count = len(set(evidence.columns).symmetric_difference(assessed or ()))
-        yield f"{count} columns differ between what was assessed and what would be released"
+        yield f"{count} columns differ between the assessed table and the one that would be released"
     expected_columns = min(required.max_baseline_cols or len(evidence.columns), len(evidence.columns))
     searched = settings.get("max_baseline_cols", 0)
     if searched is not None and (not isinstance(searched, int) or searched < expected_columns):
         yield f"combinations of up to {searched} columns were searched, expected at least {expected_columns}"
     given = settings.get("given_precision")
     if required.default_precision and (not isinstance(given, Mapping) or not _are_declared(given, evidence)):
-        yield "a precision was set by hand, expected those found in the originals or declared in the contract"
+        yield "a precision was set by hand; expected the precision found in the originals or declared in the contract"
     if required.deduplicated and settings.get("deduplicate") is not True:
         yield "repeated records were kept, expected deduplicate=True"
 
@@ -525,23 +526,23 @@ def _weaker_comparison(settings: Mapping[str, Any], required: RequiredSettings) 
 
 def _other_settings(settings: Mapping[str, Any], asked_for: Mapping[str, Any] | None) -> Iterator[str]:
     if asked_for is None:
-        yield "what it must be made with is not known"
+        yield "the settings it must be made with are not known"
         return
     for name, expected in asked_for.items():
         found = settings.get(name)
         if name == "known":
             assessed = [frozenset(columns) for columns in found or ()]
-            # Who knows more has no more candidates: a set is covered by any that holds it.
+            # More knowledge never leaves more candidates, so a superset covers a set.
             lacking = [columns for columns in expected if not any(known >= frozenset(columns) for known in assessed)]
             if lacking:
                 yield f"{len(lacking)} sets of columns that an attacker may know were not assessed"
         elif name == "other_releases":
             held = [[other.get("name"), other.get("key")] for other in found or ()]
-            # Who holds more releases, such as what one of these published before, has no more candidates.
+            # More releases, such as earlier publications of one of these, never leave more candidates.
             if not all(other in held for other in expected):
-                yield f"{len(held)} other releases were taken into account, and not the {len(expected)} asked for"
+                yield f"{len(held)} other releases were taken into account, not the {len(expected)} that are configured"
         elif found != expected:
-            yield f"{name} is not what the policy and the contract of today ask for"
+            yield f"{name} differs from what the current policy and contract require"
 
 
 def _are_declared(given: Mapping[str, Any], evidence: Evidence) -> bool:

@@ -1,4 +1,4 @@
-"""The manifest of a release: which keys it has, what each must be, and the digest that covers all the others."""
+"""The manifest of a release: its keys, their types, and the digest that covers them."""
 
 import hashlib
 import re
@@ -25,15 +25,15 @@ MANIFEST_KEYS = {
 }
 OPTIONAL_KEYS = frozenset({"csv"})
 KEYS_SINCE_VERSION_2 = frozenset({"columns_leaving_as_is", "signed_by", "digest"})
-"""Releases of version 1 verify without them: they are not signed, and an edit that is consistent goes unnoticed."""
+"""Releases of version 1 verify without these keys: they are not signed, and a consistent edit goes unnoticed."""
 
 
 class DamagedManifestError(ValueError):
-    """A manifest is not one that this version can have written; the message holds nothing of what it says."""
+    """A manifest that this version cannot have written. The message shows nothing of its content."""
 
 
 def read_manifest_bytes(directory: Path) -> bytes:
-    """Return the bytes of a manifest, which are what a signature covers."""
+    """Return the bytes of a manifest, which the signature covers."""
     return read_regular(directory / MANIFEST_FILE, MAX_MANIFEST_BYTES)
 
 
@@ -58,7 +58,7 @@ def parse_manifest(data: bytes) -> dict[str, Any]:
         raise DamagedManifestError("it does not say its manifest_version")
     if version > MANIFEST_VERSION:
         raise DamagedManifestError(
-            f"its version is later than {MANIFEST_VERSION}, the last that this version of privacy_assets reads"
+            f"its version is later than {MANIFEST_VERSION}, the latest that this version of privacy_assets reads"
         )
     expected = MANIFEST_KEYS - (KEYS_SINCE_VERSION_2 if version == 1 else set())
     missing, n_unknown = sorted(expected - set(manifest)), len(set(manifest) - expected - OPTIONAL_KEYS)
@@ -66,22 +66,22 @@ def parse_manifest(data: bytes) -> dict[str, Any]:
         raise DamagedManifestError(f"it lacks {missing} and has {n_unknown} keys that a manifest does not have")
     wrong = sorted(name for name, is_right in _SHAPES.items() if name in manifest and not is_right(manifest[name]))
     if wrong:
-        raise DamagedManifestError(f"{', '.join(wrong)} cannot be what they are")
+        raise DamagedManifestError(f"the values of {', '.join(wrong)} are invalid")
     return manifest
 
 
 def digest_of(manifest: Mapping[str, Any]) -> str:
-    """Return the SHA-256 over everything that a manifest says but its digest itself.
+    """Return the SHA-256 of everything in a manifest except the digest itself.
 
-    It is taken over sorted keys without spaces, so that it is about the meaning. It shows a slip, not a forgery:
-    whoever edits the rest can calculate it again. That is what a signature is for.
+    It is computed over sorted keys without spaces, so that it depends on the content alone. It reveals mistakes, not
+    forgeries: whoever edits the manifest can compute the digest again. A signature prevents that.
     """
     said = {name: value for name, value in manifest.items() if name != "digest"}
     return hashlib.sha256(canonical_json(said).encode()).hexdigest()
 
 
 def is_sha256(value: object) -> bool:
-    """Tell whether a value is 64 hexadecimal digits."""
+    """Return whether a value is 64 hexadecimal digits."""
     return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None
 
 

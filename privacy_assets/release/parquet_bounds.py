@@ -1,9 +1,9 @@
-"""A received Parquet file, measured before it is read: what it unpacks to is bounded by what its manifest says.
+"""Checks of a received Parquet file before it is read: its unpacked size is bounded by its manifest.
 
-A few bytes of Parquet can stand for terabytes: a run of a billion equal values, a long text that a dictionary holds
-once and a billion rows refer to, values that share a prefix, a codec that packs zeros a thousand to one. So the footer
-is compared with the manifest first, only the encodings and codecs are read that releases are written with, and the
-cells are counted in batches, in which a repeated text is held once, before the table is made.
+A few bytes of Parquet can unpack to terabytes: a run of a billion equal values, a long text stored once in a dictionary
+that a billion rows refer to, values that share a prefix, a codec that packs zeros a thousand to one. So the footer is
+first compared with the manifest. Only the encodings and codecs that releases use are read. The cells are counted in
+batches, in which a repeated text is stored once, before the table is made.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ CODECS = frozenset({0, 1})
 ENCODINGS = frozenset({0, 2, 3, 4, 8})
 """Plain, dictionaries, runs and packed bits; not those that build a value from the one before."""
 MAX_SNAPPY_RATIO = 32
-"""Snappy copies at most 64 bytes for 3; pages have headers besides."""
+"""Snappy copies at most 64 bytes for 3; pages also have headers."""
 WIDEST_FIXED_BYTES = 16
 BATCH_ROWS = 16_384
 MEBIBYTE = 2**20
@@ -28,23 +28,23 @@ OTHER_FOOTER = "its footer does not have the recorded columns and number of reco
 
 
 def bound_problem(file: BinaryIO, columns: Sequence[str], n_records: int, max_bytes: int | None) -> str | None:
-    """Say why a Parquet file is not to be read; None if it may be.
+    """Return why a Parquet file must not be read; None if it may be.
 
     Parameters
     ----------
     file : binary file
         The file, at any position.
     columns : sequence of str
-        Its columns, as the manifest says.
+        Its columns according to the manifest.
     n_records : int
-        Its number of records, as the manifest says.
+        Its number of records according to the manifest.
     max_bytes : int or None
-        What its cells may take in memory; None for no limit.
+        Largest size of its cells in memory; None for no limit.
 
     Notes
     -----
     Memory: one page and one batch at a time, at most `MAX_SNAPPY_RATIO` times the bytes of the file. Time: at most
-    `max_bytes` cells, for each takes a byte or more.
+    `max_bytes` cells, because each takes at least one byte.
     """
     if max_bytes is not None and n_records * max(len(columns), 1) > max_bytes:
         return _too_large(max_bytes)
@@ -69,14 +69,14 @@ def _footer_problem(footer: Footer, columns: Sequence[str], n_records: int, n_by
         each.codec in CODECS and each.encodings <= ENCODINGS and not each.is_elsewhere for each in everything
     )
     if not is_usual or any(column.width > WIDEST_FIXED_BYTES for column in footer.columns):
-        return "it is packed in a way that releases are not written in"
+        return "it uses an encoding or codec that releases are not written with"
     if sum(chunk.n_unpacked_bytes for chunk in everything) > MAX_SNAPPY_RATIO * n_bytes:
-        return "its footer promises more than its bytes can unpack to"
+        return "its footer declares more data than its bytes can unpack to"
     return None
 
 
 def _cells_problem(file: BinaryIO, texts: Sequence[str], n_records: int, max_bytes: int) -> str | None:
-    """Count the cells batch by batch; a text that repeats is held once, and other encodings of texts are errors."""
+    """Count the cells batch by batch. A repeated text is stored once; other encodings of text are errors."""
     parquet = pq.ParquetFile(file, read_dictionary=list(texts))
     n_rows = n_bytes = 0
     for batch in parquet.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
@@ -90,7 +90,7 @@ def _cells_problem(file: BinaryIO, texts: Sequence[str], n_records: int, max_byt
 
 
 def _bytes_of(column: Any) -> int:
-    """Return what the cells of a batch take once each is held by itself."""
+    """Return the size of the cells of a batch if each is stored by itself."""
     if not pa.types.is_dictionary(column.type):
         return int(column.nbytes)
     lengths = pc.binary_length(column.dictionary)

@@ -1,8 +1,8 @@
-"""The footer of a Parquet file, read without Arrow: what decides whether Arrow may see the file.
+"""The footer of a Parquet file, read without Arrow to decide whether Arrow may open the file.
 
-Arrow's accessors to a footer end the whole process for some that are damaged (an exception of C++ that nobody catches),
-so they cannot be asked about a file of somebody else. The footer is a structure in Thrift's compact protocol; this
-reads the few fields that bound what the file unpacks to.
+For some damaged footers Arrow ends the whole process (an uncaught C++ exception), so it cannot be used on a file from
+somebody else. The footer is a structure in Thrift's compact protocol. This module reads the few fields that bound the
+unpacked size of the file.
 """
 
 from collections.abc import Mapping
@@ -24,14 +24,14 @@ Structure = Mapping[int, Any]
 
 @dataclass(frozen=True)
 class Column:
-    """A column as the schema has it.
+    """A column of the schema.
 
     Attributes
     ----------
     is_flat : bool
-        Whether it has one value, or none, in each record.
+        Whether it has at most one value in each record.
     width : int
-        Bytes of each value, where they are of a fixed length that is not that of a number, else 0.
+        Bytes of each value if they have a fixed length that is not that of a number, else 0.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Chunk:
-    """The values of a column in a group of records, as the footer describes them."""
+    """The footer's description of a column in a row group."""
 
     n_values: int
     n_unpacked_bytes: int
@@ -53,7 +53,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Footer:
-    """What the footer says: columns, records, and the chunks of each group after its number of records."""
+    """The footer: columns, records, and for each row group its number of records and its chunks."""
 
     columns: tuple[Column, ...]
     n_records: int
@@ -73,7 +73,7 @@ def read_footer(file: BinaryIO) -> Footer:
     tail = file.read(TAIL_BYTES)
     length = int.from_bytes(tail[:4], "little")
     if tail[4:] != MAGIC or length > min(n_bytes - TAIL_BYTES - len(MAGIC), MAX_FOOTER_BYTES):
-        raise ValueError("no footer of Parquet")
+        raise ValueError("not a Parquet footer")
     file.seek(n_bytes - TAIL_BYTES - length)
     said = _Reader(file.read(length)).structure()
     try:
@@ -85,7 +85,7 @@ def read_footer(file: BinaryIO) -> Footer:
         return Footer(columns, _whole(said[3]), groups)
     except (KeyError, TypeError, AttributeError):
         pass
-    raise ValueError("no footer of Parquet")
+    raise ValueError("not a Parquet footer")
 
 
 def _column(leaf: Structure) -> Column:
@@ -101,12 +101,12 @@ def _chunk(chunk: Structure) -> Chunk:
 
 def _whole(value: object) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError("no number of something")
+        raise ValueError("a count is missing")
     return value
 
 
 class _Reader:
-    """Read values of the compact protocol, each of which takes a byte or more."""
+    """Read values of the compact protocol, each of which takes at least one byte."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -120,7 +120,7 @@ class _Reader:
         while header := self._byte():
             number = number + (header >> 4) if header >> 4 else self._number()
             if number in found:
-                raise ValueError("a field stands twice")
+                raise ValueError("a field is repeated")
             kind = header & 15
             found[number] = kind == TRUE if kind in (TRUE, FALSE) else self._value(kind, depth)
         return found
@@ -140,7 +140,7 @@ class _Reader:
             return self._map(depth)
         if kind == STRUCT:
             return self.structure(depth + 1)
-        raise ValueError("no kind of value")
+        raise ValueError("unknown kind of value")
 
     def _list(self, depth: int) -> list[Any]:
         header = self._byte()
@@ -167,7 +167,7 @@ class _Reader:
             value |= (byte & 127) << shift
             if byte < 128:
                 return value
-        raise ValueError("a number without an end")
+        raise ValueError("a number does not end")
 
     def _byte(self) -> int:
         return self._bytes(1)[0]

@@ -1,4 +1,4 @@
-"""The release policy: which figures an assessment must reach, and under which settings it must have been made."""
+"""The release policy: limits on the figures of assessments, and the settings that assessments must have."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ class Metric(NamedTuple):
     severity: Severity = "error"
     advice: str | None = None
     protects_from: float | None = None
-    """The loosest bound that still keeps a record from being told from all others, for figures that can."""
+    """The loosest bound that still keeps a record from being singled out, for figures that can."""
 
 
 SAFE_SIDES: tuple[tuple[Direction, Direction], ...] = (("below", "at_most"), ("above", "at_least"))
@@ -44,22 +44,23 @@ SIDES: Mapping[str, str] = {
     REIDENTIFICATION: "anonymized",
     SEMANTIC: "anonymized",
 }
-"""The side of a release that an assessment is about: its synthetic records, or its anonymized ones."""
+"""The side of a release that an assessment covers: its synthetic or its anonymized records."""
 
 CERTAIN_ADVICE = (
-    "Ask the anonymization for l_diversity or t_closeness: k alone does not keep a sensitive value from being certain."
+    "Require l_diversity or t_closeness of the anonymization: k alone does not keep a sensitive value from being "
+    "certain."
 )
 CANDIDATES_ADVICE = (
-    "Anonymize with a larger k or fewer quasi-identifiers; if another release of the same people makes the difference, "
-    "cut this one like it, or leave out the column that links them."
+    "Anonymize with a larger k or fewer quasi-identifiers; if another release of the same people causes the risk, "
+    "use its classes here as well, or leave out the column that links the two."
 )
 SEMANTIC_ADVICE = (
     "Leave out or coarsen the columns that the advice table of the assessment names, or withhold the records at risk "
     "(semantic_risk: withhold)."
 )
 RARE_VALUES_ADVICE = (
-    "Coarsen or drop the columns that are named, or let the synthesizer redraw their rare values: the embedded ones do "
-    "where `min_atom` in their settings is at least the number of people that the policy asks for."
+    "Coarsen or drop the columns that are named, or let the synthesizer redraw their rare values: the built-in ones "
+    "do if `min_atom` in their settings is at least the number of people that the policy requires."
 )
 METRICS: Mapping[str, Metric] = {
     "privacy_risk_score": Metric(MPUCC, "below", 0, 1, "1 - overall_protection"),
@@ -78,7 +79,7 @@ METRICS: Mapping[str, Metric] = {
         "at_most",
         0,
         1,
-        "1 if an excess over the control is beyond chance, else 0; none if the control is too small",
+        "yes if an excess over the control is beyond chance; no value if the control is too small",
         "no_leakage_is_detected",
     ),
     RARE_VALUES_RELEASED: Metric(
@@ -86,8 +87,7 @@ METRICS: Mapping[str, Metric] = {
         "at_most",
         0,
         math.inf,
-        "text and category values that leave and that somebody in the source has, but fewer people than the policy "
-        "asks for",
+        "released text and category values that somebody in the source has, but fewer people than the policy asks for",
         advice=RARE_VALUES_ADVICE,
     ),
     "smallest_class": Metric(
@@ -95,7 +95,7 @@ METRICS: Mapping[str, Metric] = {
         "at_least",
         1,
         math.inf,
-        "people in the class with the fewest; records, if the contract names no person",
+        "people in the smallest class; records if the contract names no person column",
         advice="Anonymize with a larger k, fewer quasi-identifiers, or more records.",
         protects_from=2,
     ),
@@ -114,15 +114,15 @@ METRICS: Mapping[str, Metric] = {
         0,
         1,
         "largest distance between the sensitive values of a class and of the table",
-        advice="Ask the anonymization for t_closeness, or a larger k.",
+        advice="Require t_closeness of the anonymization, or a larger k.",
     ),
     "suppressed_share": Metric(
         ANONYMITY,
         "at_most",
         0,
         1,
-        "share of the records that are left out",
-        advice="Lower max_suppression, l or k; a table with many records left out misleads whoever counts in it.",
+        "share of the records that were left out",
+        advice="Lower max_suppression, l or k: counts in a table that lacks many records are misleading.",
     ),
     "share_in_homogeneous_classes": Metric(
         ANONYMITY,
@@ -140,26 +140,26 @@ METRICS: Mapping[str, Metric] = {
         1,
         "mean loss over all cells of the quasi-identifiers (GCP)",
         severity="warn",
-        advice="Lower k, release fewer quasi-identifiers, or bring more records.",
+        advice="Lower k, release fewer quasi-identifiers, or use more records.",
     ),
     "max_reidentification_probability": Metric(
         REIDENTIFICATION,
         "at_most",
         0,
         1,
-        "1 / people whom a released record can come from, for the record with the fewest",
+        "1 / candidates of a released record, for the record with the fewest",
         advice=CANDIDATES_ADVICE,
         protects_from=0.5,
     ),
     "mean_reidentification_probability": Metric(
-        REIDENTIFICATION, "at_most", 0, 1, "expected share of right links over all records", advice=CANDIDATES_ADVICE
+        REIDENTIFICATION, "at_most", 0, 1, "expected share of correct links over all records", advice=CANDIDATES_ADVICE
     ),
     "share_of_singletons": Metric(
         REIDENTIFICATION,
         "at_most",
         0,
         1,
-        "share of the records that can come from one person only",
+        "share of the records with a single candidate",
         advice=CANDIDATES_ADVICE,
     ),
     "max_basic_semantic_risk": Metric(
@@ -167,8 +167,8 @@ METRICS: Mapping[str, Metric] = {
         "at_most",
         0,
         1,
-        "1 / records left to an attacker who knows all that a record has, and one thing it lacks; counts records, so "
-        "each must be a person of its own",
+        "1 / records left to an attacker who knows all attributes of a record and one that it lacks; counts records, "
+        "so each must belong to a different person",
         advice=SEMANTIC_ADVICE,
     ),
     "mean_basic_semantic_risk": Metric(
@@ -176,7 +176,7 @@ METRICS: Mapping[str, Metric] = {
         "at_most",
         0,
         1,
-        "mean of the basic semantic risk over all records; each must be a person of its own",
+        "mean of the basic semantic risk over all records; each must belong to a different person",
         advice=SEMANTIC_ADVICE,
     ),
 }
@@ -185,7 +185,7 @@ SENSITIVE_METRICS = frozenset({"l_diversity", "t_closeness", "share_in_homogeneo
 PROTECTING_METRICS = frozenset(
     {"privacy_risk_score", "overall_protection", "main_protection", "identification_rate", "leakage_detected"}
 )
-"""Figures of synthetic records whose worst value is that of a copy of the originals, whatever their number."""
+"""Figures of synthetic records that are worst for a copy of the originals, whatever its size."""
 YES_NO_METRICS = frozenset({"leakage_detected"})
 """Figures that are 1 for yes and 0 for no, and read as such."""
 LEAKAGE_METRICS = frozenset(name for name in METRICS if "excess" in name or "verbatim" in name or "leakage" in name)
@@ -206,15 +206,16 @@ SMALLEST_CLASSES: Mapping[str, int] = {
     "development": 2,
     "high_risk_data": 20,
 }
-"""People of the smallest class by use case; 1 / k is the largest chance to pick the right one among k."""
+"""People in the smallest class by use case; 1 / k is the largest chance of picking the right one of k."""
 PEOPLE_PER_VALUE = 3
-"""People who must have a value that leaves, for policies that say nothing of it or of the size of classes."""
+"""Fewest people who may share a released value, for policies that set neither this number nor the size of classes."""
 RARE_VALUES_WARN: frozenset[str] = frozenset({"internal_analytics", "development"})
-"""Use cases in which rare values are shown and do not refuse."""
+"""Use cases in which rare values only warn."""
 
 LEAKAGE_ADVICE = (
-    "The synthetic records resemble the originals more than they resemble people the synthesizer never saw: it copies. "
-    "Use a smoother synthesizer or larger leaves, remove verbatim copies at their cause, then assess again."
+    "The synthetic records resemble the originals more than they resemble people the synthesizer never saw, so it "
+    "copies. "
+    "Use a smoother synthesizer or larger leaves, remove the cause of verbatim copies, then assess again."
 )
 
 
@@ -241,9 +242,7 @@ class Limit:
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
-            raise InvalidSettingError(
-                f"There is no metric {self.metric!r} to limit. The metrics are: {', '.join(METRICS)}."
-            )
+            raise InvalidSettingError(f"There is no metric {self.metric!r}. The metrics are: {', '.join(METRICS)}.")
         metric = METRICS[self.metric]
         if self.direction is None:
             object.__setattr__(self, "direction", metric.direction)
@@ -272,11 +271,12 @@ class Limit:
         always = {"at_most": metric.high, "at_least": metric.low}.get(str(self.direction))
         never = {"below": metric.low, "above": metric.high}.get(str(self.direction))
         if self.assessment == SEMANTIC and self.value == 0:
-            never = 0  # It is one in a number of records.
+            never = 0  # The risk is one in a number of records.
         if self.value in (always, never):
             raise InvalidSettingError(
                 f"The limit on {self.metric!r} asks for {str(self.direction).replace('_', ' ')} {self.value:g}, which "
-                f"{'always' if self.value == always else 'never'} holds: it lies from {metric.low} to {metric.high}."
+                f"is {'always' if self.value == always else 'never'} met: the metric ranges from {metric.low} to "
+                f"{metric.high}."
             )
 
     @property
@@ -286,7 +286,7 @@ class Limit:
 
     @property
     def side(self) -> str:
-        """The side of a release that the limit holds: ``"synthetic"`` or ``"anonymized"``."""
+        """The side of a release that the limit applies to: ``"synthetic"`` or ``"anonymized"``."""
         return SIDES[self.assessment]
 
     @property
@@ -296,10 +296,10 @@ class Limit:
 
     @property
     def protects(self) -> bool:
-        """Whether a release that meets the limit tells no record from all others, or is not wholly a copy of originals.
+        """Whether a release that meets the limit singles out no record, or is not just a copy of the originals.
 
-        The first is for anonymized records, the second for synthetic ones: their limit is on a figure that says how
-        they relate to the originals.
+        The first applies to anonymized records. The second applies to synthetic records, whose limit must be on a
+        figure that compares them with the originals.
         """
         loosest = METRICS[self.metric].protects_from
         if not self.blocks:
@@ -323,11 +323,11 @@ class Limit:
 
     @property
     def check_name(self) -> str:
-        """A sentence that is true when the limit holds; the name of the asset check."""
+        """A sentence that is true if the limit is met; the name of the asset check."""
         return METRICS[self.metric].sentence or f"{self.metric}_is_{self.direction}_its_limit"
 
     def holds_for(self, value: float | None) -> bool:
-        """Tell whether a value meets the bound; a missing value and NaN never do."""
+        """Return whether a value meets the bound; a missing or NaN value never does."""
         if value is None or math.isnan(value):
             return False
         return {
@@ -338,7 +338,7 @@ class Limit:
         }[str(self.direction)]
 
     def advice_for(self, value: float | None) -> str:
-        """Return what to do about a value that fails."""
+        """Return the advice for a value that fails."""
         if self.advice is not None:
             return self.advice
         if self.metric in LEAKAGE_METRICS:
@@ -351,7 +351,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class RequiredSettings:
-    """What an mpUCC assessment must have looked at before its figures count, and whether a release must be signed.
+    """What an mpUCC assessment must have covered before its figures count, and whether a release must be signed.
 
     The default of `max_baseline_cols` is what the source of the limits recommends to begin with; tables with fewer
     columns need all of them. Coarser rounding than that of the originals hides matches, as does ``deduplicate=False``,
@@ -405,19 +405,19 @@ class RequiredSettings:
 
 @dataclass(frozen=True)
 class Policy:
-    """Limits that a table must meet before it may leave.
+    """Limits that a table must meet before it may be released.
 
     Parameters
     ----------
     limits : sequence of Limit
         At least one of severity ``"error"``; one per metric.
     required : RequiredSettings
-        Settings that the assessment must have been made with, and whether a release must be signed.
+        Settings that the assessment must have, and whether a release must be signed.
     use_case : str, optional
-        Name of the preset that the policy started from; ``changes`` has what is not as there.
+        Name of the preset that the policy started from; ``changes`` lists the differences.
     known : sequence of sequence of str
-        Sets of columns that an attacker is assumed to know, for the limits on re-identification: the worst counts.
-        By default one set, all quasi-identifiers.
+        Sets of columns that an attacker is assumed to know, for the limits on re-identification; the worst set counts.
+        By default one set with all quasi-identifiers.
 
     Raises
     ------
@@ -436,27 +436,27 @@ class Policy:
         object.__setattr__(self, "known", tuple(tuple(columns) for columns in self.known))
         if not any(limit.blocks for limit in self.limits):
             raise InvalidSettingError(
-                "The policy has no limit of severity 'error', so it would admit everything. Add one, for example "
+                "The policy has no limit of severity 'error' and would admit everything. Add one, for example "
                 "Limit('privacy_risk_score', 0.1)."
             )
         metrics = [limit.metric for limit in self.limits]
         repeated = sorted({metric for metric in metrics if metrics.count(metric) > 1})
         if repeated:
-            raise InvalidSettingError(f"The policy limits a metric more than once: {repeated}. Keep one limit each.")
+            raise InvalidSettingError(f"The policy limits a metric more than once: {repeated}. Keep one limit of each.")
         blocking = {limit.assessment for limit in self.limits if limit.side == SIDES[SEMANTIC] and limit.blocks}
         if blocking == {SEMANTIC}:
             raise InvalidSettingError(
-                "The policy lets anonymized records out on semantic risk alone, which is never stricter than the size "
-                "of the classes. Add a limit on smallest_class, or on max_reidentification_probability."
+                "The policy would release anonymized records on semantic risk alone, which is never stricter than the "
+                "size of the classes. Add a limit on smallest_class, or on max_reidentification_probability."
             )
 
     @classmethod
     def for_use_case(cls, use_case: str) -> "Policy":
         """Return the preset of a use case.
 
-        The synthetic side: its limit on ``privacy_risk_score``, no detected leakage, and no text or category value
-        that fewer than k people have (a warning in `RARE_VALUES_WARN`). The anonymized side: its ``smallest_class`` k,
-        a ``max_reidentification_probability`` of 1 / k, and a warning if a sensitive value is certain for anybody.
+        Synthetic side: a limit on ``privacy_risk_score``, no detected leakage, and no text or category value that fewer
+        than k people share (only a warning in `RARE_VALUES_WARN`). Anonymized side: a ``smallest_class`` of k, a
+        ``max_reidentification_probability`` of 1 / k, and a warning if a sensitive value is certain for anybody.
 
         Raises
         ------
@@ -478,8 +478,8 @@ class Policy:
     def limits_of(self, side: str) -> tuple[Limit, ...]:
         """Return the limits on one side of a release, in order.
 
-        On the anonymized side a warning is added if any sensitive value is certain, unless the policy says something of
-        sensitive values itself.
+        On the anonymized side a warning on certain sensitive values is added, unless the policy itself limits sensitive
+        values.
         """
         limits = tuple(limit for limit in self.limits if limit.side == side)
         if side == SIDES[ANONYMITY] and not any(limit.metric in SENSITIVE_METRICS for limit in limits):
@@ -487,7 +487,7 @@ class Policy:
         return limits
 
     def protects(self, side: str) -> bool:
-        """Whether a limit on this side refuses what would single people out."""
+        """Whether a limit on this side refuses records that would single people out."""
         return any(limit.protects for limit in self.limits if limit.side == side)
 
     def limit_on(self, metric: str) -> Limit | None:
@@ -496,7 +496,7 @@ class Policy:
 
     @property
     def people_per_value(self) -> int:
-        """People who must have a text or category value that leaves, for the limit on `rare_values_released`."""
+        """Fewest people who may share a released text or category value, for the limit on `rare_values_released`."""
         if self.required.people_per_value is not None:
             return self.required.people_per_value
         smallest = self.limit_on("smallest_class")
@@ -505,7 +505,7 @@ class Policy:
         return SMALLEST_CLASSES.get(str(self.use_case), PEOPLE_PER_VALUE)
 
     def with_limit(self, limit: Limit) -> "Policy":
-        """Return a policy with this limit added, in the place of the one on the same metric if there is one."""
+        """Return a policy with this limit added; it replaces a limit on the same metric."""
         if any(known.metric == limit.metric for known in self.limits):
             return replace(
                 self, limits=tuple(limit if known.metric == limit.metric else known for known in self.limits)
@@ -518,7 +518,7 @@ class Policy:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What is not as in the preset that the policy has its name from; limits that were added do not count.
+        """Differences from the preset that the policy is named after; added limits do not count.
 
         Names of metrics, of required settings (``required.exact_search``), and ``known``; empty without a preset.
         """
@@ -531,7 +531,7 @@ class Policy:
         return (*changed, *(["known"] if self.known else []))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the policy as JSON values, as the manifest shows it, with its changes of a preset."""
+        """Return the policy as JSON values for the manifest, with its changes of the preset."""
         return asdict(self) | {"limits": [asdict(limit) for limit in self.limits], "changes": list(self.changes)}
 
 
@@ -547,5 +547,5 @@ def _check_known(known: object) -> None:
     is_sequence = isinstance(known, Sequence) and not isinstance(known, str)
     if not is_sequence or any(isinstance(columns, str) or not columns for columns in known):  # type: ignore[attr-defined]
         raise InvalidSettingError(
-            "`known` of the policy must be a list of lists of columns, none of them empty, such as [['age', 'sex']]."
+            "`known` of the policy must be a list of non-empty lists of columns, such as [['age', 'sex']]."
         )

@@ -1,4 +1,4 @@
-"""What figures of an mpUCC assessment count as, and what to do: the guidelines of PETsARD's documentation of mpUCCs."""
+"""Ratings of mpUCC figures and mitigation strategies, after PETsARD's documentation of mpUCCs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ RISK_LEVELS = (
 
 
 def risk_level(privacy_risk_score: float | None) -> RiskLevel:
-    """Return the risk level of a score; without a score (None, NaN) the risk is high."""
+    """Return the risk level of a score; a missing score (None, NaN) means high risk."""
     high, medium, low = RISK_LEVELS
     if privacy_risk_score is None or isnan(privacy_risk_score) or privacy_risk_score > 0.3:
         return high
@@ -57,7 +57,7 @@ def risk_level(privacy_risk_score: float | None) -> RiskLevel:
 
 
 def mitigation(privacy_risk_score: float | None) -> str:
-    """Return in one text what to do where a score is too high: a low one asks for the same as a medium one."""
+    """Return the strategies for a score above its limit as one text; a low score gets those of a medium one."""
     high, medium, _ = RISK_LEVELS
     return " ".join((high if risk_level(privacy_risk_score) == high else medium).strategies)
 
@@ -71,7 +71,7 @@ def rate_identification(identification_rate: float) -> str:
 
 
 def rate_baseline(baseline_protection: float) -> str:
-    """Say what a baseline protection means for the structure of the table."""
+    """Describe what a baseline protection means for the structure of the table."""
     if baseline_protection < 0.80:
         return "high-risk structure: needs significant protection measures"
     if baseline_protection < 0.90:

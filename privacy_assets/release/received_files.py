@@ -1,7 +1,7 @@
-"""Files of somebody else: opened only if they are regular, and read no further than expected.
+"""Files received from others: opened only if they are regular files, and read no further than expected.
 
-A received directory may hold a link out of it, a pipe that never ends, or a file that grew. None of them may hang or
-fill the process that looks at it.
+A received directory may contain a link out of it, a pipe that never ends, or a file that grew. None of them may block
+the process that checks it, or fill its memory.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ BLOCK_BYTES = 1 << 20
 
 
 class NotRegularError(FileNotFoundError):
-    """The path leads to a link, a directory, a pipe or a device instead of a file."""
+    """The path is a link, a directory, a pipe or a device instead of a file."""
 
 
 class TooLargeError(OSError):
@@ -27,7 +27,7 @@ class TooLargeError(OSError):
 
 @contextlib.contextmanager
 def open_regular(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file for reading; a link is not followed, and a pipe keeps nobody waiting.
+    """Open a regular file for reading, without following a link or waiting for a pipe.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
         If the file cannot be read, or is not a regular file.
     """
     with open_regular(path) as file:
-        # A read of so many bytes takes that much memory at once, however small the file is.
+        # Reading so many bytes reserves that much memory at once, however small the file is.
         data = file.read(min(os.fstat(file.fileno()).st_size, max_bytes) + 1)
     if len(data) > max_bytes:
         raise TooLargeError(errno.EFBIG, "larger than expected")
@@ -68,7 +68,7 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
 
 
 def is_as_recorded(file: BinaryIO, sha256: str, n_bytes: int) -> bool:
-    """Tell whether an open file has a size and SHA-256; of a larger one nothing is read."""
+    """Return whether an open file has this size and SHA-256. A larger file is not read."""
     if os.fstat(file.fileno()).st_size != n_bytes:
         return False
     found, left = hashlib.sha256(), n_bytes
@@ -83,7 +83,7 @@ def is_as_recorded(file: BinaryIO, sha256: str, n_bytes: int) -> bool:
 
 
 def parse_json_object(data: bytes) -> dict[str, Any]:
-    """Read a JSON object that every reader understands in the same way.
+    """Read a JSON object that all readers understand in the same way.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def parse_json_object(data: bytes) -> dict[str, Any]:
 def _single_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     read = dict(pairs)
     if len(read) != len(pairs):
-        raise ValueError("a key stands twice in an object")
+        raise ValueError("a key is repeated in an object")
     return read
 
 

@@ -1,4 +1,4 @@
-"""What a manifest records of rare values, compared with itself and with the released table."""
+"""Consistency of the rare values recorded in a manifest, in themselves and with the released table."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from privacy_assets.release.policy import Policy
 
 
 def rare_values_problems(table: pd.DataFrame, manifest: Mapping[str, Any], policy: Policy) -> list[str]:
-    """Compare what a manifest records of rare values with itself and with the released table.
+    """Check the rare values recorded in a manifest for consistency, in themselves and with the released table.
 
-    Which values are rare cannot be seen without the source.
+    Which values are rare cannot be determined without the source.
     """
     if policy.limit_on(RARE_VALUES_RELEASED) is None:
         return []
@@ -26,9 +26,9 @@ def rare_values_problems(table: pd.DataFrame, manifest: Mapping[str, Any], polic
     total, records = recorded[RARE_VALUES_RELEASED], recorded["records_with_rare_values"]
     problems = []
     if recorded["people_per_value"] != policy.people_per_value:
-        problems.append("rare values were not counted for as many people as the policy asks for")
+        problems.append("rare values were not counted for the number of people that the policy requires")
     if found != [total] or total != sum(own.n_values for own in by_column.values()):
-        problems.append(f"the figure for {RARE_VALUES_RELEASED!r} is not the one of its columns")
+        problems.append(f"the figure for {RARE_VALUES_RELEASED!r} differs from the sum over its columns")
     of_labels = {each["column"]: each["generalizes"] for each in manifest["columns"] if "generalizes" in each}
     plain = {name for name in table.columns if name not in of_labels and is_text_or_category(table[name])}
     if not plain <= set(by_column) <= plain | set(of_labels.values()):
@@ -42,7 +42,7 @@ def rare_values_problems(table: pd.DataFrame, manifest: Mapping[str, Any], polic
 
 
 def _is_possible(own: RareColumn, n_values: int | None, n_records: int) -> bool:
-    """Tell whether a column can have so many rare values; several may stand in one label."""
+    """Return whether a column can have so many rare values; one label may contain several."""
     if n_values is None:
         return own.n_values >= 0 and 0 <= own.n_records <= n_records and (own.n_values > 0) == (own.n_records > 0)
     return 0 <= own.n_values <= min(own.n_records, n_values) and own.n_records <= n_records * (own.n_values > 0)

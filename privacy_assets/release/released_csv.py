@@ -1,12 +1,13 @@
-"""Released CSV files: what a spreadsheet would run is escaped, and everything can be read back as it was.
+"""Released CSV files: text that a spreadsheet would execute is escaped, and every table can be read back unchanged.
 
-A text that begins with ``=``, ``+``, ``-`` or ``@``, also full-width, and behind spaces, quotes and characters that do
-not show, or with a tab or a line end, is a formula to some spreadsheets. Such a text is written with an apostrophe
-before it, and so is one that begins with an apostrophe: taking one apostrophe away from every text that begins with one
-gives the original. Names of columns are texts. Numbers, booleans, dates, times and durations are written as they are.
+Some spreadsheets take a text for a formula if it begins with ``=``, ``+``, ``-`` or ``@`` (also full-width, and after
+spaces, quotes and invisible characters), or with a tab or a line end. Such a text is written with an apostrophe before
+it, and so is a text that begins with an apostrophe. Removing one apostrophe from every text that begins with one
+restores the original. Column names are escaped as well. Numbers, booleans, dates, times and durations are written as
+they are.
 
-An empty cell is a missing value or an empty text, as the description says of its column; where a column has both, the
-empty text is a lone apostrophe. Cells with separators, quotes or line ends stand in quotes; rows end in a line feed.
+An empty cell is a missing value or an empty text; the description says which for each column. If a column has both, a
+lone apostrophe is the empty text. Cells with separators, quotes or line ends are quoted; rows end with a line feed.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _OFFSET = re.compile(r"(.*)([+-])(\d\d):(\d\d)(?::(\d\d))?")
 
 
 def escape(text: str) -> str:
-    """Write a text so that no spreadsheet runs it."""
+    """Write a text so that no spreadsheet executes it."""
     return ESCAPE + text if _RUN.match(text) else text
 
 
@@ -58,7 +59,7 @@ def write_csv(file: BinaryIO, table: pd.DataFrame) -> dict[str, Any]:
     file : binary file
         Takes UTF-8.
     table : DataFrame
-        One that has a fingerprint; its index is not written.
+        A table that has a fingerprint; its index is not written.
 
     Returns
     -------
@@ -80,7 +81,7 @@ def write_csv(file: BinaryIO, table: pd.DataFrame) -> dict[str, Any]:
         if name not in counts:
             return _render(array, types[name], name in dates_only)
         encoded = array.dictionary_encode()
-        # Each different text is looked at once.
+        # Each distinct text is escaped once.
         plain = encoded.dictionary.to_pylist()
         escaped = [ESCAPE if text == "" and name in has_both else escape(text) for text in plain]
         is_escaped = np.array([own != text for own, text in zip(escaped, plain, strict=True)] + [False])
@@ -90,7 +91,7 @@ def write_csv(file: BinaryIO, table: pd.DataFrame) -> dict[str, Any]:
         return [written[code] for code in codes.tolist()]
 
     def lines(rows: Iterator[tuple[str, ...]]) -> bytes:
-        # An empty line would be no row to most readers.
+        # Most readers would skip an empty line.
         return "".join([(",".join(row) or ('""' if is_single else "")) + "\n" for row in rows]).encode()
 
     file.write(lines(iter([tuple(_quoted(escape(name)) for name in arrays)])))
@@ -128,19 +129,19 @@ def read_csv(path: Path, described: Mapping[str, Any], max_bytes: int = MAX_CSV_
         )
     except (ValueError, TypeError, OverflowError, pa.ArrowException):
         raise InvalidTableError(
-            f"The file {path.name!r} is not the CSV file that its manifest describes. Expected one as it was released; "
-            "ask for it again."
+            f"The file {path.name!r} is not the CSV file that its manifest describes. Expected the file as released; "
+            "request it again."
         ) from None
 
 
 def read_released_csv(directory: Path) -> pd.DataFrame:
-    """Read the CSV file of a release: texts as they were before they were escaped, missing values, types.
+    """Read the CSV file of a release: texts without escapes, missing values, types.
 
     Parameters
     ----------
     directory : Path
-        A release directory, or ``latest``. Whether it is as it was released says
-        :func:`~privacy_assets.release.verification.verify_release`.
+        A release directory, or ``latest``. Use :func:`~privacy_assets.release.verification.verify_release` to check
+        that it is unchanged.
 
     Raises
     ------
@@ -168,7 +169,7 @@ def _type_of(array: pa.Array, column: pd.Series[Any]) -> str:
     if pa.types.is_large_string(kind):
         return "text"
     if pa.types.is_floating(kind):
-        # The shortest decimal of a narrow float is another number as a wide one.
+        # The shortest decimal of a narrow float is a different number as a wide float.
         dtype = column.cat.categories.dtype if isinstance(column.dtype, pd.CategoricalDtype) else column.dtype
         narrow = {
             "float32": "float32",
@@ -188,7 +189,7 @@ def _is_of_days(array: pa.Array) -> bool:
 
 
 def _render(array: pa.Array, kind: str, is_of_days: bool) -> list[str]:
-    """Write values that are no text; a missing one is empty."""
+    """Write values other than text; a missing value is empty."""
     if pa.types.is_timestamp(array.type):
         return _render_times(array, is_of_days)
     if pa.types.is_duration(array.type):
@@ -221,7 +222,7 @@ def _render_times(array: pa.Array, is_of_days: bool) -> list[str]:
 
 
 def _local(moments: NDArray[np.datetime64], zone: str) -> NDArray[np.datetime64]:
-    """Bring moments of UTC to local time; a zone that pandas does not know is written in UTC, which its offset says."""
+    """Convert UTC to local time; a zone that pandas does not know is written in UTC, with that offset."""
     try:
         local = pd.DatetimeIndex(moments).tz_localize("UTC").tz_convert(zone).tz_localize(None).to_numpy()
     except (KeyError, ValueError, TypeError, OSError):
@@ -235,7 +236,7 @@ def _offset(seconds: int) -> str:
 
 
 def _columns_of(text: str) -> tuple[list[str], list[list[str]]]:
-    """Part a file into its names and, by column, its cells."""
+    """Split a file into its column names and, by column, its cells."""
     rows: list[list[str]] = []
     row: list[str] = []
     place = 0

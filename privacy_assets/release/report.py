@@ -1,4 +1,4 @@
-"""The page that goes with a release: why it was admitted, what it means, and what could be done better."""
+"""The HTML report of a release: why it was admitted, what the figures mean, and how to lower the risk."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ TEMPLATE = "report.html"
 LONGEST_SETTING = 400
 MOST_ROWS = 40
 HIDDEN_SETTINGS = ("model", "hierarchies")
-"""Settings that are long descriptions for programs; they are in the manifest."""
+"""Long settings that are meant for programs; the manifest has them."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An aggregate picture, as PNG, with a text that says the same to those who cannot see it."""
+    """A picture of aggregates as PNG, with alternative text."""
 
     text: str
     png: bytes
 
     @property
     def source(self) -> str:
-        """The picture itself as an address, so that the page needs no other file."""
+        """The picture as a data URL, so that the page needs no other file."""
         return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A run in which the release was refused: when, and by which conditions."""
+    """A run in which the release was refused: its time and the failed conditions."""
 
     refused_at: str
     failed: tuple[str, ...]
@@ -55,20 +55,20 @@ class Refusal:
 
 @dataclass(frozen=True)
 class ReportMaterial:
-    """What a report shows beside the manifest. Nothing in it holds a cell.
+    """What a report shows in addition to the manifest. It contains no cell.
 
     Parameters
     ----------
     pictures : sequence of Picture
-        Aggregates; groups below 5 records are not drawn.
+        Pictures of aggregates; groups below 5 records are not drawn.
     refusals : sequence of Refusal
-        Runs in which the release was refused before, the latest last.
+        Earlier runs in which the release was refused, latest last.
     column_changes : DataFrame, optional
-        What `measure_column_changes` returned.
+        The result of `measure_column_changes`.
     attribute_advice : DataFrame, optional
         ``SemanticAssessment.advice``.
     notes : sequence of str
-        What could not be shown, and why.
+        What is not shown, and why.
     """
 
     pictures: Sequence[Picture] = ()
@@ -80,17 +80,17 @@ class ReportMaterial:
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of texts; the first column of each row is its header."""
+    """A table of text; the first cell of each row is its header."""
 
     caption: str
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     numbers: frozenset[int] = field(default_factory=frozenset)
-    """Places of columns that are aligned as numbers."""
+    """Positions of columns that are aligned as numbers."""
 
 
 class _Outcome(NamedTuple):
-    """A limit and what became of it."""
+    """A limit and its outcome."""
 
     metric: str
     meaning: str
@@ -108,14 +108,14 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
     Parameters
     ----------
     manifest : mapping
-        The manifest as it is written beside it, but for the entry of the report itself.
+        The manifest of the release, without the entry of the report itself.
     material : ReportMaterial
-        Pictures, history and what was measured besides.
+        Pictures, history and additional measurements.
 
     Returns
     -------
     str
-        The page. Every text is escaped.
+        The page, with all text escaped.
     """
     decided = [Verdict(**verdict) for verdict in manifest["verdicts"]]
     has_sensitive = any(column.get("role") == "sensitive" for column in manifest["columns"])
@@ -153,9 +153,9 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
 def _outcome(verdict: Verdict, *, has_sensitive: bool) -> _Outcome:
     name = str(verdict.metric)
     metric = METRICS[name]
-    word, kind = ("holds", "good") if verdict.passed else ("does not hold: warning", "warning")
+    word, kind = ("met", "good") if verdict.passed else ("not met: warning", "warning")
     if verdict.waived_by is not None:
-        word, kind = "does not hold: waived", "waived"
+        word, kind = "not met: waived", "waived"
     found, bound = "no value", ""
     if verdict.limit is not None:
         value = verdict.limit if verdict.value is None else verdict.value
@@ -175,7 +175,7 @@ def _outcome(verdict: Verdict, *, has_sensitive: bool) -> _Outcome:
 
 
 def _figure_tables(figures: Mapping[str, Any]) -> Iterator[_Table]:
-    """Yield the plain figures of each assessment in their own order."""
+    """Yield a table of the plain figures of each assessment, in their order."""
     for assessment, own in figures.items():
         rows = [
             (FIGURES_IN_WORDS.get(name, _in_words(name)), _figure(name, value))
@@ -201,7 +201,7 @@ def _measured_tables(figures: Mapping[str, Any], material: ReportMaterial) -> It
     changes = material.column_changes
     if changes is not None and len(changes):
         yield _Table(
-            "The identification rate if one column were dropped or coarsened, for the columns that drive it",
+            "Identification rate if one column were dropped or coarsened, for the columns that drive it",
             ("Column", "In combinations of", "Change", "Identification rate", "Difference", "Privacy risk score"),
             [
                 (
@@ -219,7 +219,7 @@ def _measured_tables(figures: Mapping[str, Any], material: ReportMaterial) -> It
     losses = figures.get(STATISTICS, {}).get("certainty_penalty", {})
     if losses:
         yield _Table(
-            "Information loss by column (0 % is as it was, 100 % tells nothing)",
+            "Information loss by column (0 %: unchanged, 100 %: no information left)",
             ("Column", "Information loss"),
             [(name, percent(loss)) for name, loss in sorted(losses.items(), key=lambda item: -item[1])],
             frozenset({1}),
@@ -229,7 +229,7 @@ def _measured_tables(figures: Mapping[str, Any], material: ReportMaterial) -> It
     if found:
         most = sorted(found, key=lambda item: -item[1]["n_values"])[:MOST_ROWS]
         yield _Table(
-            f"Text and category values that fewer than {rare['people_per_value']:,} people have, by column",
+            f"Text and category values shared by fewer than {rare['people_per_value']:,} people, by column",
             ("Column", "Values", "Records"),
             [(name, _text(own["n_values"]), _text(own["n_records"])) for name, own in most],
             frozenset({1, 2}),
@@ -238,7 +238,7 @@ def _measured_tables(figures: Mapping[str, Any], material: ReportMaterial) -> It
     if advice is not None and len(advice):
         columns = [name for name in advice.columns if advice[name].notna().any()]
         yield _Table(
-            "The semantic risk if columns were forgotten",
+            "Semantic risk if columns were forgotten",
             tuple(_in_words(name) for name in columns),
             [tuple(_text(row[name]) for name in columns) for row in advice.head(MOST_ROWS).to_dict("records")],
             frozenset(i for i, name in enumerate(columns) if name not in ("columns", "reason")),
@@ -264,7 +264,7 @@ def _policy_table(policy: Mapping[str, Any]) -> _Table:
     if policy["changes"]:
         rows.append(("changed from the use case", ", ".join(map(_in_words, policy["changes"]))))
     required = policy["required"].items()
-    # Where it says nothing, how many people are asked for stands among the figures.
+    # If it is not set, the figures have the number of people required.
     rows += [
         (f"required: {_in_words(name)}", _text(value, in_full)) for name, value in required if not _is_open(name, value)
     ]
@@ -292,17 +292,18 @@ def _leaving_table(leaving: Sequence[Mapping[str, Any]]) -> _Table:
             percent(each["share_distinct"]),
             percent(each["share_alone"]),
             ", ".join(each["reads_like"]) or _in_words(each["finding"]),
-            each["leaves_as_is"] or "not asked for",
+            each["leaves_as_is"] or "not required",
         )
         for each in first
     ]
-    names = ("Column", "Role", "Distinct values", "Alone with a value", "Reads like", "Why it leaves, and who decided")
-    return _Table("Columns that leave as they are", names, rows, frozenset({2, 3}))
+    reason = "Why it is released, and who decided"
+    names = ("Column", "Role", "Distinct values", "People with a unique value", "Looks like", reason)
+    return _Table("Columns that are released unchanged", names, rows, frozenset({2, 3}))
 
 
 def _refusals_table(refusals: Sequence[Refusal]) -> _Table:
     rows = [(_moment(each.refused_at), "; ".join(map(_in_words, each.failed))) for each in refusals]
-    return _Table("Runs in which this release was refused before", ("When", "Conditions that did not hold"), rows)
+    return _Table("Earlier runs in which this release was refused", ("When", "Failed conditions"), rows)
 
 
 def _files_table(files: Mapping[str, Any]) -> _Table:
@@ -321,7 +322,7 @@ def _in_words(name: str) -> str:
 
 
 def _moment(text: str) -> str:
-    """Write a moment for people; what is none stays as it is."""
+    """Write a time for people; any other text stays unchanged."""
     try:
         return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M} UTC"
     except ValueError:
@@ -348,7 +349,7 @@ def _nested(value: Any, write: Callable[[float], str]) -> str:
     return f"({_text(value, write)})" if isinstance(value, Mapping) and value else _text(value, write)
 
 
-def _or_out_of_time(value: float, write: Any, otherwise: str = "not measured: time ran out") -> str:
+def _or_out_of_time(value: float, write: Any, otherwise: str = "not measured: out of time") -> str:
     return otherwise if pd.isna(value) else str(write(value))
 
 

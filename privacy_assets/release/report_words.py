@@ -1,4 +1,4 @@
-"""What the figures of a release mean, in plain words, and what lowers a risk."""
+"""Plain-language explanations of the figures of a release."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -11,18 +11,18 @@ from privacy_assets.shown_numbers import number, percent
 CONTROL = "control"
 STATISTICS = "statistics"
 LEAKAGE = {True: "yes", False: "no", None: "too few records to tell"}
-"""Whether leakage is detected, as the figures of the manifest say it."""
+"""Whether leakage is detected, as written in the figures of the manifest."""
 
 CAVEATS = {
     "synthetic": (
-        "A score of 0 is not a proof of safety: the figures say how far this attack gets, with these columns, against "
+        "A score of 0 does not prove safety: the figures show how far this attack gets, with these columns, against "
         "these originals.",
-        "Who gets the records today may attack them later, with more to compare them to.",
+        "Whoever receives the records today may attack them later with more data.",
     ),
     "anonymized": (
-        "The figures hold against attackers who know the quasi-identifiers and nothing else of a person; the other "
-        "columns are released as they are.",
-        "Who gets the records today may attack them later, with more to compare them to.",
+        "The figures apply to attackers who know only the quasi-identifiers of a person; the other columns are "
+        "released unchanged.",
+        "Whoever receives the records today may attack them later with more data.",
     ),
 }
 
@@ -32,11 +32,11 @@ FIGURES_IN_WORDS = {
     "share_not_kept": "share that withholding would leave out",
     "rounds_of_suppression": "rounds that withholding would take",
 }
-"""Figures whose names would say of a release what was only measured."""
+"""Figures whose names would suggest that the release was changed, although it was only measured."""
 
 
 def plain_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
-    """Say in plain words what the figures of a manifest mean.
+    """Explain the figures of a manifest in plain words.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def plain_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Sentences about those figures that there are, with counts and shares only.
+        Sentences about the figures that exist, with counts and shares only.
     """
     return tuple(
         saying.say(figures[saying.assessment])
@@ -57,7 +57,7 @@ def plain_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class _Saying(NamedTuple):
-    """What to say of an assessment that has the figures it needs."""
+    """Explain an assessment that has the required figures."""
 
     assessment: str
     needs: tuple[str, ...]
@@ -68,8 +68,8 @@ def _identified(scores: Mapping[str, Any]) -> str:
     rate = scores["identification_rate"]
     return (
         f"{scores['total_identified']:,} of {scores['total_syn_records']:,} synthetic records ({percent(rate)}) can be "
-        f"pinned to one original: some combination of up to {scores['max_combo_size']} columns is found once among the "
-        f"synthetic and once among the original records. This share is rated {rate_identification(rate)}."
+        f"pinned to one original: some combination of up to {scores['max_combo_size']} columns occurs exactly once "
+        f"among the synthetic and once among the original records. This share is rated {rate_identification(rate)}."
     )
 
 
@@ -88,17 +88,17 @@ def _baseline(scores: Mapping[str, Any]) -> str:
 
 def _search(scores: Mapping[str, Any]) -> str:
     if scores["search"] == "exact":
-        return "The search was exact: no such combination was overlooked."
-    return "The search was heuristic: it may have overlooked combinations, so the true risk may be higher."
+        return "The search was exact, so no such combination was missed."
+    return "The search was heuristic and may have missed combinations, so the true risk may be higher."
 
 
 def _control(control: Mapping[str, Any]) -> str:
     found = {
         "yes": "The originals are found more often than people whom the synthesizer never saw, beyond chance: it "
         "copies.",
-        "no": "The originals are not found more often than people whom the synthesizer never saw, beyond chance: what "
-        "is found may be coincidence.",
-        "too few records to tell": "There are too few control records to tell leakage from coincidence.",
+        "no": "The originals are not found more often than people whom the synthesizer never saw, beyond chance: the "
+        "matches may be coincidence.",
+        "too few records to tell": "There are too few control records to distinguish leakage from coincidence.",
     }[control["leakage"]]
     return (
         f"{found} Among {control['n_matched_records']:,} records of each, "
@@ -111,14 +111,14 @@ def _rare_values(counts: Mapping[str, Any]) -> str:
     least, found = counts["people_per_value"], counts[RARE_VALUES_RELEASED]
     if not found:
         return (
-            f"Every text or category value in these records is one that at least {least:,} people of the source have, "
-            "or nobody: none proves that a certain person is in it."
+            f"Every text or category value in these records is shared by at least {least:,} people of the source, or "
+            "occurs there not at all. None proves that a particular person is in it."
         )
     values = "1 text or category value" if found == 1 else f"{found:,} text and category values"
     records = counts["records_with_rare_values"]
     return (
-        f"{values}, in {records:,} record{'' if records == 1 else 's'}, {'is one' if found == 1 else 'are some'} that "
-        f"fewer than {least:,} people have: whoever knows somebody by such a value learns that this person is in the "
+        f"{values}, in {records:,} record{'' if records == 1 else 's'}, {'is' if found == 1 else 'are'} shared by "
+        f"fewer than {least:,} people: whoever recognizes somebody by such a value learns that this person is in the "
         "source."
     )
 
@@ -126,25 +126,25 @@ def _rare_values(counts: Mapping[str, Any]) -> str:
 def _classes(report: Mapping[str, Any]) -> str:
     size, unit = (report["k"], "records") if report.get("k_people") is None else (report["k_people"], "people")
     return (
-        f"The records are in {report['n_classes']:,} classes. Within a class all read the same on all "
-        f"quasi-identifiers; the smallest holds {size:,} {unit}."
+        f"The records are in {report['n_classes']:,} classes. Records of a class are the same on all "
+        f"quasi-identifiers; the smallest class has {size:,} {unit}."
     )
 
 
 def _homogeneous(report: Mapping[str, Any]) -> str:
     if not report["share_in_homogeneous_classes"]:
-        return "In every class each sensitive column has several values, so none is certain for anybody."
+        return "In every class each sensitive column has several values, so no value is certain for anybody."
     return (
-        f"{percent(report['share_in_homogeneous_classes'])} of the records are in classes where some sensitive column "
-        "has one value only: who knows that somebody is in such a class knows that value, without telling the records "
-        "apart."
+        f"{percent(report['share_in_homogeneous_classes'])} of the records are in classes where a sensitive column "
+        "has only one value: whoever knows that a person is in such a class knows that value, without singling out "
+        "a record."
     )
 
 
 def _loss(statistics: Mapping[str, Any]) -> str:
     return (
         f"Generalizing cost {percent(statistics['information_loss'])} of the precision of the quasi-identifiers on "
-        "average (0 % is as it was, 100 % tells nothing)."
+        "average (0 %: unchanged, 100 %: no information left)."
     )
 
 
@@ -155,8 +155,9 @@ def _suppressed(statistics: Mapping[str, Any]) -> str:
 
 def _candidates(scores: Mapping[str, Any]) -> str:
     return (
-        "Whoever knows the columns that the policy assumes is left with at least "
-        f"{scores['fewest_candidates']:,} people for every record, and picks the right one with a chance of at most "
+        "An attacker who knows the columns that the policy assumes is left with at least "
+        f"{scores['fewest_candidates']:,} candidates for every record, and picks the right one with a probability of "
+        "at most "
         f"{percent(scores['max_reidentification_probability'])} "
         f"({percent(scores['mean_reidentification_probability'])} on average)."
     )
@@ -164,8 +165,8 @@ def _candidates(scores: Mapping[str, Any]) -> str:
 
 def _concepts(scores: Mapping[str, Any]) -> str:
     return (
-        "Whoever knows all that the concepts of the table say of a record, and one thing that it lacks, singles it out "
-        f"with a chance of at most {percent(scores['max_basic_semantic_risk'])} "
+        "An attacker who knows all attributes of a record and one that it lacks singles it out with a probability of "
+        f"at most {percent(scores['max_basic_semantic_risk'])} "
         f"({percent(scores['mean_basic_semantic_risk'])} on average)."
     )
 

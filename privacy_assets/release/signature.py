@@ -1,7 +1,7 @@
-"""The signature of a release: a file beside the manifest, over the manifest's bytes as they lie there.
+"""The signature of a release: a file next to the manifest that signs the exact bytes of the manifest.
 
-No canonical form is made of the manifest before it is signed: two programs that differ about it would differ about what
-was signed. What is checked is what is read.
+The manifest is signed without a canonical form, because two programs could disagree about that form. The bytes that are
+read are the bytes that are checked.
 """
 
 import base64
@@ -23,21 +23,21 @@ SIGNATURE_BYTES = 64
 MAX_SIGNATURE_FILE_BYTES = 4_096
 SIGNATURE_KEYS = frozenset({"signature_version", "algorithm", "key_id", "manifest_sha256", "signature"})
 CONTEXT = b"privacy_assets release manifest, signature version 1\0"
-"""Stands before the manifest in what is signed, so that no signature of something else is one of a release."""
+"""Precedes the manifest in the signed message, so that no other signature passes for one of a release."""
 
 
 @dataclass(frozen=True)
 class SignatureFound:
-    """What a release says about who signed it.
+    """The result of checking the signature of a release.
 
     Attributes
     ----------
     key_id : str or None
-        Key that the signature names; None without a signature that can be read.
+        Key that the signature names; None without a readable signature.
     trusted_key : str or None
-        Name of the trusted key that made it; None if it was not checked, or is not of one.
+        Name of the trusted key that made it; None if it was not checked, or another key made it.
     problems : tuple of str
-        Why it is not a signature of this manifest by a trusted key.
+        Reasons why it is not a signature of this manifest by a trusted key.
     """
 
     key_id: str | None = None
@@ -58,16 +58,16 @@ def write_signature(path: Path, manifest: bytes, signer: Signer, mode: int) -> N
 
 
 def find_signature(directory: Path, manifest: bytes, trusted: Sequence[PublicKey]) -> SignatureFound:
-    """Look for the signature of a manifest, and check it if there are keys to check it with.
+    """Find the signature of a manifest, and check it if trusted keys are given.
 
     Parameters
     ----------
     directory : Path
-        The release.
+        Directory of the release.
     manifest : bytes
-        Its manifest, as it was read.
+        Bytes of its manifest.
     trusted : sequence of PublicKey
-        Keys that may have signed it. Without any the signature must only be one of this manifest by its own account.
+        Keys that may have signed it. Without keys the signature is only checked for naming this manifest.
     """
     found, problem = None, ""
     try:
@@ -89,32 +89,30 @@ def find_signature(directory: Path, manifest: bytes, trusted: Sequence[PublicKey
     signers = [key for key in trusted if key.key_id == key_id]
     if not signers:
         names = ", ".join(key.key_id for key in trusted)
-        return SignatureFound(key_id, None, (f"it is signed with the key {key_id}, expected one of {names}",))
+        return SignatureFound(key_id, None, (f"it is signed with the key {key_id}; expected one of {names}",))
     if not signers[0].verifies(signature, CONTEXT + manifest):
         return SignatureFound(key_id, None, (_of_another_manifest(key_id),))
     return SignatureFound(key_id, signers[0].name)
 
 
 def agreement_problems(manifest: Mapping[str, Any], found: SignatureFound) -> list[str]:
-    """Compare the key that a manifest names, and whether its policy demands one, with the signature beside it."""
+    """Compare the key that a manifest names, and whether its policy requires one, with its signature."""
     signed_by = manifest.get("signed_by")
     problems = []
     if signed_by is None and manifest["policy"]["required"].get("signature", False):
-        problems.append("its policy demands a signature, and the manifest names no key that signed it")
+        problems.append("its policy requires a signature, and the manifest names no key")
     if found.problems:
         return problems
     if signed_by is not None and found.key_id is None:
-        problems.append(
-            f"the manifest says that it is signed with the key {signed_by}, and there is no {SIGNATURE_FILE}"
-        )
+        problems.append(f"the manifest names the key {signed_by}, but there is no {SIGNATURE_FILE}")
     elif signed_by != found.key_id:
         named = "no key" if signed_by is None else f"the key {signed_by}"
-        problems.append(f"the signature is of the key {found.key_id}, and the manifest names {named}")
+        problems.append(f"the signature was made with the key {found.key_id}, but the manifest names {named}")
     return problems
 
 
 def _parsed(data: bytes) -> tuple[str, str, bytes]:
-    """Return key, digest of the manifest and signature; raise ValueError for what `write_signature` does not write."""
+    """Return key, digest of the manifest and signature; raise ValueError if the file is not a signature."""
     read = parse_json_object(data)
     encoded = read.get("signature")
     is_right = (
@@ -132,7 +130,7 @@ def _parsed(data: bytes) -> tuple[str, str, bytes]:
         signature = base64.b64decode(str(encoded), validate=True)
     except binascii.Error:
         raise ValueError("not base64") from None
-    # Base64 has several texts for the same bytes; one of them is what was written.
+    # Base64 has several texts for the same bytes; only the one that is written is accepted.
     if len(signature) != SIGNATURE_BYTES or base64.b64encode(signature).decode() != encoded:
         raise ValueError("not 64 bytes in base64")
     return str(read["key_id"]), str(read["manifest_sha256"]), signature
@@ -144,6 +142,6 @@ def _is_there(path: Path) -> bool:
 
 def _of_another_manifest(key_id: str) -> str:
     return (
-        f"the signature of the key {key_id} is not of this {MANIFEST_FILE}: it was edited after it was signed, or the "
-        "signature is of another release"
+        f"the signature made with the key {key_id} does not match this {MANIFEST_FILE}: the manifest was edited after "
+        "signing, or the signature belongs to another release"
     )

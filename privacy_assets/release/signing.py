@@ -1,7 +1,7 @@
-"""Keys that sign releases: Ed25519, from a file for its owner alone or from an environment variable.
+"""Keys that sign releases: Ed25519, from a file that only its owner can read or from an environment variable.
 
-No message of this module holds a byte of a key. The package cryptography (extra ``signing``) is imported when a key is
-used.
+No message of this module contains a byte of a key. The package cryptography (extra ``signing``) is imported when a key
+is used.
 """
 
 import base64
@@ -28,7 +28,7 @@ RAW_KEY_BYTES = 32
 PUBLIC_FILE_MODE = 0o644
 KEY_NAME = "signing_key.pem"
 VARIABLE_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,59}"
-"""Shorter than a key in base64, so that a key that was written in place of a name is none."""
+"""Shorter than a key in base64, so that a key given in place of a name is rejected."""
 LOOKS_LIKE_A_KEY = r"(?s).*(PRIVATE KEY|\n|\0).*|[A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{100,}={0,2}"
 WITHOUT_EXTRA = (
     "Signatures need the package cryptography, which is not installed. Install it: pip install "
@@ -38,16 +38,17 @@ WITHOUT_EXTRA = (
 
 @dataclass(frozen=True)
 class SigningKey:
-    """Where the private key is that signs a release; it is read when the release is made.
+    """The location of the private key that signs a release; the key is read when the release is made.
 
     Parameters
     ----------
     path : str or Path, optional
-        File with the key as PEM: a regular file (no link), of the user that releases, without rights for others (0600).
+        PEM file with the key: a regular file (not a link), owned by the user that releases, without permissions for
+        others (0600).
     variable : str, optional
         Name of an environment variable with the key: the PEM text, that text in base64, or the 32 bytes in base64.
     key_id : str, optional
-        Identifier that `privacy_assets keygen` printed; another key than this is then refused.
+        Identifier printed by `privacy_assets keygen`; any other key is refused.
 
     Raises
     ------
@@ -63,7 +64,7 @@ class SigningKey:
     def __post_init__(self) -> None:
         if (self.path is None) == (self.variable is None):
             raise InvalidSettingError(
-                "A signing key needs one place: the path of its file, or the name of an environment variable "
+                "A signing key needs one location: the path of its file, or the name of an environment variable "
                 "(variable). It has " + ("neither." if self.path is None else "both.")
             )
         if self.variable is not None and not (
@@ -88,7 +89,7 @@ class SigningKey:
 
     @property
     def place(self) -> str:
-        """Where the key is, in words."""
+        """The location of the key, in words."""
         if self.path is None:
             return f"the environment variable {self.variable}"
         return f"the key file {str(self.path)!r}"
@@ -96,7 +97,7 @@ class SigningKey:
 
 @dataclass(frozen=True)
 class PublicKey:
-    """A key that signatures are checked with.
+    """A key for checking signatures.
 
     Attributes
     ----------
@@ -116,7 +117,7 @@ class PublicKey:
         return cls(hashlib.sha256(key.public_bytes_raw()).hexdigest(), name, key)
 
     def verifies(self, signature: bytes, message: bytes) -> bool:
-        """Tell whether a signature of a message was made with the private key that belongs to this one."""
+        """Return whether the private key of this public key made a signature of a message."""
         from cryptography.exceptions import InvalidSignature
 
         try:
@@ -127,7 +128,7 @@ class PublicKey:
 
 
 class Signer:
-    """A private key in memory; neither its text nor what it is pickled to has the key."""
+    """A private key in memory. Its text does not show the key, and it cannot be pickled."""
 
     def __init__(self, key: "Ed25519PrivateKey") -> None:
         self._key = key
@@ -137,7 +138,7 @@ class Signer:
         return f"Signer({self.key_id})"
 
     def __reduce__(self) -> Any:
-        raise TypeError("A signer is not pickled: that would write the private key.")
+        raise TypeError("A signer cannot be pickled, because that would write the private key.")
 
     @property
     def key_id(self) -> str:
@@ -150,7 +151,7 @@ class Signer:
 
 
 def require_cryptography() -> None:
-    """Raise InvalidSettingError that says what to install where the package cryptography is missing."""
+    """Raise InvalidSettingError with installation advice if the package cryptography is missing."""
     if find_spec("cryptography") is None:
         raise InvalidSettingError(WITHOUT_EXTRA)
 
@@ -174,7 +175,7 @@ def load_signer(settings: SigningKey) -> Signer:
     signer = Signer(key)
     if settings.key_id not in (None, signer.key_id):
         raise InvalidSettingError(
-            f"The signing key cannot be used: {settings.place} holds the key {signer.key_id}, expected "
+            f"The signing key cannot be used: {settings.place} contains the key {signer.key_id}; expected "
             f"{settings.key_id}."
         )
     return signer
@@ -195,7 +196,7 @@ def read_public_key(path: str | Path) -> PublicKey:
 
     path, data, key, reason = Path(path), b"", None, ""
     try:
-        # A public key may be reached by a link: nothing depends on who owns it.
+        # A public key may be a link, because it does not matter who owns it.
         data = read_regular(path.resolve(), MAX_KEY_BYTES)
         reason = "it is not a public key as PEM"
         key = load_pem_public_key(data)
@@ -207,7 +208,7 @@ def read_public_key(path: str | Path) -> PublicKey:
         reason = os.strerror(error.errno) if isinstance(error.errno, int) else "it cannot be read"
     except (ValueError, UnsupportedAlgorithm):
         if b"PRIVATE KEY" in data:
-            reason = "it is a private key, which nobody but the signer should have; expected the public one"
+            reason = "it is a private key, which only the signer should have; expected the public key"
     if not isinstance(key, Ed25519PublicKey):
         reason = "its key is not an Ed25519 key" if key is not None else reason
         raise InvalidSettingError(f"The public key in {str(path)!r} cannot be used: {reason}. Nothing was checked.")
@@ -220,12 +221,12 @@ def generate_key_pair(path: str | Path) -> tuple[Path, Path, str]:
     Parameters
     ----------
     path : str or Path
-        The file of the private key, or a directory, in which it is called ``signing_key.pem``.
+        The file of the private key, or a directory in which the file is called ``signing_key.pem``.
 
     Returns
     -------
     tuple of Path, Path and str
-        Files of the private key (0600) and of the public one (0644, ``.pub`` before the ending), and the identifier.
+        Files of the private key (0600) and of the public key (0644, ``.pub`` before the suffix), and the identifier.
 
     Raises
     ------
@@ -240,7 +241,7 @@ def generate_key_pair(path: str | Path) -> tuple[Path, Path, str]:
     public = private.with_name(f"{private.stem}.pub{private.suffix}")
     there = [str(each) for each in (private, public) if os.path.lexists(each)]
     if there:
-        raise InvalidSettingError(f"{there} are there already, and no key is overwritten. Name another file.")
+        raise InvalidSettingError(f"{there} exist already, and keys are not overwritten. Name another file.")
     key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     public_pem = key.public_key().public_bytes(
@@ -253,7 +254,7 @@ def generate_key_pair(path: str | Path) -> tuple[Path, Path, str]:
             write_file(file, lambda opened, data=data: opened.write(data), mode)  # type: ignore[misc]
             written.append(file)
     except OSError as error:
-        problem = os.strerror(error.errno) if isinstance(error.errno, int) else "an error of the file system"
+        problem = os.strerror(error.errno) if isinstance(error.errno, int) else "a file system error"
     if problem:
         for file in written:
             file.unlink()
@@ -265,7 +266,7 @@ def generate_key_pair(path: str | Path) -> tuple[Path, Path, str]:
 
 def _read_variable(name: str | None) -> tuple[bytes, str]:
     value = os.environ.get(str(name), "")
-    return value.encode(errors="replace"), "" if value.strip() else "is not set, or empty"
+    return value.encode(errors="replace"), "" if value.strip() else "is not set or is empty"
 
 
 def _read_private_file(path: str | Path) -> tuple[bytes, str]:
@@ -276,7 +277,7 @@ def _read_private_file(path: str | Path) -> tuple[bytes, str]:
                 return b"", "belongs to another user than the one who releases"
             if stat.S_IMODE(status.st_mode) & 0o077:
                 mode = stat.S_IMODE(status.st_mode)
-                return b"", f"may be used by others (its mode is {mode:04o}; expected 0600: chmod 600)"
+                return b"", f"is accessible to others (its mode is {mode:04o}; expected 0600: chmod 600)"
             data = file.read(MAX_KEY_BYTES + 1)
     except NotRegularError:
         return b"", "is not a regular file; links are not followed"
@@ -297,13 +298,13 @@ def _private_key(data: bytes) -> "tuple[Ed25519PrivateKey | None, str]":
         try:
             data = base64.b64decode(b"".join(data.split()), validate=True)
         except binascii.Error:
-            return None, "does not hold a private key as PEM or base64"
+            return None, "does not contain a private key as PEM or base64"
         if len(data) == RAW_KEY_BYTES:
             return Ed25519PrivateKey.from_private_bytes(data), ""
     try:
         key = load_pem_private_key(data, password=None)
     except TypeError:
-        return None, "holds a key with a password; expected one without, guarded by its place"
+        return None, "contains a key with a password; expected one without a password, protected by its location"
     except (ValueError, UnsupportedAlgorithm):
-        return None, "does not hold a private key as PEM or base64"
-    return (key, "") if isinstance(key, Ed25519PrivateKey) else (None, "holds a key of another kind than Ed25519")
+        return None, "does not contain a private key as PEM or base64"
+    return (key, "") if isinstance(key, Ed25519PrivateKey) else (None, "contains a key that is not Ed25519")

@@ -1,4 +1,4 @@
-"""A release against its manifest: files, content, figures, verdicts and waivers, asked again without Dagster."""
+"""Verification of a release against its manifest, without Dagster: files, content, figures, verdicts and waivers."""
 
 import itertools
 import os
@@ -18,7 +18,7 @@ from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.release.gate import EVERY_WAIVER_IS_USED, Verdict
 
-# Also names of this module: whoever reads releases asks it for them.
+# Re-exported for code that reads releases.
 from privacy_assets.release.manifest import MANIFEST_FILE as MANIFEST_FILE
 from privacy_assets.release.manifest import MANIFEST_KEYS as MANIFEST_KEYS
 from privacy_assets.release.manifest import MANIFEST_VERSION as MANIFEST_VERSION
@@ -45,27 +45,26 @@ MAX_BYTES = 4 * 2**30
 MAX_FILES = 1_000
 MAX_PROBLEMS = 100
 LONGEST_PROBLEM = 2_000
-# Characters that messages show of a name in a manifest.
+# Messages show this many characters of a name in a manifest.
 LONGEST_NAME = 100
 
 
 @dataclass(frozen=True)
 class ReleaseVerification:
-    """What `verify_release` found: an empty ``problems`` means that the release is what its manifest says.
+    """The result of `verify_release`; if ``problems`` is empty, the release matches its manifest.
 
     Attributes
     ----------
     directory : Path
-        What was verified.
+        The verified release.
     fingerprint, n_records
-        What the manifest says of the table; None if it cannot be read.
+        Values in the manifest; None if it cannot be read.
     problems : tuple of str
-        Everything that is wrong.
+        All problems found.
     signing_key_id : str or None
-        Key that the signature names; None where there is no signature that can be read.
+        Key that the signature names; None without a readable signature.
     trusted_key : str or None
-        Name of the public key that made the signature; None if the signature was not checked, or is not of a trusted
-        key.
+        Name of the trusted key that made the signature; None if the signature was not checked, or another key made it.
     """
 
     directory: Path
@@ -77,7 +76,7 @@ class ReleaseVerification:
 
     @property
     def verified(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether no problem was found."""
         return not self.problems
 
 
@@ -86,25 +85,25 @@ def verify_release(
 ) -> ReleaseVerification:
     """Check a received release against its manifest, without Dagster.
 
-    The manifest must be complete and have its own digest, every file must have its recorded SHA-256 and size and none
-    may be added, the report must be among them, the Parquet file must have the recorded fingerprint and columns, and
-    the recorded verdicts must follow from the recorded figures and limits. Whoever can write all of it can invent
-    figures: that it comes from somebody is shown by a signature, and only if `public_keys` are given.
+    The manifest must be complete and match its own digest. Every file must have its recorded SHA-256 and size, no file
+    may be added, and the report must be among them. The Parquet file must have the recorded fingerprint and columns.
+    The recorded verdicts must follow from the recorded figures and limits. Whoever can write all of the files can
+    invent figures. Only a signature shows who released them, and only if `public_keys` are given.
 
     Parameters
     ----------
     directory : Path
         A release directory, or ``latest``.
     public_keys : sequence of str or Path, optional
-        PEM files of the keys that may have signed it. With any, a release is verified only if one of them signed it,
-        and nothing of its manifest is read before that is known.
+        PEM files of the keys that may have signed it. If there are any, a release is verified only if one of them
+        signed it, and the manifest is not parsed before that is known.
     max_bytes : int or None
-        Largest file that is read, and what the cells of the table may take once they are unpacked; by default 4 GiB.
+        Largest file that is read, and largest size of the unpacked cells of the table; by default 4 GiB.
 
     Returns
     -------
     ReleaseVerification
-        All problems at once; the messages hold no cell.
+        All problems at once; the messages contain no cell.
 
     Raises
     ------
@@ -116,9 +115,9 @@ def verify_release(
     try:
         data = read_manifest_bytes(directory)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return ReleaseVerification(directory, None, None, (f"there is no {MANIFEST_FILE} that is a regular file",))
+        return ReleaseVerification(directory, None, None, (f"there is no regular file {MANIFEST_FILE}",))
     except TooLargeError:
-        return ReleaseVerification(directory, None, None, (f"{MANIFEST_FILE} is too large to be one",))
+        return ReleaseVerification(directory, None, None, (f"{MANIFEST_FILE} is too large for a manifest",))
     except (OSError, ValueError) as error:
         return ReleaseVerification(directory, None, None, (f"a file cannot be read ({type(error).__name__})",))
     signature = find_signature(directory, data, trusted)
@@ -138,7 +137,7 @@ def verify_release(
         problems += _content_problems(directory, manifest, max_bytes)
     except OSError as error:
         problems.append(f"a file cannot be read ({type(error).__name__})")
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with what was received, it is not verified
+    except Exception as error:  # noqa: BLE001 - a release that breaks the check is not verified
         problems.append(f"{MANIFEST_FILE} is damaged or incomplete: {type(error).__name__} while it was checked")
     return ReleaseVerification(
         directory,
@@ -151,7 +150,7 @@ def verify_release(
 
 
 def _shown(problems: Sequence[str]) -> tuple[str, ...]:
-    """Return no more, and no longer ones, than can be read."""
+    """Return as many problems as a person can read, shortened."""
     shown = [problem[:LONGEST_PROBLEM] for problem in problems[:MAX_PROBLEMS]]
     more = len(problems) - len(shown)
     return (*shown, f"{more} more problems were found") if more else tuple(shown)
@@ -160,7 +159,7 @@ def _shown(problems: Sequence[str]) -> tuple[str, ...]:
 def _digest_problems(manifest: Mapping[str, Any]) -> list[str]:
     if "digest" not in manifest or manifest["digest"] == digest_of(manifest):
         return []
-    return [f"{MANIFEST_FILE} was changed: it does not have the digest that it records"]
+    return [f"{MANIFEST_FILE} was changed: it does not match the digest that it records"]
 
 
 def _file_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
@@ -177,7 +176,7 @@ def _file_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: int 
             problems += _changed(directory / name, shown, recorded)
     added = present - set(manifest["files"]) - {MANIFEST_FILE, SIGNATURE_FILE}
     if added:
-        problems.append(f"{len(added)} files are there that the manifest does not list")
+        problems.append(f"{len(added)} files are not listed in the manifest")
     return problems
 
 
@@ -202,7 +201,7 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: i
     try:
         with open_regular(directory / name) as file:
             if os.fstat(file.fileno()).st_size != recorded["bytes"]:
-                return []  # It was changed, which is said already; what it is now is not read.
+                return []  # The file was changed, which is reported already; it is not read.
             problem = bound_problem(file, columns, manifest["n_records"], max_bytes)
             if problem is None:
                 file.seek(0)
@@ -210,10 +209,10 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: i
                 found = fingerprint(table)
     except FileNotFoundError:
         return []  # As above.
-    except Exception:  # noqa: BLE001 - readers of Parquet raise what they like about a file that is made to break them
+    except Exception:  # noqa: BLE001 - Parquet readers can raise anything for a malicious file
         return [f"the file {name!r} cannot be read as a table"]
     if table is None:
-        return [f"the file {name!r} is not read: {problem}"]
+        return [f"the file {name!r} was not read: {problem}"]
     problems = []
     if found != manifest["fingerprint"]:
         problems.append("the table does not have the recorded fingerprint")
@@ -233,10 +232,10 @@ def _csv_problems(path: Path, table: pd.DataFrame, manifest: Mapping[str, Any], 
     """Read the CSV file back as the manifest describes it, and compare file and description with the table."""
     described, n_bytes = manifest.get("csv"), manifest["files"][path.name]["bytes"]
     if described is None:
-        # Manifests of version 1 describe none.
+        # Manifests of version 1 do not describe CSV files.
         return [] if manifest["manifest_version"] == 1 else ["the manifest does not describe its CSV file"]
     if max_bytes is not None and n_bytes > max_bytes:
-        return []  # Said already.
+        return []  # Reported already.
     try:
         is_same = fingerprint(read_csv(path, described, n_bytes)) == manifest["fingerprint"]
     except (OSError, InvalidTableError):
@@ -249,9 +248,9 @@ def _csv_problems(path: Path, table: pd.DataFrame, manifest: Mapping[str, Any], 
 
 
 def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
-    """Measure the released table again, classes in records: whose record a row is cannot be seen in it."""
+    """Measure the released table again, with classes counted in records, because it does not show people."""
     if table.empty:
-        return ["the table has no records, whose classes could be measured"]
+        return ["the table has no records to measure classes of"]
     by_role = {
         role: [each["column"] for each in manifest["columns"] if each["role"] == role]
         for role in ("quasi_identifier", "sensitive")
@@ -262,14 +261,14 @@ def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> lis
     except InvalidTableError:
         return ["the classes of the table cannot be measured"]
     wrong = _other_measures(found, recorded)
-    problems = [f"{', '.join(wrong)} of the table are not what the manifest records"] if wrong else []
+    problems = [f"{', '.join(wrong)} of the table differ from the manifest"] if wrong else []
     problems += _people_problems(found, recorded, manifest["settings"]["anonymized"]["subject"])
     statistics = manifest["figures"]["statistics"]
     problems += _statistics_problems(len(table), statistics)
     masks = ReleaseModel.from_json(manifest["figures"]["model"]).masks
     told = {column for mask in masks.values() for column in columns_of(mask)}
     if not told <= set(table.columns) <= told | set(masks):
-        problems.append("the model does not say what the columns of the table tell")
+        problems.append("the model does not describe the columns of the table")
     figures = {
         "smallest_class": found.k if recorded.k_people is None else recorded.k_people,
         "l_diversity": found.l_distinct,
@@ -279,28 +278,28 @@ def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> lis
         "information_loss": statistics["information_loss"],
     }
     return problems + [
-        f"the figure for {verdict['metric']!r} is not the one of the table"
+        f"the figure for {verdict['metric']!r} differs from that of the table"
         for verdict in manifest["verdicts"]
         if verdict["metric"] in figures and verdict["value"] != figures[verdict["metric"]]
     ]
 
 
 def _measured(table: pd.DataFrame, by_role: Mapping[str, list[str]], recorded: AnonymityReport) -> AnonymityReport:
-    """Measure the table, for as many values l as are recorded, but no more than its classes can have."""
-    # Numba comes with it, which whoever verifies a synthetic release need not load.
+    """Measure the table up to the recorded l, but no further than its classes allow."""
+    # It imports Numba, which verifying a synthetic release does not need.
     from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L
     from privacy_assets.anonymity.verify import verify_anonymity
 
     found = verify_anonymity(table, by_role["quasi_identifier"], by_role["sensitive"])
     largest = max((l_ for own in recorded.sensitive.values() for l_ in own.l_recursive_c), default=0)
-    # A class of k records has at most k values: a larger l is not recorded but forged, and would fill the memory.
+    # A class of k records has at most k values: a larger l is forged and would fill the memory.
     if not LARGEST_RECURSIVE_L < largest <= found.k:
         return found
     return verify_anonymity(table, by_role["quasi_identifier"], by_role["sensitive"], recursive_l=largest)
 
 
 def _other_measures(found: AnonymityReport, recorded: AnonymityReport) -> list[str]:
-    """Return the measures of records that are not as recorded; those of people cannot be seen in the table."""
+    """Return the measures in records that differ from the recorded ones; the table does not show people."""
     own, told = found.to_header(), recorded.to_header()
     names = ("n_rows", "n_classes", "k", "class_sizes", "share_in_homogeneous_classes")
     wrong = [name for name in names if canonical_json(own[name]) != canonical_json(told[name])]
@@ -317,10 +316,10 @@ def _other_measures(found: AnonymityReport, recorded: AnonymityReport) -> list[s
 
 
 def _people_problems(found: AnonymityReport, recorded: AnonymityReport, subject: str | None) -> list[str]:
-    """Compare what is recorded of people with itself and with the records of the table."""
+    """Check the recorded counts of people for consistency, in themselves and with the records of the table."""
     people = recorded.class_people
     if not (subject is None) == (recorded.k_people is None) == (people is None):
-        return ["people are not counted as the settings ask for"]
+        return ["people are not counted as the settings require"]
     if recorded.k_people is None or people is None:
         return []
     problems = []
@@ -330,11 +329,11 @@ def _people_problems(found: AnonymityReport, recorded: AnonymityReport, subject:
     is_possible = people.mean <= own.mean and people.median <= own.median and people.largest <= own.largest
     if people.smallest != recorded.k_people or not 1 <= people.smallest <= people.mean <= people.largest:
         is_possible = False
-    return problems if is_possible else [*problems, "the recorded people of the classes are impossible"]
+    return problems if is_possible else [*problems, "the recorded numbers of people in the classes are impossible"]
 
 
 def _statistics_problems(n_released: int, statistics: Mapping[str, Any]) -> list[str]:
-    """Compare the figures that only the original shows with themselves."""
+    """Check the figures that depend on the original for consistency."""
     n_rows, n_suppressed = statistics["n_rows"], statistics["n_suppressed"]
     losses = [statistics["information_loss"], *statistics.get("certainty_penalty", {}).values()]
     is_right = (
@@ -348,21 +347,21 @@ def _statistics_problems(n_released: int, statistics: Mapping[str, Any]) -> list
 
 
 def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
-    """Decide the recorded limits again on the recorded figures, and look for the conditions on the evidence."""
+    """Decide the recorded limits again on the recorded figures, and check the conditions on the evidence."""
     described = manifest["policy"]
     policy = _policy_of(manifest)
     decided = tuple(Verdict(**verdict) for verdict in manifest["verdicts"])
     if any(type(verdict.passed) is not bool or verdict.severity not in SEVERITIES for verdict in decided):
-        return ["a verdict is recorded that can be none"]
+        return ["a recorded verdict is invalid"]
     if not policy.limits_of(manifest["stage"]):
         return [f"the policy has no limit on {manifest['stage']!r} records"]
     changes = list(policy.changes)
     if manifest["manifest_version"] == 1:
-        # The presets had no such limit then.
+        # The presets had no such limit in that version.
         changes = [name for name in changes if name != RARE_VALUES_RELEASED]
-    problems = [] if described["changes"] == changes else ["the policy is not the preset that it names"]
+    problems = [] if described["changes"] == changes else ["the policy differs from the preset that it names"]
     if not set(described) <= set(policy.to_json()):
-        problems.append("the policy has keys that a policy does not have")
+        problems.append("the policy has unknown keys")
     failed = [str(verdict.name)[:LONGEST_NAME] for verdict in decided if verdict.blocks]
     problems += [f"the condition {name!r} is recorded as failed" for name in failed]
     if not any(verdict.metric is None and verdict.name != EVERY_WAIVER_IS_USED for verdict in decided):
@@ -380,7 +379,7 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
     waived = [(verdict.waived_by, verdict.metric) for verdict in decided if verdict.waived_by is not None]
     recorded_waivers = [(waiver["file"], waiver["metric"]) for waiver in manifest["waivers"]]
     if Counter(waived) != Counter(recorded_waivers) or not all(metric in limited for _, metric in waived):
-        problems.append("the waivers are not those that the verdicts name")
+        problems.append("the waivers differ from those that the verdicts name")
     return problems
 
 
@@ -395,7 +394,7 @@ def _policy_of(manifest: Mapping[str, Any]) -> Policy:
 
 
 def _waived_problems(manifest: Mapping[str, Any], limit: Limit, verdict: Verdict) -> list[str]:
-    """Ask the recorded waiver of a limit again, as of the day of the release."""
+    """Check the recorded waiver of a limit again, as of the day of the release."""
     recorded = [waiver for waiver in manifest["waivers"] if waiver["file"] == verdict.waived_by]
     if len(recorded) != 1:
         return [f"the limit on {limit.metric!r} is waived without a waiver"]
@@ -407,4 +406,4 @@ def _waived_problems(manifest: Mapping[str, Any], limit: Limit, verdict: Verdict
         found = waiver.problems(manifest["release"], manifest["fingerprint"], limit, verdict.value, on)
     except InvalidSettingError as error:
         found = (str(error),)
-    return [f"the waiver of the limit on {limit.metric!r} does not hold: {', '.join(found)}"] if found else []
+    return [f"the waiver of the limit on {limit.metric!r} does not apply: {', '.join(found)}"] if found else []

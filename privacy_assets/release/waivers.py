@@ -1,4 +1,4 @@
-"""Waivers: a named person takes responsibility for one limit that one content does not meet, until a day.
+"""Waivers: a named person takes responsibility for one limit that one content fails, until a given day.
 
 A waiver is a YAML file::
 
@@ -12,7 +12,7 @@ A waiver is a YAML file::
     signed_on: 2026-07-01
     expires_on: 2026-09-30
 
-Whoever can write the file can waive: its directory is to be protected as the policy is. See ``docs/waivers.md``.
+Whoever can write the file can waive, so protect its directory like the policy. See ``docs/waivers.md``.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ MOST_FILES = 1_000
 SUFFIXES = (".yaml", ".yml")
 NOT_WAIVABLE = frozenset({"leakage_detected"})
 CANNOT_BE_WAIVED = (
-    "leakage that is detected cannot be waived, because its figure is 1 however much leaks; let the policy warn of it "
-    "and limit excess_identification_rate, excess_verbatim_rate and excess_copy_rate, which can"
+    "detected leakage cannot be waived, because its figure is 1 regardless of how much leaks; let the policy warn of "
+    "it and limit excess_identification_rate, excess_verbatim_rate and excess_copy_rate, which can"
 )
 
 
@@ -57,19 +57,19 @@ class Waiver:
     release : str
         Name of the release.
     metric : str
-        Metric of the limit; not `leakage_detected`, which is 1 however much leaks.
+        Metric of the limit; not `leakage_detected`, which is 1 regardless of how much leaks.
     limit : float
-        Value of the limit, exactly as the policy has it and verdicts show it.
+        Value of the limit, exactly as in the policy and in the refusal.
     figure : float
-        What was found and is accepted, within the range of the metric: as the refusal shows it, in full, or rounded
-        towards more risk. A riskier one is not waived, by however little. The same records can turn out to be riskier
-        once they are assessed against others.
+        Figure that was found and is accepted, within the range of the metric: the exact figure of the refusal, or that
+        figure rounded towards more risk. Any riskier figure is not waived. The same records can be riskier when
+        assessed against other originals.
     fingerprint : str
-        Fingerprint of the content, as the metadata of its asset and of the refusal show it.
+        Fingerprint of the content, shown in the metadata of its asset and of the refusal.
     person, reason : str
         Who signed, and why. Both are published with the release.
     signed_on, expires_on : date
-        First and last day (UTC) on which it holds; at most 366 days apart.
+        First and last day (UTC) on which the waiver applies; at most 366 days apart.
     """
 
     file: str
@@ -93,14 +93,14 @@ class Waiver:
             If fields are missing, unknown or invalid; all are listed, without their values.
         """
         if not isinstance(mapping, Mapping):
-            raise InvalidSettingError(f"it is no mapping with the fields {', '.join(FIELDS)}")
+            raise InvalidSettingError(f"it is not a mapping with the fields {', '.join(FIELDS)}")
         problems = []
         missing = [name for name in FIELDS if name not in mapping]
         if missing:
             problems.append(f"it lacks {', '.join(missing)}")
         n_unknown = len(set(mapping) - set(FIELDS))
         if n_unknown:
-            problems.append(f"{n_unknown} of its fields are unknown; there are {', '.join(FIELDS)}")
+            problems.append(f"{n_unknown} of its fields are unknown; the fields are {', '.join(FIELDS)}")
         problems += [
             f"its {name} is not {expected}"
             for name, (is_right, expected) in _EXPECTED.items()
@@ -111,11 +111,11 @@ class Waiver:
             assert signed_on is not None and expires_on is not None  # noqa: S101 - checked above
             days = (expires_on - signed_on).days
             if not 0 <= days <= MAX_DAYS:
-                problems.append(f"it holds for {days} days from its signature; expected 0 to {MAX_DAYS}")
+                problems.append(f"it applies for {days} days from its signature; expected 0 to {MAX_DAYS}")
             metric = METRICS[mapping["metric"]]
             if not metric.low <= mapping["figure"] <= metric.high:
                 problems.append(
-                    f"its figure cannot have been found: {mapping['metric']} lies from {metric.low} to {metric.high}"
+                    f"its figure is impossible: {mapping['metric']} ranges from {metric.low} to {metric.high}"
                 )
         if problems:
             raise InvalidSettingError("; ".join(problems))
@@ -124,10 +124,10 @@ class Waiver:
 
     @classmethod
     def from_json(cls, recorded: Mapping[str, Any]) -> Waiver:
-        """Read back what :meth:`to_json` wrote; raise InvalidSettingError for what it cannot have written."""
+        """Read the output of :meth:`to_json`; raise InvalidSettingError for anything else."""
         file = recorded.get("file")
         if not isinstance(file, str):
-            raise InvalidSettingError("it does not say in which file it was")
+            raise InvalidSettingError("it does not name its file")
         return cls.from_mapping(file, {name: value for name, value in recorded.items() if name != "file"})
 
     def to_json(self) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class Waiver:
         return SIDES[METRICS[self.metric].assessment]
 
     def problems(self, release: str, fingerprint: str, limit: Limit, value: float | None, on: date) -> tuple[str, ...]:
-        """Say why it does not waive a limit for a content on a day; nothing if it does.
+        """Return why it does not waive a limit for a content on a day; empty if it does.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class Waiver:
         limit : Limit
             The limit as the policy has it.
         value : float or None
-            The figure that was found; one that is missing cannot be waived, because nobody knows what would be excused.
+            The figure that was found. A missing figure cannot be waived, because its risk is unknown.
         on : date
             Day of the release (UTC).
         """
@@ -159,15 +159,15 @@ class Waiver:
             "it is for another release": self.release == release,
             "it is for another limit": self.metric == limit.metric,
             CANNOT_BE_WAIVED: self.metric != limit.metric or self.metric not in NOT_WAIVABLE,
-            f"it waives a limit of {in_full(self.limit)}, and the policy has {in_full(limit.value)}": (
+            f"it waives a limit of {in_full(self.limit)}, but the policy has {in_full(limit.value)}": (
                 self.metric != limit.metric or self.limit == limit.value
             ),
-            "it is for another content than the one at hand": self.fingerprint == fingerprint,
+            "it is for other content": self.fingerprint == fingerprint,
             "a figure without a value cannot be waived": value is not None,
-            f"it accepts a figure of {in_full(self.figure)}, and the figure found is riskier": (
+            f"it accepts a figure of {in_full(self.figure)}, but the figure found is riskier": (
                 value is None or self.metric != limit.metric or self._accepts(value)
             ),
-            f"it holds from {self.signed_on} on only": self.signed_on <= on,
+            f"it applies only from {self.signed_on} on": self.signed_on <= on,
             f"it expired on {self.expires_on}": on <= self.expires_on,
         }
         return tuple(problem for problem, is_met in conditions.items() if not is_met)
@@ -179,7 +179,7 @@ class Waiver:
 
 @dataclass(frozen=True)
 class UnusableWaiver:
-    """A file where waivers are that cannot be one, and why."""
+    """A file in the place of waivers that is not a valid waiver, and why."""
 
     file: str
     problem: str
@@ -187,16 +187,16 @@ class UnusableWaiver:
 
 @dataclass(frozen=True)
 class Waivers:
-    """What the gate may know of waivers.
+    """The waivers given to the gate.
 
     Parameters
     ----------
     release : str
-        Name of the release that is decided.
+        Name of the release that is decided on.
     on : date
         Day of the decision (UTC).
     files : tuple of Waiver or UnusableWaiver
-        Everything that was found where waivers are.
+        All files in the place of waivers.
     """
 
     release: str
@@ -205,36 +205,36 @@ class Waivers:
 
     @property
     def usable(self) -> tuple[Waiver, ...]:
-        """Those that can be read."""
+        """The valid waivers."""
         return tuple(each for each in self.files if isinstance(each, Waiver))
 
     @property
     def of_the_release(self) -> tuple[Waiver | UnusableWaiver, ...]:
-        """All but those of other releases, which may lie in the same directory."""
+        """All files except waivers of other releases, which may be in the same directory."""
         return tuple(each for each in self.files if isinstance(each, UnusableWaiver) or each.release == self.release)
 
 
 def read_waivers(path: Path) -> tuple[Waiver | UnusableWaiver, ...]:
-    """Read a waiver, or all of a directory; what cannot be read is said, file by file, never left out.
+    """Read a waiver, or all waivers of a directory. Every file that cannot be read is reported.
 
     Parameters
     ----------
     path : Path
-        A YAML file, or a directory of at most 1,000 such files: those behind them in the order of their names are
-        counted, not read. Hidden files (``.gitkeep``) are not looked at.
+        A YAML file, or a directory of at most 1,000 such files. Files beyond the first 1,000 by name are counted, not
+        read. Hidden files (``.gitkeep``) are ignored.
     """
     try:
         paths = sorted(each for each in path.iterdir() if not each.name.startswith("."))
     except NotADirectoryError:
         return (_read(path),)
     except FileNotFoundError:
-        return (UnusableWaiver(_shown_name(path), "it is not there"),)
+        return (UnusableWaiver(_shown_name(path), "it does not exist"),)
     except OSError:
         return (UnusableWaiver(_shown_name(path), "it cannot be read"),)
     found = tuple(_read(each) for each in paths[:MOST_FILES])
     if len(paths) <= MOST_FILES:
         return found
-    problem = f"it has {len(paths):,} files, of which the first {MOST_FILES:,} by name were read; expected no more"
+    problem = f"it has {len(paths):,} files, of which only the first {MOST_FILES:,} by name were read"
     return (*found, UnusableWaiver(_shown_name(path), problem))
 
 
@@ -249,24 +249,24 @@ def _read(path: Path) -> Waiver | UnusableWaiver:
     except InvalidSettingError as error:
         problem = str(error)
     except FileNotFoundError:
-        problem = "it is not there"
+        problem = "it does not exist"
     except OSError:
         problem = "it cannot be read"
-    except Exception:  # noqa: BLE001 (PyYAML lets pass what its conversions raise, such as KeyError for !!bool x)
-        # What the parser says would quote the file.
+    except Exception:  # noqa: BLE001 (PyYAML does not wrap errors of its conversions, such as KeyError for !!bool x)
+        # The message of the parser would quote the file.
         problem = "it is not valid YAML"
     return UnusableWaiver(name, problem)
 
 
 def _content(path: Path) -> bytes:
-    """Read a file of bounded size; what would block, such as a named pipe, is not waited for."""
+    """Read a file of bounded size, without waiting for a named pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
-            raise InvalidSettingError("it is a directory, and waivers lie beside each other")
+            raise InvalidSettingError("it is a directory; expected all waivers in one directory")
         if not stat.S_ISREG(mode):
-            raise InvalidSettingError("it is not a file, but a pipe, a socket or a device")
+            raise InvalidSettingError("it is not a file but a pipe, a socket or a device")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             content = file.read(LONGEST_FILE + 1)
     finally:
@@ -277,35 +277,35 @@ def _content(path: Path) -> bytes:
 
 
 def _shown_name(path: Path) -> str:
-    """Return the name of a file in a form that every log can hold; another than its own where that is not UTF-8."""
+    """Return a file name in a form that every log can contain, with characters that are not UTF-8 replaced."""
     return os.fsencode(path.name).decode(errors="replace")
 
 
 class _StrictLoader(yaml.SafeLoader):  # type: ignore[misc]
-    """Refuse what is said twice, where plain YAML would take the last, and references, which can grow without bound."""
+    """Refuse repeated keys, of which plain YAML would take the last, and references, which can grow without bound."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Read a value that is written out."""
+        """Read a value that is not a reference."""
         if self.check_event(yaml.AliasEvent):
-            raise InvalidSettingError("it refers to another part of itself (*name); expected every field written out")
+            raise InvalidSettingError("it contains a reference (*name); expected every value written out")
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        """Build a mapping whose keys are all different."""
+        """Build a mapping with distinct keys."""
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         if len(mapping) < len(node.value):
             raise InvalidSettingError("it has a field twice")
         return mapping
 
 
-# YAML 1.1 takes 1e-05 for a text, which is how Python writes that number.
+# YAML 1.1 reads 1e-05, which is how Python writes that number, as text.
 _StrictLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789")
 )
 
 
 def _as_date(value: object) -> date | None:
-    """Return a date, also one that is written as text; None for anything else."""
+    """Return a date, also from its text; None for anything else."""
     if isinstance(value, datetime):
         return None
     if isinstance(value, date):
@@ -319,7 +319,7 @@ def _as_date(value: object) -> date | None:
 def _is_text(value: object) -> bool:
     if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_TEXT:
         return False
-    # Half a character, which YAML can write, has no place in a manifest or a log.
+    # A lone surrogate, which YAML can contain, cannot be written to a manifest or a log.
     return value.encode(errors="ignore").decode() == value
 
 

@@ -108,7 +108,7 @@ def _with_parents(find: Callable[[], Path]) -> list[Path]:
 
 
 def is_marked(directory: Path) -> bool:
-    """Tell whether a directory is marked as private."""
+    """Return whether a directory is marked as private."""
     try:
         with (directory / MARK_FILE).open("rb") as file:
             return file.read(len(MARK) + 1) == MARK

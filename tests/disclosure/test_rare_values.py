@@ -314,9 +314,9 @@ def problems_of(tmp_path, figures, columns=RECORD.columns, verdicts=None):
     ("changes", "problem"),
     [
         ({}, ""),
-        ({"people_per_value": 4}, "not counted for as many people as the policy asks for"),
-        ({"rare_values_released": 0}, "is not the one of its columns"),
-        ({"by_column": COUNTED | {"job": {"n_values": 2, "n_records": 2}}}, "is not the one of its columns"),
+        ({"people_per_value": 4}, "not counted for the number of people that the policy requires"),
+        ({"rare_values_released": 0}, "differs from the sum over its columns"),
+        ({"by_column": COUNTED | {"job": {"n_values": 2, "n_records": 2}}}, "differs from the sum over its columns"),
         ({"by_column": {"job": COUNTED["job"]}}, "not counted in the text and category columns"),
         ({"by_column": COUNTED | {"age": COUNTED["job_"]}}, "not counted in the text and category columns"),
         ({"by_column": COUNTED | {"job": {"n_values": 1, "n_records": 4}}}, "impossible for the records"),

@@ -170,7 +170,7 @@ def test_rows_of_one_person_are_no_class(project):
     del anonymous["columns"]["patient"]["person"]
     in_rows = project.run(definitions_of(project, 4, contract=anonymous, **settings))
     assert in_rows.success
-    assert "not as today's contract admits it" in refusal(
+    assert "does not meet the current contract" in refusal(
         run_release(project, definitions_of(project, 4, **settings)), "anonymized"
     )
 
@@ -180,7 +180,7 @@ def test_an_anonymized_table_of_an_earlier_source_is_stale(project):
     project.run(definitions, "source", "anonymized")
     project.write_tables(seed=9)
     project.run(definitions, "source")
-    assert_refused(project, run_release(project, definitions), "made of an earlier version of ['source']")
+    assert_refused(project, run_release(project, definitions), "made from an earlier version of ['source']")
     project.run(definitions, "anonymized")
     assert_released(project, run_release(project, definitions))
 
@@ -256,11 +256,11 @@ def test_a_contract_that_changed_since_is_asked_again(project):
         stricter = copy.deepcopy(CONTRACT)
         stricter["columns"][column]["role"] = role
         changed = definitions_of(project, contract=stricter)
-        assert_refused(project, run_release(project, changed), "not as today's contract admits it")
+        assert_refused(project, run_release(project, changed), "does not meet the current contract")
     narrower = copy.deepcopy(CONTRACT)
     narrower["columns"]["age"]["max"] = 30
     changed = definitions_of(project, contract=narrower)
-    assert_refused(project, run_release(project, changed), "not as today's contract admits it")
+    assert_refused(project, run_release(project, changed), "does not meet the current contract")
     assert_released(project, run_release(project, definitions_of(project)))
 
 
@@ -515,7 +515,7 @@ class TestGeneralizedSynthetic:
         project.write_synthetic(seed=77)
         project.run(mitigated, "synthetic")
         reason = refusal(project.run(mitigated, "synthetic_release"))
-        assert "generalized_synthetic was made of an earlier version of ['synthetic']" in reason
+        assert "generalized_synthetic was made from an earlier version of ['synthetic']" in reason
 
     def test_classes_that_cannot_be_told_for_the_originals_are_refused(self, project):
         weaker = ({"relaxed": True}, {"output": "centroid"}, {"method": "lattice"}, {"max_suppression": 0.1})

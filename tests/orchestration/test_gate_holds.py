@@ -132,7 +132,7 @@ def test_synthetic_records_made_of_an_earlier_split_are_stale(project):
     project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
     project.write_tables(seed=5)
     project.run(definitions, "source", "original", "control", "preprocessed", ASSESSMENT)
-    assert_refused(project, release_alone(project, definitions), "made of an earlier version of ['original']")
+    assert_refused(project, release_alone(project, definitions), "made from an earlier version of ['original']")
     assert_released(project, project.run(definitions))
 
 
@@ -245,7 +245,7 @@ def test_a_materialization_that_was_reported_by_hand_is_no_evidence(project, sta
             dg.AssetMaterialization(key(stage), tags={"dagster/data_version": recorded.tags["dagster/data_version"]})
         )
     result = release_alone(project, definitions)
-    assert_refused(project, result, "by hand" if stage != "original" else "stands on tables other than those recorded")
+    assert_refused(project, result, "by hand" if stage != "original" else "based on tables other than those recorded")
     assert_released(project, project.run(definitions))
 
 
@@ -296,7 +296,7 @@ def test_a_source_that_was_made_again_makes_the_split_stale(project):
     people(300, seed=60).to_parquet(project.root / "data" / "people.parquet", index=False)
     project.run(definitions, "source")
     assert_refused(
-        project, release_alone(project, definitions), "original was made of an earlier version of ['source']"
+        project, release_alone(project, definitions), "original was made from an earlier version of ['source']"
     )
     assert_released(project, project.run(definitions))
 
@@ -306,11 +306,11 @@ def test_a_contract_that_changed_since_is_asked_again(project):
     stricter = copy.deepcopy(CONTRACT)
     stricter["columns"]["plan"]["role"] = "direct_identifier"
     changed = project.definitions(contract=stricter)
-    assert_refused(project, release_alone(project, changed), "not as today's contract admits it")
+    assert_refused(project, release_alone(project, changed), "does not meet the current contract")
     narrower = copy.deepcopy(CONTRACT)
     narrower["columns"]["age"]["max"] = 30
     changed = project.definitions(contract=narrower)
-    assert_refused(project, release_alone(project, changed), "not as today's contract admits it")
+    assert_refused(project, release_alone(project, changed), "does not meet the current contract")
     assert_released(project, release_alone(project, project.definitions()))
 
 
@@ -426,7 +426,7 @@ def test_a_control_of_another_split_is_refused(project):
             instance=instance,
             raise_on_error=False,
         )
-    assert_refused(project, release_alone(project, definitions), "do not come from one run")
+    assert_refused(project, release_alone(project, definitions), "were not made by the same run")
     assert_released(project, project.run(definitions))
 
 
@@ -508,7 +508,7 @@ def test_a_missing_table_is_refused(project):
     definitions = project.definitions()
     project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
     shutil.rmtree(project.stored("synthetic"))
-    assert_refused(project, release_alone(project, definitions), "overwritten, or a run was cut off")
+    assert_refused(project, release_alone(project, definitions), "overwritten, or a run was interrupted")
 
 
 def test_nothing_at_all_is_refused(project):

@@ -100,7 +100,7 @@ def test_a_reason_in_the_contract_releases_them_and_stands_in_manifest_and_repor
     first_page = page[: page.index("<nav")]
     assert "The names are made up &lt;b&gt;here&lt;/b&gt;; A. Lovelace" in first_page
     assert "<b>here" not in page
-    assert "Columns that leave as they are" in first_page
+    assert "Columns that are released unchanged" in first_page
     assert evaluation_of(result).passed
     assert not shows_a_name(project)
 

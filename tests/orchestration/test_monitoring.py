@@ -100,7 +100,7 @@ def test_drift_of_a_source_that_there_is_not_is_refused(project):
 def test_a_source_that_moved_since_the_last_release_warns_and_is_still_assessed(project):
     definitions = definitions_of(project, monitoring=MonitoringSettings(cron_schedule=None))
     first = project.run(definitions)
-    assert "Nothing was released yet" in checks_of(first)["source_has_not_drifted"].description
+    assert "There is no release yet" in checks_of(first)["source_has_not_drifted"].description
     unchanged = checks_of(project.run(definitions))["source_has_not_drifted"]
     assert unchanged.passed
     assert unchanged.metadata["score"].value == 0

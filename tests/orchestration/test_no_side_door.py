@@ -188,7 +188,7 @@ def test_private_tables_that_were_there_before_the_first_release_stop_it(tmp_pat
     below = one.root / "releases" / "some" / "where"
     assert other.run(other.definitions(private_path=str(below))).success
     shown = failure_of(one.run(one.definitions()))
-    assert "perhaps of another project, lies inside release_path" in shown
+    assert "perhaps of another project, is inside release_path" in shown
     assert one.releases() == []
     below.rename(tmp_path / "moved")
     assert one.run(one.definitions()).success
@@ -255,8 +255,8 @@ def test_a_run_that_is_not_about_one_partition_is_told_what_to_launch(tmp_path, 
             tags=tags,
         )
     said = failure_of(result)
-    assert f"this run is about {'a range of them' if tags else 'none of them'}" in said
-    assert "launch a backfill with a run for each partition" in said
+    assert f"this run selects {'a range of them' if tags else 'none of them'}" in said
+    assert "launch a backfill with one run each" in said
     assert asked == []
     assert not (project.root / "releases").exists()
 
@@ -329,7 +329,7 @@ def test_a_source_overwritten_between_check_and_release_releases_nothing(project
         return gather(*arguments)
 
     monkeypatch.setattr(release_steps, "gather_evidence", while_another_writes)
-    assert "made of an earlier version of ['source']" in refusal(project.run(definitions, RELEASE))
+    assert "made from an earlier version of ['source']" in refusal(project.run(definitions, RELEASE))
     monkeypatch.undo()
     assert project.everything_released() == []
     assert project.run(definitions).success

@@ -254,8 +254,8 @@ def test_the_reports_of_both_sides_show_no_cell(project, capfd):
     )
     assert project.run(definitions).success
     shown = {
-        "synthetic": ("identification rate if one column were dropped", "Identified synthetic records by combination"),
-        "anonymized": ("semantic risk if columns were forgotten", "Classes by", "Advice on limits that do not hold"),
+        "synthetic": ("Identification rate if one column were dropped", "Identified synthetic records by combination"),
+        "anonymized": ("semantic risk if columns were forgotten", "Classes by", "Advice on failed limits"),
     }
     for side, parts in shown.items():
         page = (project.releases(side=side)[0] / "report.html").read_text()

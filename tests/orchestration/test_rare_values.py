@@ -164,7 +164,7 @@ def test_who_asks_for_rare_values_is_refused_and_a_warning_is_shown_and_counted(
     (verdict,) = [each for each in manifest["verdicts"] if not each["passed"]]
     assert (verdict["metric"], verdict["value"], verdict["severity"]) == ("rare_values_released", 1.0, "warn")
     page = (project.releases()[0] / "report.html").read_text()
-    assert "that fewer than 5 people have, by column" in page
+    assert "shared by fewer than 5 people, by column" in page
     assert RARE not in page
 
 
@@ -197,7 +197,7 @@ def test_people_who_are_no_longer_as_recorded_prove_nothing(project):
     # With a diver more in each record the value would look frequent.
     write_artifact(stored, Artifact.of_table(honest.frames["table"].assign(job=RARE)))
     reason = refusal(project.run(definitions, "synthetic_release"))
-    assert "stands on tables other than those recorded for ['original']" in reason
+    assert "based on tables other than those recorded for ['original']" in reason
     assert "rare_values_released" not in reason
     shutil.rmtree(stored)
     reason = refusal(project.run(definitions, "synthetic_release"))

@@ -168,7 +168,7 @@ class TestSemanticRisk:
         assert manifest["figures"][SEMANTIC]["records_not_kept"] == 0
         assert "records_withheld" not in manifest["figures"][SEMANTIC]
         page = (project.releases(side="anonymized")[0] / "report.html").read_text()
-        assert "what each column lost is not known of the rest" in page
+        assert "The information loss by column is unknown" in page
         assert "Information loss by column" not in page
 
     def test_what_is_left_keeps_what_was_asked_of_the_classes(self, project):
@@ -200,7 +200,7 @@ class TestSemanticRisk:
         definitions = definitions_of(project, anonymized=AnonymizationSettings(k=25), **settings)
         project.run(definitions, "source", "anonymized", "suppressed", SEMANTIC)
         project.run(definitions_of(project, anonymized=AnonymizationSettings(k=30), **settings), "anonymized")
-        assert_refused(project, run_release(project, definitions), "suppressed was made of an earlier version of")
+        assert_refused(project, run_release(project, definitions), "suppressed was made from an earlier version of")
         assert_released(project, project.run(definitions))
 
     def test_where_nobody_is_left_nothing_is_stored(self, project):

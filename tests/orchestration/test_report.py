@@ -47,7 +47,7 @@ def test_the_page_shows_what_was_measured_on_the_very_tables_that_were_assessed(
     shutil.rmtree(project.stored("preprocessed"))
     assert project.run(definitions, "synthetic_release").success
     later = page_of(project)
-    assert "was not measured: what was assessed is no longer in storage" in later
+    assert "was not measured, because the assessed tables are no longer stored" in later
     assert "if one column were dropped" not in later
 
 

@@ -253,7 +253,7 @@ def test_a_table_of_which_nothing_is_known_to_anybody_is_said_to_be_that(project
         assets=upstream("shared"), contract=CONTRACT, policy="development", private_path=str(project.private)
     )
     result = run(project, [made("shared", lambda: people(60, 1)[["cost"]])], definitions)
-    assert "Of the 1 columns of the table an attacker knows none" in failure_of(result)
+    assert "An attacker knows none of the 1 columns of the table" in failure_of(result)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_a_table_of_which_nothing_is_known_to_anybody_is_said_to_be_that(project
         ({"policy": Policy((Limit("suppressed_share", 0.1),))}, "anonymized records alone"),
         (
             {"policy": Policy((Limit("smallest_class", 3), Limit("max_reidentification_probability", 0.05)))},
-            "cannot be told from a table alone",
+            "cannot be measured on a table alone",
         ),
     ],
 )

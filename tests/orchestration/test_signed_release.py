@@ -44,7 +44,7 @@ def test_a_release_is_signed_and_says_so_everywhere(project, pair):
     (directory,) = released(project)
     found = verify_release(directory, public_keys=[public])
     assert (found.verified, found.signing_key_id, found.trusted_key) == (True, key_id, "key.pub.pem")
-    assert condition(directory)["reason"] == f"it is signed with the key {key_id}"
+    assert condition(directory)["reason"] == f"the release is signed with the key {key_id}"
     manifest = json.loads((directory / "manifest.json").read_text())
     assert manifest["signed_by"] == key_id
     assert manifest["policy"]["required"]["signature"] is True
@@ -60,9 +60,9 @@ def test_nothing_of_the_private_key_is_anywhere_but_in_its_file(project, pair, m
     assert project.run(in_file).success
     assert project.run(in_variable, "anonymized_release").success
     private.chmod(0o644)
-    assert "may be used by others" in refusal(project.run(in_file, "anonymized_release"), "anonymized")
+    assert "is accessible to others" in refusal(project.run(in_file, "anonymized_release"), "anonymized")
     monkeypatch.setenv(VARIABLE, secret + "broken")
-    assert "does not hold a private key" in refusal(project.run(in_variable, "anonymized_release"), "anonymized")
+    assert "does not contain a private key" in refusal(project.run(in_variable, "anonymized_release"), "anonymized")
     captured = capfd.readouterr()
     assert secret not in captured.out + captured.err
     files = [path for path in project.root.rglob("*") if path.is_file() and path != private]
@@ -94,7 +94,7 @@ def test_another_key_in_the_place_of_the_named_one_is_refused(project, pair):
     for path in pair[:2]:
         path.unlink()
     other_id = generate_key_pair(private)[2]
-    assert f"holds the key {other_id}, expected {key_id}" in refusal(project.run(defs), "anonymized")
+    assert f"contains the key {other_id}; expected {key_id}" in refusal(project.run(defs), "anonymized")
     assert released(project) == []
 
 
@@ -145,7 +145,7 @@ def test_a_key_among_the_releases_is_refused(project, pair):
     (project.root / "releases").mkdir()
     (project.root / "link").symlink_to(project.root / "releases")
     for place in ("releases/key.pem", "releases/people/anonymized/key.pem", "link/key.pem"):
-        with pytest.raises(InvalidSettingError, match="lies in the directory of releases"):
+        with pytest.raises(InvalidSettingError, match="is in the directory of releases"):
             definitions(project, SigningKey(project.root / place))
 
 

@@ -72,8 +72,8 @@ def test_a_waiver_lets_out_the_content_that_it_names_and_no_other(project):
     project.write_synthetic(seed=77)
     other = project.run(definitions)
     assert blocked_by(other) == {SCORE_CHECK}
-    assert "not waived (score.yaml: it is for another content" in evaluation(other, SCORE_CHECK).description
-    assert "it is for another content" in refusal(project.run(definitions, "synthetic_release"))
+    assert "not waived (score.yaml: it is for other content" in evaluation(other, SCORE_CHECK).description
+    assert "it is for other content" in refusal(project.run(definitions, "synthetic_release"))
     assert project.releases() == [written]
 
 

@@ -25,7 +25,7 @@ RECORD = ReleaseRecord(
     run_id="run",
     policy=Policy((Limit("privacy_risk_score", 0.1),)),
     verdicts=(
-        Verdict("synthetic_is_as_recorded", True, "error", "what is stored is what the run recorded"),
+        Verdict("synthetic_is_as_recorded", True, "error", "the stored content is what the run recorded"),
         Verdict(
             "privacy_risk_score_is_below_its_limit", True, "error", "0.05", "", "privacy_risk_score", 0.05, 0.1, "below"
         ),
@@ -168,8 +168,8 @@ def forget(key):
             "'synthetic.parquet' was changed",
         ),
         (lambda directory: swap_table(directory, b"SENTINEL"), "cannot be read as a table"),
-        (lambda directory: (directory / "extra.csv").write_text("x"), "1 files are there that the manifest does not"),
-        (lambda directory: (directory / "manifest.json").unlink(), "no manifest.json"),
+        (lambda directory: (directory / "extra.csv").write_text("x"), "1 files are not listed in the manifest"),
+        (lambda directory: (directory / "manifest.json").unlink(), "no regular file manifest.json"),
         (lambda directory: (directory / "manifest.json").write_text("{"), "damaged or incomplete"),
         (lambda directory: (directory / "manifest.json").write_text("[]"), "damaged or incomplete"),
         (lambda directory: edit_manifest(directory, fingerprint="0" * 64), "recorded fingerprint"),
@@ -187,12 +187,12 @@ def forget(key):
             (forget(key), "damaged or incomplete")
             for key in ("run_id", "settings", "created_at", "versions", "partition")
         ),
-        (hide_manifest, "no manifest.json"),
+        (hide_manifest, "no regular file manifest.json"),
         (name_a_long_file, "x' is missing"),
         (record_a_huge_value, "damaged or incomplete"),
         (swap_table, "recorded fingerprint"),
         (fail_verdict, "'privacy_risk_score' is not decided as recorded"),
-        (claim_a_preset, "the policy is not the preset that it names"),
+        (claim_a_preset, "the policy differs from the preset that it names"),
     ],
 )
 def test_a_release_that_was_tampered_with_does_not_verify(tmp_path, damage, problem, capsys):
@@ -258,10 +258,10 @@ def anonymized_release(tmp_path):
         (("figures", "anonymity", "sensitive"), {}, "sensitive of the table"),
         (("figures", "anonymity", "class_sizes", "mean"), 9.0, "class_sizes of the table"),
         (("figures", "anonymity", "n_rows"), 80, "n_rows of the table"),
-        (("figures", "anonymity", "k_people"), None, "people are not counted as the settings ask for"),
-        (("figures", "anonymity", "class_people"), None, "people are not counted as the settings ask for"),
-        (("settings", "anonymized", "subject"), None, "people are not counted as the settings ask for"),
-        (("figures", "anonymity", "class_people", "largest"), 99, "people of the classes are impossible"),
+        (("figures", "anonymity", "k_people"), None, "people are not counted as the settings require"),
+        (("figures", "anonymity", "class_people"), None, "people are not counted as the settings require"),
+        (("settings", "anonymized", "subject"), None, "people are not counted as the settings require"),
+        (("figures", "anonymity", "class_people", "largest"), 99, "people in the classes are impossible"),
         (("figures", "anonymity", "k_people"), 99, "more people are recorded"),
         (("figures", "statistics", "n_rows"), 80, "statistics are impossible"),
         (("figures", "statistics", "n_suppressed"), -8, "statistics are impossible"),
@@ -269,8 +269,8 @@ def anonymized_release(tmp_path):
         (("figures", "statistics", "information_loss"), 1.5, "statistics are impossible"),
         (("figures", "statistics", "certainty_penalty", "age"), -0.5, "statistics are impossible"),
         (("figures", "statistics"), {}, "damaged or incomplete"),
-        (("figures", "model"), {}, "the model does not say"),
-        (("figures", "model", "illness"), {"kind": "exact", "column": "wealth"}, "the model does not say"),
+        (("figures", "model"), {}, "the model does not describe"),
+        (("figures", "model", "illness"), {"kind": "exact", "column": "wealth"}, "the model does not describe"),
     ],
 )
 def test_what_is_recorded_of_an_anonymized_release_is_compared_with_its_table(
@@ -285,12 +285,12 @@ def test_the_command_verifies_a_release(tmp_path, capsys):
 
 
 def test_a_table_that_is_not_the_admitted_content_is_never_written(tmp_path):
-    with pytest.raises(InvalidTableError, match="not the content that the gate admitted"):
+    with pytest.raises(InvalidTableError, match="differs from the content that the gate admitted"):
         write_release(tmp_path, TABLE, "another fingerprint", RECORD)
     refused = replace(RECORD, verdicts=(replace(RECORD.verdicts[0], passed=False), RECORD.verdicts[1]))
-    with pytest.raises(InvalidTableError, match="not the content that the gate admitted"):
+    with pytest.raises(InvalidTableError, match="differs from the content that the gate admitted"):
         write_release(tmp_path, TABLE, fingerprint(TABLE), refused)
-    with pytest.raises(InvalidTableError, match="not the content that the gate admitted"):
+    with pytest.raises(InvalidTableError, match="differs from the content that the gate admitted"):
         write_release(tmp_path, TABLE, fingerprint(TABLE), replace(RECORD, verdicts=()))
     assert list(tmp_path.iterdir()) == []
 
@@ -344,7 +344,7 @@ def test_releases_of_several_processes_wait_for_each_other(tmp_path):
 
 def test_a_place_without_room_for_the_link_is_refused_before_anything_is_published(tmp_path):
     (tmp_path / "latest").mkdir()
-    with pytest.raises(InvalidTableError, match="no link to a release"):
+    with pytest.raises(InvalidTableError, match="not a link to a release"):
         write(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["latest"]
 

@@ -74,13 +74,13 @@ def test_semantic_risk_never_stands_alone():
 @pytest.mark.parametrize("metric", ["max_basic_semantic_risk", "mean_basic_semantic_risk"])
 def test_a_semantic_risk_of_nothing_is_refused(metric):
     for direction in ("at_most", "below"):
-        with pytest.raises(InvalidSettingError, match=f"The limit on '{metric}' asks for .* 0, which never holds"):
+        with pytest.raises(InvalidSettingError, match=f"The limit on '{metric}' asks for .* 0, which is never met"):
             Limit(metric, 0, direction)
 
 
 @pytest.mark.parametrize("known", ["age", ["age"], [["age"], []], 5])
 def test_what_an_attacker_knows_is_a_list_of_lists(known):
-    with pytest.raises(InvalidSettingError, match="must be a list of lists of columns"):
+    with pytest.raises(InvalidSettingError, match="must be a list of non-empty lists of columns"):
         Policy((Limit("smallest_class", 5),), known=known)
 
 

@@ -94,10 +94,10 @@ def test_a_preset_of_the_version_before_is_still_the_preset_that_it_names(tmp_pa
     preset["limits"] = [limit for limit in preset["limits"] if limit["metric"] != RARE_VALUES_RELEASED]
     manifest["policy"] = preset | {"changes": []}
     path.write_text(json.dumps(manifest))
-    assert "the policy is not the preset that it names" not in problems(tmp_path / "old")
+    assert "the policy differs from the preset that it names" not in problems(tmp_path / "old")
     manifest["policy"]["limits"] = preset["limits"][1:]
     path.write_text(json.dumps(manifest))
-    assert "the policy is not the preset that it names" in problems(tmp_path / "old")
+    assert "the policy differs from the preset that it names" in problems(tmp_path / "old")
 
 
 @pytest.mark.parametrize("side", ["synthetic", "anonymized"])
@@ -119,7 +119,12 @@ def test_a_release_is_not_of_an_earlier_version_than_its_keys(release):
 
 @pytest.mark.parametrize(
     ("version", "problem"),
-    [(3, "later than 2, the last that this version"), (0, "does not say its"), (True, "does not"), ("2", "does not")],
+    [
+        (3, "later than 2, the latest that this version"),
+        (0, "has no manifest_version"),
+        (True, "has no manifest_version"),
+        ("2", "has no manifest_version"),
+    ],
 )
 def test_a_version_that_is_not_known_is_said(release, version, problem):
     rewrite(release, lambda manifest: manifest.update(manifest_version=version))
@@ -132,8 +137,8 @@ def test_a_version_that_is_not_known_is_said(release, version, problem):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda text: text.replace('"run_id"', '"run_id": "x", "run_id"', 1), "a key stands twice in an object"),
-        (lambda text: text.replace('"advice": null', '"advice": null, "advice": null', 1), "a key stands twice"),
+        (lambda text: text.replace('"run_id"', '"run_id": "x", "run_id"', 1), "a key is repeated in an object"),
+        (lambda text: text.replace('"advice": null', '"advice": null, "advice": null', 1), "a key is repeated"),
         (lambda text: text.replace("0.1", "NaN", 1), "a number is not finite"),
         (lambda text: text.replace("0.1", "-Infinity", 1), "a number is not finite"),
         (lambda text: text.replace("0.1", "1e999", 1), "a number is not finite"),
@@ -143,8 +148,8 @@ def test_a_version_that_is_not_known_is_said(release, version, problem):
         (lambda text: text + "{}", "it is not JSON"),
         (lambda text: "\ufeff" + text, "it is not JSON"),
         (lambda text: "null", "not an object"),
-        (lambda text: text.replace("people", "ppeople", 1), "does not have the digest that it records"),
-        (lambda text: text.replace('"value": 0.05', '"value": 0.04', 1), "does not have the digest that it records"),
+        (lambda text: text.replace("people", "ppeople", 1), "does not match the digest that it records"),
+        (lambda text: text.replace('"value": 0.05', '"value": 0.04', 1), "does not match the digest that it records"),
     ],
 )
 def test_a_manifest_that_not_all_readers_understand_alike_does_not_verify(release, change, problem):
@@ -212,7 +217,7 @@ def test_spaces_and_the_order_of_keys_change_nothing(release):
 
 def test_a_manifest_that_is_too_large_is_not_read(release, monkeypatch):
     monkeypatch.setattr(manifest_module, "MAX_MANIFEST_BYTES", (release / "manifest.json").stat().st_size - 1)
-    assert problems(release) == "manifest.json is too large to be one"
+    assert problems(release) == "manifest.json is too large for a manifest"
 
 
 WRONG = {
@@ -242,7 +247,7 @@ WRONG = {
 @pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in WRONG.items() for value in values])
 def test_a_value_that_cannot_be_one_is_named(release, key, value):
     rewrite(release, lambda manifest: manifest.update({key: value}))
-    assert f"damaged or incomplete: {key} cannot be what they are" in problems(release)
+    assert f"damaged or incomplete: the values of {key} are invalid" in problems(release)
 
 
 def test_every_key_of_the_manifest_has_a_wrong_value_here():
@@ -333,7 +338,7 @@ def test_a_file_that_is_recorded_as_larger_than_the_limit_is_not_read(release):
 def test_many_files_are_counted_to_a_bound_only(release):
     for number in range(1_100):
         (release / f"more-{number}").touch()
-    assert "files are there that the manifest does not list" in problems(release)
+    assert "files are not listed in the manifest" in problems(release)
 
 
 # Parquet.
@@ -354,7 +359,7 @@ def test_zero_records_of_zero_are_no_division_by_zero(tmp_path):
         manifest["figures"]["statistics"] |= {"n_rows": 0, "n_released": 0, "n_suppressed": 0, "suppressed_share": 0.0}
 
     rewrite(tmp_path / "empty", describe)
-    assert "the table has no records, whose classes could be measured" in problems(tmp_path / "empty")
+    assert "the table has no records to measure classes of" in problems(tmp_path / "empty")
     rewrite(anonymized, lambda manifest: manifest["figures"]["statistics"].update(n_rows=0, n_suppressed=-8))
     assert "statistics are impossible" in problems(anonymized)
 
@@ -366,7 +371,7 @@ def test_a_recursive_diversity_that_no_class_can_have_fills_no_memory(tmp_path):
         manifest["figures"]["anonymity"]["sensitive"]["illness"]["l_recursive_c"] = {str(10**15): 1.0}
 
     rewrite(anonymized, claim)
-    assert "l_recursive_c of 'illness' of the table are not what the manifest records" in problems(anonymized)
+    assert "l_recursive_c of 'illness' of the table differ from the manifest" in problems(anonymized)
 
 
 def bombs():
@@ -402,8 +407,8 @@ def all_bombs():
     [
         ("a run of equal numbers", "it unpacks to more than 64 MiB, the limit of this verification"),
         ("a long text that all records have", "it unpacks to more than 64 MiB"),
-        ("texts with one prefix", "it is packed in a way that releases are not written in"),
-        ("a codec that packs more", "it is packed in a way that releases are not written in"),
+        ("texts with one prefix", "it uses an encoding or codec that releases are not written with"),
+        ("a codec that packs more", "it uses an encoding or codec that releases are not written with"),
     ],
 )
 def test_a_parquet_bomb_is_refused_before_it_is_unpacked(release, all_bombs, kind, problem):
@@ -413,7 +418,7 @@ def test_a_parquet_bomb_is_refused_before_it_is_unpacked(release, all_bombs, kin
     before = pa.total_allocated_bytes()
     started, pool = time.perf_counter(), pa.default_memory_pool()
     told = problems(release, max_bytes=64 * MIB)
-    assert f"the file 'synthetic.parquet' is not read: {problem}" in told
+    assert f"the file 'synthetic.parquet' was not read: {problem}" in told
     assert time.perf_counter() - started < 10
     assert pa.total_allocated_bytes() - before < 64 * MIB
     assert pool.bytes_allocated() < 256 * MIB
@@ -439,7 +444,7 @@ def test_a_bomb_takes_no_more_memory_than_verification_needs(release, all_bombs)
 
 def test_a_footer_that_does_not_say_what_the_manifest_says_is_not_read(release):
     table = pa.table({"age": [1, 2], "plan": ["a", "b"]})
-    told = "is not read: its footer does not have the recorded columns and number of records"
+    told = "was not read: its footer does not have the recorded columns and number of records"
     for columns, n_records in ((["age"], 2), (["plan", "age"], 2), (["age", "plan"], 3), (["age", "plan"], 10**9)):
         swap(release, parquet(table), columns, n_records)
         assert told in problems(release)
@@ -450,7 +455,7 @@ def test_a_footer_that_does_not_say_what_the_manifest_says_is_not_read(release):
     assert "cannot be read as a table" in problems(release)
     wide = pa.table({"age": pa.array([b"x" * 100] * 2, pa.binary(100)), "plan": ["a", "b"]})
     swap(release, parquet(wide))
-    assert "packed in a way that releases are not written in" in problems(release)
+    assert "an encoding or codec that releases are not written with" in problems(release)
 
 
 def test_a_footer_that_lies_about_its_pages_is_found(release):

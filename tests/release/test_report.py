@@ -57,7 +57,7 @@ MATERIAL = ReportMaterial(
     attribute_advice=ADVICE,
     notes=("A note on what was not measured.",),
 )
-CONDITION = Verdict("synthetic_is_as_recorded", True, "error", "what is stored is what the run recorded")
+CONDITION = Verdict("synthetic_is_as_recorded", True, "error", "the stored content is what the run recorded")
 
 
 def limit_verdict(metric, value, limit, passed=True, severity="error", advice="", side="synthetic"):
@@ -143,7 +143,7 @@ def test_the_verdict_comes_first_then_figures_meaning_pictures_advice_refusals_a
         "What would lower the risk",
         "History of refusals",
         "Verify the files",
-        "Everything in detail",
+        "All figures and settings",
     ]
 
 
@@ -160,11 +160,11 @@ def test_a_figure_never_reads_like_the_limit_that_it_is_not_nor_like_none_or_all
     scores = SCORES | {"identification_rate": 0.00001, "overall_protection": 0.99999, "privacy_risk_score": 0.09999999}
     text = text_of(page_of(tmp_path, verdicts=verdicts, policy=policy, figures={"mpucc_assessment": scores})[0])
     for said in (
-        "0.09999999 below 0.1 holds",
-        "0.123 below 0.2 holds",
+        "0.09999999 below 0.1 met",
+        "0.123 below 0.2 met",
         # A failed limit does not look met.
-        "0.1004 below 0.1 does not hold: warning",
-        "yes no does not hold: warning",
+        "0.1004 below 0.1 not met: warning",
+        "yes no not met: warning",
         # A limit on sensitive columns where the contract names none.
         "no sensitive column below 0 does not apply",
         "800 of 4,000 synthetic records (&lt;0.01%) can be pinned",
@@ -184,15 +184,15 @@ def test_shares_are_percent(share, text):
 def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page):
     text = text_of(page)
     for said in (
-        "privacy risk score 1 - overall protection 0.17 below 0.2 holds",
-        "verbatim copies synthetic records equal to an original on all columns 3 below 0 does not hold: warning",
+        "privacy risk score 1 - overall protection 0.17 below 0.2 met",
+        "verbatim copies synthetic records equal to an original on all columns 3 below 0 not met: warning",
         "Remove copies.",
         "800 of 4,000 synthetic records (20.0%) can be pinned to one original",
         "This share is rated poor",
         "Among 900 records of each, 12.0% of the synthetic records are pinned to an original and 11.0% to a person",
         "good structure",
         "age 50.0% of the identified dropped: left out 5.00% -15 points 0.04",
-        "coarsened: 10 bands of about as many originals each not measured: time ran out",
+        "coarsened: 10 bands of about as many originals each not measured: out of time",
         "Medium risk (this release)",
         "none nothing forgotten 1 none",
         "age scaled column 0.25 40",
@@ -331,14 +331,14 @@ def test_rare_values_are_explained_and_counted_by_column(tmp_path):
         return text_of(page)
 
     one = text(1)
-    assert "1 text or category value, in 1 record, is one that fewer than 3 people have" in one
-    assert "Text and category values that fewer than 3 people have, by column Column Values Records" in one
+    assert "1 text or category value, in 1 record, is shared by fewer than 3 people" in one
+    assert "Text and category values shared by fewer than 3 people, by column Column Values Records" in one
     assert "Warning: rare_values_released is 1.0. Coarsen it." in one
     # How many people are asked for stands among the figures; the policy leaves it open.
     assert "people per value 3" in one
     assert "required: people per value" not in one
     none = text(0)
-    assert "Every text or category value in these records is one that at least 3 people" in none
+    assert "Every text or category value in these records is shared by at least 3 people" in none
     assert "by column Column Values" not in none
 
 

@@ -131,8 +131,8 @@ def test_after_a_rotation_old_releases_verify_with_the_old_key_and_new_ones_with
     later = release(tmp_path, new, TABLE.assign(age=[1, 2]))
     assert problems(original, old, new) == problems(later, old, new) == ""
     assert problems(original, old) == problems(later, new) == ""
-    assert f"signed with the key {new.key_id}, expected one of {old.key_id}" in problems(later, old)
-    assert f"signed with the key {old.key_id}, expected one of {new.key_id}" in problems(original, new)
+    assert f"signed with the key {new.key_id}; expected one of {old.key_id}" in problems(later, old)
+    assert f"signed with the key {old.key_id}; expected one of {new.key_id}" in problems(original, new)
 
 
 def test_a_lost_key_signs_nothing_more_and_what_it_signed_still_verifies(tmp_path, place):
@@ -156,13 +156,13 @@ def test_a_lost_key_signs_nothing_more_and_what_it_signed_still_verifies(tmp_pat
 )
 def test_a_manifest_edited_after_it_was_signed_does_not_verify(signed, keys, change):
     rewrite(signed, change)
-    assert "edited after it was signed, or the signature is of another release" in problems(signed, keys[0])
+    assert "edited after signing, or the signature belongs to another release" in problems(signed, keys[0])
 
 
 def test_even_a_space_is_an_edit(signed, keys):
     (signed / "manifest.json").write_bytes((signed / "manifest.json").read_bytes() + b"\n")
-    assert "edited after it was signed" in problems(signed, keys[0])
-    assert "edited after it was signed" in problems(signed)  # The signature says of which manifest it is.
+    assert "edited after signing" in problems(signed, keys[0])
+    assert "edited after signing" in problems(signed)  # The signature says of which manifest it is.
 
 
 @pytest.mark.parametrize("corrected", [False, True])
@@ -171,7 +171,7 @@ def test_a_signature_of_another_release_does_not_verify(tmp_path, signed, keys, 
     shutil.copy(other / "signature.json", signed / "signature.json")
     if corrected:
         edit_signature(signed, manifest_sha256=hashlib.sha256((signed / "manifest.json").read_bytes()).hexdigest())
-    assert "the signature is of another release" in problems(signed, keys[0])
+    assert "the signature belongs to another release" in problems(signed, keys[0])
 
 
 def test_the_report_is_covered_by_the_signature(signed, keys):
@@ -179,15 +179,15 @@ def test_the_report_is_covered_by_the_signature(signed, keys):
     digest = {"sha256": hashlib.sha256(b"forged").hexdigest(), "bytes": 6}
     assert "'report.html' was changed" in problems(signed, keys[0])
     rewrite(signed, lambda manifest: manifest["files"].update({"report.html": digest}))
-    assert "edited after it was signed" in problems(signed, keys[0])
+    assert "edited after signing" in problems(signed, keys[0])
 
 
 def test_a_stripped_signature_does_not_go_unnoticed(signed, keys):
     (signed / "signature.json").unlink()
-    assert f"it is signed with the key {keys[0].key_id}, and there is no signature.json" in problems(signed)
+    assert f"the manifest names the key {keys[0].key_id}, but there is no signature.json" in problems(signed)
     assert problems(signed, keys[0]) == "it is not signed"
     rewrite(signed, lambda manifest: manifest.update(signed_by=None))
-    assert "its policy demands a signature" in problems(signed)
+    assert "its policy requires a signature" in problems(signed)
 
 
 def test_a_signature_beside_a_manifest_that_names_no_key_or_another_does_not_verify(tmp_path, keys):
@@ -199,7 +199,7 @@ def test_a_signature_beside_a_manifest_that_names_no_key_or_another_does_not_ver
         (written / "manifest.json").write_text(json.dumps(manifest))
         write_signature(written / "signature.json", (written / "manifest.json").read_bytes(), new.signer, 0o644)
         named = "no key" if signed_by is None else f"the key {signed_by}"
-        expected = f"the signature is of the key {new.key_id}, and the manifest names {named}"
+        expected = f"the signature was made with the key {new.key_id}, but the manifest names {named}"
         assert problems(written, new) == problems(written) == expected
 
 
@@ -245,8 +245,9 @@ def test_a_signature_that_is_no_regular_file_does_not_verify(signed, keys, make)
 def test_a_key_identifier_that_is_not_that_of_the_signature_does_not_verify(signed, keys):
     old, new = keys
     edit_signature(signed, key_id=new.key_id)
-    assert "edited after it was signed" in problems(signed, old, new)
-    assert f"the signature is of the key {new.key_id}, and the manifest names the key {old.key_id}" in problems(signed)
+    assert "edited after signing" in problems(signed, old, new)
+    names = f"the signature was made with the key {new.key_id}, but the manifest names the key {old.key_id}"
+    assert names in problems(signed)
 
 
 def test_nothing_of_a_manifest_is_read_before_its_signature_is_known_to_be_of_a_trusted_key(signed, keys, monkeypatch):
@@ -260,7 +261,7 @@ def test_nothing_of_a_manifest_is_read_before_its_signature_is_known_to_be_of_a_
 
 
 def test_a_demanded_signature_that_nobody_makes_releases_nothing(tmp_path):
-    with pytest.raises(InvalidTableError, match="The policy demands a signature, and there is no key that signs"):
+    with pytest.raises(InvalidTableError, match="The policy requires a signature, and there is no signing key"):
         release(tmp_path / "releases")
     assert not (tmp_path / "releases").exists()
 
@@ -280,7 +281,7 @@ def test_a_signature_that_cannot_be_written_or_is_wrong_leaves_the_earlier_relea
         release(tmp_path, keys[0])
     monkeypatch.undo()
     monkeypatch.setattr(signing.Signer, "sign", lambda self, message: bytes(64))
-    with pytest.raises(InvalidTableError, match="do not verify: the signature of the key .* is not of this manifest"):
+    with pytest.raises(InvalidTableError, match="do not verify: the signature of the key .* does not match this manifest"):
         release(tmp_path, keys[0])
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([first.name, "latest"])
     assert problems(tmp_path / "latest", keys[0]) == ""

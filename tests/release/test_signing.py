@@ -70,15 +70,15 @@ def test_the_identifier_is_the_hash_of_the_public_key(pair):
 def test_a_key_is_never_overwritten(pair, tmp_path):
     private, public, _ = pair
     before = (private.read_bytes(), public.read_bytes())
-    with pytest.raises(InvalidSettingError, match="no key is overwritten"):
+    with pytest.raises(InvalidSettingError, match="keys are not overwritten"):
         generate_key_pair(private)
     private.unlink()
-    with pytest.raises(InvalidSettingError, match="no key is overwritten"):
+    with pytest.raises(InvalidSettingError, match="keys are not overwritten"):
         generate_key_pair(private)
     assert not private.exists()
     assert public.read_bytes() == before[1]
     (tmp_path / "link.pem").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(InvalidSettingError, match="no key is overwritten"):
+    with pytest.raises(InvalidSettingError, match="keys are not overwritten"):
         generate_key_pair(tmp_path / "link.pem")
 
 
@@ -105,7 +105,7 @@ def test_the_command_makes_a_pair_and_shows_nothing_of_the_private_key(tmp_path,
     assert read_public_key(tmp_path / "signing_key.pub.pem").key_id in told
     assert not any(secret in told for secret in secret_of(tmp_path / "signing_key.pem"))
     assert main(["keygen", str(tmp_path)]) == 1
-    assert "no key is overwritten" in capsys.readouterr().out
+    assert "keys are not overwritten" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_key_may_be_in_an_environment_variable(monkeypatch, written, is_right)
         key.public_key().verify(signature, MESSAGE)
     else:
         told = refusal(SigningKey(variable=NAME))
-        assert f"the environment variable {NAME} does not hold a private key as PEM or base64" in told
+        assert f"the environment variable {NAME} does not contain a private key as PEM or base64" in told
         assert not any(line in told for line in value.split())
 
 
@@ -140,7 +140,7 @@ def test_a_variable_without_a_value_is_said(monkeypatch, value):
     monkeypatch.delenv(NAME, raising=False)
     if value is not None:
         monkeypatch.setenv(NAME, value)
-    assert f"the environment variable {NAME} is not set, or empty" in refusal(SigningKey(variable=NAME))
+    assert f"the environment variable {NAME} is not set or is empty" in refusal(SigningKey(variable=NAME))
 
 
 def hide(path):
@@ -172,19 +172,19 @@ def move_behind_a_link(path):
     ("damage", "problem"),
     [
         (hide, "does not exist"),
-        (lambda path: path.chmod(0o640), r"may be used by others (its mode is 0640; expected 0600"),
-        (lambda path: path.chmod(0o604), "may be used by others"),
-        (lambda path: path.chmod(0o620), "may be used by others"),
+        (lambda path: path.chmod(0o640), r"is accessible to others (its mode is 0640; expected 0600"),
+        (lambda path: path.chmod(0o604), "is accessible to others"),
+        (lambda path: path.chmod(0o620), "is accessible to others"),
         (move_behind_a_link, "is not a regular file; links are not followed"),
         (replace_by(lambda path: path.mkdir(0o700)), "is not a regular file"),
         (replace_by(lambda path: os.mkfifo(path, 0o600)), "is not a regular file"),
-        (replace_by(fill(b"")), "does not hold a private key"),
+        (replace_by(fill(b"")), "does not contain a private key"),
         (
             replace_by(fill(b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")),
-            "does not hold a private",
+            "does not contain a private",
         ),
         (replace_by(fill(b"\xff" * 70_000)), "has more than 65,536 bytes"),
-        (replace_by(fill(pem_of(ec.generate_private_key(ec.SECP256R1())))), "a key of another kind than Ed25519"),
+        (replace_by(fill(pem_of(ec.generate_private_key(ec.SECP256R1())))), "a key that is not Ed25519"),
         (replace_by(fill(pem_of(ed25519.Ed25519PrivateKey.generate(), b"password"))), "a key with a password"),
     ],
 )
@@ -212,7 +212,7 @@ def test_a_key_other_than_the_one_that_was_named_is_refused(pair, tmp_path):
     other, _, other_id = generate_key_pair(tmp_path / "other.pem")
     assert load_signer(SigningKey(other, key_id=other_id)).key_id == other_id
     other.rename(pair[0])
-    assert f"holds the key {other_id}, expected {pair[2]}" in refusal(SigningKey(pair[0], key_id=pair[2]))
+    assert f"contains the key {other_id}; expected {pair[2]}" in refusal(SigningKey(pair[0], key_id=pair[2]))
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_a_key_that_was_written_in_place_of_a_name_is_not_shown():
 def test_a_signer_shows_and_stores_nothing_of_its_key(pair):
     signer = load_signer(SigningKey(pair[0]))
     assert repr(signer) == f"Signer({pair[2]})"
-    with pytest.raises(TypeError, match="not pickled"):
+    with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(signer)
 
 

@@ -99,10 +99,10 @@ def test_it_holds_on_its_first_and_on_its_last_day(on):
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"fingerprint": "6" * 64}, "it is for another content than the one at hand"),
-        ({"figure": 0.19}, "it accepts a figure of 0.19, and the figure found is riskier"),
-        ({"limit": 0.3}, "it waives a limit of 0.3, and the policy has 0.1"),
-        ({"signed_on": date(2026, 7, 16)}, "it holds from 2026-07-16 on only"),
+        ({"fingerprint": "6" * 64}, "it is for other content"),
+        ({"figure": 0.19}, "it accepts a figure of 0.19, but the figure found is riskier"),
+        ({"limit": 0.3}, "it waives a limit of 0.3, but the policy has 0.1"),
+        ({"signed_on": date(2026, 7, 16)}, "it applies only from 2026-07-16 on"),
         ({"expires_on": date(2026, 7, 14)}, "it expired on 2026-07-14"),
     ],
 )
@@ -123,7 +123,7 @@ def test_a_waiver_of_another_limit_waives_nothing_and_says_so():
     decided = decide(waiver(metric="identification_rate", limit=0.9), of_k, policy=policy, evidence=evidence)
     assert not is_admitted(decided)
     assert named(decided, EVERY_WAIVER_IS_USED).reason == (
-        "score.yaml: the limit on identification_rate holds, or is waived already; "
+        "score.yaml: the limit on identification_rate is met, or is waived already; "
         "k.yaml: the policy has no limit on smallest_class here"
     )
 
@@ -168,8 +168,7 @@ def test_detected_leakage_cannot_be_waived_for_its_figure_does_not_say_how_much_
     decided = decide(waiver(metric="leakage_detected", limit=0, figure=1), evidence=evidence)
     assert not is_admitted(decided)
     assert (
-        "not waived (score.yaml: leakage that is detected cannot be waived"
-        in named(decided, "no_leakage_is_detected").reason
+        "not waived (score.yaml: detected leakage cannot be waived" in named(decided, "no_leakage_is_detected").reason
     )
     # An excess has a figure that a waiver can be bound to.
     policy = Policy((Limit("privacy_risk_score", 0.1), Limit("excess_identification_rate", 0.05)))
@@ -187,7 +186,7 @@ def test_waivers_of_other_releases_may_lie_beside_and_are_not_shown_where_they_p
     together = decide(theirs, waiver())
     assert is_admitted(together)
     assert "theirs.yaml" not in str(together)
-    assert named(together, EVERY_WAIVER_IS_USED).reason == "all 1 waivers excuse from a limit"
+    assert named(together, EVERY_WAIVER_IS_USED).reason == "1 of 1 waivers apply to a failed limit"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +203,7 @@ def test_a_figure_that_the_metric_cannot_have_makes_a_waiver_unusable(tmp_path, 
     (found,) = read_waivers(written(tmp_path, metric=metric, figure=figure))
     assert isinstance(found, Waiver) == is_possible
     if not is_possible:
-        assert f"its figure cannot have been found: {metric} lies from" in found.problem
+        assert f"its figure is impossible: {metric} ranges from" in found.problem
 
 
 def test_a_policy_that_protects_nobody_cannot_be_waived():
@@ -226,7 +225,7 @@ def test_of_two_waivers_the_one_that_holds_is_used_and_the_other_is_shown():
     decided = decide(waiver("a.yaml", expires_on=date(2026, 7, 2)), waiver("b.yaml"), waiver("c.yaml"))
     assert named(decided, SCORE_CHECK).waived_by == "b.yaml"
     assert named(decided, EVERY_WAIVER_IS_USED).reason == (
-        "a.yaml: it expired on 2026-07-02; c.yaml: the limit on privacy_risk_score holds, or is waived already"
+        "a.yaml: it expired on 2026-07-02; c.yaml: the limit on privacy_risk_score is met, or is waived already"
     )
 
 
@@ -311,8 +310,8 @@ SECRET = "SENTINEL-cell"
     ("name", "text", "problem"),
     [
         ("a.yaml", f"{SECRET}: [", "it is not valid YAML"),
-        ("a.yaml", SECRET, "it is no mapping with the fields release, metric"),
-        ("a.yaml", "", "it is no mapping"),
+        ("a.yaml", SECRET, "it is not a mapping with the fields release, metric"),
+        ("a.yaml", "", "it is not a mapping"),
         ("a.yaml", f"!!python/object/apply:os.system ['{SECRET}']", "it is not valid YAML"),
         ("a.yaml", "release: a\nrelease: b", "it has a field twice"),
         ("a.yaml", "a" * 70_000, "it is larger than 65,536 bytes"),
@@ -326,8 +325,12 @@ SECRET = "SENTINEL-cell"
         ("a.yaml", "figure: 1" + "0" * 400, "its figure is not a number"),
         ("a.yaml", "figure: 1" + "0" * 5_000, "it is not valid YAML"),
         ("a.yaml", "? {a: b}\n: c", "it is not valid YAML"),
-        ("a.yaml", "person: &a x\nreason: *a", "it refers to another part of itself"),
-        ("a.yaml", "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 60)), "refers to another"),
+        ("a.yaml", "person: &a x\nreason: *a", "it contains a reference (*name)"),
+        (
+            "a.yaml",
+            "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 60)),
+            "it contains a reference",
+        ),
         ("a.yaml", 'person: "\\ud800"', "its person is not a text"),
     ],
 )
@@ -363,9 +366,9 @@ def test_each_field_is_needed_and_must_be_what_it_is_for(tmp_path, field):
         ({"expires_on": "2026-09-30 10:00:00"}, "its expires_on is not a date such as"),
         ({"expires_on": "next week"}, "its expires_on is not a date"),
         ({"expires_on": "2026-02-30"}, None),
-        ({"expires_on": date(2026, 6, 30)}, "it holds for -1 days from its signature; expected 0 to 366"),
-        ({"expires_on": date(2027, 7, 3)}, "it holds for 367 days from its signature; expected 0 to 366"),
-        ({"approved": "yes"}, "1 of its fields are unknown; there are release, metric"),
+        ({"expires_on": date(2026, 6, 30)}, "it applies for -1 days from its signature; expected 0 to 366"),
+        ({"expires_on": date(2027, 7, 3)}, "it applies for 367 days from its signature; expected 0 to 366"),
+        ({"approved": "yes"}, "1 of its fields are unknown; the fields are release, metric"),
     ],
 )
 def test_what_a_waiver_cannot_say_makes_it_unusable(tmp_path, changes, problem):
@@ -389,11 +392,11 @@ def test_what_is_not_a_file_is_named_and_does_not_keep_the_other_waivers_from_co
     (tmp_path / "e_device.yaml").symlink_to("/dev/zero")
     (tmp_path / os.fsdecode(b"f_\xff.yaml")).write_text("release: x")
     assert {each.file: getattr(each, "problem", None) for each in read_waivers(tmp_path)} == {
-        "a_pipe.yaml": "it is not a file, but a pipe, a socket or a device",
-        "b_broken.yaml": "it is not there",
+        "a_pipe.yaml": "it is not a file but a pipe, a socket or a device",
+        "b_broken.yaml": "it does not exist",
         "c_loop.yaml": "it cannot be read",
-        "d_directory.yaml": "it is a directory, and waivers lie beside each other",
-        "e_device.yaml": "it is not a file, but a pipe, a socket or a device",
+        "d_directory.yaml": "it is a directory; expected all waivers in one directory",
+        "e_device.yaml": "it is not a file but a pipe, a socket or a device",
         "f_\ufffd.yaml": "its name is not UTF-8",
         "score.yaml": None,
     }
@@ -415,7 +418,7 @@ def test_a_file_that_cannot_be_opened_or_vanishes_is_one_problem_of_its_own(tmp_
 
     monkeypatch.setattr(os, "open", refusing)
     unreadable, read = read_waivers(tmp_path)
-    assert unreadable.problem in ("it is not there", "it cannot be read")
+    assert unreadable.problem in ("it does not exist", "it cannot be read")
     assert read == waiver()
 
 
@@ -433,7 +436,7 @@ def test_of_very_many_files_the_first_thousand_are_read_and_the_verdict_stays_sh
     found = read_waivers(tmp_path)
     assert found[0] == waiver("0000.yaml")
     assert found[-1] == UnusableWaiver(
-        tmp_path.name, "it has 1,201 files, of which the first 1,000 by name were read; expected no more"
+        tmp_path.name, "it has 1,201 files, of which only the first 1,000 by name were read"
     )
     decided = decide(*found)
     assert is_admitted(decided)
@@ -442,7 +445,7 @@ def test_of_very_many_files_the_first_thousand_are_read_and_the_verdict_stays_sh
 
 
 def test_a_path_where_nothing_is_and_a_directory_in_a_directory_are_said(tmp_path):
-    assert read_waivers(tmp_path / "absent.yaml") == (UnusableWaiver("absent.yaml", "it is not there"),)
+    assert read_waivers(tmp_path / "absent.yaml") == (UnusableWaiver("absent.yaml", "it does not exist"),)
     (tmp_path / "more").mkdir()
     assert "it is a directory" in read_waivers(tmp_path)[0].problem
 
@@ -472,7 +475,7 @@ def test_manifest_and_report_carry_the_waiver_and_the_release_verifies(tmp_path,
     assert recorded["expires_on"] == today.isoformat()
     page = (directory / "report.html").read_text()
     assert "Released under 1 waiver" in page
-    assert "does not hold: waived" in page
+    assert "not met: waived" in page
     assert FIELDS["person"] in page
     assert FIELDS["reason"] in page
 
@@ -498,15 +501,15 @@ def in_verdict(**changes):
         (lambda manifest: manifest.update(waivers=[]), "is waived without a waiver"),
         (lambda manifest: manifest.update(waivers=2 * manifest["waivers"]), "is waived without a waiver"),
         (lambda manifest: manifest.pop("waivers"), "damaged or incomplete"),
-        (in_waiver(fingerprint="0" * 64), "it is for another content"),
+        (in_waiver(fingerprint="0" * 64), "it is for other content"),
         (in_waiver(release="others"), "it is for another release"),
         (in_waiver(metric="leakage_detected"), "it is for another limit"),
-        (in_waiver(figure=0.15), "it accepts a figure of 0.15, and the figure found is riskier"),
+        (in_waiver(figure=0.15), "it accepts a figure of 0.15, but the figure found is riskier"),
         (in_verdict(severity="warn"), "is not decided as recorded"),
-        (in_waiver(limit=0.3), "it waives a limit of 0.3, and the policy has 0.1"),
+        (in_waiver(limit=0.3), "it waives a limit of 0.3, but the policy has 0.1"),
         (in_waiver(signed_on="2001-01-01", expires_on="2001-01-02"), "it expired on 2001-01-02"),
         (in_waiver(expires_on="2999-01-01"), "days from its signature"),
-        (in_waiver(signed_on="2999-01-01", expires_on="2999-01-02"), "it holds from 2999-01-01 on only"),
+        (in_waiver(signed_on="2999-01-01", expires_on="2999-01-02"), "it applies only from 2999-01-01 on"),
         (in_waiver(person=""), "its person is not a text"),
         (in_waiver(reason=None), "its reason is not a text"),
         (in_waiver(file=3), "is waived without a waiver"),
@@ -515,8 +518,8 @@ def in_verdict(**changes):
         (in_verdict(value=None), "a figure without a value cannot be waived"),
         (in_verdict(value=0.01), "is not decided as recorded"),
         (in_verdict(passed=False), "is recorded as failed"),
-        (lambda manifest: manifest["verdicts"][0].update(waived_by="score.yaml"), "the waivers are not those"),
-        (lambda manifest: manifest.update(created_at="2020-01-01T00:00:00+00:00"), "on only"),
+        (lambda manifest: manifest["verdicts"][0].update(waived_by="score.yaml"), "the waivers differ from those"),
+        (lambda manifest: manifest.update(created_at="2020-01-01T00:00:00+00:00"), "applies only from"),
     ],
 )
 def test_a_forged_waiver_does_not_verify(tmp_path, today, change, problem):
@@ -530,4 +533,4 @@ def test_a_forged_waiver_does_not_verify(tmp_path, today, change, problem):
 def test_a_waiver_beside_verdicts_that_need_none_does_not_verify(tmp_path, today):
     directory = write_release(tmp_path, TABLE, fingerprint(TABLE), RECORD)
     forge(directory, lambda manifest: manifest.update(waivers=[waiver().to_json()]))
-    assert "the waivers are not those that the verdicts name" in verify_release(directory).problems
+    assert "the waivers differ from those that the verdicts name" in verify_release(directory).problems

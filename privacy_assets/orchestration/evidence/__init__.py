@@ -1,1 +1,1 @@
-"""What the gate may know: storage, Dagster's record, and what was published or refused before."""
+"""Evidence for the gate: storage, Dagster's record, earlier publications and refusals."""

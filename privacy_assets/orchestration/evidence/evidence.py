@@ -1,4 +1,4 @@
-"""Gather what the gate may know: what lies in storage now, and what Dagster recorded when it was made."""
+"""Collect the evidence for the gate: what is stored now, and what Dagster recorded when it was made."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -50,27 +50,27 @@ UNMEASURABLE = (InvalidTableError, InvalidSettingError, *UNREADABLE)
 
 
 _Assessment = TypeVar("_Assessment", MpuccAssessment, ReidentificationAssessment, SemanticAssessment)
-"""What a policy can limit, and an asset holds."""
+"""Assessments that a policy can limit and that have an asset."""
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """Evidence about a table, the table itself, and what the manifest tells of it beside the verdicts.
+    """Evidence about a table, the table itself, and what its manifest has in addition to the verdicts.
 
     Attributes
     ----------
     evidence : Evidence
-        For `verdicts`.
+        The evidence for `verdicts`.
     table : DataFrame or None
-        The table at hand; None when it cannot be read.
+        The stored table; None if it cannot be read.
     content : str
-        Its fingerprint; empty when it cannot be read.
+        Its fingerprint; empty if it cannot be read.
     columns : list of dict
         Its columns, described without values.
     settings, figures : dict of JSON values
-        What it was made and assessed with, and what was found; they decide nothing.
+        Settings and figures of its stages. They decide nothing.
     found : dict
-        Assessments and anonymizations by stage, and the source, as far as they are at hand; for the report.
+        Assessments and anonymizations by stage, and the source, as far as they can be read; for the report.
     """
 
     evidence: Evidence
@@ -90,14 +90,14 @@ def gather_evidence(
     release_store: ReleaseStore,
     partition_key: str | None,
 ) -> Gathered:
-    """Gather the evidence about the table that a side of a release would let out."""
+    """Collect the evidence about the table that a side of a release would publish."""
     gather = {"synthetic": _gather_synthetic, "anonymized": _gather_anonymized}[side]
     return gather(_Storage(release, instance, private_tables, release_store, partition_key))
 
 
 @dataclass(frozen=True)
 class _Storage:
-    """What lies in storage and in the instance for one release, or for one of its partitions."""
+    """The storage and instance records of one release, or of one of its partitions."""
 
     release: ReleaseSettings
     instance: dg.DagsterInstance
@@ -109,7 +109,7 @@ class _Storage:
         return Recorded(self.instance, self.release.key(stage), self.partition_key)
 
     def table(self, stage: str) -> tuple[pd.DataFrame | None, str | None]:
-        """Return a table at hand and its fingerprint."""
+        """Return a stored table and its fingerprint."""
         try:
             table = self.private_tables.load(self.release.key(stage), self.partition_key)
             return (table, fingerprint(table)) if isinstance(table, pd.DataFrame) else (None, None)
@@ -117,7 +117,7 @@ class _Storage:
             return None, None
 
     def anonymization(self, stage: str) -> tuple[Anonymization | None, TableEvidence]:
-        """Return an anonymization at hand, and what is known of it."""
+        """Return a stored anonymization and the evidence about it."""
         recorded = self.recorded(stage)
         try:
             artifact = self.private_tables.load(self.release.key(stage), self.partition_key)
@@ -130,7 +130,7 @@ class _Storage:
         return anonymization, TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of, content)
 
     def evidence(self, stages: Iterable[str], at_hand: Mapping[str, str | None]) -> dict[str, TableEvidence]:
-        """Return what is known of plain tables, some of which are at hand."""
+        """Return the evidence about plain tables, some of which are already loaded."""
         tables = {}
         for stage in stages:
             recorded = self.recorded(stage)
@@ -141,7 +141,7 @@ class _Storage:
     def assessment(
         self, name: str, kind: type[_Assessment], metrics_of_kind: Callable[[_Assessment], dict[str, float | None]]
     ) -> tuple[_Assessment | None, AssessmentEvidence | None]:
-        """Return an assessment at hand, and what is known of it."""
+        """Return a stored assessment and the evidence about it."""
         recorded = self.recorded(name)
         try:
             artifact = self.private_tables.load(self.release.key(name), self.partition_key)
@@ -160,7 +160,7 @@ class _Storage:
             return None, None
 
     def is_current(self, other: OtherReleaseSettings, key: dg.AssetKey) -> bool:
-        """Tell whether what is stored of a published release is what its directory holds today."""
+        """Return whether the stored copy of a published release still matches its directory."""
         if other.directory is None:
             return True
         try:
@@ -171,7 +171,7 @@ class _Storage:
             return False
 
     def published(self, other: OtherReleaseSettings) -> dict[str, TableEvidence]:
-        """Return the tables that another release of this project published, where its asset says less."""
+        """Return published tables of another release of this project that its current asset does not cover."""
         if other.release is None:
             return {}
         try:
@@ -186,13 +186,13 @@ class _Storage:
         return {each.stage: TableEvidence(each.fingerprint, each.fingerprint, each.run_id) for each in found}
 
     def other_releases(self) -> dict[str, TableEvidence]:
-        """Return what Dagster recorded of the other releases that an attacker may hold."""
+        """Return what Dagster recorded about the other releases that an attacker may have."""
         tables = {}
         for other in self.release.reidentification_settings.other_releases:
             for stage, key in other.asset_keys(self.release.name).items():
                 recorded = Recorded(self.instance, key, self.partition_key)
                 digest = recorded.version if self.is_current(other, key) else None
-                # What it was made of has names of its own here: its source is not ours.
+                # Its inputs are renamed here, because its source is not the source of this release.
                 made_of = {f"{other.stage}_{made}": content for made, content in recorded.made_of.items()}
                 tables[stage] = TableEvidence(digest, recorded.version, recorded.run_id, made_of)
             tables |= self.published(other)
@@ -227,7 +227,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
     evidence = Evidence(
         side="synthetic",
         stage=stage,
-        # Of generalized columns the labels are assessed; what stands beside them says the same again.
+        # Of generalized columns only the labels are assessed; the other columns made from them add nothing.
         columns=() if table is None else released if keeps_contract else tuple(table.columns),
         tables=tables,
         assessments={} if assessed is None else {MPUCC: assessed},
@@ -256,7 +256,7 @@ def _rare_values(
     generalized: Anonymization | None,
     people: list[pd.DataFrame | None],
 ) -> RareValues | None:
-    """Count the rare values of a table at hand against the people at hand; None where they are not or cannot be."""
+    """Count the rare values of a stored table among the stored people; None if that is impossible."""
     contract, policy = storage.release.contract, storage.release.policy
     known = [each for each in people if each is not None]
     if table is None or not people or len(known) < len(people):
@@ -321,7 +321,7 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
 
 
 def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd.DataFrame | None) -> Gathered:
-    """Measure an anonymized table at hand; what cannot be measured keeps no contract."""
+    """Measure a stored anonymized table; a table that cannot be measured fails the contract."""
     contract, stage = storage.release.contract, storage.release.anonymized_stage
     evidence = Evidence("anonymized", stage, (), {}, {})
     if anonymization is None:
@@ -359,7 +359,7 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
 
 
 def _asked_for(release: ReleaseSettings, anonymization: Anonymization | None) -> dict[str, dict[str, Any]]:
-    """Say what the assessments of anonymized records must have been made with."""
+    """Return the settings that assessments of anonymized records must have."""
     roles = roles_of(release.contract, release.contract.person)
     known = [list(columns) for columns in release.policy.known] or [list(roles.quasi_identifiers)]
     others = [[other.name, other.key] for other in release.reidentification_settings.other_releases]
@@ -378,13 +378,13 @@ def _asked_for(release: ReleaseSettings, anonymization: Anonymization | None) ->
 
 
 def _settings_of(release: ReleaseSettings) -> dict[str, str]:
-    """Say what the manifest calls the settings of a stage."""
+    """Return the settings of a stage as named in the manifest."""
     generalized = {} if release.generalize_synthetic is None else {"generalized_synthetic": "generalized_synthetic"}
     return {"split": "original", "synthetic": "synthetic", **generalized}
 
 
 def _lineage(release: ReleaseSettings) -> dict[str, tuple[str, ...]]:
-    """Say what each table of the synthetic side must have been made of."""
+    """Return the stages that each table of the synthetic side must have been made from."""
     lineage: dict[str, tuple[str, ...]] = {}
     if release.generalize_synthetic is not None:
         lineage["generalized_synthetic"] = ("synthetic",)
@@ -396,7 +396,7 @@ def _lineage(release: ReleaseSettings) -> dict[str, tuple[str, ...]]:
 
 
 def _is_admitted_as_it_is(release: ReleaseSettings, table: pd.DataFrame, content: str | None) -> bool:
-    """Ask the contract of today, which may not be the one that the table was admitted by."""
+    """Apply the current contract, which may differ from the one that admitted the table."""
     try:
         return fingerprint(release.contract.admit_synthetic(table)) == content
     except (ContractError, InvalidTableError):

@@ -1,7 +1,7 @@
-"""The private record of what was published: it stays when the events of Dagster are wiped and releases are moved.
+"""The private record of publications, which survives wiped Dagster events and moved releases.
 
-A line is added when a release has appeared. Where the process ended between the two, the next release of the same
-table adds it. A damaged line refuses: what it recorded could be anything.
+A line is added after a release has appeared. If the process ends between the two, the next release of the same table
+adds the line. A damaged line refuses the release, because its content is unknown.
 """
 
 import json
@@ -23,12 +23,12 @@ DIRECTORY = "publications"
 def record_publications(
     private_tables: PrivateParquetIOManager, key: dg.AssetKey, partition_key: str | None, directory: Path
 ) -> None:
-    """Add every release in a directory that the record does not have yet.
+    """Add every release in a directory that is not in the record yet.
 
     Parameters
     ----------
     private_tables : PrivateParquetIOManager
-        Where the record is.
+        Path of the record.
     key : AssetKey
         The release asset, such as ``people/anonymized_release``.
     partition_key : str or None
@@ -43,7 +43,7 @@ def record_publications(
             try:
                 manifest = parse_manifest(read_manifest_bytes(path))
             except (OSError, DamagedManifestError):
-                continue  # What cannot be read is said by whoever depends on it.
+                continue  # Code that depends on an unreadable release reports it.
             entry = {
                 "fingerprint": manifest["fingerprint"],
                 "directory": str(path),
@@ -62,7 +62,7 @@ def record_publications(
 
 
 def recorded_publications(private_tables: PrivateParquetIOManager, key: dg.AssetKey) -> list[Publication]:
-    """Return what the record has of a release asset, of all its partitions.
+    """Return the recorded publications of a release asset, of all its partitions.
 
     Raises
     ------
@@ -82,8 +82,8 @@ def recorded_publications(private_tables: PrivateParquetIOManager, key: dg.Asset
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
     raise InvalidTableError(
-        f"{str(path)!r}, the record of what {key.to_user_string()} published, is damaged. What it had may be known to "
-        "somebody. Restore it from a copy, or have somebody look at the releases and write it anew. Nothing was "
+        f"{str(path)!r}, the record of what {key.to_user_string()} published, is damaged. Attackers may have releases "
+        "that it listed. Restore it from a backup, or rebuild it from the existing releases. Nothing was "
         "assessed."
     )
 

@@ -1,7 +1,7 @@
-"""Everything that another release of this project has ever published: an attacker may hold all of it.
+"""Everything that another release of this project has ever published, because an attacker may have all of it.
 
-A later publication does not take an earlier one back. So each one counts that Dagster recorded or that lies in the
-directory of the releases, wherever its name sorts and whatever a clock said.
+A later publication does not withdraw an earlier one. So every publication counts that Dagster recorded or that is in
+the directory of the releases, regardless of its name and time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,14 +28,14 @@ MOST_SHOWN = 5
 
 
 class Published(NamedTuple):
-    """A table that another release has published, where its asset of today says less.
+    """A published table of another release that its current asset does not cover.
 
     Attributes
     ----------
     stage : str
         Name for the evidence.
     fingerprint, run_id : str
-        What the manifest records: the table, and the run that published it.
+        The record in the manifest: the table, and the run that published it.
     release : OtherRelease
         For `assess_reidentification`.
     """
@@ -54,20 +54,20 @@ def published_besides(
     private_tables: PrivateParquetIOManager,
     partition_key: str | None,
 ) -> tuple[Published, ...]:
-    """Return what another release has ever published, without what its current asset says as well.
+    """Return every publication of another release that its current asset does not cover.
 
     Parameters
     ----------
     other : OtherReleaseSettings
-        A release of this project; tables that it calls withdrawn do not count.
+        A release of this project; tables listed as withdrawn do not count.
     current : Anonymization
-        Its asset of today.
+        Its current asset.
     release_store : ReleaseStore
-        Where releases are.
+        Directory of the releases.
     instance : DagsterInstance
-        What recorded the publications.
+        Dagster instance that recorded the publications.
     private_tables : PrivateParquetIOManager
-        What recorded them as well, and keeps that when events are wiped.
+        Private record of the publications, which survives wiped events.
     partition_key : str or None
         The partition that is assessed.
 
@@ -76,19 +76,19 @@ def published_besides(
     InvalidTableError
         If a published table was moved or altered, or only one of the two releases has partitions.
     """
-    assert other.release is not None  # noqa: S101 - those that lie elsewhere have no asset that could move on
+    assert other.release is not None  # noqa: S101 - only releases of this project have an asset
     require_alike_partitions(instance, dg.AssetKey([other.release, SIDE]), partition_key)
     key = dg.AssetKey([other.release, f"{SIDE}_release"])
     directory = release_store.directory(other.release, SIDE, partition_key)
     recorded = [
         each
         for each in (*publications(instance, key), *recorded_publications(private_tables, key))
-        # Of a time without partitions, or of one with them, it holds these people as well.
+        # A publication from before or after a change of partitions covers these people as well.
         if partition_key is None or each.partition in (None, partition_key)
     ]
     written = _manifests(directory)
     if partition_key is None:
-        # Of a time with partitions, if there was one.
+        # Publications from a time with partitions, if any.
         written |= {path: manifest for each in directory.glob("*/") for path, manifest in _manifests(each).items()}
     else:
         written |= _manifests(release_store.directory(other.release, SIDE, None))
@@ -128,21 +128,21 @@ def _known_besides(
 
 
 def _manifests(directory: Path) -> dict[Path, dict[str, Any]]:
-    """Return the manifests of what lies in the directory of the releases; other files there are not releases."""
+    """Return the manifests in the directory of the releases; other files there are not releases."""
     paths = sorted(path for path in directory.glob("*") if RELEASE_NAME.fullmatch(path.name) and path.is_dir())
     found = {path: _manifest(path) for path in paths}
     readable = {path: manifest for path, manifest in found.items() if manifest is not None}
     if len(readable) == len(found):
         return readable
     raise InvalidTableError(
-        f"What was published in {str(directory)!r} cannot be read: of {len(found) - len(readable)} releases the "
-        f"{MANIFEST_FILE} is missing or damaged. Expected every release as it was written; put it back, or move "
-        "elsewhere what is not a release. Nothing was assessed."
+        f"Some releases in {str(directory)!r} cannot be read: {len(found) - len(readable)} have a missing or damaged "
+        f"{MANIFEST_FILE}. Expected every release as it was written. Restore the releases, and move other directories "
+        "elsewhere. Nothing was assessed."
     )
 
 
 def _recorded_elsewhere(recorded: list[Publication], directory: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield what was written to another place, where definitions had their releases before."""
+    """Yield publications in other directories, where definitions used to write their releases."""
     for publication in recorded:
         place = publication.directory
         manifest = None if place is None or place.parent == directory else _manifest(place)
@@ -166,6 +166,6 @@ def _how_to_bring_back(other: OtherReleaseSettings, lost: list[Publication], dir
     return (
         f"Of the tables that the release {other.release!r} published, {len(contents)} cannot be read where they were "
         f"written, or were altered: {places[:MOST_SHOWN]}{more}. Whoever has them may combine them with this release, "
-        "so they must be assessed. Put them back as they were; or, if nobody holds them any more, say so with "
-        f"withdrawn={{fingerprint: why, and who decided}} for {contents[:MOST_SHOWN]}. Nothing was assessed."
+        "so they must be assessed. Restore them; or, if nobody has them any more, declare that with "
+        f"withdrawn={{fingerprint: reason, and who decided}} for {contents[:MOST_SHOWN]}. Nothing was assessed."
     )

@@ -1,6 +1,6 @@
-"""Runs in which a release was refused: as the instance recorded them, and as the private history has them.
+"""Runs in which a release was refused, from the records of the instance and the private history.
 
-Either record can be lost: the history with its directory, the events with their run. So both count.
+Either record can be lost: the history with its directory, the events with their run. So both are used.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,9 +27,9 @@ class RefusedRun:
     failed : list of str
         Names of the conditions that failed.
     at : float
-        When the last of them did, in seconds since 1970.
+        Time of the last failure, in seconds since 1970.
     partition : str or None
-        Partition that the run was about.
+        Partition of the run.
     """
 
     reasons: list[str] = field(default_factory=list)
@@ -41,16 +41,16 @@ class RefusedRun:
 def refused_runs(
     instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey], most_evaluations: int | None = None
 ) -> dict[str, RefusedRun]:
-    """Return the runs in which a check of severity ERROR failed, by run, the one with the oldest failure first.
+    """Return the runs in which a check of severity ERROR failed, oldest failure first.
 
     Parameters
     ----------
     instance : DagsterInstance
-        What recorded the checks. Results that were reported by hand, without a run that it knows, do not count.
+        Instance that recorded the checks. Results reported by hand, without a known run, do not count.
     keys : sequence of AssetCheckKey
-        The blocking checks that hold the policy over one side of a release.
+        The blocking checks that enforce the policy on one side of a release.
     most_evaluations : int, optional
-        Look at so many of the latest evaluations of each check; by default at all.
+        Number of latest evaluations of each check to read; by default all.
     """
     records = [record for key in keys for record in _evaluations(instance, key, most_evaluations)]
     refused: dict[str, RefusedRun] = {}
@@ -77,7 +77,7 @@ def refusals_before(
 ) -> tuple[RecordedRefusal, ...]:
     """Return the refusals of a release, or of one of its partitions, one per run, oldest first.
 
-    Those whose moment is not known come first.
+    Refusals at an unknown time come first.
     """
     by_run = private_tables.refusal_history(key, partition_key)
     for run_id, run in refused_runs(instance, keys).items():
@@ -106,7 +106,7 @@ def _evaluations(
 
 
 def _conditions(evaluation: dg.AssetCheckEvaluation) -> list[str]:
-    """Return the names of the conditions that failed: the check itself, or those in the table of the gate's check."""
+    """Return the names of the failed conditions: the check itself, or those in the table of the gate's check."""
     table = evaluation.metadata.get(VERDICTS)
     if not isinstance(table, dg.TableMetadataValue):
         return [evaluation.check_name]

@@ -1,1 +1,1 @@
-"""What keeps cells private: the guard, and the storage of private tables."""
+"""Privacy of cells: the guard, and the storage of private tables."""

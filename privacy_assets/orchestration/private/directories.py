@@ -1,8 +1,8 @@
-"""The two directories of a project: private tables, and what may leave; never one inside the other.
+"""The two directories of a project, private tables and releases; neither contains the other.
 
-They are fixed when the definitions are built. They are compared again whenever one of them is used, with symbolic
-links resolved, because a link can be made in the meantime. Both are marked, so that those of another code location are
-known as well.
+They are fixed when the definitions are built. They are compared again whenever one of them is used, with symbolic links
+resolved, because a link can be created in the meantime. Both are marked, so that the directories of other code
+locations are recognized as well.
 """
 
 import os
@@ -23,7 +23,7 @@ RELEASES_MARK = b"Releases of privacy_assets lie below this directory. No privat
 
 
 def require_separate(private_path: Path, release_paths: Iterable[Path]) -> None:
-    """Refuse directories of which one contains the other, and a private one inside a published release.
+    """Refuse directories if one contains the other, or if the private one is inside a published release.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def require_separate(private_path: Path, release_paths: Iterable[Path]) -> None:
             links = " once symbolic links are resolved" if (private, released) != (private_path, release_path) else ""
             raise InvalidSettingError(
                 f"private_path {str(private_path)!r} and release_path {str(release_path)!r} are the same directory, or "
-                f"one contains the other{links}. Private tables and what may leave need separate directories. Nothing "
+                f"one contains the other{links}. Private tables and releases need separate directories. Nothing "
                 "was written."
             )
         _require_nothing_private_above(release_path)
@@ -52,9 +52,9 @@ def require_separate(private_path: Path, release_paths: Iterable[Path]) -> None:
         if (path / MANIFEST_FILE).exists() or (path / RELEASES_MARK_FILE).exists():
             is_release = (path / MANIFEST_FILE).exists()
             raise InvalidSettingError(
-                f"private_path {str(private_path)!r} lies inside {str(path)!r}, which "
+                f"private_path {str(private_path)!r} is inside {str(path)!r}, which "
                 f"{'is a published release' if is_release else 'is a release_path, perhaps of another project'}. "
-                "Expected a directory of its own. Nothing was written."
+                "Expected a separate directory. Nothing was written."
             )
 
 
@@ -62,14 +62,15 @@ def _require_nothing_private_above(release_path: Path) -> None:
     for path in (release_path.resolve(), *release_path.resolve().parents):
         if is_marked(path):
             raise InvalidSettingError(
-                f"release_path {str(release_path)!r} lies inside {str(path)!r}, which is a private directory, perhaps "
-                f"of another project: its {MARK_FILE} has the one line '*'. Expected a directory that others may see. "
-                "Nothing was written. If that file is only meant to keep git away, write '/*' into it."
+                f"release_path {str(release_path)!r} is inside {str(path)!r}, which is a private directory, perhaps "
+                f"of another project: its {MARK_FILE} has the single line '*'. Expected a directory that others may "
+                "read. Nothing was written. If that file should only keep git from tracking the directory, write '/*' "
+                "into it."
             )
 
 
 def mark_releases(release_path: Path) -> None:
-    """Mark a directory as one that releases leave from, so that no private one is made below it.
+    """Mark a directory as one for releases, so that no private directory is created below it.
 
     Raises
     ------
@@ -80,12 +81,12 @@ def mark_releases(release_path: Path) -> None:
         return
     for directory, below, files in os.walk(release_path):
         if MANIFEST_FILE in files:
-            below.clear()  # A release is replaced as a whole, and nothing private can be put into one.
+            below.clear()  # Releases are replaced as a whole, so they cannot contain private directories.
         elif is_marked(Path(directory)):
             raise InvalidSettingError(
-                f"The private directory {directory!r}, perhaps of another project, lies inside release_path "
-                f"{str(release_path)!r}. Private tables and what may leave need separate directories. Nothing was "
-                "released; move one of them away."
+                f"The private directory {directory!r}, perhaps of another project, is inside release_path "
+                f"{str(release_path)!r}. Private tables and releases need separate directories. Nothing was released; "
+                "move one of them."
             )
     make_released_directory(release_path)
     write_mark(release_path / RELEASES_MARK_FILE, RELEASES_MARK, RELEASED_FILE_MODE)
@@ -102,21 +103,21 @@ def require_within(path: Path, root: Path) -> None:
     if not path.resolve().is_relative_to(root.resolve()):
         raise InvalidSettingError(
             f"A symbolic link leads {str(path)!r} out of {str(root)!r}. Expected directories that are not links. "
-            "Nothing was read or written; remove the link."
+            "Nothing was read or written. Remove the link."
         )
 
 
 def partition_directory(partition_key: str) -> str:
-    """Return a directory name for a partition key: a different one for each key, and none that leads elsewhere.
+    """Return a directory name for a partition key: unique, and unable to lead elsewhere.
 
-    The keys of several dimensions are written in the order of the dimensions' names.
+    Keys of several dimensions are written in the order of the dimension names.
     """
     if isinstance(partition_key, dg.MultiPartitionKey):
         keys = [key for _, key in sorted(partition_key.keys_by_dimension.items())]
-        # A slash separates the dimensions, so one inside a key must read differently.
+        # A slash separates the dimensions, so a slash inside a key is escaped.
         text = "/".join(key.replace("%", "%25").replace("/", "%2F") for key in keys)
     else:
         text = partition_key
     name = quote(text, safe="").replace(".", "%2E")
-    # Releases without partitions have a link of this name.
+    # Releases without partitions have a link with this name.
     return f"%{ord(LATEST[0]):X}{LATEST[1:]}" if name == LATEST else name or "%"

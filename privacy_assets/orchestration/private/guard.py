@@ -1,12 +1,12 @@
-"""The guard: whatever goes wrong in an asset, no cell of a table reaches an event, a log or the screen.
+"""The guard: if anything fails in an asset, no cell of a table reaches an event, a log or the screen.
 
-An exception's text, its cause, a printed frame and a warning can all hold cells. So every body runs with its output
-turned into a private file, and every exception leaves as a `dagster.Failure` that says the kind of error, our own
-message where it is one of ours, and where it happened. The full traceback goes to a private file.
+An exception's text, its cause, a printed frame and a warning can all contain cells. So every body runs with its output
+redirected to a private file, and every exception leaves as a `dagster.Failure` with the kind of error, the place, and
+the message if the error is one of this package. The full traceback goes to a private file.
 
-Nothing of an exception object is trusted: its class, its attributes and its text are somebody else's code. What is said
-in its place is made after it was caught, outside of every `except`, where nothing can attach it again; and if that
-fails, a constant is said.
+Nothing of an exception object is trusted: its class, its attributes and its text can be foreign code. The replacement
+is made after the exception was caught, outside of every `except`, where Python cannot attach the original again. If
+that fails, a constant message is used.
 """
 
 import contextlib
@@ -30,24 +30,24 @@ from privacy_assets.own_code import MadeHere, is_own_class, is_own_frame, is_tru
 from privacy_assets.safe_names import class_name
 
 INTERRUPTS = (KeyboardInterrupt, GeneratorExit, DagsterExecutionInterruptedError)
-"""What stops a run from outside passes, without its text and without the exception that it met."""
+"""Exceptions that stop a run from outside pass, without their text and context."""
 WITHHELD = "The text of this error is withheld here, because it may hold cells of the table."
 
 T = TypeVar("T")
 
 
 class ValueFreeFailure(MadeHere, dg.Failure):
-    """A failure of our own: its description and metadata hold no cell."""
+    """A failure raised by this package: its description and metadata contain no cell."""
 
 
 class ReleaseRefused(ValueFreeFailure):
-    """The gate refused a release; description and metadata hold the verdicts."""
+    """The gate refused a release; description and metadata have the verdicts."""
 
 
 def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., Iterator[Any]]:
     """Guard the generator body of an asset or asset check.
 
-    The first argument must be the Dagster context of a step that has the resource ``private_tables``.
+    The first argument must be the Dagster context of a step with the resource ``private_tables``.
     """
 
     @functools.wraps(body)
@@ -63,7 +63,7 @@ def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., It
                     return
                 yield event
         except GeneratorExit:
-            # Dagster gives up; what the body still holds goes while output is hidden.
+            # Dagster stopped early; the body's objects are released while output is hidden.
             call_guarded(events.close, private_path, what)
             raise
 
@@ -76,9 +76,9 @@ def call_guarded(call: Callable[[], T], private_path: Path, what: str) -> T:
     Parameters
     ----------
     call : callable
-        Takes nothing; its result is returned.
+        Function without arguments; its result is returned.
     private_path : Path
-        Private directory that takes the tracebacks and the output.
+        Private directory for the tracebacks and the output.
     what : str
         The step or asset, for the message.
 
@@ -87,9 +87,9 @@ def call_guarded(call: Callable[[], T], private_path: Path, what: str) -> T:
     ValueFreeFailure
         If the call raises anything; a `ValueFreeFailure` of its own passes unchanged.
     """
-    # Made first, when nothing can have gone wrong yet.
+    # Created first, before anything can fail.
     raised: BaseException = ValueFreeFailure(
-        description=f"{what} failed. {WITHHELD} Of what kind it is and where it happened could not be found out either."
+        description=f"{what} failed. {WITHHELD} Its kind and place could not be determined either."
     )
     done = False
     result: Any = None
@@ -101,11 +101,11 @@ def call_guarded(call: Callable[[], T], private_path: Path, what: str) -> T:
                 done = True
             else:
                 raised = _replacement(caught, hidden, what) or raised
-                # It goes while output is hidden, for what its frames hold may print when it goes.
+                # Released while output is hidden, because objects in its frames may print when they are deleted.
                 _clear_frames(caught)
                 caught = None
                 gc.collect()
-    except BaseException as error:  # noqa: BLE001 - of the guard itself, such as too many open files
+    except BaseException as error:  # noqa: BLE001 - errors of the guard itself, such as too many open files
         unguarded = error
     if done and unguarded is None:
         return cast(T, result)
@@ -115,19 +115,19 @@ def call_guarded(call: Callable[[], T], private_path: Path, what: str) -> T:
     try:
         raise raised
     finally:
-        # Whoever calls may be handling an exception of the same table.
+        # The caller may be handling an exception about the same table.
         raised.__context__ = None
 
 
 def log_openly(context: Any, message: str, level: int = logging.INFO) -> None:
-    """Log a message of our own, which holds no cell, from inside the guard."""
+    """Log a message of this package, which contains no cell, from inside the guard."""
     say_openly(lambda: context.log.log(level, message))
 
 
 def speaks(error: BaseException) -> bool:
-    """Tell whether an error may say its text: this package made it and raised it, and nobody else's code had it since.
+    """Return whether the text of an error may be shown: only this package made, raised and handled it.
 
-    Of a class that is derived from one of ours anything can come, and whoever passes an error on can change it.
+    A derived class can contain anything, and foreign code that passes an error on can change it.
     """
     if not issubclass(type(error), PrivacyAssetsError | ValueFreeFailure) or not is_own_class(type(error)):
         return False
@@ -143,12 +143,12 @@ def speaks(error: BaseException) -> bool:
 def _outcome(call: Callable[[], T]) -> tuple[T | None, BaseException | None]:
     try:
         return call(), None
-    except BaseException as error:  # noqa: BLE001 - the guard is the one place that must catch everything
+    except BaseException as error:  # noqa: BLE001 - only the guard must catch everything
         return None, error
 
 
 def _replacement(error: BaseException, hidden: HiddenOutput, what: str) -> BaseException | None:
-    """Return what is raised instead of an exception; None if its own code kept that from being found out."""
+    """Return the failure that replaces an exception; None if the exception's own code prevented that."""
     with contextlib.suppress(BaseException):
         interrupt = next((each for each in INTERRUPTS if issubclass(type(error), each)), None)
         return interrupt() if interrupt is not None else _failure_of(error, hidden, what)
@@ -158,8 +158,8 @@ def _replacement(error: BaseException, hidden: HiddenOutput, what: str) -> BaseE
 def _failure_of_the_guard(error: BaseException, what: str) -> BaseException | None:
     with contextlib.suppress(BaseException):
         return ValueFreeFailure(
-            description=f"The output of {what} could not be kept from others: {class_name(type(error))}: "
-            f"{_constant_text(error)} What it did does not count."
+            description=f"The output of {what} could not be kept private: {class_name(type(error))}: "
+            f"{_constant_text(error)} The step counts as failed."
         )
     return None
 
@@ -186,16 +186,16 @@ def _constant_text(error: BaseException) -> str:
 
 
 def _full_text(error: BaseException) -> str:
-    """Return the traceback with all texts, for the private file; without them where they cannot be had."""
+    """Return the traceback for the private file, with the error texts if they can be read."""
     with contextlib.suppress(BaseException):
         return "".join(traceback.format_exception(error))
     with contextlib.suppress(BaseException):
-        return "".join(["The text of the error cannot be had.\n", *traceback.format_tb(_traceback_of(error))])
+        return "".join(["The text of the error cannot be read.\n", *traceback.format_tb(_traceback_of(error))])
     return "The traceback cannot be written.\n"
 
 
 def _place_of(error: BaseException) -> str:
-    """Return the last place in this package: names of files and functions of others can hold cells."""
+    """Return the last place in this package, because foreign names of files and functions can contain cells."""
     own = [each for each in traceback.walk_tb(_traceback_of(error)) if is_own_frame(each[0])]
     if not own:
         return "an unknown place"
@@ -208,7 +208,7 @@ def _frames_of(error: BaseException) -> list[FrameType]:
 
 
 def _traceback_of(error: BaseException) -> TracebackType | None:
-    """Return the traceback that Python keeps, whatever a class says of its attribute of that name."""
+    """Return the traceback that Python keeps, even if a class overrides the attribute."""
     found: TracebackType | None = BaseException.__dict__["__traceback__"].__get__(error)
     return found
 
@@ -220,7 +220,7 @@ def _clear_frames(error: BaseException) -> None:
 
 @contextlib.contextmanager
 def nothing_attached_to_input(context: dg.InputContext) -> Iterator[None]:
-    """Drop the events and metadata that an IO manager of the user's attaches to what it loads."""
+    """Drop the events and metadata that a user's IO manager attaches to loaded inputs."""
     try:
         yield
     finally:

@@ -1,10 +1,10 @@
-"""Take everything that guarded steps print and log into private files, at Python's level and below it.
+"""Redirection of everything that guarded steps print and log to private files, in Python and below it.
 
-Standard output and standard error belong to the whole process. So they are taken away when the first step begins and
-given back when the last one has ended, in whatever order steps of several threads begin and end. Meanwhile each thread
-prints into the file of its own step; a thread without a step, and what prints below Python, into that of the step that
-began last. Records of Python's logging go the same way, whatever logger or handler they come by, also one that is made
-meanwhile: Dagster's own handlers, which write to the event log, are among them.
+Standard output and standard error belong to the whole process. So they are redirected when the first step begins and
+restored when the last one has ended, in whatever order steps of several threads begin and end. Meanwhile each thread
+prints to the file of its own step. A thread without a step, and code that prints below Python, print to the file of the
+step that began last. Log records go the same way, from any logger and handler, also new ones. This includes Dagster's
+own handlers, which write to the event log.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ PRIVATE_FORMAT = logging.Formatter("%(levelname)s %(name)s: %(message)s")
 
 
 class HiddenOutput:
-    """A block whose output goes to a private file; blocks may be nested, and overlap in threads."""
+    """A block whose output goes to a private file. Blocks may be nested and may overlap in threads."""
 
     def __init__(self, private_path: Path, what: str) -> None:
         self.path: Path | None = private_path / FAILURES_DIRECTORY / f"{what.replace('/', '__')}-{uuid.uuid4().hex}.txt"
@@ -52,7 +52,7 @@ class HiddenOutput:
             _GATE.leave(self)
         finally:
             with contextlib.suppress(OSError, ValueError):
-                self.text.close()  # A full disk must not replace the failure that it caused.
+                self.text.close()  # A full disk must not hide the failure that it caused.
             os.close(self.descriptor)
             with contextlib.suppress(OSError):
                 if self.path is not None and self.path.stat().st_size == 0:
@@ -70,7 +70,7 @@ class HiddenOutput:
     def _open(self) -> int:
         assert self.path is not None  # noqa: S101 - set in __init__
         try:
-            make_private_root(self.path.parent.parent)  # Here first, whatever an asset writes there afterwards.
+            make_private_root(self.path.parent.parent)  # Created before an asset writes there.
             make_private_directory(self.path.parent)
             return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE_FILE_MODE)
         except (OSError, ValueError):
@@ -79,7 +79,7 @@ class HiddenOutput:
 
 
 def say_openly(say: Callable[[], object]) -> None:
-    """Let through the records that a call logs, of this thread alone; what it prints stays hidden."""
+    """Let the log records of a call in this thread through; its printed output stays hidden."""
     _HERE.speaks = True
     try:
         say()
@@ -88,7 +88,7 @@ def say_openly(say: Callable[[], object]) -> None:
 
 
 class _Gate:
-    """The process's output: open, or closed for as long as a block is active."""
+    """The output of the process: open, or closed while a block is active."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -156,7 +156,7 @@ class _Gate:
         self.saved = {}
 
     def show(self, stream: Any, text: str) -> None:
-        """Write to where a stream led before it was taken away."""
+        """Write to the original target of a redirected stream."""
         while isinstance(stream, _Router):
             stream = stream.shown
         saved = self.saved.get(_descriptor_of(stream))
@@ -168,7 +168,7 @@ class _Gate:
 
 
 class _Here(threading.local):
-    """What a thread is in: its blocks, innermost last, and whether it says something of our own."""
+    """State of a thread: its blocks, innermost last, and whether it logs a message of this package."""
 
     def __init__(self) -> None:
         self.blocks: list[HiddenOutput] = []
@@ -177,14 +177,14 @@ class _Here(threading.local):
 
 
 class _Router(io.TextIOBase):
-    """Standard output or standard error while a block is active; kept beyond it, it leads to where that led before."""
+    """Standard output or error while a block is active; afterwards it writes to the original target."""
 
     def __init__(self, shown: Any, descriptor: int) -> None:
         super().__init__()
         self.shown, self.number = shown, descriptor
 
     def __getattr__(self, name: str) -> Any:
-        # What else a file of text has, such as its buffer of bytes.
+        # Other attributes of a text file, such as its byte buffer.
         return getattr(self._target(), name)
 
     @property
@@ -199,7 +199,7 @@ class _Router(io.TextIOBase):
         return True
 
     def close(self) -> None:
-        """Stay open: what is closed cannot be given back."""
+        """Stay open, because a closed stream cannot be restored."""
 
     def fileno(self) -> int:
         return self.number
@@ -208,7 +208,7 @@ class _Router(io.TextIOBase):
         try:
             return int(self._target().write(text))
         except ValueError:
-            return len(text)  # Its block ended meanwhile in another thread.
+            return len(text)  # Another thread has ended the block.
 
     def flush(self) -> None:
         _flush(self._target())
@@ -227,7 +227,7 @@ def _blocks_here() -> list[HiddenOutput]:
 
 
 def _private_block() -> HiddenOutput | None:
-    """Return the block that takes what this thread prints; None if no block of any thread is active."""
+    """Return the block for the output of this thread; None if no block of any thread is active."""
     if _HERE.blocks:
         return _HERE.blocks[-1]
     active = _GATE.active[-1:]
@@ -235,7 +235,7 @@ def _private_block() -> HiddenOutput | None:
 
 
 def _call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
-    """Stand in for `logging.Logger.callHandlers` while a block is active: a handler can have its own `handle`."""
+    """Replace `logging.Logger.callHandlers` while a block is active, because a handler can override `handle`."""
     own = [each for each in _handlers_of(logger) if type(each).handle is not _handle]
     if not own or _private_block() is None or _HERE.speaks or _is_event_of_others(record):
         _GATE.call_handlers(logger, record)
@@ -258,13 +258,13 @@ def _is_event_of_others(record: logging.LogRecord) -> bool:
 
 
 def _handle(handler: logging.Handler, record: logging.LogRecord) -> Any:
-    """Stand in for `logging.Handler.handle` while a block is active."""
+    """Replace `logging.Handler.handle` while a block is active."""
     block = _private_block()
     if block is None:
         return _GATE.handle(handler, record)
     if _HERE.speaks or _is_event_of_others(record):
         return _handle_openly(handler, record)
-    if record is not _HERE.last_record:  # Several handlers get the same one.
+    if record is not _HERE.last_record:  # Several handlers get the same record.
         _HERE.last_record = record
         with contextlib.suppress(Exception):
             block.text.write(f"{PRIVATE_FORMAT.format(record)}\n")
@@ -272,13 +272,13 @@ def _handle(handler: logging.Handler, record: logging.LogRecord) -> Any:
 
 
 def _handle_openly(handler: logging.Handler, record: logging.LogRecord) -> Any:
-    """Let a handler have a record; one that prints has it printed to where output led before."""
+    """Pass a record to a handler; a handler that prints uses the original output."""
     stream = getattr(handler, "stream", None)
     if not isinstance(stream, _Router) and _descriptor_of(stream) not in _GATE.saved:
         return _GATE.handle(handler, record)
     passed = handler.filter(record)
     if passed:
-        with contextlib.suppress(Exception):  # As a handler does itself, whose format or disk fails.
+        with contextlib.suppress(Exception):  # Handlers also ignore errors of their format or disk.
             _GATE.show(stream, f"{handler.format(record)}\n")
     return passed
 
@@ -295,14 +295,14 @@ def _duplicate(descriptor: int) -> int | None:
         return os.dup(descriptor)
     except OSError as error:
         if error.errno == errno.EBADF:
-            return None  # A daemon may have closed it; then nothing can be printed to it either.
+            return None  # A daemon may have closed it.
         raise
 
 
 def _flush(*streams: Any) -> None:
-    """Empty the buffers of streams, and those of the C library, which know nothing of who wrote into them."""
+    """Flush the buffers of streams and of the C library, which do not record who wrote to them."""
     for stream in streams:
-        with contextlib.suppress(BaseException):  # Whatever somebody put there: output must be given back.
+        with contextlib.suppress(BaseException):  # Output must be restored whatever was put there.
             stream.flush()
     with contextlib.suppress(Exception):
         _c_library().fflush(None)

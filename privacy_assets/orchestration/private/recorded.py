@@ -21,16 +21,16 @@ class Recorded:
     Attributes
     ----------
     version : str or None
-        Its data version; None when it was never materialized.
+        Its data version; None if it was never materialized.
     version_is_content : bool
-        Whether the asset gave the version itself, as ours do: then it is the digest of what was stored.
+        Whether the asset set the version itself, as the assets of this package do; then it is the digest of the stored
+        content.
     run_id : str or None
-        The run that made it; None when it was reported by hand, or the instance does not know the run.
+        The run that made it; None if it was reported by hand, or the instance does not know the run.
     made_of : dict of str to str
-        Fingerprints of the tables that it was made of, by stage. Dagster's own record of input versions leaves
-        partitions out.
+        Fingerprints of the tables it was made from, by stage. Dagster's own record of input versions omits partitions.
     made_with : dict
-        Settings that it was made with.
+        Settings it was made with.
     """
 
     def __init__(self, instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> None:
@@ -40,7 +40,7 @@ class Recorded:
         tags: Mapping[str, str] = (materialization.tags if materialization else None) or {}
         self.version = tags.get(DATA_VERSION_TAG)
         self.version_is_content = tags.get(DATA_VERSION_IS_USER_PROVIDED_TAG) == "true"
-        # A materialization that was reported by hand has no run; a forged run id is of no run that the instance knows.
+        # A materialization reported by hand has no run; the instance does not know the run of a forged run id.
         run_id = records[0].run_id if records else None
         self.run_id = run_id if run_id and instance.has_run(run_id) else None
         metadata = materialization.metadata if materialization else {}
@@ -54,13 +54,13 @@ class Publication(NamedTuple):
     Attributes
     ----------
     fingerprint : str
-        Content of the table.
+        Fingerprint of the table.
     directory : Path or None
-        Where it was written; None where the record does not say.
+        Where it was written; None if not recorded.
     run_id : str
         Run that published it.
     partition : str or None
-        Partition that it is of.
+        Its partition.
     """
 
     fingerprint: str
@@ -70,9 +70,9 @@ class Publication(NamedTuple):
 
 
 def publications(instance: dg.DagsterInstance, key: dg.AssetKey) -> list[Publication]:
-    """Return every release that runs published as an asset, of whatever partition, the last one first.
+    """Return every release that runs published as an asset, of any partition, latest first.
 
-    A materialization that was reported by hand published nothing, so it does not count.
+    A materialization reported by hand published nothing, so it does not count.
     """
     found = []
     for record in _of_runs(instance, key):
@@ -86,7 +86,7 @@ def publications(instance: dg.DagsterInstance, key: dg.AssetKey) -> list[Publica
 
 
 def require_alike_partitions(instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> None:
-    """Refuse an asset that was last made with partitions for what has none, and the other way round.
+    """Refuse an asset if it was last made with partitions and the release has none, or vice versa.
 
     Raises
     ------
@@ -98,16 +98,16 @@ def require_alike_partitions(instance: dg.DagsterInstance, key: dg.AssetKey, par
         return
     has, lacks = ("no partitions", "has some") if record.partition_key is None else ("partitions", "has none")
     raise InvalidTableError(
-        f"{key.to_user_string()!r} has {has}, and the release that names it {lacks}: which of the tables that it "
-        "published belong to this one cannot be told. Expected the same partitions on both, or the published table "
-        "named by its directory. Nothing was assessed."
+        f"{key.to_user_string()!r} has {has}, and the release that names it {lacks}: so it is unknown which of its "
+        "published tables belong to this release. Expected the same partitions on both, or the directory of the "
+        "published table. Nothing was assessed."
     )
 
 
 def _of_runs(instance: dg.DagsterInstance, wanted: dg.AssetKey) -> Iterator[dg.EventLogRecord]:
-    """Yield the materializations of runs that gave the asset a version themselves, latest first.
+    """Yield the materializations by runs that set a data version, latest first.
 
-    The run may have been deleted since: what it published is out all the same.
+    The run may have been deleted since; its publication still exists.
     """
     cursor, has_more = None, True
     while has_more:

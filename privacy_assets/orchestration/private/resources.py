@@ -1,7 +1,7 @@
-"""Where things rest: private tables between the stages, and releases that may leave.
+"""Storage: private tables between the stages, and releases.
 
-Both places are fixed when definitions are built. Their resources take no configuration, so whoever launches a run
-cannot point them elsewhere.
+Both directories are fixed when definitions are built. Their resources take no configuration, so a launched run cannot
+point them elsewhere.
 """
 
 import copy
@@ -36,18 +36,18 @@ DEFAULT_RELEASE_PATH = "releases"
 LOCKS_DIRECTORY = "locks"
 REFUSALS_DIRECTORY = "refusals"
 NO_CONFIGURATION: dict[str, Any] = {}
-"""A resource with this schema refuses run configuration; with none it would take and ignore any."""
+"""A resource with this schema refuses run configuration; without a schema it would accept and ignore it."""
 
 
 @dataclass(frozen=True)
 class RecordedRefusal:
-    """When a run was refused, and by which conditions."""
+    """Time and failed conditions of a refused run."""
 
     refused_at: str
     failed: tuple[str, ...]
 
     def and_by(self, names: Iterable[str]) -> "RecordedRefusal":
-        """Return the refusal with more conditions."""
+        """Return the refusal with additional conditions."""
         return RecordedRefusal(self.refused_at, tuple(dict.fromkeys((*self.failed, *names))))
 
 
@@ -55,10 +55,10 @@ DAMAGED_REFUSAL = RecordedRefusal("unknown", ("the record of this refusal is dam
 
 
 class PrivateParquetIOManager(dg.UPathIOManager):
-    """Keep tables and results as Parquet files that their owner alone can read (directories 0700, files 0600).
+    """IO manager that stores tables and results as Parquet files that only their owner can read (0700 and 0600).
 
-    Takes and gives a `pandas.DataFrame` or an `Artifact`. An asset is a directory that is replaced as a whole. Nothing
-    that goes wrong while reading or writing shows a cell.
+    It handles a `pandas.DataFrame` or an `Artifact`. An asset is a directory that is replaced as a whole. Errors while
+    reading or writing never show a cell.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ class PrivateParquetIOManager(dg.UPathIOManager):
 
         if UPath(base_path).protocol not in ("", "file"):
             raise InvalidSettingError(
-                f"private_tables.base_path has protocol {UPath(base_path).protocol!r}; tables must rest in a local "
-                "directory, where they can be replaced as a whole and kept from others."
+                f"private_tables.base_path has protocol {UPath(base_path).protocol!r}; tables must be stored in a "
+                "local directory, where they can be replaced as a whole and kept private."
             )
         self._root = Path(base_path).absolute()
         self._release_paths: set[Path] = set()
@@ -82,7 +82,7 @@ class PrivateParquetIOManager(dg.UPathIOManager):
 
     @property
     def base_path(self) -> Path:
-        """The private directory, after a look that it is apart from those of the releases now.
+        """The private directory, after checking that it is currently separate from the release directories.
 
         Raises
         ------
@@ -93,19 +93,19 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         return self._root
 
     def keep_apart_from(self, release_path: Path) -> None:
-        """Remember a directory of releases, which must stay separate."""
+        """Register a directory of releases, which must stay separate."""
         self._release_paths.add(release_path)
 
     def make_directory(self, path: "UPath") -> None:
-        """Make directories that their owner alone can enter."""
+        """Create directories that only their owner can enter."""
         make_private_directory(Path(str(path)))
 
     def make_safe_partition_path(self, base_path: "UPath", partition: str) -> "UPath":
-        """Keep a partition key from leaving the asset's directory."""
+        """Return the path of a partition, which cannot leave the asset's directory."""
         return base_path / partition_directory(partition)
 
     def _get_paths_for_partitions(self, context: dg.InputContext | dg.OutputContext) -> "dict[str, UPath]":
-        """Return a path for each partition. The base class joins the keys of several dimensions before it asks."""
+        """Return a path for each partition. The base class joins the keys of several dimensions before this call."""
         asset_path = self._get_path_without_extension(context)
         return {
             key: self._with_extension(asset_path / partition_directory(key)) for key in context.asset_partition_keys
@@ -121,7 +121,7 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         call_guarded(store, self.base_path, f"Storing {context.asset_key.to_user_string()}")
 
     def load_input(self, context: dg.InputContext) -> Any:
-        """Read what an asset stored; of one with partitions, that of the partition which the run is about."""
+        """Read the stored asset, or the partition that the run selects."""
         what = context.asset_key.to_user_string()
 
         def require_one_partition() -> None:
@@ -140,15 +140,15 @@ class PrivateParquetIOManager(dg.UPathIOManager):
             artifact = read_artifact(self._own(Path(str(path))))
             if recorded.version_is_content and artifact.digest != recorded.version:
                 raise InvalidTableError(
-                    f"What is stored for {context.asset_key.to_user_string()} is not what Dagster recorded: it was "
-                    "overwritten, or a run was cut off. Materialize it again."
+                    f"The content stored for {context.asset_key.to_user_string()} is not what Dagster recorded: it "
+                    "was overwritten, or a run was interrupted. Materialize it again."
                 )
             return _content(artifact)
 
         return call_guarded(load, self.base_path, f"Loading {context.asset_key.to_user_string()}")
 
     def load(self, key: dg.AssetKey, partition_key: str | None) -> pd.DataFrame | Artifact:
-        """Read what is stored for an asset, outside Dagster's inputs.
+        """Read the content stored for an asset, outside Dagster's inputs.
 
         Raises
         ------
@@ -163,13 +163,13 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         return _content(read_artifact(self._own(path.with_name(path.name + self.extension))))
 
     def private_path(self, kind: str, name: str, partition_key: str | None) -> Path:
-        """Return where something private that is not an asset rests."""
+        """Return the path of private content that is not an asset."""
         path = self.base_path / kind / name
         return self._own(path if partition_key is None else path / partition_directory(partition_key))
 
     @contextmanager
     def releasing_alone(self, key: dg.AssetKey, partition_key: str | None) -> Iterator[None]:
-        """Keep every other run from releasing the same table, of the same partition, in the meantime.
+        """Prevent other runs from releasing the same table and partition in the meantime.
 
         Raises
         ------
@@ -181,8 +181,8 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         with locked(directory, wait=False) as is_alone:
             if not is_alone:
                 raise ConcurrentReleaseError(
-                    f"Another run is releasing {key.to_user_string()} at this moment. Nothing was written by this one; "
-                    "look at what the other releases, and launch again only if it was refused."
+                    f"Another run is releasing {key.to_user_string()} at this moment. This run wrote nothing. Check "
+                    "the other release, and launch again only if it was refused."
                 )
             yield
 
@@ -191,8 +191,8 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         path = self._refusals_path(key)
         if path.exists() and not path.is_file():
             raise InvalidSettingError(
-                f"{str(path)!r} is not a file, so this refusal could not be added to the history that it should hold. "
-                "Nothing was released; move it away."
+                f"{str(path)!r} is not a file, so this refusal could not be added to the history in it. Nothing was "
+                "released. Move it away."
             )
         make_private_directory(path.parent)
         entry = {
@@ -203,11 +203,11 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         }
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, PRIVATE_FILE_MODE)
         with os.fdopen(descriptor, "w") as file:
-            # A line of its own, whatever a process that was cut off left behind.
+            # Begin a new line, even if an interrupted process left a partial one.
             file.write("\n" + json.dumps(entry))
 
     def refusal_history(self, key: dg.AssetKey, partition_key: str | None) -> "dict[str, RecordedRefusal]":
-        """Return what is known of the refusals of a release by run; damage counts as a refusal of its own."""
+        """Return the recorded refusals of a release by run; damaged lines count as refusals."""
         path = self._refusals_path(key)
         if not path.exists():
             return {}
@@ -233,13 +233,13 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         return self._own(self.base_path / REFUSALS_DIRECTORY / ("__".join(key.path) + ".jsonl"))
 
     def _own(self, path: Path) -> Path:
-        """Return a path below the private directory, after a look that no link leads it elsewhere."""
+        """Return a path below the private directory, after checking that no link leads elsewhere."""
         require_within(path, self.base_path)
         return path
 
 
 def guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
-    """Return an input manager that loads by the IO manager of another asset, with the guard around it."""
+    """Return an input manager that loads with the IO manager of another asset, inside the guard."""
 
     @dg.input_manager(required_resource_keys={io_manager_key})
     def load_guarded(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
@@ -252,9 +252,9 @@ def guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputMan
 
 
 def guarded_partition_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
-    """Return an input manager for checks: of an asset with partitions it loads the one that the run is about.
+    """Return an input manager for checks that loads the partition that the run selects.
 
-    Dagster would load them all: the step of a check has no partitions, whatever the asset has.
+    Dagster would load all partitions, because the step of a check has no partitions.
     """
 
     @dg.input_manager(required_resource_keys={io_manager_key})
@@ -277,9 +277,9 @@ def _of_the_run(context: dg.InputContext) -> dg.InputContext:
     keys = partitions.get_partition_keys(dynamic_partitions_store=context.instance)
     if partition_key is None or partition_key not in keys:
         raise InvalidSettingError(
-            f"{context.asset_key.to_user_string()} has partitions, and the run is about "
-            f"{'none of them' if partition_key is None else f'{partition_key!r}, which is none of them'}. Nothing was "
-            "checked; run the check together with the asset, for one partition."
+            f"{context.asset_key.to_user_string()} has partitions, and the run selects "
+            f"{'none of them' if partition_key is None else f'{partition_key!r}, which is not one of them'}. Nothing "
+            "was checked. Run the check together with the asset, for one partition."
         )
     of_the_run = copy.copy(context)
     of_the_run._asset_partitions_subset = partitions.subset_with_partition_keys([partition_key])
@@ -288,7 +288,7 @@ def _of_the_run(context: dg.InputContext) -> dg.InputContext:
 
 @dataclass(frozen=True)
 class ReleaseStore:
-    """The directory that releases leave from.
+    """The directory of the releases.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ class ReleaseStore:
     base_path: str = DEFAULT_RELEASE_PATH
 
     def directory(self, release: str, stage: str, partition_key: str | None) -> Path:
-        """Return the directory that holds the releases of one table, and of one partition if it has partitions."""
+        """Return the directory of the releases of one table, or of one of its partitions."""
         root = Path(self.base_path).absolute()
         path = root / release / stage
         path = path if partition_key is None else path / partition_directory(partition_key)
@@ -310,9 +310,9 @@ class ReleaseStore:
 def private_resources(
     private_path: str, upstream: Sequence[UpstreamAsset], release_path: str | None = None
 ) -> dict[str, Any]:
-    """Return the private storage, and what loads upstream assets with the guard around it.
+    """Return the private storage and the guarded input manager for upstream assets.
 
-    The same objects for the same directory: Dagster merges definitions only if they share resources.
+    The objects are the same for the same directory, because Dagster merges definitions only if they share resources.
     """
     tables, resource = _private_tables(private_path)
     if release_path is not None:
@@ -323,7 +323,7 @@ def private_resources(
 
 
 def partition_input_managers(private_path: str, assets: Sequence[UpstreamAsset]) -> dict[str, Any]:
-    """Return what loads assets for checks, partition by partition, with the guard around it."""
+    """Return the guarded input manager that loads assets for checks, by partition."""
     return {
         asset.partition_input_manager_key: _guarded_partition_input_manager(asset.io_manager_key, private_path)
         for asset in assets
@@ -331,21 +331,21 @@ def partition_input_managers(private_path: str, assets: Sequence[UpstreamAsset])
 
 
 def release_resources(release_path: str) -> dict[str, Any]:
-    """Return the directory that releases leave from, the same object for the same directory."""
+    """Return the directory of the releases, the same object for the same directory."""
     return {"release_store": _release_store(release_path)}
 
 
 @cache
 def _private_tables(private_path: str) -> tuple[PrivateParquetIOManager, dg.IOManagerDefinition]:
     tables = PrivateParquetIOManager(private_path)
-    resource = dg.IOManagerDefinition(lambda _: tables, NO_CONFIGURATION, "Private tables; the place is fixed.")
+    resource = dg.IOManagerDefinition(lambda _: tables, NO_CONFIGURATION, "Private tables; the directory is fixed.")
     return tables, resource
 
 
 @cache
 def _release_store(release_path: str) -> dg.ResourceDefinition:
     store = ReleaseStore(release_path)
-    return dg.ResourceDefinition(lambda _: store, NO_CONFIGURATION, "Where releases leave from; the place is fixed.")
+    return dg.ResourceDefinition(lambda _: store, NO_CONFIGURATION, "Releases; the directory is fixed.")
 
 
 @cache

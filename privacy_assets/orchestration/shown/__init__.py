@@ -1,1 +1,1 @@
-"""What people see in Dagster: metadata and pictures, never a cell."""
+"""Metadata and pictures shown in Dagster, without cells."""

@@ -1,4 +1,4 @@
-"""What people see on an asset: counts, columns with their roles, figures, verdicts. Never a cell."""
+"""Metadata of assets: counts, columns with their roles, figures and verdicts, without cells."""
 
 import json
 from collections.abc import Mapping, Sequence, Sized
@@ -28,10 +28,10 @@ def table_metadata(
     roles: Mapping[str, str],
     made_of: tuple[dg.AssetKey, Mapping[str, str]] | None = None,
 ) -> dict[str, Any]:
-    """Describe a table by its number of rows, its first 70 columns (fewer if their names are long), its fingerprint.
+    """Describe a table by its row count, its first 70 columns (fewer if their names are long) and its fingerprint.
 
-    Columns have their roles. ``made_of`` is the asset that it was made of, and by column the column there that it comes
-    from.
+    Columns are tagged with their roles. ``made_of`` is the asset that the table was made from, and the origin of each
+    column there.
     """
     columns = [
         dg.TableColumn(
@@ -57,7 +57,7 @@ def _lineage(table: pd.DataFrame, key: dg.AssetKey, columns: Mapping[str, str]) 
 
 
 def _shown_columns(table: pd.DataFrame) -> list[str]:
-    """Return the first columns, as many as an event has room for."""
+    """Return as many of the first columns as an event has room for."""
     shown, length = [], 0
     for name in table.columns[:MOST_COLUMNS_SHOWN]:
         length += len(json.dumps(name))
@@ -78,9 +78,9 @@ def score_metadata(scores: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def settings_metadata(settings: Mapping[str, Any]) -> dg.JsonMetadataValue:
-    """Show the settings of a stage; where they are long, what is said by column is counted.
+    """Show the settings of a stage; if they are long, settings by column are only counted.
 
-    Which columns have which role stands in the contract, and in the manifest of the release.
+    The contract and the manifest of the release have the role of each column.
     """
     shown = dict(settings)
     if len(json.dumps(shown)) > LONGEST_SETTINGS:
@@ -94,7 +94,7 @@ def settings_metadata(settings: Mapping[str, Any]) -> dg.JsonMetadataValue:
 
 
 def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
-    """Show verdicts as a table, failed ones first: the condition, whether it holds, what was found, what it decides."""
+    """Show verdicts as a table, failed ones first: condition, result, finding and consequence."""
     columns = [
         dg.TableColumn("condition", "string"),
         dg.TableColumn("passed", "bool"),
@@ -108,7 +108,7 @@ def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
                 "condition": verdict.name.replace("_", " "),
                 "passed": verdict.passed,
                 "found": verdict.reason,
-                # Not the word `error`, which beside a condition that holds reads as if something had gone wrong.
+                # Not the word `error`, which next to a met condition suggests a failure.
                 "if_it_fails": REFUSES if verdict.severity == "error" else "warns",
                 "advice": verdict.advice,
             }
@@ -119,7 +119,7 @@ def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
 
 
 def advice_table(advice: pd.DataFrame) -> dg.TableMetadataValue:
-    """Show what forgetting columns would do to the semantic risk, row by row; names of columns and counts."""
+    """Show the effect of forgetting columns on the semantic risk, with names of columns and counts."""
     shown = advice.head(MOST_ADVICE_SHOWN)
     records = [
         dg.TableRecord({str(name): _plain(value) for name, value in row.items()}) for row in shown.to_dict("records")

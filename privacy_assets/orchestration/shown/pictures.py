@@ -1,4 +1,4 @@
-"""Pictures in the metadata of assets: aggregates only, groups below 5 records are not drawn."""
+"""Pictures in the metadata of assets: aggregates only, without groups below 5 records."""
 
 import base64
 import io
@@ -23,21 +23,21 @@ COLORS = 32
 BLUE = "#3b6ea8"
 GRAY = "#9aa5b1"
 SPECIAL = re.escape("\\[]`<>&!")
-"""What begins or ends something in Markdown."""
+"""Characters with a meaning in Markdown."""
 
 
 def identified_by_size(assessment: MpuccAssessment) -> str:
-    """Draw the identified records by combination size; beside them, where there is a control, those that it gives away.
+    """Draw the identified records by combination size, with those of the control if there is one.
 
     Parameters
     ----------
     assessment : MpuccAssessment
-        With a control, both are counted against as many real records: means over the samples.
+        With a control, both are counted against equally many real records, as means over the samples.
 
     Returns
     -------
     str
-        Markdown with the picture as PNG and the same numbers as its text.
+        Markdown with the picture as PNG and the same numbers as text.
     """
     if assessment.control is None:
         by_size = assessment.tree.groupby("combo_size")["mpuccs_collision_cnt"].sum()
@@ -68,24 +68,24 @@ def identified_by_size(assessment: MpuccAssessment) -> str:
     axes.spines[["top", "right"]].set_visible(False)
     if len(against) > 1:
         axes.legend(title="that single out", fontsize=8, title_fontsize=8, frameon=False)
-    text = f"Identified synthetic records by combination size; that single out {', '.join(told)}"
+    text = f"Identified synthetic records by combination size; single out {', '.join(told)}"
     return as_markdown(figure, text)
 
 
 def columns_that_drive_the_risk(columns: Sequence[tuple[str, float]], n_identified: int) -> str:
-    """Draw how many of the identified records have each column in the combination that singles them out.
+    """Draw the share of identified records that have each column in the combination that singles them out.
 
     Parameters
     ----------
     columns : sequence of (str, float)
-        What `driving_columns` returns; the first 30 of those in 5 records or more are drawn.
+        The result of `driving_columns`; the first 30 columns in 5 records or more are drawn.
     n_identified : int
         Identified records.
 
     Returns
     -------
     str
-        Markdown with the picture as PNG and the same numbers as its text.
+        Markdown with the picture as PNG and the same numbers as text.
     """
     drawn = [(name, share) for name, share in columns if round(share * n_identified) >= SMALLEST_GROUP_DRAWN]
     drawn = drawn[:MOST_COLUMNS_DRAWN]
@@ -102,7 +102,7 @@ def columns_that_drive_the_risk(columns: Sequence[tuple[str, float]], n_identifi
 
 
 def records_by_class_size(classes: pd.DataFrame) -> str:
-    """Draw how many records lie in classes of which size.
+    """Draw the number of records by class size.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def records_by_class_size(classes: pd.DataFrame) -> str:
     Returns
     -------
     str
-        Markdown with the picture as PNG and the main numbers as its text.
+        Markdown with the picture as PNG and the main numbers as text.
     """
     unit = "people" if "people" in classes.columns else "rows"
     sizes, rows = classes[unit].to_numpy(), classes["rows"].to_numpy()
@@ -137,7 +137,7 @@ def records_by_class_size(classes: pd.DataFrame) -> str:
 
 
 def information_loss_by_column(certainty_penalty: Mapping[str, float]) -> str:
-    """Draw what each quasi-identifier lost (NCP), from 0 % (as it was) to 100 % (nothing is told); the 30 worst."""
+    """Draw the loss of the 30 worst quasi-identifiers (NCP), from 0 % (unchanged) to 100 % (none left)."""
     by_loss = sorted(certainty_penalty.items(), key=lambda item: item[1])[-MOST_COLUMNS_DRAWN:]
     figure = Figure(figsize=(6, 0.9 + 0.28 * len(by_loss)), layout="constrained")
     axes = figure.subplots()
@@ -156,7 +156,7 @@ def classes_as_rectangles(rectangles: pd.DataFrame, x: str, y: str) -> str:
     Parameters
     ----------
     rectangles : DataFrame
-        What `class_rectangles` returns. Those of fewer than 5 records are not drawn. The axes are shares of the
+        The result of `class_rectangles`. Classes of fewer than 5 records are not drawn. The axes are shares of the
         records, so no value of the table can be read from them.
     x, y : str
         Names of the columns.
@@ -173,7 +173,7 @@ def classes_as_rectangles(rectangles: pd.DataFrame, x: str, y: str) -> str:
     height = (drawn["y_high"] - drawn["y_low"]).to_numpy()
     corners = drawn[["x_low", "y_low"]].to_numpy()
     patches = [Rectangle((*corner,), *sides) for corner, sides in zip(corners, np.c_[width, height], strict=True)]
-    # The more classes lie over each other, the fainter is each of them.
+    # The more classes overlap, the fainter each one is drawn.
     alpha = float(np.clip(1 / max((width * height).sum(), 1), 0.05, 0.6))
     axes.add_collection(PatchCollection(patches, facecolor=BLUE, edgecolor="#1d3a5f", alpha=alpha, linewidth=0.4))
     axes.set_xlim(0, 1)
@@ -189,24 +189,24 @@ def _interval(low: int, high: int) -> str:
 
 
 def as_markdown(figure: Figure, text: str) -> str:
-    """Write a picture as PNG in Markdown, with the text for those who cannot see it."""
+    """Write a picture as PNG in Markdown, with alternative text."""
     drawn, buffer = io.BytesIO(), io.BytesIO()
     FigureCanvasAgg(figure)
     figure.savefig(drawn, format="png")
-    # A palette makes it a third of the size: an event takes 100 KB in all.
+    # A palette makes it a third of the size; an event takes 100 KB in total.
     Image.open(drawn).convert("RGB").quantize(COLORS).save(buffer, "png", optimize=True)
     encoded = base64.b64encode(buffer.getvalue()).decode()
     return f"![{_escaped(text)}](data:image/png;base64,{encoded})"
 
 
 def from_markdown(markdown: str) -> tuple[str, bytes]:
-    """Take the text and the PNG out of what `as_markdown` wrote."""
+    """Extract the text and the PNG from the output of `as_markdown`."""
     found = re.fullmatch(r"!\[(.*)\]\(data:image/png;base64,(\S+)\)", markdown, re.DOTALL)
     if found is None:
-        raise InvalidTableError("What should be a picture in Markdown is none. Nothing was shown.")
+        raise InvalidTableError("The text is not a picture in Markdown. Nothing was shown.")
     return re.sub(rf"\\([{SPECIAL}])", r"\1", found[1]), base64.b64decode(found[2])
 
 
 def _escaped(text: str) -> str:
-    """Keep names of columns from ending the text of a picture and beginning another, or a link, or HTML."""
+    """Escape names of columns, so that they cannot end the text of a picture or begin a link or HTML."""
     return re.sub(rf"([{SPECIAL}])", r"\\\1", " ".join(text.split()))

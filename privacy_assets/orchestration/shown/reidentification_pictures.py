@@ -1,4 +1,4 @@
-"""The picture of a re-identification assessment: what an attacker can do by the number of columns that are known."""
+"""The picture of a re-identification assessment: risk by the number of known columns."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -8,7 +8,7 @@ from privacy_assets.orchestration.shown.pictures import BLUE, as_markdown
 
 
 def reidentification_curve(curve: pd.DataFrame) -> str:
-    """Draw how the candidates of released records melt away as an attacker knows more columns.
+    """Draw how the candidates of released records decrease as an attacker knows more columns.
 
     Parameters
     ----------
@@ -18,21 +18,21 @@ def reidentification_curve(curve: pd.DataFrame) -> str:
     Returns
     -------
     str
-        Markdown with the picture as PNG and the means as its text.
+        Markdown with the picture as PNG and the means as text.
     """
     worst = curve[curve["chosen_as"] != "named"].groupby("n_known")["mean_reidentification_probability"].max()
     numbers = ", ".join(f"{n_known}: {value:.3g}" for n_known, value in worst.items())
     return as_markdown(
         draw_reidentification_curve(curve),
-        f"Mean re-identification probability for the most telling columns, by their number ({numbers})",
+        f"Mean re-identification probability for the most identifying columns, by their number ({numbers})",
     )
 
 
 def draw_reidentification_curve(curve: pd.DataFrame) -> Figure:
     """Draw mean probability and mean nonspecificity over the number of known columns.
 
-    The band and its mean are of all sets of a size, where all were assessed. The dashed line is of the most telling set
-    of each size: beyond those sizes, of the greedy chain.
+    The band and its mean cover all sets of a size, if all were assessed. The dashed line is the most identifying set of
+    each size; for larger sizes, that of the greedy chain.
     """
     figure = Figure(figsize=(6, 5), layout="constrained")
     panels = (
@@ -48,7 +48,7 @@ def draw_reidentification_curve(curve: pd.DataFrame) -> Figure:
         axes.fill_between(by_size.index, by_size["min"], by_size["max"], color=BLUE, alpha=0.25, linewidth=0)
         axes.plot(by_size.index, by_size["mean"], color=BLUE, marker="o", markersize=4, label="mean of all sets")
         most_telling = assessed.groupby("n_known")[name].agg(worst)
-        axes.plot(most_telling.index, most_telling, color=BLUE, linestyle="--", label="most telling set")
+        axes.plot(most_telling.index, most_telling, color=BLUE, linestyle="--", label="most identifying set")
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -1,4 +1,4 @@
-"""Pictures of a semantic assessment: counts and names of attributes, never a value of the table."""
+"""Pictures of a semantic assessment: counts and names of attributes, without values of the table."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ MOST_RISKS_SAID = 6
 
 
 def risk_distribution(assessment: SemanticAssessment) -> Figure:
-    """Draw how many records have which basic semantic risk, in the colors of the three regions.
+    """Draw the number of records by basic semantic risk, in the colors of the three regions.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def risk_distribution(assessment: SemanticAssessment) -> Figure:
     Returns
     -------
     Figure
-        One bar per risk 1 / d, the smallest risks together; parts of fewer than 5 records are not drawn.
+        One bar per risk 1 / d, the smallest risks combined; parts of fewer than 5 records are not drawn.
     """
     records = assessment.records
     largest = records["smallest_difference"].clip(upper=MOST_BARS)
@@ -54,7 +54,7 @@ def risk_distribution(assessment: SemanticAssessment) -> Figure:
 
 
 def describe_risks(assessment: SemanticAssessment) -> str:
-    """Say what `risk_distribution` shows, with the largest risks of 5 records or more."""
+    """Describe `risk_distribution` in text, with the largest risks of 5 records or more."""
     by_risk = assessment.records["basic_semantic_risk"].value_counts().sort_index(ascending=False)
     told = by_risk[by_risk >= SMALLEST_GROUP_DRAWN].head(MOST_RISKS_SAID)
     numbers = ", ".join(f"{risk:.3g}: {count:,}" for risk, count in told.items()) or "none of 5 records or more"
@@ -81,17 +81,17 @@ def _explain(axes: Axes, assessment: SemanticAssessment, *, is_colored: bool) ->
 def concept_neighborhood(assessment: SemanticAssessment) -> Figure:
     """Draw the riskiest concept of a record with its neighbors as a small line diagram.
 
-    Names are those of attributes, by column and number. Fewer than 5 records are not counted out.
+    Attributes are named by column and number. Counts below 5 records are not shown.
 
     Parameters
     ----------
     assessment : SemanticAssessment
-        Its ``neighborhood`` is drawn, at most 5 neighbors above and 5 below.
+        Its ``neighborhood`` is drawn, with at most 5 neighbors above and 5 below.
 
     Returns
     -------
     Figure
-        Concepts with more records are above; what a line adds or takes away stands at its other end.
+        Concepts with more records are above; the attributes that a line adds or removes are at its other end.
     """
     neighborhood = assessment.neighborhood
     figure = Figure(figsize=(7, 4), layout="constrained")
@@ -99,7 +99,7 @@ def concept_neighborhood(assessment: SemanticAssessment) -> Figure:
     axes.set_axis_off()
     axes.set_xlim(-0.5, 0.5)
     nodes = {place: _nodes(neighborhood, place) for place in ("above", "below")}
-    # Where there is no neighbor there is nothing to draw.
+    # Without neighbors there is nothing to draw.
     axes.set_ylim(-1.6 if nodes["below"] else -0.3, 1.6 if nodes["above"] else 0.3)
     figure.set_figheight(1 + 1.5 * sum(map(bool, nodes.values())))
     for place, height, sign in (("above", 1.0, "without "), ("below", -1.0, "with ")):
@@ -135,6 +135,6 @@ def _draw_node(
 
 
 def _some(names: tuple[str, ...]) -> str:
-    """Write some names, two to a line, and how many more there are."""
+    """Write the first names, two per line, and the number of the others."""
     shown = [*names[:MOST_NAMES], *([f"{len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else [])]
     return "\n".join(", ".join(shown[i : i + 2]) for i in range(0, len(shown), 2)) or "no attribute"

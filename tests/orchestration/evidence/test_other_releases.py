@@ -102,7 +102,7 @@ class TestOtherReleases:
         run_all(project, first, alone, selection=[key(CANDIDATES)])
         with_both = dg.AssetSelection.assets(key("anonymized_release"))
         reason = refusal(run_all(project, first, together, selection=with_both), "anonymized")
-        assert "0 other releases were taken into account, and not the 1 asked for" in reason
+        assert "0 other releases were taken into account, not the 1 asked for" in reason
 
     def test_two_releases_of_the_quickstart_table_pass_alone_and_are_refused_together(self, project):
         pytest.importorskip("statsmodels", reason="needs the extra `examples`")
@@ -147,7 +147,7 @@ class TestOtherReleases:
         again = released_as(project, "first", anonymized=AnonymizationSettings(k=8))
         run_all(project, again, selection=[dg.AssetKey(["first", "anonymized"])])
         alone = dg.AssetSelection.assets(key("anonymized_release"))
-        assert "stands on tables other than those recorded for ['other_first', 'other_first_published_" in refusal(
+        assert "based on tables other than those recorded for ['other_first', 'other_first_published_" in refusal(
             run_all(project, first, second, selection=alone), "anonymized"
         )
 
@@ -177,7 +177,7 @@ class TestOtherReleases:
         assert run_all(project, released_as(project, "first")).success
         alone = dg.AssetSelection.assets(key("anonymized_release"))
         reason = refusal(run_all(project, second, selection=alone), "anonymized")
-        assert "stands on tables other than those recorded for ['other_published']" in reason
+        assert "based on tables other than those recorded for ['other_published']" in reason
 
     def test_the_default_knowledge_is_not_covered_by_less_when_there_are_other_releases(self, project):
         first = released_as(project, "first", **with_columns("joined", "plan"))
@@ -243,7 +243,7 @@ class TestOtherReleases:
             dg.AssetKey(["first", "source"]), *(key(stage) for stage in (CANDIDATES, "anonymized_release"))
         )
         reason = refusal(run_all(project, again, second, selection=made), "anonymized")
-        assert "other_first was made of an earlier version of ['other_first_source']" in reason
+        assert "other_first was made from an earlier version of ['other_first_source']" in reason
 
     def test_a_published_release_and_a_table_from_elsewhere_count_as_well(self, project):
         assert run_all(project, released_as(project, "first")).success

@@ -46,7 +46,7 @@ def test_the_picture_is_markdown_with_its_numbers_as_text():
     mean = curve["mean_reidentification_probability"].iloc[0]
     found = re.fullmatch(r"!\[(.*)\]\(data:image/png;base64,(.*)\)", text)
     assert found[1] == (
-        f"Mean re-identification probability for the most telling columns, by their number (1: {mean:.3g})"
+        f"Mean re-identification probability for the most identifying columns, by their number (1: {mean:.3g})"
     )
     assert base64.b64decode(found[2]).startswith(b"\x89PNG")
     assert len(text) < 100_000
