@@ -357,26 +357,27 @@ def _assessment_verdicts(name: str, policy: Policy, evidence: Evidence, fingerpr
     yield _verdict(
         f"{name}_was_made_by_a_run",
         assessment.made_by_run,
-        "its latest materialization was made by a run"
+        f"a run made the latest materialization of {name}"
         if assessment.made_by_run
-        else "no run made its latest materialization: it is missing, was reported by hand, or its run was deleted",
+        else f"no run made the latest materialization of {name}: it is missing, was reported by hand, or its run was "
+        "deleted",
         REMAKE_ADVICE,
     )
     yield _verdict(
         f"{name}_is_as_recorded",
         assessment.digest == assessment.recorded_digest,
-        "the stored content is what the run recorded"
+        f"the stored {name} is what the run recorded"
         if assessment.digest == assessment.recorded_digest
-        else "the stored content is not what the run recorded: it was changed, or a run was interrupted",
+        else f"the stored {name} is not what the run recorded: it was changed, or a run was interrupted",
         REMAKE_ADVICE,
     )
     of_this_table = assessment.made_of.get(evidence.stage) == fingerprint
     yield _verdict(
         f"{name}_is_of_this_table",
         of_this_table,
-        f"it was made from this {evidence.stage} table"
+        f"{name} was made from this {evidence.stage} table"
         if of_this_table
-        else f"it was made from a {evidence.stage} table other than the one that would be released",
+        else f"{name} was made from another {evidence.stage} table than the one that would be released",
         REMAKE_ADVICE,
     )
     yield _stands_on_what_is_recorded(name, assessment, evidence)
@@ -422,9 +423,9 @@ def _table_is_as_recorded(evidence: Evidence, fingerprint: str) -> Verdict:
         return _failed(sentence, reason, advice)
     same = table.digest == table.recorded_digest and fingerprint == (table.content or table.digest)
     reason = (
-        "the stored content is what the run recorded"
+        f"the stored {evidence.stage} is what the run recorded"
         if same
-        else "the stored content is not what the run recorded: it was overwritten, or a run was interrupted"
+        else f"the stored {evidence.stage} is not what the run recorded: it was overwritten, or a run was interrupted"
     )
     return _verdict(sentence, same, reason, advice)
 

@@ -55,7 +55,7 @@ def parse_manifest(data: bytes) -> dict[str, Any]:
         raise DamagedManifestError(problem)
     version = manifest.get("manifest_version")
     if not is_integer(version, 1):
-        raise DamagedManifestError("it does not say its manifest_version")
+        raise DamagedManifestError("it has no manifest_version")
     if version > MANIFEST_VERSION:
         raise DamagedManifestError(
             f"its version is later than {MANIFEST_VERSION}, the latest that this version of privacy_assets reads"

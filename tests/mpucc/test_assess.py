@@ -242,7 +242,7 @@ def test_tables_in_which_nobody_is_alone_are_assessed_with_a_control():
     found = assess_mpuccs(pairs, pairs, pairs.head(80), deduplicate=False)
     assert found.scores["total_identified"] == 0
     assert found.control.matched_identified_by_size == found.control.control_identified_by_size == ()
-    assert found.control.excess_identification_rate == 0.0
+    assert found.control.excess_identification.value == 0.0
 
 
 @pytest.mark.parametrize("n_rows", [1, 2])

@@ -305,7 +305,7 @@ def test_a_received_release_is_measured_again(project):
         (written / "manifest.json").write_text(json.dumps(changed))
         return " ".join(verify_release(written).problems)
 
-    differs = "of the table are not what the manifest records"
+    differs = "of the table differ from the manifest"
     for measure, forged, found in (
         ("k", 50, f"k {differs}"),
         ("n_classes", 1, f"n_classes {differs}"),
@@ -498,7 +498,7 @@ class TestGeneralizedSynthetic:
         mitigated = self.settings(project, 0.9999, generalize_synthetic=generalized)
         project.run(mitigated, "generalized_synthetic")
         reason = refusal(project.run(mitigated, "synthetic_release"))
-        assert "made of another generalized_synthetic table" in reason
+        assert "made from another generalized_synthetic table" in reason
         project.run(mitigated, "preprocessed", "mpucc_assessment")
         assert project.run(mitigated, "synthetic_release").success
 
@@ -506,7 +506,7 @@ class TestGeneralizedSynthetic:
         mitigated = self.settings(project, 0.9999, generalize_synthetic=AnonymizationSettings(k=5))
         assert project.run(mitigated).success
         plain = self.settings(project, 0.9999)
-        assert "made of another synthetic table" in refusal(project.run(plain, "synthetic_release"))
+        assert "made from another synthetic table" in refusal(project.run(plain, "synthetic_release"))
         assert len(project.releases()) == 1
 
     def test_other_synthetic_records_make_the_generalized_ones_stale(self, project):

@@ -299,7 +299,7 @@ def test_a_pipe_a_directory_or_a_link_in_place_of_a_file_keeps_nobody_waiting(re
     started = time.perf_counter()
     told = problems(release)
     of_a_file = f"{name!r} is missing, or is not a regular file"
-    assert ("no manifest.json that is a regular" if name == "manifest.json" else of_a_file) in told
+    assert ("there is no regular file manifest.json" if name == "manifest.json" else of_a_file) in told
     assert time.perf_counter() - started < 5
 
 
@@ -468,7 +468,7 @@ def test_a_footer_that_lies_about_its_pages_is_found(release):
     assert footer.count(true) >= 3  # Of the file, of its row group and of the column.
     swap(release, data[:start] + bytes(footer).replace(true, lie) + data[-8:], ["age"], 5_001)
     told = problems(release)
-    assert told == "the file 'synthetic.parquet' is not read: it has fewer records than recorded"
+    assert told == "the file 'synthetic.parquet' was not read: it has fewer records than recorded"
 
 
 def test_a_footer_at_which_arrow_ends_the_process_is_not_shown_to_it(release):

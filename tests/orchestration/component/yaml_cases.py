@@ -179,7 +179,7 @@ CASES = {
     "PrivacyReleaseComponent.private_path": (
         {"private_path": "private"},
         {"private_path": "releases/private"},
-        "are the same directory, or one contains the other. Private tables and what may leave need separate",
+        "are the same directory, or one contains the other. Private tables and releases need separate",
     ),
     "PrivacyReleaseComponent.release_path": (
         {"release_path": "published"},
