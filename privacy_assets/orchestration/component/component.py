@@ -19,20 +19,21 @@ from privacy_assets.orchestration.component.source import (
     EXAMPLE_COLUMNS,
     ResolvedContract,
     ResolvedPolicy,
-    SourceYaml,
+    ResolvedSource,
     build_contract,
     build_policy,
 )
 from privacy_assets.orchestration.component.synthetic import (
     PartitionsYaml,
     ResolvedAssessment,
-    SplitYaml,
-    SyntheticYaml,
+    ResolvedSplit,
+    ResolvedSynthesis,
 )
 from privacy_assets.orchestration.component.yaml_keys import require_single_keys
 from privacy_assets.orchestration.component.yaml_settings import YamlSettings
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.private.resources import DEFAULT_PRIVATE_PATH, DEFAULT_RELEASE_PATH
+from privacy_assets.orchestration.settings.sources import from_root
 
 
 def _parquet() -> list[Literal["parquet", "csv"]]:
@@ -54,7 +55,7 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         "underscores; by default the name of the folder.",
         examples=["people"],
     )
-    source: SourceYaml | None = Field(
+    source: ResolvedSource | None = Field(
         None,
         description="Where the table comes from. Leave it out only if split gives original and control.",
         examples=[{"file": "data/people.csv"}],
@@ -72,12 +73,12 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
             {"use_case": "research_sharing", "limits": [{"metric": "verbatim_copies", "value": 0, "severity": "warn"}]},
         ],
     )
-    split: SplitYaml | None = Field(
+    split: ResolvedSplit | None = Field(
         None,
         description="How people are divided into those whose records the synthesizer may see, and the control.",
         examples=[{"train_fraction": 0.7}],
     )
-    synthetic: SyntheticYaml | None = Field(
+    synthetic: ResolvedSynthesis | None = Field(
         None,
         description="How synthetic records come about. By default the Gaussian copula makes them, unless anonymized "
         "alone is given: then there are none.",
@@ -206,9 +207,9 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         }
         for name in ("generalize_synthetic", "assessment", "anonymized", "semantic_risk", "monitoring"):
             arguments[name] = getattr(self, name)
-        for name in ("source", "split", "synthetic", "signing"):
-            settings = getattr(self, name)
-            arguments[name] = None if settings is None else settings.build(root)
+        for name in ("source", "split", "synthetic"):
+            arguments[name] = from_root(getattr(self, name), root)
+        arguments["signing"] = self.signing and self.signing.build(root)
         arguments["reidentification"] = self.reidentification and self.reidentification.from_root(root)
         arguments["waivers"] = None if self.waivers is None else str(root / self.waivers)
         arguments["partitions_def"] = None if self.partitions is None else self.partitions.build()

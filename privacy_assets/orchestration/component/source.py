@@ -1,7 +1,7 @@
 """Settings of the component that say which table is released, and what it is held to."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 import dagster as dg
@@ -16,91 +16,55 @@ from privacy_assets.orchestration.component.yaml_settings import (
     YamlSettings,
     import_path,
     written,
+    written_as_one_of,
 )
-from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, TableSource, UpstreamAsset
+from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
 from privacy_assets.release.policy import METRICS, USE_CASES, Limit, Policy, RequiredSettings
+from privacy_assets.setting_checks import REQUIRED, setting
 
 Role: TypeAlias = Literal["direct_identifier", "quasi_identifier", "sensitive", "other"]
 UseCase: TypeAlias = Literal[tuple(USE_CASES)]  # type: ignore[valid-type]
 MetricName: TypeAlias = Literal[tuple(METRICS)]  # type: ignore[valid-type]
 
 
-class SourceYaml(YamlSettings):
-    """Where a table comes from: give one of file, query, asset and function."""
+@dataclass(frozen=True)
+class _FunctionSource:
+    """A table that a function returns."""
 
-    file: str | None = Field(
-        None,
-        description="A CSV or Parquet file; a relative path starts at the root of the project. {partition_key} in it "
-        "stands for the partition that is materialized.",
-        examples=["data/people.csv"],
-    )
-    format: Literal["csv", "parquet"] | None = Field(
-        None, description="Format of the file, if its ending does not tell.", examples=["csv"]
-    )
-    query: str | None = Field(
-        None,
-        description="A SELECT statement (extra sql); :partition_key in it is bound. Say ORDER BY: with the order of "
-        "the rows a seeded split changes.",
-        examples=["SELECT * FROM people ORDER BY id"],
-    )
-    url_variable: str | None = Field(
-        None,
-        description="Name (and not a template that reads it) of the environment variable with the SQLAlchemy URL for "
-        "the query, such as duckdb:////data/my.duckdb or postgresql://user:password@host/database.",
-        examples=["WAREHOUSE_URL"],
-    )
-    asset: str | None = Field(
-        None, description="Key of an asset of this project that makes the table.", examples=["warehouse/people"]
-    )
-    io_manager_key: str | None = Field(
-        None, description="IO manager of that asset; by default io_manager.", examples=["io_manager"]
-    )
-    function: Annotated[str | Callable[..., Any] | None, dg.Resolver.default(model_field_type=str | None)] = Field(
-        None,
-        description="Python path of a function that returns the table as a pandas DataFrame; a parameter called "
-        "partition_key is passed the partition.",
-        examples=["my_project.tables:load_people"],
+    function: Any = setting(
+        REQUIRED,
+        "Python path of a function that returns the table as a pandas DataFrame; a parameter called partition_key is "
+        "passed the partition.",
+        "my_project.tables:load_people",
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> "SourceYaml":
-        places = [name for name in ("file", "query", "asset", "function") if getattr(self, name) is not None]
-        if len(places) != 1:
-            raise InvalidSettingError(
-                f"A table comes from one of file, query, asset and function; this one has {places or 'none of them'}."
-            )
-        companions = {"format": "file", "url_variable": "query", "io_manager_key": "asset"}
-        stray = {name: of for name, of in companions.items() if getattr(self, name) is not None and of != places[0]}
-        if stray:
-            name, of = next(iter(stray.items()))
-            raise InvalidSettingError(f"{name} belongs to {of}, but the table comes from {places[0]}. Leave it out.")
-        if self.query is not None and self.url_variable is None:
-            raise InvalidSettingError(
-                "A query needs url_variable: the name of the environment variable that holds the database's URL."
-            )
-        self.build(Path())
-        return self
 
-    def build(self, root: Path) -> TableSource:
-        """Return the source; files are looked up from `root`."""
-        if self.file is not None:
-            return TableFile(str(root / self.file), self.format)
-        if self.query is not None:
-            return SqlQuery(self.query, str(self.url_variable))
-        if self.asset is not None:
-            return UpstreamAsset(self.asset, self.io_manager_key or "io_manager")
-        found = import_path(self.function, "function") if isinstance(self.function, str) else self.function
-        if not callable(found):
-            raise InvalidSettingError(
-                f"function is {self.function!r}, which is a {type(found).__name__}; expected a function that returns a "
-                "DataFrame."
-            )
-        return found
+def _read_function(function: Any) -> Callable[..., Any]:
+    found = import_path(function, "function") if isinstance(function, str) else function
+    if not callable(found):
+        raise InvalidSettingError(
+            f"function is {function!r}, which is a {type(found).__name__}; expected a function that returns a "
+            "DataFrame."
+        )
+    called: Callable[..., Any] = found
+    return called
 
 
+_FUNCTION = written(
+    _FunctionSource,
+    kinds={"function": Annotated[str | Callable[..., Any], dg.Resolver.default(model_field_type=str)]},
+    read={"function": _read_function},
+)
 ResolvedSource: TypeAlias = Annotated[
     TableFile | SqlQuery | UpstreamAsset | Callable[..., Any],
-    Written(object, SourceYaml, lambda source: source.build(Path())),
+    written_as_one_of(
+        "Source",
+        "Where a table comes from: give one of file, query, asset and function.",
+        written(TableFile, names={"path": "file"}, kinds={"format": Literal["csv", "parquet"] | None}),
+        written(SqlQuery),
+        written(UpstreamAsset, names={"key": "asset"}, kinds={"key": str}),
+        Written(object, _FUNCTION.model, lambda given: _FUNCTION.make(given).function),
+    ),
 ]
 
 

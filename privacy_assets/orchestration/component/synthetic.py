@@ -1,15 +1,20 @@
 """Settings of the component that shape the synthetic side of a release, and its partitions."""
 
 import datetime as dt
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import dagster as dg
 from pydantic import Field, model_validator
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.orchestration.component.source import SourceYaml
-from privacy_assets.orchestration.component.yaml_settings import Flag, Number, Whole, YamlSettings, import_path, written
+from privacy_assets.orchestration.component.source import ResolvedSource
+from privacy_assets.orchestration.component.yaml_settings import (
+    Written,
+    YamlSettings,
+    import_path,
+    written,
+    written_as_one_of,
+)
 from privacy_assets.orchestration.settings.release import (
     AssessmentSettings,
     ExternalSynthetic,
@@ -18,94 +23,25 @@ from privacy_assets.orchestration.settings.release import (
     Synthesis,
 )
 
-
-class SplitYaml(YamlSettings):
-    """How originals and control are divided: here, or given as two tables."""
-
-    train_fraction: Number = Field(
-        0.8,
-        description="Share of the people whose records the synthesizer may see, above 0 and below 1.",
-        examples=[0.7],
-    )
-    seed: Whole = Field(0, description="Seed of the division.", examples=[1])
-    original: SourceYaml | None = Field(
-        None,
-        description="Records that the synthesizer has seen, where they are divided already; then there is no source.",
-        examples=[{"file": "data/original.parquet"}],
-    )
-    control: SourceYaml | None = Field(
-        None, description="Records that it has not seen.", examples=[{"file": "data/control.parquet"}]
-    )
-
-    @model_validator(mode="after")
-    def _check(self) -> "SplitYaml":
-        if (self.original is None) != (self.control is None):
-            raise InvalidSettingError("A split that is given needs both original and control; it has one of them.")
-        divided_here = self.model_fields_set & {"train_fraction", "seed"}
-        if self.original is not None and divided_here:
-            raise InvalidSettingError(
-                f"The split gives original and control, so {sorted(divided_here)} would divide nothing. Leave it out."
-            )
-        self.build(Path())
-        return self
-
-    def build(self, root: Path) -> Split | GivenSplit:
-        """Return the split."""
-        if self.original is None or self.control is None:
-            return Split(self.train_fraction, self.seed)
-        return GivenSplit(self.original.build(root), self.control.build(root))
+ResolvedSplit: TypeAlias = Annotated[
+    Split | GivenSplit,
+    written_as_one_of(
+        "Split",
+        "How originals and control are divided: here, or given as two tables.",
+        written(Split),
+        written(GivenSplit, kinds={"original": ResolvedSource, "control": ResolvedSource}),
+    ),
+]
 
 
-class SyntheticYaml(YamlSettings):
-    """How synthetic records come about: made here, or elsewhere (external)."""
-
-    method: Annotated[Any, dg.Resolver.default(model_field_type=str)] = Field(
-        "gaussian_copula",
-        description="gaussian_copula, cart (extra trees), or the Python path of a synthesizer of your own.",
-        examples=["cart"],
-    )
-    n_records: Whole | None = Field(
-        None, description="Number of records; by default as many as there are originals.", examples=[1000]
-    )
-    seed: Whole = Field(0, description="Seed of fit and sample.", examples=[1])
-    settings: dict[str, Any] = Field(
-        default_factory=dict, description="Settings of the synthesizer.", examples=[{"min_samples_leaf": 20}]
-    )
-    external: SourceYaml | None = Field(
-        None,
-        description="Synthetic records that were made elsewhere; then nothing above applies.",
-        examples=[{"file": "data/synthetic.parquet"}],
-    )
-    control_was_withheld: Flag = Field(
-        False,
-        description="True if whoever made the external records had exactly the originals of the split, and not its "
-        "control.",
-        examples=[True],
-    )
-
-    @model_validator(mode="after")
-    def _check(self) -> "SyntheticYaml":
-        made_here = sorted(self.model_fields_set & {"method", "n_records", "seed", "settings"})
-        if self.external is not None and made_here:
-            raise InvalidSettingError(f"The synthetic records are external, so {made_here} do nothing. Leave them out.")
-        if self.external is None and self.control_was_withheld:
-            raise InvalidSettingError(
-                "control_was_withheld is about external records, but these are made here, where it always holds. "
-                "Leave it out."
-            )
-        self.build(Path())
-        return self
-
-    def build(self, root: Path) -> Synthesis | ExternalSynthetic:
-        """Return the synthesis."""
-        if self.external is not None:
-            return ExternalSynthetic(self.external.build(root), self.control_was_withheld)
-        method, settings = self.method, self.settings
-        if isinstance(method, str) and ":" in method:
-            method = import_path(method, "method")
-            if isinstance(method, type):
-                method, settings = _make(method, settings), {}
-        return Synthesis(method, self.n_records, self.seed, settings)
+def _make_synthesis(given: YamlSettings) -> Synthesis:
+    values = given.given()
+    method = values.get("method")
+    if isinstance(method, str) and ":" in method:
+        values["method"] = import_path(method, "method")
+        if isinstance(values["method"], type):
+            values["method"] = _make(values["method"], values.pop("settings", {}))
+    return Synthesis(**values)
 
 
 def _make(synthesizer: type[Any], settings: dict[str, Any]) -> Any:
@@ -119,6 +55,16 @@ def _make(synthesizer: type[Any], settings: dict[str, Any]) -> Any:
     )
 
 
+_SYNTHESIS = written(Synthesis, kinds={"method": Annotated[Any, dg.Resolver.default(model_field_type=str)]})
+ResolvedSynthesis: TypeAlias = Annotated[
+    Synthesis | ExternalSynthetic,
+    written_as_one_of(
+        "Synthesis",
+        "How synthetic records come about: made here, or elsewhere (external).",
+        Written(Synthesis, _SYNTHESIS.model, _make_synthesis),
+        written(ExternalSynthetic, kinds={"source": ResolvedSource}, names={"source": "external"}),
+    ),
+]
 ResolvedAssessment: TypeAlias = Annotated[AssessmentSettings, written(AssessmentSettings)]
 
 

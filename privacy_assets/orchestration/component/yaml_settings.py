@@ -17,6 +17,7 @@ from typing import Annotated, Any, Self, TypeAlias, Union, get_args, get_origin,
 
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, ValidationError, create_model
+from pydantic.fields import FieldInfo
 from pydantic_core import core_schema
 
 from privacy_assets.errors import InvalidSettingError
@@ -108,18 +109,18 @@ class Written(dg.Resolver):
         make: Callable[[YamlSettings], Any],
         or_else: Any = None,
     ) -> None:
-        self.settings, self.model, self._make, self.or_else = settings, model, make, or_else
+        self.settings, self.model, self.make, self.or_else = settings, model, make, or_else
         kind = model.model()
         super().__init__(self._resolve, model_field_type=kind if or_else is None else or_else | kind)
 
     def or_plain(self, kind: Any) -> "Written":
         """Return the same for a field that takes plain values as well."""
-        return Written(self.settings, self.model, self._make, kind)
+        return Written(self.settings, self.model, self.make, kind)
 
     def _resolve(self, context: dg.ResolutionContext, value: Any) -> Any:
         if not isinstance(value, BaseModel):
             return value
-        return self._make(self.model.resolve_from_model(context, value))
+        return self.make(self.model.resolve_from_model(context, value))
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
         """Let pydantic take the settings themselves, or a mapping of what would be written."""
@@ -127,7 +128,7 @@ class Written(dg.Resolver):
 
     def _read(self, value: Any) -> Any:
         if isinstance(value, Mapping):
-            return self._make(self.model.from_mapping(value))
+            return self.make(self.model.from_mapping(value))
         if isinstance(value, self.settings) or self.or_else is not None:
             return value
         raise InvalidSettingError(f"Expected {self.settings.__name__} or a mapping of its fields.")
@@ -180,6 +181,50 @@ def written(
         return made
 
     return Written(settings, model, make)
+
+
+def written_as_one_of(name: str, description: str, *alternatives: Written) -> Written:
+    """Say how one of several kinds of settings is written: by the fields of one of them, none of the others'.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model, for the schema.
+    description : str
+        What is written, in one sentence.
+    *alternatives : Written
+        The kinds of settings; no two take the same fields.
+    """
+    described: dict[str, Any] = {}
+    for each in alternatives:
+        for field, info in each.model.model_fields.items():
+            shown = Field(description=info.description, examples=info.examples)
+            optional = (info.rebuild_annotation() | None, FieldInfo.merge_field_infos(shown, default=None))
+            described[field] = optional if info.is_required() else (info.rebuild_annotation(), info)
+    model = create_model(name, __base__=YamlSettings, __doc__=description, **described)
+    expected = "; ".join(map(_shape, alternatives))
+
+    def make(given: YamlSettings) -> Any:
+        values = {field: value for field, value in given.given().items() if value is not None}
+        fitting = [each for each in alternatives if _takes(each.model, set(values))]
+        if len(fitting) == 1:
+            return fitting[0].make(fitting[0].model.from_mapping(values))
+        raise InvalidSettingError(f"This {name.lower()} has {sorted(values)}; expected one of: {expected}.")
+
+    return Written(object, model, make)
+
+
+def _takes(model: type[YamlSettings], given: set[str]) -> bool:
+    required = {name for name, info in model.model_fields.items() if info.is_required()}
+    return required <= given <= set(model.model_fields)
+
+
+def _shape(alternative: Written) -> str:
+    """Say which fields are written together; those in brackets may be left out."""
+    fields = alternative.model.model_fields.items()
+    required = " and ".join(name for name, info in fields if info.is_required())
+    optional = ", ".join(name for name, info in fields if not info.is_required())
+    return " ".join(part for part in (required, f"[{optional}]" if optional else "") if part)
 
 
 def _strict(annotation: Any) -> Any:
@@ -282,7 +327,9 @@ def _listed(variants: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 def _takes_text(annotation: Any) -> bool:
     """Whether a setting takes any text besides templates."""
-    return annotation is str or str in getattr(annotation, "__args__", ())
+    if get_origin(annotation) in (Annotated, Union, types.UnionType):
+        return any(_takes_text(each) for each in get_args(annotation))
+    return annotation is str
 
 
 def import_path(path: str, setting: str) -> Any:

@@ -35,7 +35,7 @@ from privacy_assets.columns.scales import (
 )
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.orchestration.settings.sources import TableFile, TableSource
+from privacy_assets.orchestration.settings.sources import TableSource, from_root
 from privacy_assets.reidentification.assess import DEFAULT_MAX_KNOWN
 from privacy_assets.reidentification.other_releases import check_quasi_identifiers
 from privacy_assets.release.policy import Policy
@@ -320,7 +320,8 @@ class OtherReleaseSettings:
         """Return the settings with relative paths looked up from ``root``."""
         if self.directory is not None:
             return replace(self, directory=str(root / self.directory))
-        return replace(self, table=self.table.from_root(root)) if isinstance(self.table, TableFile) else self
+        found: OtherReleaseSettings = from_root(self, root)
+        return found
 
     def counts(self, content: str) -> bool:
         """Whether a published table counts, by its fingerprint: nobody said that it was withdrawn."""

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from privacy_assets.release.gate import EXAMPLE_METRICS, SigningEvidence
 from privacy_assets.release.policy import MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, Policy
 from privacy_assets.release.signing import Signer, SigningKey, load_signer, require_cryptography
 from privacy_assets.release.waivers import Waiver, Waivers, read_waivers
-from privacy_assets.setting_checks import setting
+from privacy_assets.setting_checks import REQUIRED, setting
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, require_cuts_that_apply
 from privacy_assets.synthesis.redraw import MIN_ATOM
@@ -44,18 +44,12 @@ from privacy_assets.synthesis.synthesize import Synthesizer, check_setting, reso
 
 @dataclass(frozen=True)
 class Split:
-    """Divide the source by person into records the synthesizer may see and records it never sees.
+    """Divide the source by person into records the synthesizer may see and records it never sees."""
 
-    Parameters
-    ----------
-    train_fraction : float
-        Share of the people whose records the synthesizer may see, in (0, 1).
-    seed : int
-        Seed of the division.
-    """
-
-    train_fraction: float = 0.8
-    seed: int = 0
+    train_fraction: float = setting(
+        0.8, "Share of the people whose records the synthesizer may see, above 0 and below 1.", 0.7
+    )
+    seed: int = setting(0, "Seed of the division.", 1)
 
     def __post_init__(self) -> None:
         check_split_settings(self.train_fraction, self.seed)
@@ -63,39 +57,32 @@ class Split:
 
 @dataclass(frozen=True)
 class GivenSplit:
-    """Originals and control that are divided already.
+    """Originals and control that are divided already."""
 
-    Parameters
-    ----------
-    original, control : TableFile, SqlQuery, UpstreamAsset or callable
-        Records that the synthesizer has seen, and records it has not.
-    """
-
-    original: TableSource
-    control: TableSource
+    original: TableSource = setting(
+        REQUIRED,
+        "Records that the synthesizer has seen, where they are divided already; then there is no source.",
+        {"file": "data/original.parquet"},
+    )
+    control: TableSource = setting(REQUIRED, "Records that it has not seen.", {"file": "data/control.parquet"})
 
 
 @dataclass(frozen=True)
 class Synthesis:
     """Make synthetic records here.
 
-    Parameters
-    ----------
-    method : str or Synthesizer
-        ``"gaussian_copula"``, ``"cart"`` or an object with the Synthesizer protocol.
-    n_records : int, optional
-        Number of records; by default as many as there are originals.
-    seed : int
-        Seed of fit and sample.
-    settings : mapping
-        Settings of an embedded method. Where the policy limits `rare_values_released`, `min_atom` is at least the
-        number of people that it asks for, unless it is set here.
+    Where the policy limits `rare_values_released`, `min_atom` is at least the number of people that it asks for, unless
+    `settings` has it.
     """
 
-    method: str | Synthesizer = "gaussian_copula"
-    n_records: int | None = None
-    seed: int = 0
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    method: str | Synthesizer = setting(
+        "gaussian_copula",
+        "gaussian_copula, cart (extra trees), or the Python path of a synthesizer of your own.",
+        "cart",
+    )
+    n_records: int | None = setting(None, "Number of records; by default as many as there are originals.", 1000)
+    seed: int = setting(0, "Seed of fit and sample.", 1)
+    settings: Mapping[str, Any] = setting(dict, "Settings of the synthesizer.", {"min_samples_leaf": 20})
 
     def __post_init__(self) -> None:
         if self.n_records is not None:
@@ -140,17 +127,20 @@ class Synthesis:
 class ExternalSynthetic:
     """Synthetic records that were made elsewhere.
 
-    Parameters
-    ----------
-    source : TableFile, SqlQuery, UpstreamAsset or callable
-        Where they come from.
-    control_was_withheld : bool
-        Say True if whoever made them had exactly the records that a `Split` with this fraction and seed calls original.
-        If they also saw the control, comparing with it tells nothing: leakage shows on both sides and cancels out.
+    If whoever made them also saw the control, comparing with it shows nothing: leakage is on both sides and cancels
+    out.
     """
 
-    source: TableSource
-    control_was_withheld: bool = False
+    source: TableSource = setting(
+        REQUIRED,
+        "Synthetic records that were made elsewhere; then nothing above applies.",
+        {"file": "data/synthetic.parquet"},
+    )
+    control_was_withheld: bool = setting(
+        False,
+        "True if whoever made the external records had exactly the originals of the split, and not its control.",
+        True,
+    )
 
 
 @dataclass(frozen=True)

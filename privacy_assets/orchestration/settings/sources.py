@@ -4,7 +4,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ import pandas as pd
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.settings.sql_rows import PARTITION_PARAMETER, read_rows
 from privacy_assets.safe_names import type_name
+from privacy_assets.setting_checks import REQUIRED, setting
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -33,21 +34,19 @@ BOUND = re.compile(rf"(?<![:\w\\]):{PARTITION_PARAMETER}\b")
 class TableFile:
     """A CSV or Parquet file.
 
-    Parameters
-    ----------
-    path : str
-        Path of the file; ``{partition_key}`` in it stands for the partition that is materialized.
-    format : {"csv", "parquet"}, optional
-        By default the ending of the path.
-
     Raises
     ------
     InvalidSettingError
-        The format is neither given nor told by the ending.
+        If the format is neither given nor shown by the ending.
     """
 
-    path: str
-    format: str | None = None
+    path: str = setting(
+        REQUIRED,
+        "A CSV or Parquet file; a relative path starts at the root of the project. {partition_key} in it stands for "
+        "the partition that is materialized.",
+        "data/people.csv",
+    )
+    format: str | None = setting(None, "Format of the file, if its ending does not show it.", "csv")
 
     def __post_init__(self) -> None:
         if self.resolved_format not in READERS:
@@ -55,10 +54,6 @@ class TableFile:
                 f"The format of {self.path!r} is {self.resolved_format!r}; expected one of {list(READERS)}. Give it as "
                 "TableFile(path, format='csv')."
             )
-
-    def from_root(self, root: Path) -> "TableFile":
-        """Return the file with a relative path looked up from ``root``."""
-        return replace(self, path=str(root / self.path))
 
     @property
     def resolved_format(self) -> str:
@@ -85,23 +80,26 @@ class TableFile:
 class SqlQuery:
     """Rows of a SQL query (needs the extra ``sql``): DuckDB, PostgreSQL, or what else SQLAlchemy has a driver for.
 
-    Parameters
-    ----------
-    query : str
-        A SELECT statement; ``:partition_key`` in it is bound to the partition that is materialized. Databases return
-        rows in any order unless the query says ORDER BY, and with the order a seeded split or synthesis changes.
-    url_variable : str
-        Name of the environment variable that holds the SQLAlchemy URL, so that no password is written down. A DuckDB
-        file (``duckdb:////path/of/the.duckdb``) is opened for reading.
+    A DuckDB file (``duckdb:////path/of/the.duckdb``) is opened for reading.
 
     Raises
     ------
     InvalidSettingError
-        ``url_variable`` is no name, such as the URL itself. It is not shown: a URL can hold a password.
+        If ``url_variable`` is not a name, but the URL itself. It is not shown: a URL can contain a password.
     """
 
-    query: str
-    url_variable: str
+    query: str = setting(
+        REQUIRED,
+        "A SELECT statement (extra sql); :partition_key in it is bound. Say ORDER BY: with the order of the rows a "
+        "seeded split changes.",
+        "SELECT * FROM people ORDER BY id",
+    )
+    url_variable: str = setting(
+        REQUIRED,
+        "Name (and not a template that reads it) of the environment variable with the SQLAlchemy URL for the query, "
+        "such as duckdb:////data/my.duckdb or postgresql://user:password@host/database.",
+        "WAREHOUSE_URL",
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.url_variable, str) or not VARIABLE_NAME.fullmatch(self.url_variable):
@@ -124,18 +122,10 @@ class SqlQuery:
 
 @dataclass(frozen=True)
 class UpstreamAsset:
-    """A table that another asset of the project makes; it is loaded by that asset's own IO manager.
+    """A table that another asset of the project makes; it is loaded by that asset's own IO manager."""
 
-    Parameters
-    ----------
-    key : str, sequence of str or AssetKey
-        Key of the asset.
-    io_manager_key : str
-        The asset's ``io_manager_key``.
-    """
-
-    key: Any
-    io_manager_key: str = "io_manager"
+    key: Any = setting(REQUIRED, "Key of an asset of this project that makes the table.", "warehouse/people")
+    io_manager_key: str = setting("io_manager", "IO manager of that asset.", "io_manager")
 
     @property
     def input_manager_key(self) -> str:
@@ -154,6 +144,17 @@ class UpstreamAsset:
 
 
 TableSource: TypeAlias = TableFile | SqlQuery | UpstreamAsset | Callable[..., pd.DataFrame]
+
+
+def from_root(settings: Any, root: Path) -> Any:
+    """Return settings with the relative paths of their files looked up from ``root``."""
+    if isinstance(settings, TableFile):
+        return replace(settings, path=str(root / settings.path))
+    if not is_dataclass(settings) or isinstance(settings, type):
+        return settings
+    parts = {each.name: getattr(settings, each.name) for each in fields(settings)}
+    files = {name: from_root(part, root) for name, part in parts.items() if isinstance(part, TableFile)}
+    return replace(settings, **files) if files else settings
 
 
 def upstream_inputs(**sources: TableSource) -> dict[str, dg.AssetIn]:

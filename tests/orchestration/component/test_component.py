@@ -404,6 +404,6 @@ def test_dg_check_yaml_points_at_typos_by_line():
 def test_settings_are_made_in_python_as_well():
     contract = ContractYaml.from_mapping(CONTRACT)
     component = PrivacyReleaseComponent(contract=contract, policy="development", source={"file": "people.csv"})
-    assert component.source.file == "people.csv"
+    assert component.source.path == "people.csv"
     with pytest.raises(InvalidSettingError, match="columns: Field required"):
         ContractYaml.from_mapping({})

@@ -187,37 +187,37 @@ CASES = {
         "5 is not of type 'string'",
     ),
     # source
-    "SourceYaml.file": (
+    "Source.file": (
         source(file="other.parquet"),
         source(file="other.xlsx"),
         "The format of 'other.xlsx' is 'xlsx'; expected one of ['csv', 'parquet']",
     ),
-    "SourceYaml.format": (
+    "Source.format": (
         source(file="people.txt", format="csv"),
         source(file="people.txt", format="xlsx"),
         "'xlsx' is not one of ['csv', 'parquet', None]",
     ),
-    "SourceYaml.query": (
+    "Source.query": (
         source(query="SELECT 1", url_variable="URL"),
         source(query="SELECT 1", file="people.csv"),
-        "comes from one of file, query, asset and function; this one has ['file', 'query']",
+        "This source has ['file', 'query']; expected one of: file [format]; query and url_variable; asset",
     ),
-    "SourceYaml.url_variable": (
+    "Source.url_variable": (
         source(query="SELECT 1", url_variable="URL"),
         source(query="SELECT 1"),
-        "A query needs url_variable: the name of the environment variable",
+        "This source has ['query']; expected one of: file [format]; query and url_variable; asset",
     ),
-    "SourceYaml.asset": (
+    "Source.asset": (
         source(asset="warehouse/people"),
         source(asset=["warehouse", "people"]),
         "['warehouse', 'people'] is not of type 'string', 'null'",
     ),
-    "SourceYaml.io_manager_key": (
+    "Source.io_manager_key": (
         source(asset="people", io_manager_key="lake"),
         source(file="people.csv", io_manager_key="lake"),
-        "io_manager_key belongs to asset, but the table comes from file. Leave it out",
+        "This source has ['file', 'io_manager_key']; expected one of: file [format]; query and url_variable; asset",
     ),
-    "SourceYaml.function": (
+    "Source.function": (
         source(function=f"{MODULE}:load"),
         source(function=f"{MODULE}:table"),
         "which is a int; expected a function that returns a DataFrame",
@@ -361,21 +361,21 @@ CASES = {
         "is not 64 hexadecimal digits in lower case",
     ),
     # the synthetic side
-    **by_name("SplitYaml", "split")(
+    **by_name("Split", "split")(
         train_fraction=(0.5, 1.5, "`train_fraction` is 1.5; expected a number above 0 and below 1"),
         seed=(1, -1, "`seed` is -1; expected a whole number, 0 or more"),
     ),
-    "SplitYaml.original": (
+    "Split.original": (
         {"source": None, "split": {"original": {"file": "a.csv"}, "control": {"file": "b.csv"}}},
         {"split": {"original": {"file": "a.csv"}, "control": {"file": "b.csv"}}},
         "needs either a source, or a GivenSplit with original and control; it has both",
     ),
-    "SplitYaml.control": (
+    "Split.control": (
         {"source": None, "split": {"original": {"file": "a.csv"}, "control": {"file": "c.csv"}}},
         {"split": {"control": {"file": "a.csv"}}},
-        "A split that is given needs both original and control; it has one of them",
+        "This split has ['control']; expected one of: [train_fraction, seed]; original and control",
     ),
-    **by_name("SyntheticYaml", "synthetic")(
+    **by_name("Synthesis", "synthetic")(
         method=(f"{MODULE}:Made", "gan", "There is no synthesizer named 'gan'. There are ['cart', 'gaussian_copula']"),
         n_records=(10, 0, "`n_records` of 'Synthesis' is 0; expected a whole number, 1 or more"),
         seed=(1, -1, "`seed` of 'Synthesis' is -1; expected a whole number, 0 or more"),
@@ -385,15 +385,15 @@ CASES = {
             "'gaussian_copula' has no settings ['leaves']. It has ['min_atom', 'min_interval', 'max_discrete']",
         ),
     ),
-    "SyntheticYaml.external": (
+    "Synthesis.external": (
         {"synthetic": {"external": {"file": "s.csv"}, "control_was_withheld": True}},
         {"synthetic": {"external": {"file": "s.csv"}}},
         "or say ExternalSynthetic(..., control_was_withheld=True)",
     ),
-    "SyntheticYaml.control_was_withheld": (
+    "Synthesis.control_was_withheld": (
         {"synthetic": {"external": {"file": "t.csv"}, "control_was_withheld": True}},
         {"synthetic": {"control_was_withheld": True}},
-        "control_was_withheld is about external records, but these are made here",
+        "This synthesis has ['control_was_withheld']; expected one of: [method, n_records, seed, settings]; external [",
     ),
     **by_name("AssessmentSettings", "assessment", then={"assessment": {"max_baseline_cols": 3}})(
         max_baseline_cols=(2, 0, "max_baseline_cols is 0"),

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.orchestration.component.source import SourceYaml
+from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.sources import SqlQuery
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
@@ -167,9 +167,15 @@ def test_what_is_no_name_of_a_variable_is_refused_unseen(url_variable):
     assert "secret" not in str(raised.value)
 
 
-def test_a_template_that_reads_the_url_is_refused_unseen_when_the_release_is_loaded():
+def test_a_template_that_reads_the_url_is_refused_unseen_when_the_release_is_loaded(monkeypatch):
+    monkeypatch.setenv("WAREHOUSE_URL", "postgresql://me:secret@host/db")
+    source = {"query": QUERY, "url_variable": "{{ env.WAREHOUSE_URL }}"}
+    attributes = {"source": source, "contract": CONTRACT, "policy": "development"}
+    with pytest.raises(ResolutionException, match="url_variable is not the name") as raised:
+        PrivacyReleaseComponent.from_attributes_dict(attributes=attributes)
+    assert "secret" not in str(raised.value)
     with pytest.raises(ValidationError, match="url_variable is not the name") as raised:
-        SourceYaml(query=QUERY, url_variable="postgresql://me:secret@host/db")
+        PrivacyReleaseComponent(**attributes | {"source": source | {"url_variable": "postgresql://me:secret@host/db"}})
     assert "secret" not in str(raised.value)
 
 
