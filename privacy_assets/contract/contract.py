@@ -270,11 +270,13 @@ class TableContract:
         return f"TableContract({len(self.roles)} columns: {counts})"
 
 
-def resolve_contract(contract: TableContract | str | Mapping[str, Any]) -> TableContract:
-    """Return a contract that is given as it is, by its Python path, or as a mapping."""
-    if isinstance(contract, TableContract):
-        return contract
-    return TableContract.from_path(contract) if isinstance(contract, str) else TableContract.from_mapping(contract)
+def resolve_contract(contract: Any) -> TableContract:
+    """Return a contract that is given as it is, by its Python path, as a mapping, or as a pandera schema."""
+    if isinstance(contract, str):
+        return TableContract.from_path(contract)
+    if isinstance(contract, Mapping):
+        return TableContract.from_mapping(contract)
+    return contract if isinstance(contract, TableContract) else TableContract(contract)
 
 
 def _check_schema(schema: pa.DataFrameSchema) -> None:

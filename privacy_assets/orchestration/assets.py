@@ -187,8 +187,8 @@ def preprocessed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         made_of = _fingerprints(inputs, "original", "control", *([] if generalizes else ["synthetic"]))
         original, control, synthetic = (_released_columns(release, inputs[stage]) for stage in stages)
         settings: dict[str, Any] = {
-            "numeric_precision": release.numeric_precision,
-            "datetime_precision": release.datetime_precision,
+            "numeric_precision": release.assessment.numeric_precision,
+            "datetime_precision": release.assessment.datetime_precision,
             "deduplicate": release.assessment.deduplicate,
         }
         if generalizes:

@@ -50,7 +50,7 @@ from privacy_assets.orchestration.settings.release import (
 )
 from privacy_assets.orchestration.settings.sources import TableSource, UpstreamAsset
 from privacy_assets.release.files import require_formats
-from privacy_assets.release.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, Policy
+from privacy_assets.release.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, Policy, resolve_policy
 from privacy_assets.release.signing import SigningKey
 from privacy_assets.storage.private_directories import require_private_root
 
@@ -139,20 +139,20 @@ def build_release_definitions(
     require_separate(Path(private), [Path(released)])
     require_private_root(Path(private))
     _require_key_elsewhere(signing, released)
-    admitted_by = Policy.for_use_case(policy) if isinstance(policy, str) else policy
+    admitted_by = resolve_policy(policy)
     held_to = resolve_contract(contract)
     if synthetic is None and anonymized is None:
         synthetic = Synthesis()
-    n_columns = len(held_to.released_columns)
-    required_columns = min(admitted_by.required.max_baseline_cols or n_columns, n_columns)
+    labels = () if generalize_synthetic is None else held_to.columns_with_role("quasi_identifier")
+    asked = assessment or AssessmentSettings.required_by(admitted_by, held_to)
     release = ReleaseSettings(
         name=name,
         contract=held_to,
         policy=admitted_by,
         source=source,
         split=split or Split(),
-        synthetic=synthetic.held_to(admitted_by) if isinstance(synthetic, Synthesis) else synthetic,
-        assessment=assessment or AssessmentSettings(max_baseline_cols=required_columns),
+        synthetic=synthetic.resolve(admitted_by) if isinstance(synthetic, Synthesis) else synthetic,
+        assessment=asked.resolve(held_to, labels),
         formats=require_formats(formats),
         anonymized=anonymized,
         generalize_synthetic=generalize_synthetic,

@@ -30,7 +30,7 @@ from privacy_assets.orchestration.settings.release import AssessmentSettings
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.shown.metadata import verdict_metadata
 from privacy_assets.release.gate import AssessmentEvidence, Evidence, Verdict, limit_verdict, settings_verdict
-from privacy_assets.release.policy import ANONYMITY, MPUCC, Limit, Policy
+from privacy_assets.release.policy import ANONYMITY, MPUCC, Limit, Policy, resolve_policy
 from privacy_assets.safe_names import type_name
 
 SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"
@@ -82,11 +82,10 @@ def build_privacy_risk_checks(
     """
     checked = [assets] if isinstance(assets, UpstreamAsset) else list(assets)
     _require_assets(checked, original, control)
-    held_to = Policy.for_use_case(policy) if isinstance(policy, str) else policy
+    held_to = resolve_policy(policy)
     keeps = resolve_contract(contract)
     limits = _limits(held_to, original, control)
-    required = min(held_to.required.max_baseline_cols or len(keeps.released_columns), len(keeps.released_columns))
-    settings = assessment or AssessmentSettings(max_baseline_cols=required)
+    settings = assessment or AssessmentSettings.required_by(held_to, keeps)
     settings.check(len(keeps.released_columns))
 
     def decide(table: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> list[Verdict]:

@@ -543,6 +543,21 @@ def shown_figure(metric: str, direction: str, value: float, limit: float, *, exa
     return found, f"{direction.replace('_', ' ')} {bound}"
 
 
+def resolve_policy(policy: Policy | str) -> Policy:
+    """Return a policy that is given as it is, or by the name of a use case.
+
+    Raises
+    ------
+    InvalidSettingError
+        If it is neither.
+    """
+    if not isinstance(policy, Policy | str):
+        raise InvalidSettingError(
+            f"The policy is a {type(policy).__name__}; expected the name of a use case, limits, or a Policy."
+        )
+    return Policy.for_use_case(policy) if isinstance(policy, str) else policy
+
+
 def _check_known(known: object) -> None:
     is_sequence = isinstance(known, Sequence) and not isinstance(known, str)
     if not is_sequence or any(isinstance(columns, str) or not columns for columns in known):  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import dagster as dg
 from pydantic import Field, model_validator
 
-from privacy_assets.contract.contract import TableContract
+from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.component.yaml_settings import (
     Flag,
@@ -19,7 +19,7 @@ from privacy_assets.orchestration.component.yaml_settings import (
     written_as_one_of,
 )
 from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
-from privacy_assets.release.policy import METRICS, USE_CASES, Limit, Policy, RequiredSettings
+from privacy_assets.release.policy import METRICS, USE_CASES, Limit, Policy, RequiredSettings, resolve_policy
 from privacy_assets.setting_checks import REQUIRED, setting
 
 Role: TypeAlias = Literal["direct_identifier", "quasi_identifier", "sensitive", "other"]
@@ -150,13 +150,7 @@ ResolvedContract: TypeAlias = Annotated[
 
 def build_contract(contract: Any) -> TableContract:
     """Return the contract that was given in one of its forms."""
-    if isinstance(contract, ContractYaml):
-        return contract.build()
-    if isinstance(contract, str):
-        return TableContract.from_path(contract)
-    if isinstance(contract, Mapping):
-        return TableContract.from_mapping(contract)
-    return contract if isinstance(contract, TableContract) else TableContract(contract)
+    return contract.build() if isinstance(contract, ContractYaml) else resolve_contract(contract)
 
 
 ResolvedLimit: TypeAlias = Annotated[Limit, written(Limit, kinds={"metric": MetricName})]
@@ -230,14 +224,6 @@ ResolvedPolicy: TypeAlias = Annotated[
 
 def build_policy(policy: Any) -> Policy:
     """Return the policy that was given in one of its forms."""
-    if isinstance(policy, PolicyYaml):
-        return policy.build()
-    if isinstance(policy, str):
-        return Policy.for_use_case(policy)
     if isinstance(policy, Mapping):
-        return PolicyYaml.from_mapping(policy).build()
-    if isinstance(policy, Policy):
-        return policy
-    raise InvalidSettingError(
-        f"The policy is a {type(policy).__name__}; expected the name of a use case, limits, or a Policy."
-    )
+        policy = PolicyYaml.from_mapping(policy)
+    return policy.build() if isinstance(policy, PolicyYaml) else resolve_policy(policy)

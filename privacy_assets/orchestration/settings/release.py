@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -102,7 +102,7 @@ class Synthesis:
             "JSON values: text, numbers that are finite, booleans, lists and mappings."
         )
 
-    def held_to(self, policy: Policy) -> "Synthesis":
+    def resolve(self, policy: Policy) -> "Synthesis":
         """Return it so that an embedded method redraws the values that the policy calls rare, unless asked not to."""
         if (
             not isinstance(self.method, str)
@@ -154,6 +154,23 @@ class AssessmentSettings(MpuccSettings):
         None, "Unit of datetimes, for all or by column; by default as above.", "D"
     )
     deduplicate: bool = setting(True, "Whether repeated records count once.", False)
+
+    @classmethod
+    def required_by(cls, policy: Policy, contract: TableContract) -> "AssessmentSettings":
+        """Return the settings that a policy asks for, which requires no more columns than there are."""
+        n_columns = len(contract.released_columns)
+        return cls(max_baseline_cols=min(policy.required.max_baseline_cols or n_columns, n_columns))
+
+    def resolve(self, contract: TableContract, labels: Collection[str]) -> "AssessmentSettings":
+        """Return the settings with the precisions of the contract, unless they have their own.
+
+        Columns that are released as ``labels`` have no precision.
+        """
+        declared = {name: value for name, value in contract.precisions.items() if name not in labels}
+        decimals = {name: value for name, value in declared.items() if isinstance(value, int)}
+        units = {name: value for name, value in declared.items() if isinstance(value, str)}
+        numeric = self.numeric_precision if self.numeric_precision is not None else decimals or None
+        return replace(self, numeric_precision=numeric, datetime_precision=self.datetime_precision or units or None)
 
 
 @dataclass(frozen=True)
@@ -235,7 +252,8 @@ class ReleaseSettings:
                 "as they were for it (GivenSplit), or say ExternalSynthetic(..., control_was_withheld=True)."
             )
         self.assessment.check(len(self.contract.released_columns))
-        check_precisions(self.numeric_precision, self.datetime_precision, self.contract.released_columns)
+        precisions = self.assessment.numeric_precision, self.assessment.datetime_precision
+        check_precisions(*precisions, self.contract.released_columns)
         if self.generalize_synthetic is not None:
             require_cuts_that_apply(vars(self.generalize_synthetic))
             if DISTINCT_RECORD in self.contract.released_columns:
@@ -452,24 +470,6 @@ class ReleaseSettings:
     def key(self, stage: str) -> dg.AssetKey:
         """Return the asset key of a stage."""
         return dg.AssetKey([self.name, stage])
-
-    @property
-    def numeric_precision(self) -> int | Mapping[str, int] | None:
-        """Decimals as configured, else as the contract declares them."""
-        declared = {name: value for name, value in self._declared_precisions.items() if isinstance(value, int)}
-        return self.assessment.numeric_precision if self.assessment.numeric_precision is not None else declared or None
-
-    @property
-    def datetime_precision(self) -> str | Mapping[str, str] | None:
-        """Datetime units as configured, else as the contract declares them."""
-        declared = {name: value for name, value in self._declared_precisions.items() if isinstance(value, str)}
-        return self.assessment.datetime_precision or declared or None
-
-    @property
-    def _declared_precisions(self) -> dict[str, int | str]:
-        """What the contract declares of the columns that are assessed as values, not as labels."""
-        labels = set() if self.generalize_synthetic is None else {*self.contract.columns_with_role("quasi_identifier")}
-        return {name: value for name, value in self.contract.precisions.items() if name not in labels}
 
     def for_manifest(self) -> dict[str, Any]:
         """Return the settings as JSON values."""

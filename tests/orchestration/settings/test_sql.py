@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from dagster.components.resolved.errors import ResolutionException
 from pydantic import ValidationError
 
 from privacy_assets.contract.contract import TableContract
