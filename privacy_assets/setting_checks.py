@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
-from dataclasses import MISSING, field
+from dataclasses import MISSING, field, fields
 from math import inf
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
 from privacy_assets.errors import InvalidSettingError
 
+T = TypeVar("T")
 LARGEST = sys.float_info.max
 """Neither infinity nor NaN nor an integer beyond all floats lies between this and its negative."""
 
@@ -37,6 +39,18 @@ def setting(default: Any, description: str, example: Any) -> Any:
     return (
         field(default_factory=dict, metadata=metadata) if default is dict else field(default=default, metadata=metadata)
     )
+
+
+def described(settings: type[T]) -> type[T]:
+    """Add what the fields of a dataclass of settings mean to its docstring, for the help of Python."""
+    head, raises, errors = inspect.cleandoc(settings.__doc__ or "").partition("\n\nRaises\n")
+    meanings = [
+        f"{each.name} : {getattr(each.type, '__name__', each.type)}\n    {each.metadata['description']}"
+        for each in fields(settings)  # type: ignore[arg-type]
+        if each.metadata
+    ]
+    settings.__doc__ = "\n".join([head, "", "Parameters", "----------", *meanings]) + raises + errors
+    return settings
 
 
 def is_integer(value: object, least: float = -inf, most: float = inf, *, plain: bool = False) -> TypeGuard[int]:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.ratings import mitigation
-from privacy_assets.setting_checks import REQUIRED, is_integer, is_number, setting
+from privacy_assets.setting_checks import REQUIRED, described, is_integer, is_number, setting
 from privacy_assets.shown_numbers import against, yes_or_no
 
 Direction = Literal["below", "at_most", "above", "at_least"]
@@ -219,6 +219,7 @@ LEAKAGE_ADVICE = (
 )
 
 
+@described
 @dataclass(frozen=True)
 class Limit:
     """A bound on one figure.
@@ -349,6 +350,7 @@ class Limit:
         return mitigation(value if self.metric == "privacy_risk_score" else 0.0)
 
 
+@described
 @dataclass(frozen=True)
 class RequiredSettings:
     """What an mpUCC assessment must have covered before its figures count, and whether a release must be signed.

@@ -41,7 +41,7 @@ from privacy_assets.reidentification.other_releases import check_quasi_identifie
 from privacy_assets.release.policy import Policy
 from privacy_assets.semantic_risk.formal_context import released_scales
 from privacy_assets.semantic_risk.settings import SemanticSettings, smallest_acceptable
-from privacy_assets.setting_checks import REQUIRED, is_integer, setting
+from privacy_assets.setting_checks import REQUIRED, described, is_integer, setting
 from privacy_assets.storage.artifact import canonical_json
 
 SMALLEST_SECRET = 2**32
@@ -69,6 +69,7 @@ class Generalization:
     draws_seed: bool
 
 
+@described
 @dataclass(frozen=True, kw_only=True)
 class AnonymizationSettings(MethodSettings):
     """How records are anonymized (`anonymize`); the roles of the columns come from the contract."""
@@ -110,8 +111,6 @@ class AnonymizationSettings(MethodSettings):
         InvalidSettingError
             If a setting is out of its range.
         """
-        if self.l_diversity is not None and self.l_diversity_by_column is not None:
-            raise InvalidSettingError("Give l_diversity or l_diversity_by_column; both say the same.")
         AnonymizeSettings(
             **self.method_settings,
             quasi_identifiers=("quasi-identifiers of the contract",),
@@ -125,6 +124,8 @@ class AnonymizationSettings(MethodSettings):
 
     @property
     def _diversity(self) -> DiversitySetting:
+        if self.l_diversity is not None and self.l_diversity_by_column is not None:
+            raise InvalidSettingError("Give l_diversity or l_diversity_by_column; both say the same.")
         return self.l_diversity if self.l_diversity_by_column is None else self.l_diversity_by_column
 
     def resolve(self, contract: TableContract, policy: Policy, subject: str | None) -> Generalization:
@@ -238,6 +239,7 @@ def _largest_distance(policy: Policy) -> float | None:
     return limit.value if limit.direction == "at_most" else max(limit.value - 2 * TOLERANCE, 0.0)
 
 
+@described
 @dataclass(frozen=True)
 class OtherReleaseSettings:
     """Another release of the same people, which an attacker may have: give one of release, directory and table."""
@@ -363,6 +365,7 @@ def describe_hierarchies(hierarchies: Mapping[str, Hierarchy] | None) -> dict[st
     return {name: hierarchy.described() for name, hierarchy in sorted((hierarchies or {}).items())}
 
 
+@described
 @dataclass(frozen=True)
 class ReidentificationSettings:
     """How to assess who the anonymized records can be; the policy says what an attacker knows."""
@@ -393,6 +396,7 @@ class ReidentificationSettings:
         return replace(self, other_releases=tuple(other.from_root(root) for other in self.other_releases))
 
 
+@described
 @dataclass(frozen=True, kw_only=True)
 class SemanticRiskSettings(SemanticSettings):
     """How to assess what the concepts of the anonymized records give away (`assess_semantic_risk`).

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.setting_checks import is_integer, is_number, setting
+from privacy_assets.setting_checks import described, is_integer, is_number, setting
 
 QUARTERLY = "0 6 1 1,4,7,10 *"
 MOST_DAYS = 36_500
@@ -40,6 +40,7 @@ class Refusal:
 AlertHook = Callable[[dg.SensorEvaluationContext, Refusal], None]
 
 
+@described
 @dataclass(frozen=True)
 class MonitoringSettings:
     """What watches a release between its runs; every part can be left out with null (None).

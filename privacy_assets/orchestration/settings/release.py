@@ -34,7 +34,7 @@ from privacy_assets.release.gate import EXAMPLE_METRICS, SigningEvidence
 from privacy_assets.release.policy import MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, Policy
 from privacy_assets.release.signing import Signer, SigningKey, load_signer, require_cryptography
 from privacy_assets.release.waivers import Waiver, Waivers, read_waivers
-from privacy_assets.setting_checks import REQUIRED, setting
+from privacy_assets.setting_checks import REQUIRED, described, setting
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, require_cuts_that_apply
 from privacy_assets.synthesis.redraw import MIN_ATOM
@@ -42,6 +42,7 @@ from privacy_assets.synthesis.split import check_split_settings
 from privacy_assets.synthesis.synthesize import Synthesizer, check_setting, resolve_synthesizer
 
 
+@described
 @dataclass(frozen=True)
 class Split:
     """Divide the source by person into records the synthesizer may see and records it never sees."""
@@ -55,6 +56,7 @@ class Split:
         check_split_settings(self.train_fraction, self.seed)
 
 
+@described
 @dataclass(frozen=True)
 class GivenSplit:
     """Originals and control that are divided already."""
@@ -67,6 +69,7 @@ class GivenSplit:
     control: TableSource = setting(REQUIRED, "Records that it has not seen.", {"file": "data/control.parquet"})
 
 
+@described
 @dataclass(frozen=True)
 class Synthesis:
     """Make synthetic records here.
@@ -123,6 +126,7 @@ class Synthesis:
         }
 
 
+@described
 @dataclass(frozen=True)
 class ExternalSynthetic:
     """Synthetic records that were made elsewhere.
@@ -143,6 +147,7 @@ class ExternalSynthetic:
     )
 
 
+@described
 @dataclass(frozen=True)
 class AssessmentSettings(MpuccSettings):
     """How synthetic records are assessed: parameters of the mpUCC search (`assess_mpuccs`)."""

@@ -14,7 +14,7 @@ import pandas as pd
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.settings.sql_rows import PARTITION_PARAMETER, read_rows
 from privacy_assets.safe_names import type_name
-from privacy_assets.setting_checks import REQUIRED, setting
+from privacy_assets.setting_checks import REQUIRED, described, setting
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -30,6 +30,7 @@ NOT_BOUND = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", flags=re
 BOUND = re.compile(rf"(?<![:\w\\]):{PARTITION_PARAMETER}\b")
 
 
+@described
 @dataclass(frozen=True)
 class TableFile:
     """A CSV or Parquet file.
@@ -76,6 +77,7 @@ class TableFile:
         return READERS[self.resolved_format](path)
 
 
+@described
 @dataclass(frozen=True)
 class SqlQuery:
     """Rows of a SQL query (needs the extra ``sql``): DuckDB, PostgreSQL, or what else SQLAlchemy has a driver for.
@@ -120,6 +122,7 @@ class SqlQuery:
         return read_rows(self.query, url, self.url_variable, partition_key)
 
 
+@described
 @dataclass(frozen=True)
 class UpstreamAsset:
     """A table that another asset of the project makes; it is loaded by that asset's own IO manager."""

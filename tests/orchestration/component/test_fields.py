@@ -14,11 +14,13 @@ from privacy_assets.orchestration.component.component import PrivacyReleaseCompo
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.settings.anonymized import (
     AnonymizationSettings,
+    OtherReleaseSettings,
     ReidentificationSettings,
     SemanticRiskSettings,
 )
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
 from privacy_assets.orchestration.settings.release import AssessmentSettings, Split, Synthesis
+from privacy_assets.orchestration.settings.sources import SqlQuery
 from privacy_assets.reidentification.assess import assess_reidentification
 from privacy_assets.semantic_risk.assess import assess_semantic_risk
 from privacy_assets.semantic_risk.settings import SemanticSettings
@@ -118,6 +120,16 @@ def test_functions_have_the_defaults_of_their_settings(function, settings, n_sha
     shared = (of_function.keys() & of_settings.keys()) - SAID_OTHERWISE.get(settings, set())
     assert len(shared) == n_shared
     assert {name: of_function[name] for name in shared} == {name: of_settings[name] for name in shared}
+
+
+@pytest.mark.parametrize("settings", [AnonymizationSettings, AssessmentSettings, OtherReleaseSettings, SqlQuery, Split])
+def test_the_help_of_python_says_what_each_field_means(settings):
+    head, _, meanings = settings.__doc__.partition("\n\nParameters\n----------\n")
+    assert head
+    for field in fields(settings):
+        assert f"{field.name} : " in meanings
+        assert field.metadata["description"] in meanings
+    assert ("\n\nRaises\n------\n" in meanings) == (settings is SqlQuery)
 
 
 def test_what_is_written_in_yaml_is_read_into_the_settings_themselves():
