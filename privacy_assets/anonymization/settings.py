@@ -1,4 +1,4 @@
-"""The settings of an anonymization, and what they may be."""
+"""The settings of an anonymization, with their checks."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class AnonymizeSettings(MethodSettings):
 
     @property
     def unit(self) -> str:
-        """What k counts."""
+        """The unit of k."""
         return "rows" if self.subject is None else "people"
 
     def most_suppressed(self, n_rows: int) -> int:
@@ -181,7 +181,7 @@ class AnonymizeSettings(MethodSettings):
         for i, first in enumerate(names):
             for second in names[i + 1 :]:
                 both = sorted(set(roles[first]) & set(roles[second]))
-                # The person column is a direct identifier by nature; naming it as one says nothing new.
+                # The person column is a direct identifier by nature; naming it as one changes nothing.
                 if both and (first, second) != ("direct_identifiers", "subject"):
                     problems.append(f"{first} and {second} both name {both}.")
         if problems:
@@ -212,9 +212,9 @@ def spread(setting: Any, sensitive: Sequence[str], name: str) -> dict[str, Any]:
 
 
 def as_names(names: Sequence[str], setting: str) -> tuple[str, ...]:
-    """Refuse what is no sequence of names, such as a single text."""
+    """Return the names as a tuple; refuse anything else, such as a single text."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise InvalidSettingError(f"{setting} is no sequence of column names. Expected one, such as a list of text.")
+        raise InvalidSettingError(f"{setting} is not a sequence of column names. Expected one, such as a list of text.")
     return tuple(names)
 
 

@@ -1,4 +1,4 @@
-"""The settings of an mpUCC assessment, and what they may be."""
+"""The settings of an mpUCC assessment, with their checks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privacy_assets.setting_checks import is_integer, is_number, require, requir
 DEFAULT_MAX_COMBINATIONS = 5_000_000
 DEFAULT_DECAY_FACTOR = 0.5
 DEFAULT_RENYI_ALPHA = 2.0
-# Closer to 1 a normal quantile says nothing about the figures here, and in the end is infinite.
+# Closer to 1, a normal quantile is meaningless for the figures here, and finally infinite.
 MAX_CONFIDENCE_LEVEL = 0.999_999
 
 
@@ -64,7 +64,8 @@ class MpuccSettings:
         Raises
         ------
         InvalidSettingError
-            Says the setting, what was expected, and for too many combinations how many they are and what would fit.
+            If a setting is out of its range, or there are too many combinations; then the message has their number and
+            the largest size that fits.
         """
         size = self.max_baseline_cols
         require(size is None or is_integer(size, 1), "max_baseline_cols", size, "None or an integer of at least 1")

@@ -1,4 +1,4 @@
-"""The settings of a semantic assessment, and what they may be."""
+"""The settings of a semantic assessment, with their checks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SemanticSettings:
         Raises
         ------
         InvalidSettingError
-            Says the setting and what was expected.
+            If a setting is out of its range.
         """
         limit = self.risk_limit
         require(
@@ -113,7 +113,7 @@ def smallest_acceptable(risk_limit: float) -> int:
 
 
 def largest_risky(risk_limit: float) -> int:
-    """Return the largest whole number s with 1 / s at least the limit: what counts as small in a chain at risk.
+    """Return the largest whole number s with 1 / s at least the limit: the size up to which a chain is at risk.
 
     Raises
     ------

@@ -46,7 +46,7 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
 
     The table goes through a graph of assets: source, split, synthetic data and their assessment, anonymized records and
     theirs, release. The release step asks the policy about the very content that it would write, and refuses unless
-    every limit holds, in whatever way it was started.
+    every limit is met, however it was started.
     """
 
     name: str | None = Field(
@@ -81,7 +81,7 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
     synthetic: ResolvedSynthesis | None = Field(
         None,
         description="How synthetic records come about. By default the Gaussian copula makes them, unless anonymized "
-        "alone is given: then there are none.",
+        "alone is given: then there are no synthetic records.",
         examples=[{"method": "cart"}],
     )
     assessment: ResolvedAssessment | None = Field(
@@ -91,7 +91,7 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
     )
     anonymized: ResolvedAnonymization | None = Field(
         None,
-        description="Release the records of the source, anonymized; alone, or beside synthetic records.",
+        description="Release the records of the source, anonymized; alone, or together with synthetic records.",
         examples=[{"k": 5}],
     )
     reidentification: ResolvedReidentification | None = Field(
@@ -101,7 +101,7 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
     )
     semantic_risk: ResolvedSemanticRisk | None = Field(
         None,
-        description="How to assess what their concepts give away; by default as above.",
+        description="How to assess what the concepts of the records reveal; by default as above.",
         examples=[{"withhold": True, "risk_limit": 0.2}],
     )
     generalize_synthetic: ResolvedAnonymization | None = Field(
@@ -127,7 +127,7 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
     )
     monitoring: ResolvedMonitoring | None = Field(
         None,
-        description="What watches the release between its runs; by default nothing.",
+        description="How the release is monitored between its runs; by default it is not.",
         examples=[{"drift_limit": 0.2}],
     )
     partitions: PartitionsYaml | None = Field(
@@ -190,8 +190,8 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         """Refuse a second release of a file that would take the name of its folder as well."""
         if self.name is None and context.component_path.instance_key not in (None, 0):
             raise InvalidSettingError(
-                "The file holds several releases, and this one has no name; the name of the folder goes to the first. "
-                "Give each a name of its own."
+                "The file contains several releases, and this one has no name; the name of the folder goes to the "
+                "first. Give each a name of its own."
             )
 
     def arguments(self, folder: Path, root: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The fields of the component as its models describe them: what the scaffold and the reference page are made of."""
+"""The fields of the component as its models describe them: the scaffold and the reference page are made of them."""
 
 import json
 import re
@@ -31,9 +31,9 @@ class YamlField:
     Attributes
     ----------
     kind : str
-        What it takes, in words.
+        The values that it takes, in words.
     default : str or None
-        What holds if it is left out, as YAML; None where it is required or something else decides.
+        The value if it is left out, as YAML; None where it is required or something else decides.
     settings : type or None
         The model of its settings, or of those of each of its entries.
     entries : {"", "list", "mapping"}

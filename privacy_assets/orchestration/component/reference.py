@@ -17,8 +17,8 @@ starts one, with every field explained in comments:
 dg scaffold defs privacy_assets.PrivacyReleaseComponent people
 ```
 
-`dg check yaml` points at what is wrong with it by line; `dg check defs` checks what only the whole release can tell,
-such as a key that stands twice.
+`dg check yaml` shows errors by line; `dg check defs` finds those that only the whole release shows, such as a key that
+is defined twice.
 Every value may be a template (`"{{ env.SEED }}"`, or a variable of `template_vars_module`); templates may also give a
 contract, a policy, a function or a synthesizer as objects of Python. `post_processing` changes tags, groups, owners,
 descriptions and automation of the assets. Several releases of a project need different names, and the same
@@ -41,7 +41,7 @@ def configuration_reference() -> str:
 
 
 def _places(model: type[YamlSettings], place: str) -> Iterator[tuple[type[YamlSettings], str]]:
-    """Say where in the file the settings of each model stand."""
+    """Yield each model with the place of its settings in the file."""
     for field in fields_of(model):
         if field.settings is not None:
             inner = f"{place}{field.name}" + {"": "", "list": "[]", "mapping": ".<name>"}[field.entries]
@@ -52,7 +52,7 @@ def _places(model: type[YamlSettings], place: str) -> Iterator[tuple[type[YamlSe
 def _section(model: type[YamlSettings], places: list[str]) -> str:
     lines = [f"\n## {_quoted(places[0])}\n", (model.__doc__ or "").splitlines()[0], ""]
     if len(places) > 1:
-        lines += [f"The same settings stand in {', '.join(map(_quoted, places[1:]))}.", ""]
+        lines += [f"The same settings are in {', '.join(map(_quoted, places[1:]))}.", ""]
     lines += ["| field | takes | default | meaning | example |", "|---|---|---|---|---|"]
     lines += [_row(field) for field in fields_of(model)]
     return "\n".join(lines) + "\n"

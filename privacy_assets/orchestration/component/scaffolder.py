@@ -11,8 +11,8 @@ from privacy_assets.orchestration.component.yaml_settings import YamlSettings
 
 WIDTH = 110
 HEAD = """\
-# A release of a table about people. Replace source, contract and policy by your own; what is commented out is
-# optional. Remove the one # at the start of a line to use it. `dg check yaml` says what is wrong, and where.
+# A release of a table about people. Replace source, contract and policy by your own; commented lines are
+# optional. Remove the one # at the start of a line to use it. `dg check yaml` shows errors by line.
 """
 ComponentType = TypeVar("ComponentType", bound=YamlSettings)
 
@@ -52,7 +52,7 @@ def scaffold_text(component: type[YamlSettings], type_name: str) -> str:
 
 
 def _field(field: YamlField, explained: dict[type[YamlSettings], str]) -> Iterator[str]:
-    """Write a field of the component; what it does not need is a comment."""
+    """Write a field of the component; optional fields are comments."""
     first, *others = field.examples
     is_used = field.required or field.name == "source"
     yield from _explanation(field, explained)

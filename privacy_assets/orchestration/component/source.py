@@ -1,4 +1,4 @@
-"""Settings of the component that say which table is released, and what it is held to."""
+"""How the source, the contract and the policy of a release are written in YAML."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -158,7 +158,7 @@ _REQUIRED = written(RequiredSettings)
 
 
 def _given_required(model: YamlSettings) -> dict[str, Any]:
-    """Return what was written: the rest is as in the use case."""
+    """Return the fields that were written: the others are as in the use case."""
     RequiredSettings(**model.given())
     return model.given()
 

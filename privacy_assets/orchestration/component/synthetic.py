@@ -110,7 +110,7 @@ class PartitionsYaml(YamlSettings):
             partitions: dg.PartitionsDefinition[Any] = kinds[self.type](**days, timezone=self.timezone)
             if self.end_date is None or partitions.get_partition_keys(current_time=_after(self.end_date)):
                 return partitions
-            problem = f"No partition lies from start_date {self.start_date} to end_date {self.end_date}."
+            problem = f"There is no partition from start_date {self.start_date} to end_date {self.end_date}."
         except Exception as error:  # noqa: BLE001 (Dagster and the time zone library raise several)
             problem = f"{type(error).__name__}: {error}"
         raise InvalidSettingError(f"{self.type} partitions cannot be made of these settings. {problem}")

@@ -1,4 +1,4 @@
-"""Keys that stand twice in a YAML file, of which every YAML reader takes the last without a word."""
+"""Keys that are defined twice in a YAML file: every YAML reader silently takes the last."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,12 +18,12 @@ def require_single_keys(path: Path, line: int) -> None:
     path : Path
         The YAML file; one that is not there is somebody else's to refuse.
     line : int
-        A line of the document, from 1: a file may hold several.
+        A line of the document, from 1: a file may contain several.
 
     Raises
     ------
     InvalidSettingError
-        Says where both stand.
+        If there is such a key; the message has both lines.
     """
     if not path.is_file():
         return
@@ -32,8 +32,8 @@ def require_single_keys(path: Path, line: int) -> None:
             continue
         for key, first in _repeated(document):
             raise InvalidSettingError(
-                f"{path}:{key.start_mark.line + 1}: {key.value!r} was said in line {first.start_mark.line + 1} "
-                "already. Expected each key once; YAML would take the last."
+                f"{path}:{key.start_mark.line + 1}: {key.value!r} is already defined on line "
+                f"{first.start_mark.line + 1}. Expected each key once; YAML would take the last."
             )
 
 

@@ -1,4 +1,4 @@
-"""How settings are written in YAML: models of the settings classes, with a schema that points at what is wrong.
+"""How settings are written in YAML: models of the settings classes, with a schema that points at errors.
 
 Dagster lets every setting be a template (``"{{ ... }}"``) and writes that as "this, or any text". A validator then says
 of a mistyped key only that its whole block is neither, and takes any text for a number. Here the schema asks first
@@ -31,7 +31,7 @@ def _resolve(context: dg.ResolutionContext, value: Any) -> Any:
     return context.resolve_value(value)
 
 
-# The strictness stands in the type that YAML is read into: elsewhere it would hold for templates, too.
+# Only the type that YAML is read into is strict: elsewhere templates would have to be strict, too.
 Whole: TypeAlias = Annotated[int, dg.Resolver(_resolve, model_field_type=StrictInt)]
 Flag: TypeAlias = Annotated[bool, dg.Resolver(_resolve, model_field_type=StrictBool)]
 Number: TypeAlias = Annotated[int | float, dg.Resolver(_resolve, model_field_type=StrictInt | StrictFloat)]
@@ -40,7 +40,7 @@ Number: TypeAlias = Annotated[int | float, dg.Resolver(_resolve, model_field_typ
 class YamlSettings(dg.Model, dg.Resolvable):
     """Base of the models that YAML is read into; unknown keys are errors."""
 
-    # What was written may hold a password.
+    # The input may contain a password.
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
 
     @classmethod
@@ -55,12 +55,12 @@ class YamlSettings(dg.Model, dg.Resolvable):
 
     @classmethod
     def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> Any:
-        """Evaluate templates and make the settings; what Dagster shows at the line is our own message.
+        """Evaluate templates and make the settings; Dagster shows our own message at the line.
 
         Raises
         ------
         InvalidSettingError
-            Everything that is wrong with the settings.
+            If anything is wrong with the settings; the message names all of it.
         """
         resolved = resolve_fields(model, cls, context)
         kept = {name: _text_kept(getattr(model, name, None), value) for name, value in resolved.items()}
@@ -73,29 +73,29 @@ class YamlSettings(dg.Model, dg.Resolvable):
         Raises
         ------
         InvalidSettingError
-            Everything that is wrong with them.
+            If anything is wrong with them; the message names all of it.
         """
         made: Self = _said_plainly(lambda: cls(**mapping))
         return made
 
     def given(self) -> dict[str, Any]:
-        """Return the settings that were written; those left out keep the defaults of what they are passed to."""
+        """Return the settings that were written, without defaults."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
 class Written(dg.Resolver):
     """How settings are written in YAML, for the ``Annotated`` type of a field that takes them.
 
-    It stands in an optional type, a list or a mapping; that of a bare field would be applied to what was written, too.
-    Dagster reads the YAML into a model of their described fields, and makes the settings of it: what is wrong with
-    them is said at their line.
+    Use it in an optional type, a list or a mapping: pydantic would apply that of a bare field to the YAML as well.
+    Dagster reads the YAML into a model of their described fields, and makes the settings of it, so that errors are
+    shown at their line.
 
     Parameters
     ----------
     settings : type
         The class of the settings.
     model : type of YamlSettings
-        What is written.
+        The model of the YAML.
     make : callable
         Makes the settings of a model.
     or_else : type, optional
@@ -123,7 +123,7 @@ class Written(dg.Resolver):
         return self.make(self.model.resolve_from_model(context, value))
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
-        """Let pydantic take the settings themselves, or a mapping of what would be written."""
+        """Let pydantic take the settings themselves, or a mapping as in YAML."""
         return core_schema.no_info_plain_validator_function(self._read)
 
     def _read(self, value: Any) -> Any:
@@ -151,7 +151,7 @@ def written(
     kinds : mapping
         Types of the fields that are written as something else than their own type.
     read : mapping
-        Functions that make the value of a field of what was written.
+        Functions that make the value of a field from the YAML.
     names : mapping
         Names of the fields that are written under another name.
     check : callable, optional
@@ -191,7 +191,7 @@ def written_as_one_of(name: str, description: str, *alternatives: Written) -> Wr
     name : str
         Name of the model, for the schema.
     description : str
-        What is written, in one sentence.
+        One sentence for the reference page.
     *alternatives : Written
         The kinds of settings; no two take the same fields.
     """
@@ -228,7 +228,7 @@ def _shape(alternative: Written) -> str:
 
 
 def _strict(annotation: Any) -> Any:
-    """Return the type that takes what YAML writes for a value of a type, and nothing that merely can be made one."""
+    """Return the type that takes YAML values of a type, and does not convert others to it."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
         return functools.reduce(operator.or_, map(_strict, arguments))
@@ -284,7 +284,7 @@ def _pointed(settings: type[YamlSettings], extra: Mapping[str, Any], schema: dic
 
 
 def _by_kind(variants: list[dict[str, Any]]) -> dict[str, Any]:
-    """Ask for mappings and lists by their kind, so that what is wrong inside them is said where it is."""
+    """Ask for mappings and lists by their kind, so that errors inside them are shown where they are."""
     scalars: list[tuple[Any, dict[str, Any]]] = []
     chained: list[tuple[Any, dict[str, Any]]] = []
     for variant in variants:
@@ -326,7 +326,7 @@ def _listed(variants: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _takes_text(annotation: Any) -> bool:
-    """Whether a setting takes any text besides templates."""
+    """Whether a setting takes any text, not only templates."""
     if get_origin(annotation) in (Annotated, Union, types.UnionType):
         return any(_takes_text(each) for each in get_args(annotation))
     return annotation is str
@@ -338,7 +338,8 @@ def import_path(path: str, setting: str) -> Any:
     Raises
     ------
     InvalidSettingError
-        The path is none, or nothing can be imported there; the text of the error stays out, for it may hold values.
+        If the path is not one, or nothing can be imported there; the text of that error is left out, as it may contain
+        values.
     """
     module, _, attribute = path.partition(":")
     if not module or not attribute:

@@ -1,1 +1,1 @@
-"""What a release is configured with."""
+"""The settings of a release."""

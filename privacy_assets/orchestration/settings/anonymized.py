@@ -51,17 +51,17 @@ LONGEST_REASON = 2_000
 
 @dataclass(frozen=True)
 class Generalization:
-    """An anonymization with what contract and policy decide of it.
+    """An anonymization, once contract and policy have decided the rest of its settings.
 
     Attributes
     ----------
     settings : AnonymizeSettings
-        What `anonymize_with` takes; the seed is 0 if it is drawn.
+        The settings for `anonymize_with`; the seed is 0 if it is drawn.
     hierarchies : dict of Hierarchy, or None
         For the method "lattice", by quasi-identifier.
     draws_seed : bool
-        Whether the seed is drawn when the records are anonymized, and never shown: whoever knows it can undo what
-        separates ties.
+        Whether the seed is drawn when the records are anonymized, and never shown: whoever knows it can reproduce how
+        ties were separated.
     """
 
     settings: AnonymizeSettings
@@ -104,7 +104,7 @@ class AnonymizationSettings(MethodSettings):
     )
 
     def check(self) -> None:
-        """Refuse what is wrong with any contract and any policy, where a YAML file still knows its line.
+        """Refuse settings that no contract and no policy could make right.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class AnonymizationSettings(MethodSettings):
         if self.relaxed and self.seed is not None and self.seed < SMALLEST_SECRET:
             raise InvalidSettingError(
                 f"The anonymization is relaxed with a seed below {SMALLEST_SECRET}, which can be guessed, and with it "
-                "what separates ties. Leave the seed out: one is drawn in private."
+                "how ties are separated. Leave the seed out: one is drawn in private."
             )
         if not roles.quasi_identifiers:
             raise InvalidSettingError(
@@ -232,7 +232,7 @@ def _asked_diversity(policy: Policy) -> int | None:
 
 
 def _largest_distance(policy: Policy) -> float | None:
-    """Return the largest t that a blocking limit admits; a limit "below" admits less than what holds up to rounding."""
+    """Return the largest t that a blocking limit admits; for a limit "below", rounding errors are left out."""
     limit = policy.limit_on("t_closeness")
     if limit is None or limit.severity != "error":
         return None
@@ -292,7 +292,7 @@ class OtherReleaseSettings:
     def _check_withdrawn(self) -> None:
         if self.withdrawn and self.release is None:
             raise InvalidSettingError(
-                f"The other release {self.name!r} says what was withdrawn, but is not a release of this project. "
+                f"The other release {self.name!r} has `withdrawn`, but is not a release of this project. "
                 "Expected `withdrawn` together with `release`; leave other tables out."
             )
         wrong = [
@@ -310,12 +310,12 @@ class OtherReleaseSettings:
 
     @property
     def stage(self) -> str:
-        """What the gate calls it."""
+        """Its name for the gate."""
         return f"other_{self.name}"
 
     @property
     def published_stage(self) -> str:
-        """What the names of the tables that it published begin with, for the gate."""
+        """The prefix of the names of the tables that it published, for the gate."""
         return f"{self.stage}_published"
 
     def from_root(self, root: Path) -> "OtherReleaseSettings":
@@ -326,12 +326,12 @@ class OtherReleaseSettings:
         return found
 
     def counts(self, content: str) -> bool:
-        """Whether a published table counts, by its fingerprint: nobody said that it was withdrawn."""
+        """Whether a published table counts, by its fingerprint: it was not withdrawn."""
         return not any(content.startswith(withdrawn) for withdrawn in self.withdrawn)
 
     @property
     def digest(self) -> str:
-        """Tell whether it is the same one: its place, how it was masked, and what an attacker knows of it."""
+        """Digest of its place, how it was masked, and the columns that an attacker knows."""
         place = [self.release, self.directory, _described_source(self.table)]
         names = None if self.quasi_identifiers is None else list(self.quasi_identifiers)
         parts = [
@@ -344,7 +344,7 @@ class OtherReleaseSettings:
         return hashlib.sha256(canonical_json([self.name, self.key, *parts]).encode()).hexdigest()
 
     def asset_keys(self, release_name: str) -> dict[str, dg.AssetKey]:
-        """Return the keys of the assets that hold it, and what it was made of, by what the gate calls them."""
+        """Return the keys of the assets of its table and of that table's source, by their names for the gate."""
         if self.release is None:
             return {self.stage: dg.AssetKey([release_name, self.stage])}
         return {
@@ -354,7 +354,7 @@ class OtherReleaseSettings:
 
 
 def _described_source(source: TableSource | None) -> str:
-    """Describe a source by what every process that loads the definitions says of it."""
+    """Describe a source in words that are the same in every process that loads the definitions."""
     if callable(source):
         return f"{getattr(source, '__module__', '')}:{getattr(source, '__qualname__', type(source).__name__)}"
     return repr(source)
@@ -382,13 +382,13 @@ class ReidentificationSettings:
             raise InvalidSettingError(f"max_known is {self.max_known!r}; expected a whole number of at least 1.")
         object.__setattr__(self, "other_releases", tuple(self.other_releases))
         names = [other.name for other in self.other_releases]
-        # What belongs to another release of the project has names that are made of its own.
+        # The assets of another release of the project have names that are derived from its own.
         derived = [f"{other.name}_source" for other in self.other_releases if other.release]
         published = tuple(f"{other.name}_published" for other in self.other_releases if other.release)
         if len({*names, *derived}) < len(names) + len(derived) or any(name.startswith(published) for name in names):
             raise InvalidSettingError(
-                f"The other releases are named {names}; expected a name of its own for each, and none that is another "
-                "with '_source' or '_published' behind it."
+                f"The other releases are named {names}; expected a name of its own for each, and not another name "
+                "with '_source' or '_published' after it."
             )
 
     def from_root(self, root: Path) -> "ReidentificationSettings":
@@ -472,8 +472,8 @@ class SemanticRiskSettings(SemanticSettings):
         if is_labelled and isinstance(scale, Ordinal | Windows | Binary | Generalized):
             raise InvalidSettingError(
                 f"Column {column!r} has a scale of the kind {scale.kind}, but method='lattice' releases it as nodes of "
-                "its hierarchy, which are text. Expected a nominal or hierarchy scale, or none: by default nodes have "
-                "the attributes of all nodes above them."
+                "its hierarchy, which are text. Expected a nominal or hierarchy scale, or leave it out: by default "
+                "nodes have the attributes of all nodes above them."
             )
 
     def declared_scales(self, contract: TableContract) -> dict[str, Any]:
@@ -483,7 +483,7 @@ class SemanticRiskSettings(SemanticSettings):
     def scales_for(
         self, anonymization: Anonymization, contract: TableContract, hierarchies: Mapping[str, Hierarchy] | None = None
     ) -> dict[str, Any]:
-        """Return the scale of each column: as declared, and for quasi-identifiers what fits their labels."""
+        """Return the scale of each column: as declared, and for quasi-identifiers one that fits their labels."""
         quasi_identifiers = anonymization.settings["quasi_identifiers"]
         by_label = released_scales(anonymization.table, quasi_identifiers, anonymization.model, hierarchies)
         return by_label | self.declared_scales(contract)

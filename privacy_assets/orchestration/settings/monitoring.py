@@ -1,4 +1,4 @@
-"""What watches a release between its runs, as it is configured."""
+"""The settings of the monitoring of a release between its runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ MOST_DAYS = 36_500
 
 @dataclass(frozen=True)
 class Refusal:
-    """A refused release, as an alert tells of it; no value of the table.
+    """A refused release, for an alert; it contains no value of the table.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Refusal:
     run_id : str
         The run that was refused.
     reason : str
-        What was found and what was expected.
+        The finding and the expectation.
     partition : str or None
         The partition that was refused, where the release has partitions.
     """
@@ -43,7 +43,7 @@ AlertHook = Callable[[dg.SensorEvaluationContext, Refusal], None]
 @described
 @dataclass(frozen=True)
 class MonitoringSettings:
-    """What watches a release between its runs; every part can be left out with null (None).
+    """How a release is monitored between its runs; every part can be left out with null (None).
 
     The freshness is by default the interval that the source of the limits recommends; where anonymized records have no
     assessment of their own, they are what counts. With `automate`, the release step asks the gate again in any case.
@@ -88,7 +88,7 @@ class MonitoringSettings:
             )
 
     def _check_schedule(self) -> None:
-        """Let Dagster read both, for what it cannot read it would refuse without the name of the setting."""
+        """Let Dagster read both now: later, it would refuse them without the name of the setting."""
         if self.cron_schedule is not None and not _is_schedule(self.cron_schedule, "UTC"):
             raise InvalidSettingError(
                 f"cron_schedule is {self.cron_schedule!r}; expected five fields of cron such as {QUARTERLY!r}, or None."
@@ -100,7 +100,7 @@ class MonitoringSettings:
 
     @property
     def freshness_policy(self) -> dg.FreshnessPolicy | None:
-        """What Dagster shows on the assessments, or on what is measured without one."""
+        """The policy that Dagster shows on the assessments, or on tables that are measured without one."""
         if self.freshness_days is None:
             return None
         return dg.FreshnessPolicy.time_window(fail_window=timedelta(days=self.freshness_days))
@@ -124,4 +124,4 @@ def _is_schedule(cron_schedule: str, timezone: str) -> bool:
 
 
 NO_MONITORING = MonitoringSettings(cron_schedule=None, freshness_days=None, drift_limit=None)
-"""What a release has unless it asks for more."""
+"""The default of a release."""

@@ -1,4 +1,4 @@
-"""What one release is configured with."""
+"""The settings of one release."""
 
 import json
 import re
@@ -97,7 +97,7 @@ class Synthesis:
         except (TypeError, ValueError):
             pass
         else:
-            # Now, before it has seen a table: what it has learned from one is in none of its settings.
+            # Now, before it has seen a table, so that nothing that it learns from one is in its settings.
             object.__setattr__(self, "_described", described)
             return
         raise InvalidSettingError(
@@ -210,7 +210,7 @@ class ReleaseSettings:
             if not self.policy.protects(side):
                 raise InvalidSettingError(
                     f"The release {self.name!r} lets {side} records out, on which its policy has no limit of severity "
-                    "'error' that would keep them from being told apart. Add one, for example on "
+                    "'error' that would keep them from being distinguished. Add one, for example on "
                     f"{EXAMPLE_METRICS[side]!r}."
                 )
         _check_owners(self.owners)
@@ -343,7 +343,7 @@ class ReleaseSettings:
         if not covers and all(limit.assessment == REIDENTIFICATION for limit in limits if limit.protects):
             raise InvalidSettingError(
                 f"The policy of {self.name!r} protects by re-identification alone, and assumes that an attacker never "
-                "knows all quasi-identifiers, so whoever does could tell people apart. Add a limit on smallest_class, "
+                "knows all quasi-identifiers, so whoever does could distinguish people. Add a limit on smallest_class, "
                 "or all quasi-identifiers to `known`."
             )
 
@@ -381,7 +381,7 @@ class ReleaseSettings:
 
     @property
     def stages_that_age(self) -> tuple[str, ...]:
-        """The stages that count as stale with time: the assessments, and what is measured without one."""
+        """The stages that count as stale with time: the assessments, and tables that are measured without one."""
         of_records = tuple(each for each in (REIDENTIFICATION, SEMANTIC) if self.assesses(each))
         if self.anonymized is not None and not of_records:
             of_records = (self.anonymized_stage,)
@@ -400,12 +400,12 @@ class ReleaseSettings:
 
     @property
     def reidentification_settings(self) -> ReidentificationSettings:
-        """What was given, or the defaults."""
+        """The settings given, or the defaults."""
         return self.reidentification or ReidentificationSettings()
 
     @property
     def semantic_risk_settings(self) -> SemanticRiskSettings:
-        """What was given, or the defaults, with the policy's limit."""
+        """The settings given, or the defaults, with the policy's limit."""
         return (self.semantic_risk or SemanticRiskSettings()).resolve(self.policy)
 
     @property
@@ -416,12 +416,12 @@ class ReleaseSettings:
 
     @property
     def semantic_risk_stands_on(self) -> tuple[str, ...]:
-        """Stages that an assessment of semantic risk must have been made of beside the table itself."""
+        """Stages that an assessment of semantic risk must have been made of, in addition to the table itself."""
         return () if self.contract.person is None else ("source",)
 
     @property
     def semantic_risk_is_asked_of(self) -> dict[str, Any]:
-        """What an assessment of semantic risk must have been made with beside its scales, as JSON values."""
+        """Settings that an assessment of semantic risk must have been made with, as JSON values, without scales."""
         must_be_people = self.contract.person is not None and self.limits_semantic_risk
         return {PEOPLE_WITH_SEVERAL_RECORDS: 0} if must_be_people else {}
 
@@ -442,7 +442,7 @@ class ReleaseSettings:
         return Waivers(self.name, datetime.now(UTC).date(), own)
 
     def signer(self) -> tuple[Signer | None, SigningEvidence | None]:
-        """Read the key as it is there now, and say what the gate may know of it."""
+        """Read the key now, and return it with the evidence for the gate."""
         if self.signing is None:
             return None, None
         problem = ""
@@ -455,7 +455,7 @@ class ReleaseSettings:
 
     @property
     def reidentification_is_asked_of(self) -> dict[str, Any]:
-        """What an assessment of re-identification must have been made with, as JSON values."""
+        """Settings that an assessment of re-identification must have been made with, as JSON values."""
         others = self.reidentification_settings.other_releases
         withdrawn = {other.name: dict(other.withdrawn) for other in others if other.withdrawn}
         return {
@@ -466,7 +466,7 @@ class ReleaseSettings:
         }
 
     def generalization(self, made_of: str) -> Generalization:
-        """Return what the table of a stage is anonymized with, by contract and policy."""
+        """Return how the table of a stage is anonymized, by contract and policy."""
         of_source = made_of == "source"
         settings = self.anonymized if of_source else self.generalize_synthetic
         assert settings is not None  # noqa: S101 - asked for by those who build that side alone
@@ -485,7 +485,7 @@ class ReleaseSettings:
 
 
 def _check_owners(owners: Sequence[str]) -> None:
-    """Let Dagster read each: what it cannot read it would refuse without the name of the setting."""
+    """Let Dagster read each now: later, it would refuse one without the name of the setting."""
     for owner in owners:
         try:
             dg.AssetSpec("checked", owners=[owner])

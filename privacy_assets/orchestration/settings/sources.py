@@ -80,7 +80,7 @@ class TableFile:
 @described
 @dataclass(frozen=True)
 class SqlQuery:
-    """Rows of a SQL query (needs the extra ``sql``): DuckDB, PostgreSQL, or what else SQLAlchemy has a driver for.
+    """Rows of a SQL query (needs the extra ``sql``), from any database that SQLAlchemy has a driver for.
 
     A DuckDB file (``duckdb:////path/of/the.duckdb``) is opened for reading.
 
@@ -106,9 +106,9 @@ class SqlQuery:
     def __post_init__(self) -> None:
         if not isinstance(self.url_variable, str) or not VARIABLE_NAME.fullmatch(self.url_variable):
             raise InvalidSettingError(
-                "url_variable is not the name of an environment variable (it is not shown, as it may hold a password). "
-                "Expected a name of letters, digits and underscores, such as WAREHOUSE_URL; put the URL into that "
-                "variable, and write neither the URL nor a template that reads it here."
+                "url_variable is not the name of an environment variable (it is not shown, as it may contain a "
+                "password). Expected a name of letters, digits and underscores, such as WAREHOUSE_URL; put the URL "
+                "into that variable, and write neither the URL nor a template that reads it here."
             )
 
     def read(self, partition_key: str | None) -> pd.DataFrame:
@@ -137,7 +137,7 @@ class UpstreamAsset:
 
     @property
     def partition_input_manager_key(self) -> str:
-        """Key of the resource that loads, with the guard around it, what a check of one partition is about."""
+        """Key of the resource that loads, with the guard around it, the table for a check of one partition."""
         return f"guarded_partition_{self.io_manager_key}"
 
     @property
@@ -175,7 +175,7 @@ def require_partitioned(name: str, source: TableSource) -> None:
     Raises
     ------
     InvalidSettingError
-        Nothing in the source stands for the partition.
+        If nothing in the source stands for the partition.
     """
     if isinstance(source, UpstreamAsset):
         return
@@ -187,7 +187,7 @@ def require_partitioned(name: str, source: TableSource) -> None:
         found, expected = "the rows of a query", f":{PARTITION_PARAMETER} in it, outside of texts and comments"
     else:
         is_partitioned = _takes_partition(source)
-        found, expected = "what a function returns", f"a parameter {PARTITION_PARAMETER!r} of the function"
+        found, expected = "the result of a function", f"a parameter {PARTITION_PARAMETER!r} of the function"
     if not is_partitioned:
         raise InvalidSettingError(
             f"The release has partitions, but its {name} is {found}, the same for each of them: the whole table would "
@@ -199,7 +199,7 @@ def _takes_partition(source: Callable[..., pd.DataFrame]) -> bool:
     try:
         return PARTITION_PARAMETER in inspect.signature(source).parameters
     except (TypeError, ValueError):
-        # Functions of C that do not say what they take.
+        # Functions written in C do not always have a signature.
         return False
 
 
@@ -209,7 +209,7 @@ def read_source(name: str, source: TableSource, partition_key: str | None, input
     Raises
     ------
     InvalidTableError
-        The file is missing, or what came is no frame.
+        If the file is missing, or the result is not a DataFrame.
     """
     if isinstance(source, UpstreamAsset):
         table = inputs[f"{name}_upstream"]

@@ -1,6 +1,6 @@
 """Rows of a SQL query: DuckDB through its own package, every other database through SQLAlchemy.
 
-Whole numbers stay whole where some are missing, and decimals stay decimals: what a type loses, the contract decides.
+Integers stay integers where some are missing, and decimals stay decimals; the contract decides what to convert.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from privacy_assets.errors import InvalidSettingError, InvalidTableError
 
 PARTITION_PARAMETER = "partition_key"
 POSTGRESQL_DRIVER = "postgresql+psycopg"
-"""What ``postgresql://`` stands for: the driver that the extra ``sql`` installs."""
+"""The driver for ``postgresql://`` URLs, which the extra ``sql`` installs."""
 
 
 def read_rows(query: str, url: str, url_variable: str, partition_key: str | None) -> pd.DataFrame:
@@ -25,7 +25,7 @@ def read_rows(query: str, url: str, url_variable: str, partition_key: str | None
     query : str
         A SELECT statement; ``:partition_key`` in it is bound.
     url : str
-        SQLAlchemy URL, which may hold a password: it is not shown.
+        SQLAlchemy URL. It is not shown, as it may contain a password.
     url_variable : str
         The environment variable it came from, for messages.
     partition_key : str or None
@@ -34,9 +34,9 @@ def read_rows(query: str, url: str, url_variable: str, partition_key: str | None
     Raises
     ------
     InvalidSettingError
-        A package is missing, the URL is none, or the query has other parameters.
+        If a package is missing, the URL is not one, or the query has other parameters.
     InvalidTableError
-        There is no such DuckDB file.
+        If there is no such DuckDB file.
     """
     if find_spec("sqlalchemy") is None:
         raise InvalidSettingError("A SqlQuery needs SQLAlchemy: install privacy-assets[sql].")
@@ -48,7 +48,7 @@ def read_rows(query: str, url: str, url_variable: str, partition_key: str | None
         place = None
     if place is None:
         raise InvalidSettingError(
-            f"The environment variable {url_variable!r} holds no SQLAlchemy URL. Expected one such as "
+            f"The environment variable {url_variable!r} does not contain a SQLAlchemy URL. Expected one such as "
             "postgresql+psycopg://user:password@host/database or duckdb:////path/of/the.duckdb. Nothing was read."
         )
     parameters = _parameters(query, partition_key)
@@ -71,7 +71,7 @@ def read_rows(query: str, url: str, url_variable: str, partition_key: str | None
 
 
 def _parameters(query: str, partition_key: str | None) -> dict[str, str]:
-    """Bind what the query names."""
+    """Bind the parameters that the query names."""
     import sqlalchemy
 
     named = sorted(sqlalchemy.text(query).compile().params)
@@ -81,7 +81,7 @@ def _parameters(query: str, partition_key: str | None) -> dict[str, str]:
     if unknown:
         raise InvalidSettingError(
             f"The query has the parameters {unknown}; only :{PARTITION_PARAMETER} is bound. Write the values into the "
-            "query; a colon that is no parameter is written as \\:. Nothing was read."
+            "query; a colon that is not a parameter is written as \\:. Nothing was read."
         )
     if partition_key is None:
         raise InvalidSettingError(
@@ -92,7 +92,7 @@ def _parameters(query: str, partition_key: str | None) -> dict[str, str]:
 
 
 def _read_duckdb(query: str, place: Any, url_variable: str, parameters: Mapping[str, str]) -> pd.DataFrame:
-    """Read without writing: another process may read the file at the same time, and none of its rows can change."""
+    """Open the file for reading only, so that other processes can read it and no row can change."""
     if find_spec("duckdb") is None:
         raise InvalidSettingError("A SqlQuery of DuckDB needs its package: install privacy-assets[sql].")
     if place.query or place.host:
@@ -120,7 +120,7 @@ def _read_duckdb(query: str, place: Any, url_variable: str, parameters: Mapping[
 
 
 def _nullable_types() -> dict[Any, Any]:
-    """Return the pandas types that hold missing values besides whole numbers and truth values."""
+    """Return the pandas types of integers and booleans that allow missing values."""
     import pyarrow as pa
 
     whole = {

@@ -164,7 +164,7 @@ def test_releases_in_one_folder_need_names():
         assert len(keys(definitions, "south")) == 7
     unnamed = yaml.safe_dump({"type": TYPE} | release(), sort_keys=False)
     said = message_of(regions=f"{unnamed}---\n{unnamed}")
-    assert "holds several releases, and this one has no name; the name of the folder goes to the first" in said
+    assert "contains several releases, and this one has no name; the name of the folder goes to the first" in said
     assert "defs.yaml:" in said
 
 
@@ -325,7 +325,7 @@ def test_a_key_that_stands_twice_is_said_with_both_lines():
     said = message_of(people=text + "  policy: development\n")
     first = 1 + text.splitlines().index("  policy: research_sharing")
     last = 1 + text.count("\n")
-    assert re.search(rf"people/defs\.yaml:{last}: 'policy' was said in line {first} already", said)
+    assert re.search(rf"people/defs\.yaml:{last}: 'policy' is already defined on line {first}", said)
 
 
 def test_keys_are_compared_within_one_mapping_of_one_document():
@@ -344,7 +344,7 @@ attributes:
   policy: development
   source: {{file: people.csv}}
 """
-    assert "people/defs.yaml:11: 'role' was said in line 11 already" in message_of(people=several)
+    assert "people/defs.yaml:11: 'role' is already defined on line 11" in message_of(people=several)
     with project(people=several.replace("other, role: ", "")) as sandbox, sandbox.build_all_defs() as definitions:
         assert {"north/source", "south/source"} <= keys(definitions)
 

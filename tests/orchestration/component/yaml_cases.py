@@ -597,11 +597,11 @@ MORE_WRONG = [
     (ANONYMIZED | {"semantic_risk": {"three_way": [False, True]}}, "three_way"),
     (
         {"partitions": DAILY | {"end_date": "2025-12-31"}},
-        "No partition lies from start_date 2026-01-01 to end_date 2025-12-31",
+        "There is no partition from start_date 2026-01-01 to end_date 2025-12-31",
     ),
     (
         {"partitions": {"type": "monthly", "start_date": "2026-01-05", "end_date": "2026-01-20"}},
-        "No partition lies from start_date 2026-01-05 to end_date 2026-01-20",
+        "There is no partition from start_date 2026-01-05 to end_date 2026-01-20",
     ),
     ({"partitions": {"type": "static", "partition_keys": ["a", "a"]}}, "partition_keys: Partition keys must be unique"),
     ({"partitions": {"type": "static", "partition_keys": [""]}}, "names a key without a character"),
@@ -618,7 +618,7 @@ MORE_WRONG = [
         STATIC | source(query="SELECT * FROM people -- :partition_key", url_variable="URL"),
         "its source is the rows of a query, the same for each of them",
     ),
-    (STATIC | source(function=f"{MODULE}:load_all"), "its source is what a function returns, the same for each"),
+    (STATIC | source(function=f"{MODULE}:load_all"), "its source is the result of a function, the same for each"),
     (
         STATIC | {"source": None, "split": {"original": {"file": "{partition_key}.csv"}, "control": {"file": "c.csv"}}},
         "its control is the file '/project/c.csv'",

@@ -143,8 +143,8 @@ def test_duckdb_without_a_file_queries_files(tmp_path, monkeypatch):
     ("url", "query", "partition_key", "message"),
     [
         (None, QUERY, None, "'TEST_DATABASE_URL' is not set; expected an SQLAlchemy URL"),
-        ("secret", QUERY, None, "'TEST_DATABASE_URL' holds no SQLAlchemy URL. Expected one such as"),
-        ("postgresql://me:secret@host:port/x", QUERY, None, "'TEST_DATABASE_URL' holds no SQLAlchemy URL"),
+        ("secret", QUERY, None, "'TEST_DATABASE_URL' does not contain a SQLAlchemy URL. Expected one such as"),
+        ("postgresql://me:secret@host:port/x", QUERY, None, "'TEST_DATABASE_URL' does not contain a SQLAlchemy URL"),
         ("duckdb://", "SELECT :secret", None, r"has the parameters \['secret'\]; only :partition_key is bound"),
         ("duckdb://", "SELECT :partition_key", None, "names :partition_key, but the release has no partitions"),
         ("duckdb:///no/secret.duckdb", QUERY, None, "There is no DuckDB file 'no/secret.duckdb'"),
