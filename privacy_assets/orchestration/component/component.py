@@ -20,8 +20,6 @@ from privacy_assets.orchestration.component.source import (
     ResolvedContract,
     ResolvedPolicy,
     ResolvedSource,
-    build_contract,
-    build_policy,
 )
 from privacy_assets.orchestration.component.synthetic import (
     PartitionsYaml,
@@ -196,21 +194,14 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
 
     def arguments(self, folder: Path, root: Path) -> dict[str, Any]:
         """Return the arguments of `build_release_definitions`; relative paths start at `root`."""
-        arguments: dict[str, Any] = {
+        arguments = {name: from_root(getattr(self, name), root) for name in type(self).model_fields}
+        partitions = arguments.pop("partitions")
+        return arguments | {
             "name": self.name if self.name is not None else folder.name,
-            "contract": build_contract(self.contract),
-            "policy": build_policy(self.policy),
-            "formats": tuple(self.formats),
-            "owners": tuple(self.owners),
+            "reidentification": self.reidentification and self.reidentification.from_root(root),
+            "signing": self.signing and self.signing.build(root),
+            "waivers": None if self.waivers is None else str(root / self.waivers),
+            "partitions_def": partitions and partitions.build(),
             "private_path": str(root / self.private_path),
             "release_path": str(root / self.release_path),
         }
-        for name in ("generalize_synthetic", "assessment", "anonymized", "semantic_risk", "monitoring"):
-            arguments[name] = getattr(self, name)
-        for name in ("source", "split", "synthetic"):
-            arguments[name] = from_root(getattr(self, name), root)
-        arguments["signing"] = self.signing and self.signing.build(root)
-        arguments["reidentification"] = self.reidentification and self.reidentification.from_root(root)
-        arguments["waivers"] = None if self.waivers is None else str(root / self.waivers)
-        arguments["partitions_def"] = None if self.partitions is None else self.partitions.build()
-        return arguments

@@ -4,7 +4,7 @@ import json
 import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
@@ -108,8 +108,10 @@ def _settings(annotation: Any) -> tuple[type[YamlSettings] | None, str]:
 def _kinds(annotation: Any) -> Iterator[str]:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        is_model_alone = any(isinstance(part, Written) and part.or_else is None for part in arguments)
-        yield from ["settings"] if is_model_alone else _kinds(arguments[0])
+        written = next((part for part in arguments if isinstance(part, Written)), None)
+        if written is not None:
+            yield "settings"
+        yield from _kinds(arguments[0] if written is None else written.or_else)
     elif origin in (Union, types.UnionType):
         for argument in arguments:
             if argument not in (type(None), Any) and not (argument is int and float in arguments):
@@ -120,7 +122,7 @@ def _kinds(annotation: Any) -> Iterator[str]:
         yield f"list of {' or '.join(_kinds(arguments[0]))}"
     elif origin is dict:
         yield f"mapping of {' or '.join(_kinds(arguments[1]))} by name"
-    elif isinstance(annotation, type) and (issubclass(annotation, YamlSettings) or is_dataclass(annotation)):
+    elif isinstance(annotation, type) and issubclass(annotation, YamlSettings):
         yield "settings"
     elif annotation in WORDS:
         yield WORDS[annotation]

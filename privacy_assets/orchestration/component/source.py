@@ -1,11 +1,11 @@
 """How the source, the contract and the policy of a release are written in YAML."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 import dagster as dg
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.errors import InvalidSettingError
@@ -128,29 +128,14 @@ class ContractYaml(YamlSettings):
         examples=[EXAMPLE_COLUMNS],
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> "ContractYaml":
-        self.build()
-        return self
-
     def build(self) -> TableContract:
         """Return the contract."""
         return TableContract.from_mapping({"columns": {name: column.given() for name, column in self.columns.items()}})
 
 
-def _resolve_contract(context: dg.ResolutionContext, value: Any) -> Any:
-    return TableContract.from_path(value) if isinstance(value, str) else ContractYaml.resolve_from_model(context, value)
-
-
-# Any: a template may give a contract, a pandera schema or a mapping, of which `build_contract` makes the contract.
 ResolvedContract: TypeAlias = Annotated[
-    ContractYaml | str | Any, dg.Resolver(_resolve_contract, model_field_type=ContractYaml.model() | str)
+    TableContract | str | Any, Written(object, ContractYaml, lambda given: given.build(), str, resolve_contract)
 ]
-
-
-def build_contract(contract: Any) -> TableContract:
-    """Return the contract that was given in one of its forms."""
-    return contract.build() if isinstance(contract, ContractYaml) else resolve_contract(contract)
 
 
 ResolvedLimit: TypeAlias = Annotated[Limit, written(Limit, kinds={"metric": MetricName})]
@@ -190,11 +175,6 @@ class PolicyYaml(YamlSettings):
         examples=[[["age", "sex"]]],
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> "PolicyYaml":
-        self.build()
-        return self
-
     def build(self) -> Policy:
         """Return the policy."""
         limits = tuple(self.limits)
@@ -213,17 +193,6 @@ class PolicyYaml(YamlSettings):
         )
 
 
-def _resolve_policy(context: dg.ResolutionContext, value: Any) -> Any:
-    return Policy.for_use_case(value) if isinstance(value, str) else PolicyYaml.resolve_from_model(context, value)
-
-
 ResolvedPolicy: TypeAlias = Annotated[
-    PolicyYaml | UseCase | Any, dg.Resolver(_resolve_policy, model_field_type=PolicyYaml.model() | UseCase)
+    Policy | UseCase | Any, Written(object, PolicyYaml, lambda given: given.build(), UseCase, resolve_policy)
 ]
-
-
-def build_policy(policy: Any) -> Policy:
-    """Return the policy that was given in one of its forms."""
-    if isinstance(policy, Mapping):
-        policy = PolicyYaml.from_mapping(policy)
-    return policy.build() if isinstance(policy, PolicyYaml) else resolve_policy(policy)

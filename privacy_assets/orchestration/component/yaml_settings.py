@@ -86,7 +86,6 @@ class YamlSettings(dg.Model, dg.Resolvable):
 class Written(dg.Resolver):
     """How settings are written in YAML, for the ``Annotated`` type of a field that takes them.
 
-    Use it in an optional type, a list or a mapping: pydantic would apply that of a bare field to the YAML as well.
     Dagster reads the YAML into a model of their described fields, and makes the settings of it, so that errors are
     shown at their line.
 
@@ -100,6 +99,8 @@ class Written(dg.Resolver):
         Makes the settings of a model.
     or_else : type, optional
         Plain values that may be written instead.
+    read_plain : callable, optional
+        Makes the settings of a plain value, or raises; by default such values stay as they are.
     """
 
     def __init__(
@@ -108,8 +109,10 @@ class Written(dg.Resolver):
         model: type[YamlSettings],
         make: Callable[[YamlSettings], Any],
         or_else: Any = None,
+        read_plain: Callable[[Any], Any] = lambda value: value,
     ) -> None:
         self.settings, self.model, self.make, self.or_else = settings, model, make, or_else
+        self._read_plain = read_plain
         kind = model.model()
         super().__init__(self._resolve, model_field_type=kind if or_else is None else or_else | kind)
 
@@ -119,18 +122,24 @@ class Written(dg.Resolver):
 
     def _resolve(self, context: dg.ResolutionContext, value: Any) -> Any:
         if not isinstance(value, BaseModel):
-            return value
+            return self._read_plain(value)
         return self.make(self.model.resolve_from_model(context, value))
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
         """Let pydantic take the settings themselves, or a mapping as in YAML."""
+        if self.model.model() in get_args(source):
+            # Dagster passes the annotations of a field on to that of the YAML.
+            schema: core_schema.CoreSchema = handler(source)
+            return schema
         return core_schema.no_info_plain_validator_function(self._read)
 
     def _read(self, value: Any) -> Any:
         if isinstance(value, Mapping):
-            return self.make(self.model.from_mapping(value))
+            value = self.model.from_mapping(value)
+        if isinstance(value, self.model):
+            return self.make(value)
         if isinstance(value, self.settings) or self.or_else is not None:
-            return value
+            return self._read_plain(value)
         raise InvalidSettingError(f"Expected {self.settings.__name__} or a mapping of its fields.")
 
 

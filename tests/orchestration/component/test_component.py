@@ -21,6 +21,7 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.component.fields import fields_of
 from privacy_assets.orchestration.component.scaffolder import scaffold_text
 from privacy_assets.orchestration.component.source import ContractYaml
+from privacy_assets.release.policy import Policy
 from tests.orchestration.component.yaml_cases import models_of
 from tests.orchestration.project import CONTRACT, people, synthetic_people
 
@@ -228,7 +229,7 @@ def test_text_that_reads_like_a_number_stays_text():
         "partitions": {"type": "static", "partition_keys": ["2025", "2026"]},
     }
     component = PrivacyReleaseComponent.from_attributes_dict(attributes=attributes)
-    assert component.contract.columns["plan"].categories == ["1", "b"]
+    assert list(component.contract.schema.columns["plan"].dtype.type.categories) == ["1", "b"]
     assert component.partitions.build().get_partition_keys() == ["2025", "2026"]
 
 
@@ -405,5 +406,7 @@ def test_settings_are_made_in_python_as_well():
     contract = ContractYaml.from_mapping(CONTRACT)
     component = PrivacyReleaseComponent(contract=contract, policy="development", source={"file": "people.csv"})
     assert component.source.path == "people.csv"
+    assert component.contract.columns == tuple(CONTRACT["columns"])
+    assert component.policy == Policy.for_use_case("development")
     with pytest.raises(InvalidSettingError, match="columns: Field required"):
         ContractYaml.from_mapping({})
