@@ -285,7 +285,7 @@ def test_k_of_one_is_legal_and_labelled_no_protection():
         ({"k": True}, "k is True"),
         ({"k": 9}, "k is 9, but the table has 8 rows"),
         ({"quasi_identifiers": []}, "names no column"),
-        ({"quasi_identifiers": "age"}, "no sequence of column names"),
+        ({"quasi_identifiers": "age"}, "not a sequence of column names"),
         ({"quasi_identifiers": ["zip", "agee"]}, r"does not have: \['zip', 'agee'\]"),
         ({"quasi_identifiers": ["age", "disease"]}, r"quasi_identifiers and sensitive both name \['disease'\]"),
         ({"quasi_identifiers": ["age", "age"]}, "names columns twice"),
