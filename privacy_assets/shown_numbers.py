@@ -56,7 +56,7 @@ def _order(value: float, limit: float) -> tuple[bool, bool]:
 
 
 def apart(one: float, other: float) -> tuple[str, str]:
-    """Write two numbers that differ to three digits, or as many as tell them apart."""
+    """Write two numbers that differ with three digits, or with as many as it takes to see the difference."""
     for digits in range(DIGITS, ALL_DIGITS):
         shown = f"{one:.{digits}g}", f"{other:.{digits}g}"
         if shown[0] != shown[1]:

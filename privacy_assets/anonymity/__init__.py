@@ -1,1 +1,1 @@
-"""What protection a table gives, measured from the outside."""
+"""Measures of the protection of a table, computed from the table alone."""

@@ -1,4 +1,4 @@
-"""What :func:`~privacy_assets.anonymity.verify.verify_anonymity` returns: counts and measures, no cell."""
+"""The result of :func:`~privacy_assets.anonymity.verify.verify_anonymity`: counts and measures without cells."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ClassSizes:
 
 @dataclass(frozen=True)
 class SensitiveReport:
-    """What the worst class says about one sensitive column; infinity where no limit would hold.
+    """Figures of the worst class on one sensitive column; infinity if every limit fails.
 
     Attributes
     ----------
@@ -37,10 +37,10 @@ class SensitiveReport:
     l_distinct : int
         Fewest values in a class.
     l_entropy : float
-        exp of the smallest entropy of a class: every l up to it holds [2]_.
+        exp of the smallest entropy of a class: every l up to it is satisfied [2]_.
     l_recursive_c : mapping of int to float
         For each l from 2 to ``l_distinct`` (at most `recursive_l` of the call, 10 by default), the number that c must
-        be *above* for recursive (c, l)-diversity: the largest r_1 / (r_l + ... + r_m) of a class, its counts r sorted
+        *exceed* for recursive (c, l)-diversity: the largest r_1 / (r_l + ... + r_m) of a class, its counts r sorted
         descending [2]_. Empty if ``l_distinct`` is 1.
     t : float
         Largest earth mover's distance of a class from the table [3]_.
@@ -51,11 +51,11 @@ class SensitiveReport:
     delta : float
         Largest |ln(q / p)| over the values in each class [5]_.
     n_classes_lacking_values : int
-        Classes without some value of the table. By the letter of [5]_, delta is infinite if there is one.
+        Classes that lack a value of the table. By the letter of [5]_, delta is infinite if there is one.
     share_in_homogeneous_classes : float
-        Share of the rows whose class has one value only, so that it is certain.
+        Share of the rows whose class has a single value, which is therefore certain.
     n_values : int
-        Values in the table, a missing value being one.
+        Values in the table, counting the missing value.
 
     References
     ----------
@@ -90,30 +90,30 @@ class SensitiveReport:
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any]) -> SensitiveReport:
-        """Read back what :meth:`to_header` wrote."""
+        """Read the output of :meth:`to_header`."""
         values: dict[str, Any] = {name: inf if value == "inf" else value for name, value in header.items()}
         return cls(**{**values, "l_recursive_c": {int(l_): c for l_, c in header["l_recursive_c"].items()}})
 
 
 @dataclass(frozen=True)
 class AnonymityReport:
-    """Result of :func:`verify_anonymity`: counts and measures, no cell.
+    """Result of :func:`verify_anonymity`: counts and measures without cells.
 
     The figures of the sensitive columns are in ``sensitive``; the properties of the same names give the worst of all
-    columns, None if there is none.
+    columns, or None without sensitive columns.
 
     Attributes
     ----------
     quasi_identifiers : tuple of str
-        Columns that classes are equal on.
+        Columns on which the rows of a class are equal.
     subject : str or None
-        Column that says whose record a row is.
+        Column with the person of each row.
     n_rows, n_classes : int
         Rows and classes.
     k : int
         Rows of the smallest class [1]_.
     k_people : int or None
-        People in the class with the fewest; None without ``subject``.
+        People in the class with the fewest people; None without ``subject``.
     class_sizes : ClassSizes
         Rows per class.
     class_people : ClassSizes or None
@@ -156,7 +156,7 @@ class AnonymityReport:
 
     @property
     def l_recursive_c(self) -> Mapping[int, float] | None:
-        """By l, what c must be above for recursive (c, l)-diversity of all columns."""
+        """By l, the number that c must exceed for recursive (c, l)-diversity of all columns."""
         columns = [column.l_recursive_c for column in self.sensitive.values()]
         if not columns:
             return None
@@ -194,7 +194,7 @@ class AnonymityReport:
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any]) -> AnonymityReport:
-        """Read back what :meth:`to_header` wrote."""
+        """Read the output of :meth:`to_header`."""
         people = header["class_people"]
         columns = {name: SensitiveReport.from_header(own) for name, own in header["sensitive"].items()}
         values = {

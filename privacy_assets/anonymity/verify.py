@@ -1,7 +1,7 @@
-"""Recompute from the outside what protection a table gives: k, alpha, l, t, beta and delta of any table.
+"""Measurement of the protection of any table, from the table alone: k, alpha, l, t, beta and delta.
 
-Nothing is taken from the step that made the table: classes are the rows that are equal on the quasi-identifiers, as a
-reader of the table would find them.
+It uses nothing from the step that made the table: classes are sets of rows with equal quasi-identifiers, as a reader of
+the table would find them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from privacy_assets.storage.fingerprint import require_unique_text_names
 
 # Entropies of equal shares differ from log(l) in their last bits; rounded to this, they give l.
 ENTROPY_DECIMALS = 9
-# Stand for truth values among labels of other kinds.
+# Placeholders for booleans among labels of other kinds.
 _TRUE, _FALSE = object(), object()
 
 
@@ -43,20 +43,19 @@ def verify_anonymity(
     subject: str | None = None,
     recursive_l: int = LARGEST_RECURSIVE_L,
 ) -> AnonymityReport:
-    """Measure the protection that a table gives, whoever anonymized it.
+    """Measure the protection of a table, whoever anonymized it.
 
     Parameters
     ----------
     table : DataFrame
-        Rows as they are released; the index plays no role. Rows that were suppressed must be left out: a pool of rows
-        that read ``*`` would count as a class.
+        Rows as released; the index is ignored. Omit suppressed rows: a pool of rows with ``*`` would count as a class.
     quasi_identifiers : sequence of str
-        Columns that a reader may know of somebody, as released: numbers, text labels, categories, dates, or a mix, such
-        as 1.5 and ``*``.
+        Columns that a reader may know about somebody, as released: numbers, text labels, categories, dates, or a mix,
+        such as 1.5 and ``*``.
     sensitive : sequence of str
         Columns that must not become known.
     subject : str, optional
-        Column that says whose record a row is; then people are counted as well as rows. All rows without one count as
+        Column with the person of each row; then people are counted as well as rows. All rows without a person count as
         one person.
     recursive_l : int
         Largest l for which recursive (c, l)-diversity is measured, at least 1.
@@ -74,9 +73,9 @@ def verify_anonymity(
 
     Notes
     -----
-    Two labels are one if they are equal values, exactly (0.1 + 0.2 is not 0.3: a reader can tell them apart; 0.0 is
-    -0.0). A missing value is equal to itself only. Categories that do not occur play no role. l and t are per sensitive
-    column, and are of rows. All measures are necessary, not sufficient: they say nothing of how the table was made.
+    Labels are compared exactly (0.1 + 0.2 differs from 0.3, as a reader can see; 0.0 equals -0.0). A missing value
+    equals only itself. Unused categories are ignored. l and t are computed for each sensitive column and count rows.
+    All measures are necessary, not sufficient: they do not depend on how the table was made.
     """
     roles = {
         "quasi_identifiers": column_names(quasi_identifiers, "quasi_identifiers"),
@@ -118,7 +117,7 @@ def verify_anonymity(
 
 
 def _worst(measures: ClassMeasures, sizes: NDArray[np.int64], n_values: int, *, is_ordered: bool) -> SensitiveReport:
-    """Take the class that protects least, measure by measure."""
+    """Take the worst class for each measure."""
     l_distinct = int(measures.n_values.min())
     largest_l = min(l_distinct, measures.recursive_c.shape[1] - 1)
     return SensitiveReport(
@@ -139,25 +138,25 @@ def _worst(measures: ClassMeasures, sizes: NDArray[np.int64], n_values: int, *, 
 
 @dataclass(frozen=True)
 class MeasuredColumn:
-    """A column in codes whose order is that of the values."""
+    """A column as codes in the order of its values."""
 
     values: ColumnValues
     is_ordered: bool
 
     @classmethod
     def read(cls, column: pd.Series[Any], where: str) -> MeasuredColumn:
-        """Read a sensitive column; ordered are numbers, times, durations and ordered categories."""
+        """Read a sensitive column. Numbers, times, durations and ordered categories are ordered."""
         values = read_column(column, where)
         is_ordered = values.kind in ORDERED_KINDS
         if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
             is_ordered = True
-            # Their order is that of the categories, whatever these are: so are the codes.
+            # The codes are in the order of the categories.
             values = ColumnValues("number", values.codes, np.arange(len(values.distinct)))
         return cls(values, is_ordered)
 
     @property
     def exact(self) -> tuple[NDArray[np.int64], int]:
-        """Codes from 0 without a gap, missing last, and their number."""
+        """Consecutive codes from 0, missing last, and their number."""
         return compact(self.values.codes, len(self.values.distinct))
 
     @property
@@ -175,8 +174,8 @@ class MeasuredColumn:
 
 
 def compact(codes: NDArray[np.integer[Any]], n_codes: int) -> tuple[NDArray[np.int64], int]:
-    """Renumber codes from 0 without a gap, keeping their order; -1, the missing value, comes last."""
-    # The last place is the missing value: that is where -1 points.
+    """Renumber codes consecutively from 0, keeping their order; -1, the missing value, comes last."""
+    # -1 indexes the last position, which is the missing value.
     occurs = np.zeros(n_codes + 1, np.bool_)
     occurs[codes] = True
     number = np.cumsum(occurs) - 1
@@ -186,7 +185,7 @@ def compact(codes: NDArray[np.integer[Any]], n_codes: int) -> tuple[NDArray[np.i
 def _read(
     table: pd.DataFrame, quasi_identifiers: Sequence[str], sensitive: Sequence[str], subject: str | None
 ) -> tuple[tuple[list[NDArray[np.int64]], list[int]], dict[str, MeasuredColumn]]:
-    """Read all columns; report all that cannot be compared at once."""
+    """Read all columns; report all columns that cannot be compared at once."""
     labels: tuple[list[NDArray[np.int64]], list[int]] = ([], [])
     values = {}
     problems = []
@@ -209,7 +208,7 @@ def _read(
 
 
 def _label_codes(column: pd.Series[Any], name: str) -> tuple[NDArray[np.int64], int]:
-    """Give equal labels one code; a column may mix kinds, such as 1.5 or a date and ``*``."""
+    """Give equal labels the same code; a column may mix kinds, such as 1.5 or a date and ``*``."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return compact(column.cat.codes.to_numpy(), len(column.cat.categories))
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) in ("mixed", "mixed-integer"):
@@ -220,7 +219,7 @@ def _label_codes(column: pd.Series[Any], name: str) -> tuple[NDArray[np.int64], 
         try:
             codes, distinct = pd.factorize(labels)
         except TypeError:
-            pass  # lists and the like, which the door to codes refuses by name
+            pass  # lists and the like, which the coding step refuses by name
         else:
             return compact(codes, len(distinct))
     values = read_column(column, f"Column {name!r}")
@@ -228,14 +227,14 @@ def _label_codes(column: pd.Series[Any], name: str) -> tuple[NDArray[np.int64], 
 
 
 def column_names(names: Sequence[str], argument: str) -> tuple[str, ...]:
-    """Return names as a tuple; refuse a single text, whose letters would be taken for names."""
+    """Return names as a tuple; refuse a string, whose letters would be taken for names."""
     if isinstance(names, str):
-        raise InvalidSettingError(f"`{argument}` is a text. Expected a list of column names. Nothing was computed.")
+        raise InvalidSettingError(f"`{argument}` is a string. Expected a list of column names. Nothing was computed.")
     return tuple(names)
 
 
 def check_roles(table: pd.DataFrame, roles: Mapping[str, Sequence[str]]) -> None:
-    """Check that a table has rows, all columns named, and each of them in one role.
+    """Check that a table has rows and all named columns, and that each column has one role.
 
     Parameters
     ----------
@@ -249,7 +248,7 @@ def check_roles(table: pd.DataFrame, roles: Mapping[str, Sequence[str]]) -> None
     require_unique_text_names(table)
     first = next(iter(roles))
     if not roles[first]:
-        raise InvalidSettingError(f"`{first}` names no column. Expected at least one. Nothing was computed.")
+        raise InvalidSettingError(f"`{first}` is empty. Expected at least one column. Nothing was computed.")
     for role, names in roles.items():
         unknown = [name for name in names if name not in table.columns]
         if unknown:
@@ -265,4 +264,4 @@ def check_roles(table: pd.DataFrame, roles: Mapping[str, Sequence[str]]) -> None
             f"Columns are named more than once: {found}. Expected every column in one role. Nothing was computed."
         )
     if len(table) == 0:
-        raise InvalidTableError("The table has no rows. Expected at least one; an empty table has no classes.")
+        raise InvalidTableError("The table has no rows. Expected at least one row; an empty table has no classes.")

@@ -1,4 +1,4 @@
-"""Anonymize a table: generalize its quasi-identifiers until every class satisfies the privacy models."""
+"""Anonymization: generalization of quasi-identifiers until every class satisfies the privacy models."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ __all__ = ["Anonymization", "AnonymizationProgress", "LDiversity", "anonymize", 
 
 
 class _Coded(NamedTuple):
-    """A table in codes; ``cut_codes`` and ``cut_scales`` tell ties apart if the cut is relaxed."""
+    """A table in codes; ``cut_codes`` and ``cut_scales`` separate ties if the cut is relaxed."""
 
     dimensions: list[Dimension]
     cut_codes: list[NDArray[np.integer[Any]]]
@@ -90,29 +90,28 @@ def anonymize(
     n_threads: int | None = None,
     progress: Callable[[AnonymizationProgress], None] | None = None,
 ) -> Anonymization:
-    """Generalize the quasi-identifiers of a table until every class holds at least k rows, or people.
+    """Generalize the quasi-identifiers of a table until every class has at least k rows, or people.
 
     Parameters
     ----------
     table : DataFrame
-        Records, at least one. The index plays no role, duplicated or not, and the order of the rows changes nothing.
+        At least one record. The index is ignored, and the order of the rows does not change the result.
     quasi_identifiers : sequence of str
-        Columns that an outsider may know. Numbers, times and ordered categories (in the order of the categories,
-        whatever they are) become intervals, all others sets; a missing value is a value of its own. Floats are exact,
-        as for `verify_anonymity`: 0.1 + 0.2 is not 0.3, and a float32 is the shortest decimal that gives it. Only
-        hierarchies take for one what is so to 10 decimals.
+        Columns that an outsider may know. Numbers, times and ordered categories become intervals, all others sets; a
+        missing value is a separate value. Floats are exact, as in `verify_anonymity`: 0.1 + 0.2 is not 0.3, and a
+        float32 is its shortest decimal. Only hierarchies compare floats to 10 decimals.
     k, subject
-        Fewest rows of a class; with ``subject``, the column that says whose record a row is, fewest people. The subject
-        is not released. k = 1 is allowed and gives no protection.
+        Smallest number of rows in a class; with ``subject``, the column with the person of each row, smallest number of
+        people. The subject is not released. k = 1 is allowed but does not protect anybody.
     sensitive : sequence of str
-        Columns whose values should not be learned; released as they are.
+        Columns whose values should not become known; released unchanged.
     method, hierarchies
-        "mondrian" finds classes of its own by cuts. "lattice" publishes each class at the most precise nodes of
-        hierarchies at which the models hold: a mapping with a Hierarchy for each quasi-identifier, or what
-        :meth:`~.hierarchy.Hierarchy.from_settings` makes one of. ``criterion``, ``relaxed``, ``normalize`` and
-        ``bounds`` are of cuts and cannot be given with it.
+        "mondrian" finds classes by cuts. "lattice" publishes each class at the most precise nodes of hierarchies that
+        satisfy the models. ``hierarchies`` maps each quasi-identifier to a Hierarchy, or to settings for
+        :meth:`~.hierarchy.Hierarchy.from_settings`. ``criterion``, ``relaxed``, ``normalize`` and ``bounds`` only apply
+        to cuts and cannot be given with it.
     criterion : {"gain", "range"}
-        Which cut: the one that loses most information, or the widest column at the median.
+        How to choose the cut: the one that removes most loss, or the widest column at the median.
     relaxed : bool
         Whether equal values of an ordered column may be separated, by a hash of the row.
     normalize : {"rank", "range"}
@@ -120,21 +119,21 @@ def anonymize(
     l_diversity : int, LDiversity or mapping of these by column, optional
         Fewest values, or another diversity, of each sensitive column in every class.
     t_closeness : float or mapping of float by column, optional
-        Largest distance between a class and the released table, from 0 to 1; ordered distance where there is order.
+        Largest distance between a class and the released table, from 0 to 1; the ordered distance for ordered columns.
     max_suppression : float
-        Share of rows that may be left out where the others lose less by it: for the sake of l and t, and for that of k
-        if the method is "lattice".
+        Share of rows that may be left out if that reduces the loss of the others: to reach l and t, and k if the method
+        is "lattice".
     output : {"labels", "centroid"}
-        Intervals and sets, or nodes of hierarchies; or the centre of each class.
+        Intervals and sets, or nodes of hierarchies; or the center of each class.
     bounds : {"tight", "cell"}
-        Whether intervals end at values that occur in the class, or where space was cut.
+        Whether intervals end at values that occur in the class, or at the cuts.
     direct_identifiers
         Columns to leave out of the release.
     seed : int
         Key of the order of released rows, and of the hash of ``relaxed``; keep it secret there.
     n_threads, progress
-        Threads at most (default: all cores; the lattice takes one), which change nothing; called now and then, what it
-        raises ends the work.
+        Maximum number of threads (default: all cores; the lattice uses one), which does not affect the result; function
+        called from time to time, whose exceptions end the work.
 
     Raises
     ------
@@ -143,13 +142,13 @@ def anonymize(
 
     Notes
     -----
-    A class is cut as long as a cut leaves all models satisfied on both sides. Cuts of an ordered column lie between two
-    of its values. Those of a set part the n most frequent values of the class from the others, for some n; values that
-    are as frequent as each other are in the order of their text. Other ways to part a set are not tried: there are
-    exponentially many. How cuts are chosen: ``docs/design/mondrian.md``, section "Cuts".
+    A class is cut as long as a cut leaves all models satisfied on both sides. An ordered column is cut between two of
+    its values. A set is cut into the n most frequent values of the class and the others, for some n; ties are ordered
+    by text. Other partitions of a set are not tried, because there are exponentially many. How cuts are
+    chosen: ``docs/design/mondrian.md``, section "Cuts".
 
-    k, l and t are necessary, not sufficient: who knows how the classes were made may learn more (minimality and
-    downcoding attacks).
+    k, l and t are necessary, not sufficient: somebody who knows how the classes were made may learn more (minimality
+    and downcoding attacks).
     """
     settings = AnonymizeSettings(
         quasi_identifiers=as_names(quasi_identifiers, "quasi_identifiers"),
@@ -189,8 +188,8 @@ def anonymize_with(
         return _by_lattice(table, coded, hierarchies, settings, progress)
     if hierarchies:
         raise InvalidSettingError(
-            "hierarchies are given, but the method is 'mondrian', which makes classes of its own. Expected the method "
-            "'lattice' with hierarchies. Nothing was anonymized."
+            "hierarchies are given, but the method 'mondrian' does not use them. Expected the method 'lattice' with "
+            "hierarchies. Nothing was anonymized."
         )
     partition, kept = _partition(coded, settings, n_used or os.cpu_count() or 1, progress)
     classes = _classes(coded, partition, kept, settings)
@@ -227,8 +226,8 @@ def _check_size(coded: _Coded, settings: AnonymizeSettings) -> None:
     n_units = len(coded.dimensions[0].codes) if coded.people is None else int(coded.people.max()) + 1
     if settings.k > n_units:
         raise InvalidSettingError(
-            f"k is {settings.k}, but the table has {n_units} {settings.unit}. Expected k of at most that. Nothing was "
-            "anonymized; lower k, or bring more records."
+            f"k is {settings.k}, but the table has {n_units} {settings.unit}. Expected at most that number. Nothing "
+            "was anonymized; lower k, or use more records."
         )
 
 
@@ -243,7 +242,7 @@ def _code(table: pd.DataFrame, settings: AnonymizeSettings) -> _Coded:
     cut_codes: list[NDArray[np.integer[Any]]] = [d.codes for d in dimensions]
     value_of_code: list[NDArray[np.int64] | None] = [None] * len(dimensions)
     if settings.relaxed:
-        # With ties told apart by a hash, a strict cut of the ranks is a relaxed cut of the values.
+        # With ties separated by a hash, a strict cut of the ranks is a relaxed cut of the values.
         hashes = hash_rows((table[name] for name in table.columns), len(table), settings.seed)
         for j, dimension in enumerate(dimensions):
             if dimension.scale.is_ordered:
@@ -260,7 +259,7 @@ def _partition(
     n_threads: int,
     progress: Callable[[AnonymizationProgress], None] | None,
 ) -> tuple[Partition, NDArray[np.bool_]]:
-    """Cut the table; say of each class whether it is kept."""
+    """Cut the table; return which classes are kept."""
     n_rows = len(coded.dimensions[0].codes)
     coordinates, n_values = [], []
     for dimension, value_of_code in zip(coded.dimensions, coded.value_of_code, strict=True):
@@ -301,16 +300,16 @@ def _partition(
     if not found:
         share, limit = against(n_suppressed / n_rows, settings.max_suppression)
         raise InvalidSettingError(
-            f"l_diversity does not hold in the table as one class, and {n_suppressed} of {n_rows} rows "
-            f"({share}) would have to be left out. Expected at most max_suppression = "
-            f"{limit}. Nothing was anonymized; lower l or k, or raise max_suppression."
+            f"The table as one class does not satisfy l_diversity, and {n_suppressed} of {n_rows} rows, a share "
+            f"of {share}, would have to be left out. Expected at most max_suppression = {limit}. Nothing was "
+            "anonymized; lower l or k, or raise max_suppression."
         )
     _, partition, kept = min(found, key=lambda attempt: attempt[0])
     return partition, kept
 
 
 def _suppress(models: Models, values: SensitiveValues, partition: Partition) -> tuple[NDArray[np.bool_], int]:
-    """Say which classes can stay, and how many rows go; what stays is measured against itself until nothing changes."""
+    """Find the classes that can stay and count suppressed rows, repeating until nothing changes."""
     sizes = np.diff(partition.edges)
     kept = np.ones(len(sizes), np.bool_)
     in_order = values.codes[partition.records]
@@ -333,7 +332,7 @@ def _loss(coded: _Coded, partition: Partition, kept: NDArray[np.bool_]) -> float
 
 
 def _tree_arrays(coded: _Coded, partition: Partition) -> TreeArrays:
-    """Link the cuts, and bring their thresholds from ranks to codes of values."""
+    """Link the cuts, and convert their thresholds from ranks to codes of values."""
     scales = [dimension.scale for dimension in coded.dimensions]
     n_values = [scale.n_values for scale in scales]
     columns: list[NDArray[Any]] = [dimension.codes for dimension in coded.dimensions]
@@ -351,7 +350,7 @@ def _classes(coded: _Coded, partition: Partition, kept: NDArray[np.bool_], setti
     sizes = np.diff(partition.edges)
     n_rows = len(coded.dimensions[0].codes)
     if len(partition.records) != n_rows or not bool((np.bincount(partition.records, minlength=n_rows) == 1).all()):
-        raise AssertionError("rows were lost or doubled by the partition")
+        raise AssertionError("the partition lost or duplicated rows")
     records = partition.records if kept.all() else partition.records[np.repeat(kept, sizes)]
     return _described(coded, records, sizes[kept], settings)
 
@@ -359,14 +358,14 @@ def _classes(coded: _Coded, partition: Partition, kept: NDArray[np.bool_], setti
 def _described(
     coded: _Coded, records: NDArray[np.integer[Any]], sizes: NDArray[np.int64], settings: AnonymizeSettings
 ) -> Classes:
-    """Measure classes of these sizes, whose records lie one class after the other."""
+    """Measure classes of these sizes; their records are sorted by class."""
     edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     people = np.diff(edges)
     if coded.people is not None:
         first, _ = list_class_values(coded.people[records], edges[:-1], edges[1:], int(coded.people.max()) + 1)
         people = np.diff(first)
     if int(people.min()) < settings.k:
-        raise AssertionError(f"a class was made of {people.min()} {settings.unit}, fewer than k = {settings.k}")
+        raise AssertionError(f"a class has {people.min()} {settings.unit}, fewer than k = {settings.k}")
     models = make_models(settings, coded.sensitive, coded.sensitive.shares(records))
     return Classes(
         records,
@@ -384,14 +383,14 @@ def _by_lattice(
     settings: AnonymizeSettings,
     progress: Callable[[AnonymizationProgress], None] | None,
 ) -> Anonymization:
-    """Let the engine of hierarchies find the classes, and release them with its labels and losses."""
+    """Find classes by hierarchies, and release them with the labels and losses of their nodes."""
     read = read_hierarchies(hierarchies, settings.quasi_identifiers)
     models = make_models(settings, coded.sensitive, coded.sensitive.shares())
     given = lattice_classes(table, read, settings, models, coded.sensitive, coded.people, progress)
     order = np.argsort(given.class_of_row, kind="stable")
     records = order[int((given.class_of_row < 0).sum()) :]
     classes = _described(coded, records, np.bincount(given.class_of_row[records]), settings)
-    # Centres of classes are released without labels, so they lose what the values in each class lose.
+    # Centers of classes are released without labels, so the loss is that of the values in each class.
     labels = given if settings.output == "labels" else None
     found = release(table, coded.dimensions, classes, settings, given=labels)
     described = {name: hierarchy.described() for name, hierarchy in read.items()}

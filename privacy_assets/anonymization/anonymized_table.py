@@ -1,7 +1,7 @@
-"""An anonymized table as its reader has it: what its columns tell, what it measures, whether it keeps the contract.
+"""An anonymized table as its reader has it: its columns, its measures and whether it meets the contract.
 
-The gate asks this of the very table that would leave. Nothing is taken from the step that made it but which record of
-the source each row is.
+The gate applies this to the exact table that would be released. From the step that made it, it only uses which record
+of the source each row is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from privacy_assets.storage.fingerprint import fingerprint
 
 
 class Roles(NamedTuple):
-    """Columns of a contract by what an anonymization does with them."""
+    """Columns of a contract by their role in an anonymization."""
 
     quasi_identifiers: tuple[str, ...]
     sensitive: tuple[str, ...]
@@ -34,7 +34,7 @@ class Roles(NamedTuple):
 
 
 def roles_of(contract: TableContract, subject: str | None) -> Roles:
-    """Return the released quasi-identifiers and sensitive columns, and the column that says whose record a row is."""
+    """Return the released quasi-identifiers and sensitive columns, and the person column."""
     released = set(contract.released_columns)
     return Roles(
         tuple(name for name in contract.columns_with_role("quasi_identifier") if name in released),
@@ -44,7 +44,7 @@ def roles_of(contract: TableContract, subject: str | None) -> Roles:
 
 
 def columns_telling_of(name: str, model: ReleaseModel) -> tuple[str, ...]:
-    """Return the released columns that a generalized quasi-identifier became, its label first."""
+    """Return the released columns of a generalized quasi-identifier, its label first."""
     mask = model.masks[name]
     if isinstance(mask, Interval):
         return (name, mask.low, mask.high, *((mask.missing,) if mask.missing is not None else ()))
@@ -58,23 +58,22 @@ def measure_anonymity(
     subject: str | None,
     losses: Mapping[str, float] | None = None,
 ) -> tuple[AnonymityReport, dict[str, float | None]]:
-    """Measure the protection of the released table from the outside.
+    """Measure the protection of the released table.
 
-    Every released column counts as known to an attacker unless today's contract calls it sensitive or other.
+    Every released column counts as known to an attacker unless it is sensitive or other in the current contract.
 
     Parameters
     ----------
     anonymization : Anonymization
-        Holds the table to release, and which row of ``made_of`` each of its rows is.
+        The table to release, and the row of ``made_of`` for each of its rows.
     contract : TableContract
         Roles of the columns.
     made_of : DataFrame
         The table that was anonymized.
     subject : str or None
-        The column that says whose record a row is; None if each record counts as a person.
+        The person column; None if each record counts as a person.
     losses : mapping of str to float, optional
-        What each quasi-identifier loses, as `require_measured` found it;
-        without it, the information loss has no figure.
+        Loss of each quasi-identifier, as measured by `require_measured`; without it, the information loss has no value.
 
     Returns
     -------
@@ -91,9 +90,9 @@ def measure_anonymity(
     table, members, stats = anonymization.table, anonymization.members, anonymization.stats
     if not len(members) == len(table) == stats["n_released"] or len(made_of) != stats["n_rows"]:
         raise InvalidTableError(
-            "The anonymized table does not have the rows that its description counts. Materialize it again."
+            "The number of rows of the anonymized table differs from its description. Materialize it again."
         )
-    # By where a column comes from, not by its name alone: a label column may be called like one of the contract.
+    # By origin, not only by name: a label column may have the name of another column of the contract.
     labels = set(labels_of(anonymization))
     sensitive = [name for name in table.columns if name not in labels and contract.roles.get(name) == "sensitive"]
     spared = [name for name in table.columns if name not in labels and contract.roles.get(name) == "other"]
@@ -101,8 +100,8 @@ def measure_anonymity(
     if subject is not None:
         if subject not in made_of.columns:
             raise InvalidTableError(
-                "The table that was anonymized does not say whose record a row is, which the contract asks for. "
-                "Materialize from the source on."
+                "The table that was anonymized lacks the person column, which the contract requires. Materialize from "
+                "the source on."
             )
         whose = made_of[subject].take(members["row"].to_numpy()).reset_index(drop=True)
         while subject in table.columns:
@@ -116,7 +115,7 @@ def measure_anonymity(
         "l_diversity": report.l_distinct,
         "t_closeness": report.t,
         "suppressed_share": (len(made_of) - len(table)) / len(made_of),
-        # Where nothing is sensitive, nothing sensitive is certain.
+        # Without sensitive columns, no sensitive value is certain.
         "share_in_homogeneous_classes": report.share_in_homogeneous_classes if sensitive else 0.0,
         "information_loss": None if losses is None else mean_loss(losses),
     }
@@ -124,12 +123,12 @@ def measure_anonymity(
 
 
 def models_that_fail(anonymization: Anonymization, report: AnonymityReport) -> list[str]:
-    """Compare what was asked of the classes with what was measured from the outside.
+    """Compare the requirements on classes with the measurements.
 
     Returns
     -------
     list of str
-        One sentence per model that does not hold, with the figures; empty if all hold.
+        One sentence per failed model, with the figures; empty if all are satisfied.
     """
     settings = anonymization.settings
     smallest = report.k if settings["subject"] is None else report.k_people
@@ -153,7 +152,7 @@ def models_that_fail(anonymization: Anonymization, report: AnonymityReport) -> l
 def keeps_the_contract(
     anonymization: Anonymization, contract: TableContract, made_of: pd.DataFrame, subject: str | None
 ) -> bool:
-    """Return whether today's contract would give this table: its roles, its columns, the values it was made of."""
+    """Return whether the table fits the current contract: its roles, its columns, and the values it was made from."""
     settings = anonymization.settings
     released = list(contract.released_columns)
     roles = roles_of(contract, subject)
@@ -174,7 +173,7 @@ def keeps_the_contract(
 
 
 def describe_columns(anonymization: Anonymization, contract: TableContract) -> list[dict[str, Any]]:
-    """Describe the released columns for the manifest; generalized ones name the column that they tell of."""
+    """Describe the released columns for the manifest; generalized ones name their original column."""
     described = {each["column"]: each for each in contract.describe()}
     tells_of = labels_of(anonymization)
     return [
@@ -198,7 +197,7 @@ def original_columns(anonymization: Anonymization) -> dict[str, str]:
 
 
 def labels_of(anonymization: Anonymization) -> dict[str, str]:
-    """Return the quasi-identifier that each label column tells of."""
+    """Return the quasi-identifier of each label column."""
     return {
         column: name
         for name in anonymization.settings["quasi_identifiers"]
@@ -212,9 +211,9 @@ def _diversity(report: AnonymityReport, column: str, asked: LDiversity) -> str |
         name = f"recursive ({asked.c:g}, {asked.least:g})-diversity"
         largest_l = max(own.l_recursive_c, default=1)
         if largest_l < asked.least <= own.l_distinct:
-            return f"{name} cannot be verified, as l was measured up to {largest_l},"
+            return f"{name} cannot be verified, because l was only measured up to {largest_l},"
         worst = own.alpha if asked.least == 1 else own.l_recursive_c.get(int(asked.least), inf)
-        return None if worst < asked.c else f"{name} does not hold"
+        return None if worst < asked.c else f"{name} is not satisfied"
     found = own.l_entropy if asked.kind == "entropy" else own.l_distinct
     # Entropies of equal shares differ from log(l) in their last bits.
     if found >= asked.least - 1e-9:

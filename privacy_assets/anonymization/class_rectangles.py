@@ -1,4 +1,4 @@
-"""Where the classes of an anonymization lie in the plane of two columns, in shares of the records: no value is told."""
+"""Rectangles of the classes of an anonymization in the plane of two columns, as shares of the records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privacy_assets.errors import InvalidSettingError
 
 
 def columns_in_order(model: ReleaseModel, original: pd.DataFrame) -> list[str]:
-    """Return the generalized columns that hold numbers or datetimes."""
+    """Return the generalized columns of numbers or datetimes."""
     return [
         name
         for name, mask in model.masks.items()
@@ -29,7 +29,7 @@ def class_rectangles(anonymization: Anonymization, original: pd.DataFrame, x: st
     Parameters
     ----------
     anonymization : Anonymization
-        Its table says where the intervals of ``x`` and ``y`` end.
+        Its table has the ends of the intervals of ``x`` and ``y``.
     original : DataFrame
         The table that was anonymized.
     x, y : str
@@ -39,8 +39,8 @@ def class_rectangles(anonymization: Anonymization, original: pd.DataFrame, x: st
     -------
     DataFrame
         ``x_low``, ``x_high``, ``y_low``, ``y_high``: shares of the known values of the column below the ends of the
-        interval, from 0 to 1; ``rows``: released records with this rectangle. Records whose value may be missing in
-        one of the columns have none.
+        interval, from 0 to 1; ``rows``: released records with this rectangle. Records whose value may be missing in one
+        of the columns are excluded.
 
     Raises
     ------
@@ -50,7 +50,9 @@ def class_rectangles(anonymization: Anonymization, original: pd.DataFrame, x: st
     in_order = columns_in_order(anonymization.model, original)
     unknown = [name for name in (x, y) if name not in in_order]
     if unknown:
-        raise InvalidSettingError(f"{unknown} have no intervals of numbers or datetimes; expected two of {in_order}.")
+        raise InvalidSettingError(
+            f"{unknown} do not have intervals of numbers or datetimes; expected two of {in_order}."
+        )
     ends = {}
     for axis, name in (("x", x), ("y", y)):
         ends[f"{axis}_low"], ends[f"{axis}_high"] = _shares_below(anonymization, original[name], name)
@@ -61,7 +63,7 @@ def _shares_below(
     anonymization: Anonymization, original: pd.Series, name: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     mask = anonymization.model.masks[name]
-    assert isinstance(mask, Interval)  # noqa: S101 - columns_in_order asked for it
+    assert isinstance(mask, Interval)  # noqa: S101 - ensured by columns_in_order
     known = original.dropna().sort_values().reset_index(drop=True)
     shares = []
     sides: tuple[tuple[str, Literal["left", "right"]], ...] = (
@@ -74,7 +76,7 @@ def _shares_below(
         if mask.missing is not None:
             is_known &= ~anonymization.table[mask.missing]
         share = np.full(len(end), np.nan)
-        # The ends have the type of the column, which may hold missing values where the column does not.
+        # The ends have the type of the column, but may have missing values where the column does not.
         values = end[is_known].astype(known.dtype)
         share[is_known.to_numpy()] = known.searchsorted(values, side=side) / len(known)
         shares.append(share)

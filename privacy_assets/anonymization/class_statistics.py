@@ -1,4 +1,4 @@
-"""Figures of an anonymization: sizes, losses and what the classes say of sensitive columns."""
+"""Figures of an anonymization: sizes, losses and diversity of the classes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Classes(NamedTuple):
     records : ndarray of shape (n_released,), integer
         Positions of the released rows in the table, class by class.
     edges : ndarray of shape (n_classes + 1,), dtype=int64
-        Where each class begins, and the number of released rows.
+        Start of each class, and the number of released rows.
     people : ndarray of shape (n_classes,), dtype=int64
-        People of each class; rows without a subject.
+        People in each class; rows without a subject.
     generalizations : list of Generalization
-        What the classes say of each quasi-identifier.
+        Generalization of each quasi-identifier in the classes.
     measures : ClassMeasures
-        What the classes reach in each sensitive column.
+        Diversity and distance of the classes in each sensitive column.
     """
 
     records: NDArray[np.integer[Any]]

@@ -1,6 +1,6 @@
 """The cuts of an anonymization: stored, and applied to new rows.
 
-A later release that is cut like an earlier one does not intersect with it: no class of one splits a class of the other.
+If a later release uses the cuts of an earlier one, no class of one splits a class of the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_CLASS = -1
 
 @dataclass(frozen=True, eq=False)
 class CutTree:
-    """Cuts in codes, and the values that the codes stand for; holds cells: private.
+    """Cuts as codes, and the values of the codes; private, because it contains cells.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class CutTree:
     arrays : TreeArrays
         The cuts.
     class_of_leaf : ndarray of shape (n_leaves,), dtype=int64
-        Class of each leaf; -1 where the rows of the leaf were suppressed.
+        Class of each leaf; -1 if the rows of the leaf were suppressed.
     """
 
     scales: tuple[Scale, ...]
@@ -51,14 +51,14 @@ class CutTree:
         return len(self.arrays.dimension)
 
     def cells(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the smallest and the largest code that each class could hold, of shape (n_classes, n_dimensions)."""
+        """Return the smallest and largest possible code of each class, of shape (n_classes, n_dimensions)."""
         n_values = np.array([scale.n_values for scale in self.scales], np.int64)
         low, high = cells_of_classes(self.arrays, n_values, len(self.class_of_leaf))
         kept = self.class_of_leaf >= 0
         return low[kept], high[kept]
 
     def header(self) -> dict[str, Any]:
-        """Return what frames cannot hold, as JSON values."""
+        """Return the content that does not fit into frames, as JSON values."""
         return {
             "scales": [
                 {
@@ -97,7 +97,7 @@ class CutTree:
 
     @classmethod
     def from_parts(cls, header: dict[str, Any], frames: dict[str, pd.DataFrame]) -> CutTree:
-        """Read back what :meth:`header` and :meth:`to_frames` wrote."""
+        """Read the output of :meth:`header` and :meth:`to_frames`."""
         scales = []
         for j, described in enumerate(header["scales"]):
             parts = dict(described)
@@ -131,16 +131,15 @@ def apply_cuts(tree: CutTree, table: pd.DataFrame) -> NDArray[np.int64]:
     tree : CutTree
         The cuts of an earlier anonymization.
     table : DataFrame
-        Rows with the quasi-identifiers that were cut, of the same kinds; other columns play no role.
+        Rows with the quasi-identifiers of the tree, of the same kinds; other columns are ignored.
 
     Returns
     -------
     classes : ndarray of shape (n_rows,), dtype=int64
         Class of each row, as in ``Anonymization.classes``; -1 for a row with a category or a missing value that the
-        table of the tree did not have, and where the rows of the class were suppressed. Numbers and times beyond the
-        range of that table belong to the outermost classes, whose labels do not reach to them. Labels tell the values
-        that occurred in a class, so a new row may fall into a class whose label lacks its value: a combination that
-        nobody had, a known category among them.
+        table of the tree did not have, and for suppressed classes. Numbers and times outside the range of that table
+        belong to the outermost classes, whose labels do not cover them. Labels cover the values that occurred in a
+        class, so a new row may be in a class whose label lacks its value.
 
     Raises
     ------
@@ -151,17 +150,18 @@ def apply_cuts(tree: CutTree, table: pd.DataFrame) -> NDArray[np.int64]:
 
     Notes
     -----
-    Rows that a relaxed cut would have separated by the keyed hash go to the left class: its label holds their value.
+    Rows that a relaxed cut would have separated by the keyed hash go to the left class, whose label includes their
+    value.
     """
     if not isinstance(tree, CutTree):
         raise InvalidSettingError(
             f"The tree is a {type(tree).__name__}. Expected the CutTree of an anonymization by the method 'mondrian'; "
-            "'lattice' makes no cuts, so it has none. Nothing was classified."
+            "'lattice' does not make cuts. Nothing was classified."
         )
     missing = [scale.name for scale in tree.scales if scale.name not in table.columns]
     if missing:
         raise InvalidTableError(
-            f"The table has {len(missing)} quasi-identifiers less than the tree: {missing}. Expected all of "
+            f"The table lacks {len(missing)} quasi-identifiers of the tree: {missing}. Expected all of "
             f"{[scale.name for scale in tree.scales]}. Nothing was classified."
         )
     columns, problems = [], []

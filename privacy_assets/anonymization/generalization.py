@@ -1,4 +1,4 @@
-"""What a class says of a quasi-identifier: a range of codes or a set of codes, from membership alone."""
+"""Generalization of a quasi-identifier in a class: a range or set of codes, from membership alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privacy_assets.anonymization.kernels.mondrian_rows import list_class_values
 from privacy_assets.anonymization.quasi_identifiers import Scale
 
-# A set of at most so many values fits the bits of one integer.
+# A set of at most this many values fits the bits of one integer.
 _MOST_BITS = 62
 
 
@@ -28,7 +28,7 @@ class Generalization:
     has_missing : ndarray of shape (n_classes,), dtype=bool
         Whether a value of the class is missing.
     first, values : ndarray, dtype=int64
-        Sets: where the codes of each class begin in ``values``, and the codes, ascending. Empty for ordered dimensions.
+        Sets: start of the codes of each class in ``values``, and the codes, ascending. Empty for ordered dimensions.
     """
 
     scale: Scale
@@ -44,7 +44,7 @@ class Generalization:
         return np.asarray(self.low <= self.high)
 
     def distinct(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return a class for each different generalization, and which of them every class has."""
+        """Return a class for each distinct generalization, and the generalization of every class."""
         if self.scale.is_ordered:
             n = self.scale.n_known + 1
             keys = (np.minimum(self.low, n) * (n + 1) + self.high + 1) * 2 + self.has_missing
@@ -70,7 +70,7 @@ class Generalization:
 
 
 def generalize(scale: Scale, codes: NDArray[np.integer[Any]], edges: NDArray[np.int64]) -> Generalization:
-    """Describe one dimension of classes; ``codes`` lie class by class, between ``edges``."""
+    """Describe one dimension of classes; ``codes`` are sorted by class, between ``edges``."""
     none = np.zeros(0, np.int64)
     begins, stops = edges[:-1], edges[1:]
     if not scale.is_ordered:

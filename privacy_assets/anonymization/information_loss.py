@@ -1,18 +1,17 @@
-"""How much a generalization gives away of a table's information, computed from class membership.
+"""Information loss of a generalization, computed from class membership.
 
-Labels that say less than membership does, nodes of hierarchies and cells, lose what they say:
-:mod:`~privacy_assets.anonymization.measured_loss`, by which the gate measures all of them again.
+Labels that are coarser than membership (nodes of hierarchies, cells) lose more:
+:mod:`~privacy_assets.anonymization.measured_loss` measures labels, and the gate uses it to measure all of them again.
 
 Notes
 -----
 - **NCP** of a cell [1]_: ordered columns: range of the class / range of the table; sets: (values in the class - 1) /
-  (values in the table - 1). A missing value is a value of its own: in a set it counts as one, and a class of an ordered
-  column that mixes missing and other values counts as wholly lost, 1. A constant column loses nothing. A suppressed
-  cell loses 1.
+  (values in the table - 1). A missing value is a separate value: in a set it counts as one, and a class of an ordered
+  column that mixes missing and other values has loss 1. A constant column has loss 0, a suppressed cell loss 1.
 - **GCP**: mean NCP over all cells of the quasi-identifiers.
 - **DM** [2]_: sum of squared class sizes, and for each suppressed row the size of the table.
 - **C_avg**: mean class size / k.
-- **Non-uniform entropy** [3]_ of a column: the bits it takes to find each value again among those its label covers,
+- **Non-uniform entropy** [3]_ of a column: the bits it takes to identify each value among those its label covers,
   weighted by how frequent they are in the table, as a share of the bits when everything is suppressed.
 
 References
@@ -78,18 +77,18 @@ def entropy_of_labels(covered: NDArray[np.int64], counts: NDArray[np.int64], siz
     most = n_rows * np.log2(n_rows) - float(present @ np.log2(present))
     if most <= 0:
         return 0.0
-    # Rows by how many rows their label covers, less those by how many have their value: sums of whole numbers, so that
-    # labels that tell the value lose exactly nothing.
+    # Rows by the rows their label covers, minus rows by those with their value: sums of whole numbers, so that the loss
+    # of exact labels is exactly 0.
     counted, place = np.unique(np.concatenate([covered, present, [n_rows]]), return_inverse=True)
     weights = np.bincount(place, np.concatenate([sizes, -present, [n_rows - sizes.sum()]]))
     return float(min(max(weights @ np.log2(counted) / most, 0.0), 1.0))
 
 
 def discernibility(sizes: NDArray[np.int64], n_rows: int) -> int:
-    """DM: rows that each row cannot be told from, summed over the rows."""
+    """DM: number of rows equal to each row, summed over the rows."""
     return int((sizes * sizes).sum()) + (n_rows - int(sizes.sum())) * n_rows
 
 
 def average_class_ratio(sizes: NDArray[np.int64], k: int) -> float:
-    """C_avg: 1 when every class has exactly k members."""
+    """C_avg: 1 if every class has exactly k members."""
     return float(sizes.mean()) / k

@@ -1,12 +1,12 @@
 """Typed columns and unambiguous text for generalized values.
 
 An ordered column ``age`` becomes ``age`` (text), ``age_low`` and ``age_high`` in the type of the column, and
-``age_missing`` if it has missing values. A set ``job`` becomes ``job`` (text) and ``job_values``, a JSON array: a
-column of lists has no place in CSV files, and none in the fingerprint of a table.
+``age_missing`` if it has missing values. A set ``job`` becomes ``job`` (text) and ``job_values``, a JSON array: CSV
+files and fingerprints do not support columns of lists.
 
-Text: a single value stands as it is; ``[20, 29]`` holds both ends (whole numbers, dates, times, categories),
-``[0.1, 0.4)`` not the upper one (numbers with decimals); ``{a, b}`` is a set; ``missing`` is the missing value, and
-``[20, 29] or missing`` has both. Text that could be read otherwise stands in JSON quotes: ``{"a, b", c}``.
+Text: a single value is written as such; ``[20, 29]`` includes both ends (whole numbers, dates, times, categories),
+``[0.1, 0.4)`` excludes the upper one (numbers with decimals); ``{a, b}`` is a set; ``missing`` is the missing value,
+and ``[20, 29] or missing`` includes it. Ambiguous text is in JSON quotes: ``{"a, b", c}``.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from privacy_assets.errors import InvalidSettingError
 
 MISSING_LABEL = "missing"
 LOW, HIGH, MISSING, VALUES = "_low", "_high", "_missing", "_values"
-# Nothing that separates, encloses or quotes, no space at the ends.
+# Without separators, brackets or quotes, and without spaces at the ends.
 _PLAIN_TEXT = re.compile(r"[^\s,\[\](){}\"\\*](?:[^,\[\](){}\"\\*\n\r\t]*[^\s,\[\](){}\"\\*])?")
-# Floats beyond it are divided before they are added up.
+# Larger floats are divided before they are summed.
 FAR = 1e290
 _RESERVED = re.compile(rf"{MISSING_LABEL}|.* or {MISSING_LABEL}")
 
 
 def label_columns(scale: Scale) -> tuple[str, ...]:
-    """Return the names of the columns that a generalized column becomes."""
+    """Return the names of the columns of a generalized column."""
     if not scale.is_ordered:
         return (scale.name, scale.name + VALUES)
     missing = (scale.name + MISSING,) if scale.has_missing else ()
@@ -41,18 +41,19 @@ def label_columns(scale: Scale) -> tuple[str, ...]:
 
 
 def require_free_names(scales: list[Scale], others: list[str]) -> None:
-    """Refuse tables in which a new column would have the name of another one."""
+    """Refuse tables in which a new column would have the name of another column."""
     names = [name for scale in scales for name in label_columns(scale)] + others
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InvalidSettingError(
-            f"The released table would have several columns named {repeated}: generalized columns get a second column "
-            f"ending in {LOW}, {HIGH}, {MISSING} or {VALUES}. Rename the columns of the table. Nothing was anonymized."
+            f"The released table would have several columns named {repeated}: generalized columns get additional "
+            f"columns ending in {LOW}, {HIGH}, {MISSING} or {VALUES}. Rename the columns of the table. Nothing was "
+            "anonymized."
         )
 
 
 def quote(text: str) -> str:
-    """Write a value so that it cannot be taken for anything but itself."""
+    """Write a value as unambiguous text."""
     if _PLAIN_TEXT.fullmatch(text) and not _RESERVED.fullmatch(text):
         return text
     return json.dumps(text, ensure_ascii=False)
@@ -88,8 +89,8 @@ def generalized_columns(
     rows : ndarray of shape (n_rows,), dtype=int64
         Class of each released row.
     cells : pair of ndarray of shape (n_classes,), dtype=int64, optional
-        Smallest and largest code of the part of space that each class got, to be released instead of the values that
-        occur in it; sets are released as they occur.
+        Smallest and largest code of the region of each class, to be released instead of the values that occur in it;
+        sets are released as they occur.
     """
     if not generalization.scale.is_ordered:
         return _set_columns(generalization, rows)
@@ -99,7 +100,7 @@ def generalized_columns(
 
 
 def widened(own: Generalization, low: NDArray[np.int64], high: NDArray[np.int64]) -> Generalization:
-    """Return the values that lie in the part of space of each class, in the place of those that occur in it."""
+    """Return the values in the region of each class, in place of those that occur in it."""
     has_known = own.has_known
     high = np.minimum(high, own.scale.n_known - 1)
     low, high = (
@@ -154,16 +155,18 @@ def _ends(
     is_inner = is_cell & (high < scale.n_known - 1)
     if not scale.is_closed:
         above = just_above(values[high], scale.decimals)
-        # Where the next decimal lies beyond the next value, the end is that value: intervals of classes are apart.
+        # If the next decimal is beyond the next value, the end is that value, so that intervals of classes are
+        # disjoint.
         is_beyond = is_inner | ((high < scale.n_known - 1) & (following < above))
         highs = np.where(is_beyond, following, above)
         return lows, highs, [repr(v) for v in lows.tolist()], [repr(v) for v in highs.tolist()]
     step: Any = 1
     if scale.unit:
-        # In nanoseconds a date of the Middle Ages has no place, so the step is made in the unit of the values.
+        # Nanoseconds cannot represent a medieval date, so the step is made in the unit of the values.
         step = np.ones(1, f"timedelta64[{scale.unit}]").astype(f"timedelta64[{np.datetime_data(values.dtype)[0]}]")
     before = following - step
-    # Whole numbers beyond 2**53 in floats have no other one step below: the interval then ends at its largest value.
+    # Whole numbers beyond 2**53 in floats have no predecessor at distance 1: the interval then ends at its largest
+    # value.
     highs = np.where(is_inner & (before < following), before, values[high])
     ends = np.concatenate([lows, highs])
     texts = texts_of(Scale(scale.name, scale.kind, True, ends, False, 0, scale.unit, scale.time_zone))
@@ -171,7 +174,7 @@ def _ends(
 
 
 def just_above(values: NDArray[np.float64], decimals: int | None) -> NDArray[np.float64]:
-    """Return the next number of so many decimals, or the next float where those are farther apart."""
+    """Return the next number with this many decimals, or the next float if floats are farther apart."""
     with np.errstate(over="ignore"):
         nearest = np.nextafter(values, np.inf)
         if decimals is None:
@@ -181,7 +184,7 @@ def just_above(values: NDArray[np.float64], decimals: int | None) -> NDArray[np.
 
 
 def _typed(scale: Scale, ends: NDArray[Any], has_known: NDArray[np.bool_], group: NDArray[np.int64]) -> pd.Series[Any]:
-    """Put ends of intervals into the type that the column has, with a missing value where there is no end."""
+    """Convert ends of intervals to the type of the column, with a missing value if there is no end."""
     if scale.kind == "category" or ends.dtype.kind == "O":
         return repeated_text([str(end) for end in ends], np.where(has_known[group], group, -1))
     if ends.dtype.kind in "mM":
@@ -193,7 +196,7 @@ def _typed(scale: Scale, ends: NDArray[Any], has_known: NDArray[np.bool_], group
             return column.dt.tz_localize("UTC").dt.tz_convert(scale.time_zone)
         return column
     if scale.is_closed:
-        # Whole numbers that a float column held because of its missing values.
+        # Whole numbers in a float column because of missing values.
         whole = ends if ends.dtype.kind == "i" else None
         if whole is None and np.abs(ends).max(initial=0.0) < 2.0**63:
             whole = ends.astype(np.int64)
@@ -208,7 +211,7 @@ def _set_columns(generalization: Generalization, rows: NDArray[np.int64]) -> dic
     scale = generalization.scale
     example, which = generalization.distinct()
     texts: list[str | None] = [*texts_of(scale), None]
-    # Each value is written once, whatever the number of classes that hold it.
+    # Each value is written once, regardless of the number of classes with it.
     quoted = [MISSING_LABEL if text is None else quote(text) for text in texts]
     dumped = [json.dumps(text, ensure_ascii=False) for text in texts]
     labels, lists = [], []
@@ -241,9 +244,9 @@ def repeated_text(labels: list[str], codes: NDArray[np.int64]) -> pd.Series[Any]
 def centroid_column(
     generalization: Generalization, codes: NDArray[np.integer[Any]], edges: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> pd.Series[Any]:
-    """Give every row the centre of its class: mean, median category, or most frequent value (the first of several).
+    """Give every row the center of its class: mean, median category, or most frequent value (the first of several).
 
-    ``codes`` lie class by class, between ``edges``. Missing values count only where there is nothing else.
+    ``codes`` are sorted by class, between ``edges``. Missing values count only in classes without other values.
     """
     scale = generalization.scale
     if scale.n_known == 0:
@@ -273,7 +276,7 @@ def _means(
     class_of_code: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> pd.Series[Any]:
-    """Give every row the mean of its class; ``codes`` are those of known values, class by class."""
+    """Give every row the mean of its class; ``codes`` are those of known values, sorted by class."""
     scale, has_known = generalization.scale, generalization.has_known
     values = scale.known.astype(np.int64) if scale.known.dtype.kind in "mM" else scale.known
     lows = values[np.where(has_known, generalization.low, 0)]
@@ -283,7 +286,7 @@ def _means(
     def mean_of(offsets: NDArray[Any]) -> NDArray[np.float64]:
         return np.bincount(class_of_code, weights=offsets, minlength=len(lows)) / n_known
 
-    # From the smallest value of the class on, so that means of times and of large integers stay exact enough.
+    # Relative to the smallest value of the class, so that means of times and of large integers stay exact enough.
     if values.dtype.kind == "i":
         # Differences of int64 may need one bit more, which unsigned integers have.
         offsets = mean_of(values.view(np.uint64)[codes] - lows.view(np.uint64)[class_of_code])
@@ -292,7 +295,7 @@ def _means(
             return _typed(scale, moments, has_known, rows)
         means = lows + offsets
     else:
-        # Sums of the largest floats are infinite; divided by a power of two they keep all digits.
+        # Sums of the largest floats overflow; divided by a power of two they keep all digits.
         part = 2.0 ** -np.ceil(np.log2(2 * len(codes) + 1)) if np.abs(values).max() > FAR else 1.0
         means = (lows * part + mean_of((values * part)[codes] - (lows * part)[class_of_code])) / part
     means = np.clip(means, lows.astype(np.float64), highs.astype(np.float64))

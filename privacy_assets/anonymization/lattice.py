@@ -28,12 +28,12 @@ MAX_NODES = 1_000_000
 
 
 def read_hierarchies(hierarchies: object, quasi_identifiers: tuple[str, ...]) -> dict[str, Hierarchy]:
-    """Find the hierarchy of each quasi-identifier; report all that is wrong at once.
+    """Find the hierarchy of each quasi-identifier; report all problems at once.
 
     Parameters
     ----------
     hierarchies : mapping of str to Hierarchy or to a mapping
-        By quasi-identifier; a mapping is one that :meth:`~.hierarchy.Hierarchy.from_settings` takes.
+        By quasi-identifier; a mapping has settings for :meth:`~.hierarchy.Hierarchy.from_settings`.
     quasi_identifiers : tuple of str
         The columns, in the order of the result.
 
@@ -45,13 +45,14 @@ def read_hierarchies(hierarchies: object, quasi_identifiers: tuple[str, ...]) ->
     """
     if not isinstance(hierarchies, Mapping):
         raise InvalidSettingError(
-            f"method is 'lattice', but hierarchies is {'not given' if hierarchies is None else 'no mapping'}. Expected "
+            f"method is 'lattice', but hierarchies is {'missing' if hierarchies is None else 'not a mapping'}. "
+            "Expected "
             f"a mapping with a Hierarchy for each of {list(quasi_identifiers)}. Nothing was anonymized."
         )
     lacking = [name for name in quasi_identifiers if name not in hierarchies]
     others = [str(name) for name in hierarchies if name not in quasi_identifiers]
-    problems = [f"There is none for the quasi-identifiers {lacking}."] if lacking else []
-    problems += [f"They name columns that are no quasi-identifiers: {others}."] if others else []
+    problems = [f"The quasi-identifiers {lacking} have no hierarchy."] if lacking else []
+    problems += [f"These columns are not quasi-identifiers: {others}."] if others else []
     read = {}
     for name in quasi_identifiers:
         given = hierarchies.get(name)
@@ -61,14 +62,14 @@ def read_hierarchies(hierarchies: object, quasi_identifiers: tuple[str, ...]) ->
             try:
                 read[name] = Hierarchy.from_settings(given)
             except InvalidSettingError as error:
-                problems.append(f"That of {name!r}: {error}")
+                problems.append(f"Hierarchy of {name!r}: {error}")
         elif name in hierarchies:
             problems.append(
-                f"That of {name!r} is of the type {type(given).__name__}, neither a Hierarchy nor settings of one."
+                f"Hierarchy of {name!r}: the type is {type(given).__name__}, not Hierarchy or a mapping of settings."
             )
     if problems:
         raise InvalidSettingError(
-            f"hierarchies does not fit. {' '.join(problems)} Expected one Hierarchy for each quasi-identifier. Nothing "
+            f"hierarchies is invalid. {' '.join(problems)} Expected one Hierarchy for each quasi-identifier. Nothing "
             "was anonymized."
         )
     return read
@@ -83,12 +84,12 @@ def lattice_classes(
     people: NDArray[np.integer[Any]] | None,
     progress: Callable[[AnonymizationProgress], None] | None = None,
 ) -> GivenClasses:
-    """Find classes of rows under the same nodes of their hierarchies, so that every class satisfies the models.
+    """Find classes of rows with equal nodes of their hierarchies, so that every class satisfies the models.
 
     Parameters
     ----------
     table : DataFrame
-        At least k rows, or people. The index and the order of the rows change nothing.
+        At least k rows, or people. Index and row order do not affect the result.
     hierarchies : mapping of str to Hierarchy
         One for each quasi-identifier of the settings.
     settings : AnonymizeSettings
@@ -98,9 +99,9 @@ def lattice_classes(
     sensitive : SensitiveValues
         Sensitive columns of the table.
     people : ndarray of shape (n_rows,), or None
-        Person of each row, from 0 without a gap; None if k counts rows.
+        Person of each row, numbered consecutively from 0; None if k counts rows.
     progress : callable, optional
-        Called every few nodes of the lattice with the rows that have a class; what it raises ends the sweep.
+        Called every few nodes of the lattice with the rows that have a class; its exceptions end the sweep.
 
     Raises
     ------
@@ -119,8 +120,8 @@ def lattice_classes(
     if n_nodes > MAX_NODES:
         levels = {name: len(column.nodes) for name, column in leveled.items()}
         raise InvalidSettingError(
-            f"The hierarchies have {levels} levels, which makes a lattice of {n_nodes} nodes. Expected at most "
-            f"{MAX_NODES}. Leave out levels or quasi-identifiers. Nothing was anonymized."
+            f"The hierarchies have {levels} levels, and so a lattice of {n_nodes} nodes. Expected at most "
+            f"{MAX_NODES}. Remove levels or quasi-identifiers. Nothing was anonymized."
         )
     if settings.max_suppression == 0 and not table_holds(models, sensitive):
         require_reachable(settings, sensitive, models)
@@ -142,7 +143,7 @@ def lattice_classes(
     found = sweep_lattice(items, settings.k, n_allowed=n_allowed, progress=on_nodes)
     if found is None:
         raise InvalidSettingError(
-            "l_diversity does not hold in the table as one class, and no classes were found that leave out at most "
+            "The table as one class does not satisfy l_diversity, and no classes were found that leave out at most "
             f"{n_allowed} of {n_rows} rows (max_suppression = {in_full(settings.max_suppression)}). "
             "Nothing was anonymized; lower l or k, or raise max_suppression."
         )
@@ -152,7 +153,7 @@ def lattice_classes(
 def _level(
     table: pd.DataFrame, hierarchies: Mapping[str, Hierarchy], names: tuple[str, ...]
 ) -> dict[str, LeveledColumn]:
-    """Find the nodes of all columns; report all values that do not fit at once."""
+    """Find the nodes of all columns; report all unknown values at once."""
     leveled, problems = {}, []
     for name in names:
         try:
@@ -183,13 +184,13 @@ def _limited(models: Models, sensitive: SensitiveValues) -> tuple[Sensitive, ...
 
 
 def _aggregate(rows: Items) -> tuple[Items, NDArray[np.int64]]:
-    """Make one item of rows that are equal in all that counts; returns the items and the item of each row."""
+    """Merge equal rows into items; returns the items and the item of each row."""
     parts = [column.codes for column in rows.columns] + [column.codes for column in rows.sensitive]
     parts += [] if rows.people is None else [rows.people]
     item_of_row, n_items = group_rows(parts, [int(part.max()) + 1 for part in parts])
     first = np.zeros(n_items, np.int64)
     first[item_of_row[::-1]] = np.arange(len(item_of_row) - 1, -1, -1)
-    # In an order of their own, so that the order of the rows decides nothing, not even ties.
+    # In a canonical order, so that the order of the rows does not even decide ties.
     order = np.lexsort([part[first] for part in parts[::-1]])
     first = first[order]
     place = np.empty_like(order)

@@ -1,8 +1,8 @@
-"""What a generalized table loses, measured on the labels that leave, the source and its hierarchies alone.
+"""Information loss of a generalized table, measured on the released labels, the source and its hierarchies alone.
 
-The definitions are those of `information_loss`, asked from the other side: a class is as
-wide as its label says, from the smallest to the largest value that the label admits at the precision of the column, as
-a share of the values of the source. Centres of classes have no label: they lose what their records in the source span.
+The definitions are those of `information_loss`, applied to labels: the width of a class is that of its label, from the
+smallest to the largest value that the label admits at the precision of the column, as a share of the values of the
+source. Centers of classes have no label; their loss is the span of their records in the source.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ NOISE = 1e-9
 def measure_losses(
     anonymization: Anonymization, made_of: pd.DataFrame, hierarchies: Mapping[str, Hierarchy] | None = None
 ) -> dict[str, float]:
-    """Measure what each quasi-identifier loses (NCP): mean over the rows of the source, suppressed ones lose 1.
+    """Measure the loss of each quasi-identifier (NCP): mean over the rows of the source; suppressed rows lose 1.
 
     Parameters
     ----------
     anonymization : Anonymization
-        Holds the table that would leave, and what its columns tell; of its figures nothing is used.
+        The table that would be released and its model; its figures are not used.
     made_of : DataFrame
         The table that was anonymized.
     hierarchies : mapping of str to Hierarchy, optional
-        By quasi-identifier; needed where it is released by one.
+        By quasi-identifier; needed for columns released as nodes.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def measure_losses(
 def require_measured(
     anonymization: Anonymization, made_of: pd.DataFrame, hierarchies: Mapping[str, Hierarchy] | None = None
 ) -> dict[str, float]:
-    """Measure losses as `measure_losses` does, and refuse a table whose stored figures are others.
+    """Measure losses as `measure_losses` does, and refuse a table whose stored figures differ.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def require_measured(
         "information_loss": (stats["information_loss"], mean_loss(losses)),
         "suppressed_share": (stats["suppressed_share"], 1 - len(anonymization.table) / len(made_of)),
     }
-    # Where records were withheld, figures by column are left out.
+    # If records were withheld, figures by column are omitted.
     stored = stats.get("certainty_penalty", losses)
     measured |= {f"loss of {name!r}": (stored.get(name), loss) for name, loss in losses.items()}
     wrong = [
@@ -86,12 +86,12 @@ def require_measured(
         if was is None
         else "{} is {}, measured {}".format(what, *apart(was, loss))
         for what, (was, loss) in measured.items()
-        # Not a number differs from everything.
+        # NaN differs from everything.
         if was is None or not abs(was - loss) <= NOISE
     ]
     if wrong:
         raise InvalidTableError(
-            f"The figures that are stored with the table are not those of what would leave: {'; '.join(wrong)}. "
+            f"The stored figures differ from those of the table that would be released: {'; '.join(wrong)}. "
             "Materialize it again."
         )
     return losses
@@ -108,11 +108,11 @@ def label_widths(labels: Mapping[str, pd.Series[Any]] | pd.DataFrame, mask: Any,
     Parameters
     ----------
     labels : mapping of str to Series, or DataFrame
-        The columns that the mask names, a row for each label.
+        The columns of the mask, one row for each label.
     mask : Interval or ValueSet
-        What they tell.
+        The mask of the labels.
     scale : Scale
-        The values of the column that they tell of.
+        The values of the original column.
     """
     if isinstance(mask, ValueSet):
         code, distinct = pd.factorize(labels[mask.column])
@@ -147,15 +147,15 @@ def _lost_under_nodes(
     name = source.name
     if hierarchy is None:
         raise InvalidTableError(
-            f"Column {name!r} is released by a hierarchy that is not at hand, so what it loses cannot be measured. "
-            "Give the hierarchies that it was anonymized by, or materialize it again."
+            f"Column {name!r} is released as nodes of a hierarchy that is missing, so its loss cannot be measured. "
+            "Give the hierarchies that were used, or materialize it again."
         )
     leveled = hierarchy.apply(source, str(name))
     place = pd.Index(leveled.labels).get_indexer(pd.Index(labels.astype(object)))
     n_unknown = int((place < 0).sum())
     if n_unknown:
         raise InvalidTableError(
-            f"Column {name!r} has {n_unknown} labels that are no node of its hierarchy over the source. Materialize "
+            f"Column {name!r} has {n_unknown} labels that are not nodes of its hierarchy over the source. Materialize "
             "it again."
         )
     return np.asarray(leveled.loss[place], np.float64)
@@ -183,7 +183,7 @@ def _n_values(text: str, known: set[str | None], scale: Scale) -> int:
 
 
 def _read_ends(ends: pd.Series[Any], scale: Scale) -> NDArray[Any]:
-    """Read ends of intervals in the storage of the scale's values; ordered categories as their places."""
+    """Read ends of intervals in the storage type of the scale; ordered categories as their positions."""
     try:
         if scale.kind == "category":
             codes = pd.Index(scale.known).get_indexer(pd.Index(ends.astype(object)))
@@ -204,22 +204,22 @@ def _read_ends(ends: pd.Series[Any], scale: Scale) -> NDArray[Any]:
 
 
 def _largest_below(highs: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
-    """Return the largest value of a scale's decimals below the open ends of intervals."""
+    """Return the largest value with the decimals of the scale below open ends of intervals."""
     known = scale.known
     below = np.nextafter(highs, -np.inf)
     if scale.decimals is not None:
-        # The largest floats are whole, and have no place for the powers of ten that rounding takes.
+        # The largest floats are whole, and the powers of ten used for rounding would overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             rounded = np.round(highs - 10.0**-scale.decimals, scale.decimals)
         below = np.where(np.isfinite(rounded), np.minimum(rounded, below), below)
-    # An interval that ends right above a value of the source holds up to that very value.
+    # An interval that ends right above a value of the source includes values up to that value.
     code = np.maximum(np.searchsorted(known, highs, side="left") - 1, 0)
     ends_there = highs <= just_above(known[code], scale.decimals)
     return np.asarray(np.where(ends_there, known[code], below), np.float64)
 
 
 def _places(values: NDArray[Any], scale: Scale) -> NDArray[np.float64]:
-    """Place values on the line from the smallest value of a scale (0) to its largest (1)."""
+    """Map values to the line from the smallest value of a scale (0) to its largest (1)."""
     if scale.n_known < 2:
         return np.zeros(len(values))
     if scale.kind == "category":
@@ -240,5 +240,5 @@ def _places(values: NDArray[Any], scale: Scale) -> NDArray[np.float64]:
 
 def _unreadable(scale: Scale, n_labels: int) -> InvalidTableError:
     return InvalidTableError(
-        f"Column {scale.name!r} has {n_labels} labels that do not tell of values of its source. Materialize it again."
+        f"Column {scale.name!r} has {n_labels} labels that are not values of its source. Materialize it again."
     )

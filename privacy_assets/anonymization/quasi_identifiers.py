@@ -23,8 +23,8 @@ from privacy_assets.columns.coding import (
 )
 from privacy_assets.errors import InvalidTableError
 
-# The coordinate of a missing value: farther from every other than those are from each other, so a class that mixes
-# the two has the whole width.
+# The coordinate of a missing value: farther from all others than those are from each other, so that a class that mixes
+# both has the full width.
 MISSING_COORDINATE = 2.0
 _TIME_UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
 
@@ -40,19 +40,19 @@ class Scale:
     kind : str
         See :class:`~privacy_assets.columns.coding.ColumnValues`; "category" for ordered categories.
     is_ordered : bool
-        Whether values are cut by order; else they are a set.
+        Whether values are cut by order; otherwise they are a set.
     known : ndarray of shape (n_known,)
         Distinct values, ascending (in UTC for aware datetimes): int64, float64, datetime64, timedelta64, bool, or
-        objects (text, large integers). Floats are exact: 0.1 + 0.2 and 0.3 are two values, as for `verify_anonymity`.
-        Ordered categories are their texts, whatever they are, in the order of the categories.
+        objects (text, large integers). Floats are exact: 0.1 + 0.2 and 0.3 are two values, as in `verify_anonymity`.
+        Ordered categories are stored as text, in the order of the categories.
     has_missing : bool
         Whether the column has missing values; their code is ``len(known)``.
     decimals : int or None
-        Decimals that the values of floats have, None if that is more than 10; 0 for all others.
+        Decimals of float values, None if more than 10; 0 for all others.
     unit : str
         Coarsest unit of time in which all values are whole; empty for others.
     time_zone : str or None
-        Name of the time zone of aware datetimes; UTC if theirs has none that pandas knows.
+        Name of the time zone of aware datetimes; UTC if pandas does not know the name of theirs.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Scale:
 
     @property
     def is_closed(self) -> bool:
-        """Whether intervals include their upper end: all kinds do but numbers with decimals."""
+        """Whether intervals include their upper end: all kinds do, except numbers with decimals."""
         return self.decimals == 0
 
     @cached_property
@@ -121,14 +121,14 @@ def _even(n: int) -> NDArray[np.float64]:
 
 
 def _apart(positions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Move values that rounding put in one place to the next floats: a class without width would never be cut."""
+    """Move values that rounding made equal to the next floats, because a class without width would never be cut."""
     # The bits of floats that are not negative, read as integers, have their order.
     steps = np.arange(len(positions))
     return (np.maximum.accumulate(positions.view(np.int64) - steps) + steps).view(np.float64)
 
 
 def read_dimensions(table: pd.DataFrame, names: Sequence[str]) -> list[Dimension]:
-    """Read columns as dimensions; report all that cannot be read at once."""
+    """Read columns as dimensions; report all unreadable columns at once."""
     dimensions, problems = [], []
     for name in names:
         try:
@@ -150,7 +150,7 @@ def read_dimension(column: pd.Series[Any]) -> Dimension:
         read = read_column(column, f"Column {name!r}")
     except TypeError:
         raise InvalidTableError(
-            f"Column {name!r} holds values that cannot be compared, such as lists. Expected numbers, booleans, text, "
+            f"Column {name!r} has values that cannot be compared, such as lists. Expected numbers, booleans, text, "
             "dates, datetimes or durations. Convert the column, or leave it out."
         ) from None
     is_ranked = isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered and read.kind != "missing"
@@ -166,7 +166,7 @@ def read_dimension(column: pd.Series[Any]) -> Dimension:
         _unit_of(values),
         _named_zone(read) if read.kind == "aware datetime" and not is_ranked else None,
     )
-    # The last place is the code of missing values: that is where their -1 points.
+    # -1 indexes the last position, which is the code of missing values.
     codes = np.append(code_of, len(values)).astype(np.min_scalar_type(len(values)))[read.codes]
     return Dimension(scale, codes)
 
@@ -180,13 +180,13 @@ def _ranked_texts(column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[np.int6
 
 
 def _named_zone(read: ColumnValues) -> str:
-    """Find a name by which pandas knows the time zone of aware datetimes; UTC where it has none.
+    """Find the name of the time zone of aware datetimes in pandas; UTC if there is none.
 
-    Zones of dateutil and named offsets write themselves as no other program reads them.
+    Other programs cannot read the text of dateutil zones and named offsets.
     """
     assert read.offsets is not None and read.time_zone is not None  # noqa: S101 - aware datetimes have both
     moments = pd.DatetimeIndex(read.distinct - read.offsets.astype("timedelta64[s]")).tz_localize("UTC")
-    # What tzlocal() is depends on the machine that reads.
+    # tzlocal() depends on the machine.
     names = [] if read.time_zone == "tzlocal()" else [read.time_zone]
     names += re.findall(r"zoneinfo/([^'\"]+)", read.time_zone)
     if len(read.offsets) and (read.offsets == read.offsets[0]).all():
@@ -203,12 +203,12 @@ def _named_zone(read: ColumnValues) -> str:
 
 
 def _sorted_values(read: ColumnValues) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the distinct values in ascending order, and the place of each value read."""
+    """Return the distinct values in ascending order, and the position of each value."""
     values = read.distinct
     if read.is_float:
-        values = values + 0.0  # no -0.0: it is the same value as 0.0, and one of them must be its label
+        values = values + 0.0  # no -0.0, which equals 0.0 and must have the same label
         if np.isnan(values).any():
-            # A missing value that its storage does not call so: nobody has its place.
+            # A missing value that is not marked as missing in its storage, such as NaN, is not used by any row.
             known = np.unique(values[~np.isnan(values)])
             return known, np.minimum(np.searchsorted(known, values), max(len(known) - 1, 0)).astype(np.int64)
     elif read.kind == "aware datetime" and read.offsets is not None:
@@ -240,8 +240,8 @@ def _unit_of(values: NDArray[Any]) -> str:
 def code_values(scale: Scale, column: pd.Series[Any]) -> NDArray[np.int64]:
     """Find the codes of other values on a scale.
 
-    An ordered value between two of the scale has the code of the lower one, one outside the nearest code. -1 stands for
-    what the scale has no place for: an unknown category, or a missing value where there was none.
+    An ordered value between two values of the scale has the code of the lower one, a value outside the scale the
+    nearest code. -1 stands for an unknown category, or a missing value if the scale does not have one.
     """
     read = read_dimension(column)
     own = read.scale
@@ -250,7 +250,7 @@ def code_values(scale: Scale, column: pd.Series[Any]) -> NDArray[np.int64]:
         known = np.full(own.n_known, -1, np.int64)
     elif own.kind != scale.kind:
         raise InvalidTableError(
-            f"Column {scale.name!r} holds values of the kind {own.kind!r}. Expected {scale.kind!r}, as in the table "
+            f"Column {scale.name!r} has values of the kind {own.kind!r}. Expected {scale.kind!r}, as in the table "
             "that was cut. Convert the column."
         )
     elif scale.is_ordered and scale.kind != "category":

@@ -1,4 +1,4 @@
-"""Whether every released record is a person of its own, for figures that count records."""
+"""Checks that every released record is a different person, for figures that count records."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import pandas as pd
 from privacy_assets.errors import InvalidTableError
 
 PEOPLE_WITH_SEVERAL_RECORDS = "people_with_several_records"
-"""What the settings of an assessment call them."""
+"""Their name in the settings of an assessment."""
 
 
 class RecordsOfPeople(NamedTuple):
-    """How many people have several records.
+    """Counts of people with several records.
 
     Attributes
     ----------
     n_people : int
         People with more than one record.
     n_of_these : int
-        Records that they have together.
+        Number of their records.
     n_records : int
         All records.
     """
@@ -36,7 +36,7 @@ def count_records_of_people(whose: pd.Series[Any]) -> RecordsOfPeople:
     Parameters
     ----------
     whose : Series
-        The person of each record; a missing cell says of nobody that it is theirs.
+        The person of each record; a record with a missing cell belongs to nobody.
     """
     counts = whose.value_counts(dropna=True).to_numpy()
     several = counts[counts > 1]
@@ -44,7 +44,7 @@ def count_records_of_people(whose: pd.Series[Any]) -> RecordsOfPeople:
 
 
 def require_one_record_each(found: RecordsOfPeople) -> None:
-    """Refuse to count records where they are not people.
+    """Refuse to count records if people have several.
 
     Raises
     ------
@@ -53,18 +53,18 @@ def require_one_record_each(found: RecordsOfPeople) -> None:
     """
     if found.n_people:
         raise InvalidTableError(
-            f"The semantic risk counts records, and a person who has several stands behind their own: {found.n_people} "
-            f"people have {found.n_of_these} of the {found.n_records} records. Expected one record per person, because "
-            "the policy limits the semantic risk, or records at risk are withheld. Aggregate the source to one record "
-            "per person, or leave the limit out. Nothing was stored."
+            f"The semantic risk counts records, so several records of one person would hide each other: "
+            f"{found.n_people} people have {found.n_of_these} of the {found.n_records} records. Expected one record "
+            "per person, because the policy limits the semantic risk, or records at risk are withheld. Aggregate the "
+            "source to one record per person, or remove the limit. Nothing was stored."
         )
 
 
 def note_on_several_records(found: RecordsOfPeople) -> str:
-    """Say of an assessment that no limit is on what its figures do not count; empty if they do."""
+    """Note for an assessment without a limit that its figures count records; empty if records are people."""
     if not found.n_people:
         return ""
     return (
         f"The semantic risk counts records, not people: {found.n_people} people have {found.n_of_these} of the "
-        f"{found.n_records} records, and stand behind their own. The risk of a person may be higher."
+        f"{found.n_records} records, which hide each other. The risk of a person may be higher."
     )

@@ -1,4 +1,4 @@
-"""From classes to the table that is released, its model, its figures."""
+"""Construction of the released table, its model and its figures from classes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from privacy_assets.columns.masks import Exact, Interval, Mask, ReleaseModel, Su
 
 
 class GivenClasses(NamedTuple):
-    """Classes that another engine found, with labels of its own, such as nodes of hierarchies.
+    """Classes that another engine found, with its own labels, such as nodes of hierarchies.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class GivenClasses(NamedTuple):
     labels : dict of str to list of str
         By quasi-identifier, the label of each class.
     penalties : dict of str to ndarray of shape (n_classes,), dtype=float64
-        By quasi-identifier, what a label loses (NCP), from 0 to 1.
+        By quasi-identifier, the loss of a label (NCP), from 0 to 1.
     covered : dict of str to ndarray of shape (n_classes,), dtype=int64
         By quasi-identifier, rows of the table whose values a label covers.
     masks : dict of str to Mask
@@ -63,7 +63,7 @@ def release(
     tree: CutTree | None = None,
     given: GivenClasses | None = None,
 ) -> Anonymization:
-    """Put the released table together, its rows in an order that depends on what is released alone."""
+    """Assemble the released table, with its rows in an order that depends only on the released content."""
     class_of_row = np.repeat(np.arange(len(classes.sizes)), classes.sizes)
     by_class = np.arange(len(classes.sizes))
     generalized: dict[str, dict[str, pd.Series[Any]]] = {}
@@ -79,14 +79,14 @@ def release(
             own_cells = None if cells is None else (cells[0][:, j], cells[1][:, j])
             generalized[name] = generalized_columns(generalization, by_class, own_cells)
     hidden = {*settings.direct_identifiers, settings.subject}
-    # Only of rows that are released: the others must not change what is.
+    # Only released rows: the others must not affect the result.
     others = {
         name: pd.Series(_taken(table[name], classes.records), dtype=table[name].dtype, name=name, copy=False)
         for name in table.columns
         if name not in generalized and name not in hidden
     }
-    # An order by the originals, even a hashed one, would say something of them to whoever knows the key.
-    # What stands beside a label says the same again, so the labels tell rows apart as well as all columns would.
+    # An order by the originals, even hashed, would reveal something about them to somebody who knows the key.
+    # The columns next to a label repeat it, so the labels distinguish rows as well as all columns would.
     labels = hash_rows((own[name] for name, own in generalized.items()), len(by_class), settings.seed)
     hashes = hash_rows((pd.Series(labels[class_of_row]), *others.values()), len(class_of_row), settings.seed)
     order = np.argsort(hashes, kind="stable")
@@ -117,7 +117,7 @@ def _taken(column: pd.Series[Any], positions: NDArray[np.integer[Any]]) -> pd.Se
 
 
 def _use_given(given: GivenClasses, dimensions: list[Dimension], frame: pd.DataFrame, stats: dict[str, Any]) -> None:
-    """Put the losses of given labels in the place of those of the values in each class."""
+    """Replace the losses of the values in each class by those of given labels."""
     frame["loss"] = np.mean(list(given.penalties.values()), axis=0)
     sizes = frame["rows"].to_numpy()
     n_suppressed = stats["n_suppressed"]
@@ -141,7 +141,7 @@ def _use_cells(
     frame: pd.DataFrame,
     stats: dict[str, Any],
 ) -> None:
-    """Put the losses of labels that are wider than the values in each class in the place of those of the values."""
+    """Replace the losses of the values in each class by those of wider labels."""
     sizes = classes.sizes
     widths = {d.scale.name: label_widths(labels[d.scale.name], model.masks[d.scale.name], d.scale) for d in dimensions}
     frame["loss"] = np.mean(list(widths.values()), axis=0)
@@ -156,14 +156,14 @@ def _use_cells(
 
 
 def _release_model(table: pd.DataFrame, scales: list[Scale], settings: AnonymizeSettings) -> ReleaseModel:
-    """Say of each original column what the release tells of it."""
+    """Return the mask of each original column."""
     masks: dict[str, Mask] = {name: Exact(name) for name in table.columns}
     for name in (*settings.direct_identifiers, *([] if settings.subject is None else [settings.subject])):
         masks[name] = Suppressed()
     for scale in scales:
         name = scale.name
         if settings.output == "centroid":
-            # The centre of unknown others bounds no single value.
+            # The center of unknown others does not bound any single value.
             masks[name] = Suppressed()
         elif scale.is_ordered:
             masks[name] = Interval(

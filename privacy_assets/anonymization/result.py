@@ -1,4 +1,4 @@
-"""What :func:`~privacy_assets.anonymization.anonymize.anonymize` returns."""
+"""The result of :func:`~privacy_assets.anonymization.anonymize.anonymize`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privacy_assets.storage.artifact import Artifact
 
 
 class AnonymizationProgress(NamedTuple):
-    """Where an anonymization stands."""
+    """Progress of an anonymization."""
 
     stage: str
     n_rows_done: int
@@ -23,18 +23,18 @@ class AnonymizationProgress(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Anonymization:
-    """Result of :func:`~privacy_assets.anonymization.anonymize.anonymize`; only ``table`` and ``model`` may leave.
+    """Result of :func:`~privacy_assets.anonymization.anonymize.anonymize`; only table and model may be released.
 
     Attributes
     ----------
     table : DataFrame
-        The rows to release: generalized quasi-identifiers in the place of the original ones, all other columns as they
-        were; no direct identifier, no subject, no index, rows in an order that depends on what is released alone.
+        The rows to release: generalized quasi-identifiers in place of the original ones, all other columns unchanged;
+        without direct identifiers, subject and index; row order depends only on the released content.
     model : ReleaseModel
         How each released column constrains the original.
     classes : DataFrame
         One row per class: ``class``, ``rows``, ``people`` (if there is a subject), ``loss`` (mean NCP), and per
-        sensitive column what the class reaches: ``<column> values`` and ``<column> distance``.
+        sensitive column its diversity and distance: ``<column> values`` and ``<column> distance``.
     members : DataFrame
         For each row of ``table``: ``class``, and ``row``, its position in the table handed in. Private.
     stats : dict
@@ -42,7 +42,7 @@ class Anonymization:
     tree : CutTree or None
         The cuts; None for hierarchies. Private.
     settings : dict
-        Everything that shaped the result, as JSON values.
+        All settings that affect the result, as JSON values.
     """
 
     table: pd.DataFrame
@@ -79,7 +79,7 @@ class Anonymization:
 
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> Anonymization:
-        """Read back what :meth:`to_artifact` wrote."""
+        """Read the output of :meth:`to_artifact`."""
         header: Mapping[str, Any] = artifact.header
         frames = dict(artifact.frames)
         return cls(

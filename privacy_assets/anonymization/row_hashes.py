@@ -1,4 +1,4 @@
-"""Keyed hashes of rows: orders that depend on what rows hold, not on where they stood."""
+"""Keyed hashes of rows, for orders that depend on the content of rows and not on their position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privacy_assets.errors import InvalidTableError
 
 
 def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDArray[np.uint64]:
-    """Hash rows of columns with a key made of ``seed`` and the place of each column; names and index do not count."""
+    """Hash rows of columns with a key from ``seed`` and the position of each column; names and index do not count."""
     total = np.zeros(n_rows, np.uint64)
     problems: dict[str, int] = {}
     broken: dict[str, int] = {}
@@ -32,13 +32,14 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
         total = _mix(np.bitwise_xor(total, keyed, dtype=np.uint64))
     if problems:
         raise InvalidTableError(
-            f"Columns hold values that cannot be compared, such as lists, counted by column: {problems}. Expected "
+            f"Columns have values that cannot be compared, such as lists, counted by column: {problems}. Expected "
             "numbers, booleans, text, dates, datetimes or durations. Convert the columns, or leave them out. Nothing "
             "was anonymized."
         )
     if broken:
         raise InvalidTableError(
-            f"Columns hold text that is not Unicode (lone surrogates), counted by column: {broken}. Expected text that "
+            f"Columns have text that is not valid Unicode (lone surrogates), counted by column: {broken}. Expected "
+            "text that "
             "can be stored. Repair the text, for example by reading it with its right encoding, or leave the columns "
             "out. Nothing was anonymized."
         )
@@ -46,10 +47,10 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
 
 
 def _hash_cells(column: pd.Series[Any], key: str) -> NDArray[np.uint64]:
-    # This refuses lists and the like, of which the text below would tell nothing.
+    # This refuses lists and the like, whose text would not be canonical.
     own = pd.util.hash_pandas_object(column, index=False, hash_key=key)
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
-        # To pandas 1, 1.0 and True are one value, and the first in the column gives them all its hash.
+        # For pandas 1, 1.0 and True are one value, and the first in the column determines the hash of all.
         told_apart = pd.Series([f"{type(value).__qualname__} {value}" for value in column], dtype=object)
         own = pd.util.hash_pandas_object(told_apart, index=False, hash_key=key)
     return np.asarray(own, np.uint64)

@@ -1,4 +1,4 @@
-"""Sensitive columns and people in codes, and the models that hold over them."""
+"""Sensitive columns and people as codes, and their models."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SensitiveValues(NamedTuple):
     Attributes
     ----------
     codes : ndarray of shape (n_rows, n_sensitive), dtype=int32
-        Place of each value in the flat list.
+        Position of each value in the flat list.
     first : ndarray of shape (n_sensitive + 1,), dtype=int64
         Where the values of each column begin in it. A missing value is a value, the last one of its column.
     is_ordered : ndarray of shape (n_sensitive,), dtype=bool
@@ -60,12 +60,12 @@ def read_sensitive(table: pd.DataFrame, names: tuple[str, ...]) -> SensitiveValu
 
 
 def read_people(table: pd.DataFrame, subject: str) -> NDArray[np.int32]:
-    """Give each person of a table a number; a row without a person is an error."""
+    """Assign a number to each person of a table; a row without a person is an error."""
     try:
         codes, _ = pd.factorize(table[subject])
     except TypeError:
         raise InvalidTableError(
-            f"The subject column {subject!r} holds values that cannot be compared. Expected one value per person."
+            f"The subject column {subject!r} has values that cannot be compared. Expected one value per person."
         ) from None
     n_missing = int((codes < 0).sum())
     if n_missing:
@@ -101,13 +101,13 @@ def make_models(settings: AnonymizeSettings, values: SensitiveValues, shares: ND
 
 
 def table_holds(models: Models, values: SensitiveValues) -> bool:
-    """Whether every l holds in the table as a whole; t always does."""
+    """Whether the whole table satisfies every l; it always satisfies t."""
     counts = np.bincount(values.codes.ravel(), minlength=int(values.first[-1])).astype(np.int64)
     return bool(values_hold(counts, len(values.codes), models))
 
 
 def require_reachable(settings: AnonymizeSettings, values: SensitiveValues, models: Models) -> None:
-    """Refuse a diversity that not even the whole table has; say of each column what it has."""
+    """Refuse a diversity that the whole table does not have; report the diversity of each column."""
     counts = np.bincount(values.codes.ravel(), minlength=int(values.first[-1])).astype(np.int64)
     n_rows = len(values.codes)
     reached = measure_classes(models, values.codes, np.array([0, n_rows], np.int64))
@@ -128,6 +128,6 @@ def require_reachable(settings: AnonymizeSettings, values: SensitiveValues, mode
         problems.append(f"{diversity.kind} l = {diversity.least}{c} of {name!r}: {found}.")
     if problems:
         raise InvalidSettingError(
-            f"l_diversity asks for what not even the table as one class has: {' '.join(problems)} Expected at most "
-            "that. Lower it, or allow rows to be left out with max_suppression. Nothing was anonymized."
+            f"l_diversity is more than the table as one class has: {' '.join(problems)} Expected at most that. Lower "
+            "it, or allow leaving out rows with max_suppression. Nothing was anonymized."
         )

@@ -1,4 +1,4 @@
-"""An anonymization without some of its records, which are withheld because of another risk than the size of classes."""
+"""An anonymization without records that are withheld because of a risk other than the size of classes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def withhold_records_at_risk(
     contract: TableContract,
     is_acceptable: Callable[[pd.DataFrame], NDArray[np.bool_]],
 ) -> Anonymization:
-    """Leave out records at risk, and with them classes that then have fewer than k; hold all models again.
+    """Withhold records at risk, and classes that then have fewer than k, and check all models again.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ def withhold_records_at_risk(
     contract : TableContract
         Roles of the columns.
     is_acceptable : callable
-        Tells of the rows of a table which ones may stay among each other. Asked again after classes were left out,
-        until nothing changes.
+        Returns which rows of a table may stay together. Called again after classes were withheld, until nothing
+        changes.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def withhold_records_at_risk(
     is_changed = True
     while is_changed and kept.any():
         kept[kept] = is_acceptable(anonymization.table[kept])
-        # As `_count` counts people: rows that do not say whose they are make none.
+        # As in `_count`: rows without a person do not count as people.
         counts = (
             class_of_row[kept].groupby(class_of_row).size()
             if whose is None
@@ -67,30 +67,30 @@ def withhold_records_at_risk(
     failed = models_that_fail(held, report)
     if failed:
         raise InvalidTableError(
-            f"{int((~kept).sum())} of {len(kept)} records were to be withheld, but in the classes that are left "
+            f"{int((~kept).sum())} of {len(kept)} records were to be withheld, but in the remaining classes "
             f"{'; '.join(failed)}. Nothing was stored. Give scales to quasi-identifiers only, so that whole classes "
-            "are withheld, or ask for less: of the risk, or of the classes."
+            "are withheld, or relax the limit on the risk or on the classes."
         )
     return held
 
 
 def withhold_records(anonymization: Anonymization, kept: NDArray[np.bool_], made_of: pd.DataFrame) -> Anonymization:
-    """Leave records out of what is released; they count as suppressed.
+    """Withhold records from the release; they count as suppressed.
 
     Parameters
     ----------
     anonymization : Anonymization
-        What would be released.
+        The anonymization to release.
     kept : ndarray of shape (n_released,), dtype=bool
-        Which rows of its table stay.
+        Rows of its table that stay.
     made_of : DataFrame
         The table that was anonymized; with the subject, if there is one.
 
     Returns
     -------
     Anonymization
-        ``classes`` and ``stats`` describe what is left. Figures by column, and what classes reach in sensitive columns,
-        are left out of ``stats``: they are of the classes before.
+        ``classes`` and ``stats`` describe the remaining records. ``stats`` omits figures by column and of sensitive
+        columns, which describe the classes before.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def withhold_records(anonymization: Anonymization, kept: NDArray[np.bool_], made
     if not kept.any():
         raise InvalidTableError(
             f"All {len(kept)} records would be withheld: no subset of them is acceptable. Nothing was stored. Raise "
-            "the limit, leave columns out, or generalize more."
+            "the limit, remove columns, or generalize more."
         )
     members = anonymization.members[kept].reset_index(drop=True)
     table = anonymization.table[kept].reset_index(drop=True)
@@ -115,31 +115,31 @@ def withhold_records(anonymization: Anonymization, kept: NDArray[np.bool_], made
         stats=_describe(anonymization, classes, len(made_of)) | {"n_classes_withheld_in_part": n_in_part},
     )
     if anonymization.settings["output"] == "centroid":
-        # Centres have no labels: they lose what the records that are left span.
+        # Centers have no labels; their loss is the span of the remaining records.
         held.stats["information_loss"] = mean_loss(measure_losses(held, made_of))
     return held
 
 
 def note_on_tight_ends(withheld: Anonymization) -> str:
-    """Say that labels may still end at values of records that were withheld; empty if they cannot.
+    """Note that labels may end at values of withheld records; empty if they cannot.
 
     Parameters
     ----------
     withheld : Anonymization
-        What :func:`withhold_records` returned.
+        The result of :func:`withhold_records`.
     """
     n_classes = withheld.stats["n_classes_withheld_in_part"]
     if withheld.settings.get("bounds") != "tight" or withheld.settings.get("method") == "lattice" or not n_classes:
         return ""
     return (
-        f"Of {n_classes} of {withheld.stats['n_classes']} classes a part of the records was withheld, and the labels "
-        "are those of the whole class: with tight bounds they can end at a value that only a withheld record has. With "
-        "bounds='cell' they do not tell."
+        f"In {n_classes} of {withheld.stats['n_classes']} classes only a part of the records was withheld, and the "
+        "labels are those of the whole class: with tight bounds they can end at a value that only a withheld record "
+        "has. With bounds='cell' they cannot."
     )
 
 
 def _used(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Forget categories that no row has: they would tell of those that were withheld."""
+    """Remove unused categories, which would reveal withheld records."""
     return column.cat.remove_unused_categories() if isinstance(column.dtype, pd.CategoricalDtype) else column
 
 

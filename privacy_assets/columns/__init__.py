@@ -1,1 +1,1 @@
-"""The door between frames and codes: coding, hierarchies, scales and masks of columns."""
+"""Conversion between frames and codes: coding, hierarchies, scales and masks of columns."""

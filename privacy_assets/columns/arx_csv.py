@@ -1,4 +1,4 @@
-"""Files of hierarchies in the format of ARX: a row per value, its levels from left to right."""
+"""Hierarchy files in the ARX format: one row per value, with its levels from left to right."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from privacy_assets.errors import InvalidSettingError
 
 _NO_SEPARATORS = ('"', "\n", "\r")
-# A cell in quotes, from the begin of a row or a separator on.
+# A quoted cell, after the start of a row or a separator.
 _QUOTED = re.compile(r'(?:^|(?<=[;,]))"(?:[^"]|"")*"')
 
 
@@ -24,7 +24,7 @@ def read_arx_csv(path: str | PathLike[str], separator: str | None, name: str) ->
     separator : str, optional
         One character. Default: ``;`` if the first row has one outside of quotes, else ``,``.
     name : str
-        Words for messages.
+        Name for messages.
 
     Raises
     ------
@@ -36,8 +36,8 @@ def read_arx_csv(path: str | PathLike[str], separator: str | None, name: str) ->
     is_character = isinstance(separator, str) and len(separator) == 1 and separator not in _NO_SEPARATORS
     if separator is not None and not is_character:
         raise InvalidSettingError(
-            f"The separator of a hierarchy is {separator!r}. Expected one character that is no quote and no end of "
-            "line, such as ';'."
+            f"The separator of a hierarchy is {separator!r}. Expected one character other than a quote or line end, "
+            "such as ';'."
         )
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -48,7 +48,7 @@ def read_arx_csv(path: str | PathLike[str], separator: str | None, name: str) ->
         separator = ";" if lines and ";" in _QUOTED.sub("", lines[0]) else ","
     rows, n_unread = [], 0
     for line in lines:
-        # One by one: a quote that is not closed would take in the rows after it.
+        # One by one, because an unclosed quote would include the following rows.
         try:
             row = next(csv.reader([line], delimiter=separator, strict=True))
         except csv.Error:
@@ -58,7 +58,7 @@ def read_arx_csv(path: str | PathLike[str], separator: str | None, name: str) ->
     if n_unread:
         raise InvalidSettingError(
             f"{name} has {n_unread} rows of {len(lines)} that cannot be read: a quote that is not closed in its row, "
-            f"text behind a closing quote, or a cell of more than {csv.field_size_limit()} characters. Expected a row "
-            "per line. Close the quotes, double those that belong to a value, and have no line end in a value."
+            f"text after a closing quote, or a cell of more than {csv.field_size_limit()} characters. Expected a row "
+            "per line. Close the quotes, double quotes inside values, and remove line ends from values."
         )
     return rows

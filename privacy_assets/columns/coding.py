@@ -1,4 +1,4 @@
-"""The only door between frames and integer codes.
+"""The only conversion between frames and integer codes.
 
 A column is read once per table (:func:`read_column`): its distinct values are found in their own storage, so that
 everything after it (rounding, comparison of types, text) touches distinct values only. :func:`encode_column` then gives
@@ -22,7 +22,7 @@ from privacy_assets.safe_names import class_name, dtype_name, type_name
 
 Kind = Literal["number", "boolean", "text", "datetime", "aware datetime", "duration", "missing"]
 
-# Kinds whose values have an order of their own; ordered categories have that of their categories besides.
+# Kinds with a natural order; ordered categories are also ordered, by their categories.
 ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
 MAX_DECIMALS = 10
 # Nanoseconds of each precision, coarsest first, under the names that settings and results use.
@@ -58,7 +58,7 @@ _LARGEST_INT64 = 2**63 - 1
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """One column of one table: the distinct values it holds, and which row holds which.
+    """One column of one table: its distinct values, and the value of each row.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class ColumnValues:
 
     @property
     def description(self) -> str:
-        """The kind in words, for error messages."""
+        """The kind as text, for error messages."""
         return f"{self.kind} ({self.time_zone})" if self.time_zone else self.kind
 
 
@@ -103,9 +103,9 @@ class EncodedColumn:
     labels : ndarray of shape (n_codes,), dtype=object
         Text of each code; None for the missing value.
     kind : str
-        See :class:`ColumnValues`; "missing" when no table holds a value.
+        See :class:`ColumnValues`; "missing" if no table has a value.
     precision : int, str or None
-        Decimals that floats were rounded to, or unit that datetimes were floored to; None when neither happened.
+        Decimals of rounded floats, or unit of floored datetimes; otherwise None.
     """
 
     codes: tuple[NDArray[np.unsignedinteger[Any]], ...]
@@ -115,15 +115,15 @@ class EncodedColumn:
 
 
 def read_column(column: pd.Series[Any], where: str) -> ColumnValues:
-    """Find the distinct values of a column and what kind they are.
+    """Find the distinct values of a column and their kind.
 
     Parameters
     ----------
     column : Series
-        Any dtype of numbers, booleans, text, dates, datetimes or durations; objects when all values are of one kind.
+        Any dtype of numbers, booleans, text, dates, datetimes or durations; objects if all values are of one kind.
         Categories count as their underlying values; unused ones are ignored.
     where : str
-        Words for messages, such as ``"Column 'age' of the original table"``.
+        Name for messages, such as ``"Column 'age' of the original table"``.
 
     Raises
     ------
@@ -133,23 +133,23 @@ def read_column(column: pd.Series[Any], where: str) -> ColumnValues:
 
     Notes
     -----
-    Integers beyond 2**53 keep all digits, unless objects mix them with numbers that are not whole.
+    Integers beyond 2**53 keep all digits, unless objects mix them with fractions.
     """
     try:
         return _read(column, where)
     except InvalidTableError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever pandas raises may show a cell
+    except Exception as error:  # noqa: BLE001 - any pandas error may show a cell
         problem = class_name(type(error))
-    # Raised here and not above, so that the error does not carry the other one as its context.
+    # Raised here and not above, so that the other error is not its context.
     raise InvalidTableError(
-        f"{where} holds values that cannot be read ({problem}). Expected numbers, booleans, text in Unicode, dates, "
-        "datetimes or durations within 292 years. Replace the others by missing values, or leave the column out."
+        f"{where} has values that cannot be read ({problem}). Expected numbers, booleans, text in Unicode, dates, "
+        "datetimes or durations within 292 years. Set other values to missing, or remove the column."
     )
 
 
 def _read(column: pd.Series[Any], where: str) -> ColumnValues:
-    """Read a column; whatever its values make pandas raise goes through."""
+    """Read a column; pandas errors pass through."""
     if isinstance(column.dtype, pd.SparseDtype):
         column = pd.Series(np.asarray(column))
     if isinstance(column.dtype, pd.ArrowDtype):
@@ -171,7 +171,7 @@ def _read(column: pd.Series[Any], where: str) -> ColumnValues:
 
 
 def _read_objects(column: pd.Series[Any], where: str) -> ColumnValues:
-    """Read a column of objects; text, the most frequent, is told by its distinct values, as nothing else equals it."""
+    """Read a column of objects; text, the most frequent kind, is recognized by its distinct values."""
     distinct = np.zeros(0, object)
     with suppress(TypeError):  # lists and the like: their kind is refused by name
         codes, distinct = pd.factorize(column.to_numpy())
@@ -202,7 +202,7 @@ def _holds_objects(column: pd.Series[Any]) -> bool:
 
 
 def _kind_of(column: pd.Series[Any], where: str) -> Kind:
-    """Say what kind of values a column holds, from its dtype if that tells."""
+    """Return the kind of values of a column, from its dtype if possible."""
     dtype = column.dtype
     if isinstance(dtype, pd.DatetimeTZDtype):
         return "aware datetime" if column.notna().any() else "missing"
@@ -221,8 +221,8 @@ def _kind_of(column: pd.Series[Any], where: str) -> Kind:
         if _holds_objects(column):
             found = f"{inferred}, by type: {dict(Counter(type_name(value) for value in column.dropna()))}"
         raise InvalidTableError(
-            f"{where} holds values of a kind that cannot be compared ({found}). Expected numbers, booleans, text, "
-            "dates, datetimes or durations, one kind per column. Convert the column to one of them, or leave it out."
+            f"{where} has values of a kind that cannot be compared ({found}). Expected numbers, booleans, text, "
+            "dates, datetimes or durations, one kind per column. Convert the column to one of them, or remove it."
         )
     if inferred == "datetime" and kind == "datetime":
         zones = {str(value.tzinfo) for value in column.dropna()}
@@ -236,21 +236,21 @@ def _kind_of(column: pd.Series[Any], where: str) -> Kind:
 
 
 def _checked(kind: Kind, codes: NDArray[Any], distinct: pd.Series[Any], where: str) -> ColumnValues:
-    """Bring distinct values into the storage of their kind; refuse infinite ones."""
+    """Convert distinct values to the storage of their kind; refuse infinite ones."""
     if kind == "number":
         values = _numbers(distinct)
         if values.dtype.kind == "f":
             n_infinite = int(np.isinf(values)[codes][codes >= 0].sum()) if len(values) else 0
             if n_infinite:
                 raise InvalidTableError(
-                    f"{where} holds {n_infinite} infinite values, or values beyond 1.8e308. Expected finite numbers or "
-                    "missing values. Replace them by a missing value or a limit of your choice."
+                    f"{where} has {n_infinite} infinite values, or values beyond 1.8e308. Expected finite numbers or "
+                    "missing values. Set them to missing or to a bound of your choice."
                 )
             codes = np.where(np.append(np.isnan(values), False)[codes], -1, codes)
         return ColumnValues(kind, codes, values)
     if kind == "text":
         as_text = [value if isinstance(value, str) else str(value) for value in distinct]
-        "".join(as_text).encode()  # lone surrogates would not be stored later; the caller refuses what this raises
+        "".join(as_text).encode()  # lone surrogates could not be stored later; the caller handles the error
         return ColumnValues(kind, codes, _objects(as_text))
     if kind == "boolean":
         return ColumnValues(kind, codes, distinct.to_numpy(dtype=bool))
@@ -269,7 +269,7 @@ def _checked(kind: Kind, codes: NDArray[Any], distinct: pd.Series[Any], where: s
 
 
 def _moments(distinct: pd.Series[Any]) -> NDArray[np.datetime64]:
-    """Turn datetime objects into datetime64; far ones, which nanoseconds cannot hold, in microseconds."""
+    """Turn datetime objects into datetime64; in microseconds if nanoseconds cannot represent them."""
     try:
         return cast("NDArray[np.datetime64]", pd.to_datetime(distinct).to_numpy())
     except pd.errors.OutOfBoundsDatetime:
@@ -277,7 +277,7 @@ def _moments(distinct: pd.Series[Any]) -> NDArray[np.datetime64]:
 
 
 def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
-    """Put values into an object array as they are."""
+    """Put values into an object array unchanged."""
     array = np.empty(len(values), object)
     array[:] = values
     return array
@@ -311,17 +311,17 @@ def _as_float(value: Any) -> float:
 def encode_column(
     tables: Sequence[ColumnValues], *, decimals: int | None = None, unit: str | None = None
 ) -> EncodedColumn:
-    """Give equal values of one column in several tables the same code.
+    """Give equal values of a column in several tables the same code.
 
     Parameters
     ----------
     tables : sequence of ColumnValues
         The column in each table, of one kind or missing (not checked here). The first table decides the precision.
     decimals : int, optional
-        Decimals to round floats to. Default: as many as a float of the first table has, at most 10; 0 if it holds
-        integers, 10 if it holds no value.
+        Decimals for rounding floats. Default: as many as the floats of the first table have, at most 10; 0 if it has
+        integers, 10 if it has no value.
     unit : str, optional
-        Key of ``DATETIME_UNITS`` to floor datetimes to. Default: the coarsest that changes no value of the first table.
+        Key of ``DATETIME_UNITS`` for flooring datetimes. Default: the coarsest that leaves the first table unchanged.
 
     Raises
     ------
@@ -350,7 +350,7 @@ def encode_column(
     codes = []
     begin = 0
     for table in tables:
-        # The last place is the code of missing values: that is where their -1 points.
+        # -1 indexes the last position, which is the code of missing values.
         code_of = np.append(joint[begin : begin + len(table.distinct)], len(labels)).astype(dtype)
         begin += len(table.distinct)
         codes.append(code_of[table.codes])
@@ -358,7 +358,7 @@ def encode_column(
 
 
 def _decimals_of(table: ColumnValues) -> int:
-    """Find the smallest number of decimals that rounding to changes no value."""
+    """Find the smallest number of decimals at which rounding does not change a value."""
     if table.kind == "missing":
         return MAX_DECIMALS
     if not table.is_float:
@@ -373,7 +373,7 @@ def _decimals_of(table: ColumnValues) -> int:
 
 
 def round_floats(values: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:
-    """Round like ``numpy.round``; values too large to have so many decimals stay as they are."""
+    """Round like ``numpy.round``; values too large to have this many decimals stay unchanged."""
     scale = 10.0**decimals
     with np.errstate(over="ignore", invalid="ignore"):
         return np.where(np.abs(values) * scale < 2.0**52, np.rint(values * scale) / scale, values) + 0.0
@@ -384,7 +384,7 @@ def _rounded(values: NDArray[Any], decimals: int | str | None) -> NDArray[Any]:
 
 
 def _join_numbers(tables: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], list[str]]:
-    """Give equal numbers one code. Integers are compared as integers, so none is lost beyond 2**53."""
+    """Give equal numbers one code. Integers are compared as integers, exactly also beyond 2**53."""
     values = np.concatenate(tables) if len({table.dtype for table in tables}) == 1 else None
     if values is not None and values.dtype.kind in "iO":
         joint, distinct = pd.factorize(values)
@@ -396,7 +396,7 @@ def _join_numbers(tables: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], li
             is_whole.append(np.ones(len(table), np.bool_))
             whole.append(table)
             continue
-        # 2.0**63 is the first float that int64 cannot hold.
+        # 2.0**63 is the first float that int64 cannot represent.
         fits = (table == np.floor(table)) & ((np.abs(table) < 2.0**63) | has_objects)
         is_whole.append(fits)
         whole.append(_objects([int(v) for v in table[fits]]) if has_objects else table[fits].astype(np.int64))
@@ -411,7 +411,7 @@ def _join_numbers(tables: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], li
 
 
 def _integers_in(values: NDArray[Any], nanoseconds: int) -> NDArray[np.int64]:
-    """Count datetimes or durations in a unit, rounding down; refuse what int64 cannot hold."""
+    """Count datetimes or durations in a unit, rounding down; refuse values that int64 cannot represent."""
     own = DATETIME_UNITS[_own_unit(values)]
     integers = values.astype(np.int64)
     if own <= nanoseconds:
@@ -419,7 +419,7 @@ def _integers_in(values: NDArray[Any], nanoseconds: int) -> NDArray[np.int64]:
     factor = own // nanoseconds
     if len(integers) and max(int(integers.max()), -int(integers.min())) > _LARGEST_INT64 // factor:
         raise InvalidTableError(
-            "It holds dates or durations too far from 1970 for the precision of the original table. Expected them "
+            "It has dates or durations too far from 1970 for the precision of the original table. Expected them "
             "within 292 years for nanoseconds. Set a coarser datetime_precision, or replace the far ones by missing "
             "values."
         )
@@ -427,9 +427,9 @@ def _integers_in(values: NDArray[Any], nanoseconds: int) -> NDArray[np.int64]:
 
 
 def align_times(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Make datetimes or durations of two units comparable; all other arrays are returned as they are.
+    """Make datetimes or durations of two units comparable; all other arrays are returned unchanged.
 
-    NumPy compares them in the finer unit, where far ones overflow without a word.
+    NumPy compares them in the finer unit, in which far ones overflow silently.
     """
     if one.dtype == other.dtype or one.dtype.kind not in "mM" or other.dtype.kind not in "mM":
         return one, other
@@ -452,7 +452,7 @@ def _own_unit(values: NDArray[Any]) -> str:
 
 
 def _unit_of(table: ColumnValues) -> str:
-    """Find the coarsest unit that flooring to changes no value."""
+    """Find the coarsest unit in which flooring does not change a value."""
     own = _own_unit(table.distinct)
     integers = table.distinct.astype(np.int64)
     for name, nanoseconds in DATETIME_UNITS.items():
@@ -462,7 +462,7 @@ def _unit_of(table: ColumnValues) -> str:
 
 
 def _join_moments(tables: Sequence[ColumnValues], unit: str) -> tuple[NDArray[np.int64], list[str]]:
-    """Give equal datetimes one code after flooring local time; hours that clocks show twice stay two hours."""
+    """Give equal datetimes one code after flooring local time; repeated hours stay distinct."""
     floored = np.concatenate([_integers_in(table.distinct, DATETIME_UNITS[unit]) for table in tables])
     keys = floored
     if unit != "D" and tables[0].offsets is not None:

@@ -1,4 +1,4 @@
-"""Hierarchies: what a value becomes when it is made coarser, level by level."""
+"""Hierarchies: coarser values by level."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _SETTINGS = ("intervals", "prefixes", "dates", "tree", "arx_csv")
 
 
 class Hierarchy(ABC):
-    """Ancestors of values by level: level 0 are the values, the last level is one node.
+    """Ancestors of values by level: level 0 has the values, the last level is one node.
 
     Made by :meth:`from_mapping`, :meth:`from_arx_csv`, :meth:`from_settings`, or by a rule that needs no list of
-    values: :meth:`intervals`, :meth:`prefixes`, :meth:`dates`. Where the last level is not one node, a level ``*`` is
-    added. A missing value is a leaf of its own, labelled ``missing`` below the top. Under a rule the top is then always
-    ``*``, as ``[20, 29]`` would say what it is not. In a list it is the node that stands above all listed values, under
-    whatever name the list gives it, else ``*``.
+    values: :meth:`intervals`, :meth:`prefixes`, :meth:`dates`. If the last level is not one node, a level ``*`` is
+    added. A missing value is a separate leaf, labelled ``missing`` below the top. For rules the top is then always
+    ``*``, because ``[20, 29]`` would be wrong. For lists it is the node above all listed values, with its name in the
+    list, else ``*``.
     """
 
     @staticmethod
@@ -45,8 +45,8 @@ class Hierarchy(ABC):
         Parameters
         ----------
         mapping : mapping
-            Such as ``{"Europe": {"West": ["France", "Spain"], "East": ["Poland"]}}``, as YAML gives it. All leaves at
-            one depth.
+            Such as ``{"Europe": {"West": ["France", "Spain"], "East": ["Poland"]}}``, as in YAML. All leaves must be at
+            the same depth.
         name : str
             Words for messages.
 
@@ -61,7 +61,7 @@ class Hierarchy(ABC):
 
     @staticmethod
     def from_arx_csv(path: str | Path, separator: str | None = None) -> Hierarchy:
-        """Read a file in the format of ARX [1]_: a row per value, its levels from left to right, no header.
+        """Read a file in the ARX format [1]_: one row per value, its levels from left to right, no header.
 
         Parameters
         ----------
@@ -85,18 +85,18 @@ class Hierarchy(ABC):
 
     @staticmethod
     def intervals(widths: Sequence[float], origin: float = 0) -> Hierarchy:
-        """Put numbers into intervals, each level wider than the one before.
+        """Group numbers into intervals, each level wider than the one before.
 
         Parameters
         ----------
         widths : sequence of float
             Above 0, ascending, each a multiple of the one before.
         origin : float
-            Where an interval of each level begins.
+            Start of an interval on every level.
 
         Notes
         -----
-        ``[20, 24]`` holds both ends (whole numbers and widths), ``[0.2, 0.4)`` not the upper one.
+        ``[20, 24]`` includes both ends (whole numbers and widths), ``[0.2, 0.4)`` excludes the upper one.
         """
         return IntervalHierarchy(widths, origin)
 
@@ -107,13 +107,13 @@ class Hierarchy(ABC):
         Parameters
         ----------
         lengths : sequence of int
-            Characters kept, descending, above 0. A code that is not longer stays as it is on that level.
+            Numbers of characters to keep, descending, above 0. A code that is not longer stays unchanged on that level.
         """
         return PrefixHierarchy(lengths)
 
     @staticmethod
     def dates(levels: Sequence[str] = DATE_LEVELS) -> Hierarchy:
-        """Cut dates and times down to day, month, year, decade (some of these, in this order), in local time."""
+        """Truncate dates and times to day, month, year, decade (some of these, in this order), in local time."""
         return DateHierarchy(levels)
 
     @staticmethod
@@ -127,15 +127,15 @@ class Hierarchy(ABC):
             [4, 3]}``, ``{"dates": ["month", "year"]}``, ``{"tree": {...}}``, ``{"arx_csv": "path"}``.
         """
         if not isinstance(settings, Mapping) or len(settings) != 1 or next(iter(settings)) not in _SETTINGS:
-            # Keys are not named: somebody may hand in values and their parents.
+            # Keys are not shown: they may be values and their parents.
             found = f"a mapping of {len(settings)} keys" if isinstance(settings, Mapping) else type(settings).__name__
-            raise InvalidSettingError(f"A hierarchy is given by {found}. Expected one key of {list(_SETTINGS)}.")
+            raise InvalidSettingError(f"A hierarchy is given as {found}. Expected one key of {list(_SETTINGS)}.")
         kind, value = next(iter(settings.items()))
         if kind == "intervals" and isinstance(value, Mapping):
             unknown = sorted(set(map(str, value)) - {"widths", "origin"})
             if unknown or "widths" not in value:
                 raise InvalidSettingError(
-                    f"intervals has {sorted(map(str, value))}. Expected widths, and maybe origin."
+                    f"intervals has {sorted(map(str, value))}. Expected widths, and optionally origin."
                 )
             return Hierarchy.intervals(**value)
         builders: dict[str, Callable[[Any], Hierarchy]] = {
@@ -162,11 +162,11 @@ class Hierarchy(ABC):
 
     @abstractmethod
     def described(self) -> dict[str, Any]:
-        """Return what the hierarchy is, as JSON values: its rule, or the size and the digest of its list."""
+        """Return a description as JSON values: the rule, or the size and digest of the list."""
 
     @abstractmethod
     def _apply(self, leaves: Leaves) -> LeveledColumn:
-        """Do so for a column that holds a value."""
+        """Find the nodes for a column that has a value."""
 
 
 class ListedHierarchy(Hierarchy):
@@ -200,14 +200,14 @@ class ListedHierarchy(Hierarchy):
                     problems.append(f"{n_twice} nodes of level {level} have more than one parent")
         if problems:
             raise InvalidSettingError(
-                f"{name} is no hierarchy: {'; '.join(problems)}. Expected one path of labels per value, all of one "
-                "length, and one parent per node. Correct it."
+                f"{name} is not a hierarchy: {'; '.join(problems)}. Expected one path of labels per value, all of the "
+                "same length, and one parent per node. Correct it."
             )
         self._levels = [_objects(list(level)) for level in zip(*paths, strict=True)]
         self._leaf_of_label = {label: leaf for leaf, label in enumerate(self._levels[0])}
 
     def described(self) -> dict[str, Any]:
-        """Return the numbers of values and levels, and a digest of all paths, whatever their order."""
+        """Return the numbers of values and levels, and an order-independent digest of all paths."""
         paths = sorted(zip(*self._levels, strict=True))
         digest = sha256(json.dumps(paths, ensure_ascii=False).encode()).hexdigest()
         return {"tree": {"n_values": len(paths), "n_levels": len(self._levels), "sha256": digest}}
@@ -218,7 +218,7 @@ class ListedHierarchy(Hierarchy):
         return self._levels
 
     def find(self, leaves: Leaves) -> NDArray[np.int64]:
-        """Find the leaf of each value of a column, -1 where there is none; numbers however they are written.
+        """Find the leaf of each value of a column, -1 without one; numbers match in any notation.
 
         Raises
         ------
@@ -234,8 +234,8 @@ class ListedHierarchy(Hierarchy):
         n_twice = sum(number is not None for number in numbers) - len(leaf_of_number)
         if n_twice:
             raise InvalidTableError(
-                f"{leaves.where} holds numbers, and {n_twice} values of its hierarchy are written twice: they are the "
-                "same number as another one (to 10 decimals). Expected each number once. Correct the hierarchy, or "
+                f"{leaves.where} has numbers, and {n_twice} values of its hierarchy are the same number as another "
+                "value (to 10 decimals). Expected each number once. Correct the hierarchy, or "
                 "convert the column to text."
             )
         return np.array([leaf_of_number.get(number_of_text(label), -1) for label in leaves.labels], np.int64)
@@ -258,14 +258,14 @@ class IntervalHierarchy(Hierarchy):
         numbers = _items(widths)
         if not numbers or not all(map(is_number, [*numbers, origin])) or min(numbers) < 10.0**-EDGE_DECIMALS:
             raise InvalidSettingError(
-                "intervals needs widths that are numbers above 0 (at least 1e-10), and an origin that is a number, "
-                "none beyond 1.8e308."
+                "intervals needs widths that are numbers above 0 (at least 1e-10), and a numeric origin, all within "
+                "1.8e308."
             )
         steps = [_n_parts(lower, upper) for lower, upper in pairwise(numbers)]
         if any(step < 2 for step in steps):
             raise InvalidSettingError(
-                f"intervals has the widths {numbers}. Expected each to be a multiple of the one before: otherwise an "
-                "interval would have two parents. Change the widths."
+                f"intervals has the widths {numbers}. Expected each to be a multiple of the one before, so that every "
+                "interval has one parent. Change the widths."
             )
         self.widths = numbers
         self.origin = origin
@@ -297,15 +297,15 @@ class IntervalHierarchy(Hierarchy):
         return _objects([f"[{low}, {low + width - 1}]" if width > 1 else str(low) for low in lows])[number]
 
     def _edges(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Lower ends of the finest intervals, as they are printed."""
+        """Lower ends of the finest intervals, as printed."""
         with np.errstate(over="ignore", invalid="ignore"):
             exact = self.origin + cells * self.widths[0]
             rounded = np.round(exact, EDGE_DECIMALS) + 0.0
-        # Numbers too large to be rounded have no decimals.
+        # Numbers too large to be rounded do not have decimals.
         return np.asarray(np.where(np.isfinite(rounded), rounded, exact))
 
     def _cells(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Finest interval of each number, so that it lies between the ends as they are printed."""
+        """Finest interval of each number, so that it is between the printed ends."""
         # 0.3 / 0.1 is 2.9999999999999996: the quotient alone would put 0.3 below [0.3, 0.4).
         with np.errstate(over="ignore"):
             cells = np.asarray(np.floor((numbers - self.origin) / self.widths[0]))
@@ -314,8 +314,8 @@ class IntervalHierarchy(Hierarchy):
         return cells
 
     def _require_ends(self, raw: NDArray[Any], cells: NDArray[np.float64], leaves: Leaves) -> None:
-        """Refuse numbers that lie between no two ends, because floats are too coarse there or end."""
-        # Integers are compared as they are, not as the floats next to them.
+        """Refuse numbers that are not between two ends, because floats are too coarse or overflow."""
+        # Integers are compared exactly, not as floats.
         numbers = raw if raw.dtype.kind == "f" else _objects(raw.tolist())
         is_lost = np.zeros(len(raw), np.bool_)
         for step in self._steps:
@@ -325,8 +325,8 @@ class IntervalHierarchy(Hierarchy):
         if is_lost.any():
             raise InvalidTableError(
                 f"{leaves.where} has {int(is_lost.sum())} values (in {leaves.count_rows(is_lost)} rows) too large for "
-                f"the ends of intervals of the widths {self.widths}. Expected ends within 1.8e308 that floats of 16 "
-                "digits tell apart. Set larger widths, round the column to whole numbers, or clean it."
+                f"the ends of intervals of the widths {self.widths}. Expected ends within 1.8e308 that floats with 16 "
+                "digits can distinguish. Set larger widths, round the column to whole numbers, or clean it."
             )
 
     def _labels(self, cells: NDArray[np.float64], step: int) -> Labels:
@@ -393,7 +393,7 @@ class DateHierarchy(Hierarchy):
 def _require_kind(leaves: Leaves, kinds: Sequence[str], words: str, builder: str) -> None:
     if leaves.column.kind not in kinds:
         raise InvalidTableError(
-            f"{leaves.where} holds {leaves.column.description} values. The hierarchy of {builder} expects {words}. "
+            f"{leaves.where} has {leaves.column.description} values. The hierarchy of {builder} expects {words}. "
             "Convert the column, or give it another hierarchy."
         )
 
@@ -407,14 +407,14 @@ def _collect(mapping: Any, above: tuple[str, ...], paths: list[tuple[str, ...]],
     leaves = mapping if isinstance(mapping, list | tuple | set | frozenset) else None
     if leaves is None or any(isinstance(leaf, Mapping | list | tuple | set) for leaf in leaves):
         raise InvalidSettingError(
-            f"{name} has a node at depth {len(above)} that holds neither a mapping of nodes nor a list of values. "
+            f"{name} has a node at depth {len(above)} that is neither a mapping of nodes nor a list of values. "
             "Expected nested mappings whose innermost values are lists. Correct it."
         )
     paths.extend((str(leaf), *above) for leaf in leaves)
 
 
 def _items(value: object) -> list[Any]:
-    """Return the items of a list or tuple; of anything else none."""
+    """Return the items of a list or tuple; empty for anything else."""
     return [*value] if isinstance(value, list | tuple) else []
 
 
@@ -425,7 +425,7 @@ def _objects(values: Sequence[Any]) -> Labels:
 
 
 def _n_parts(lower: float, upper: float) -> int:
-    """Return how many intervals of one width make one of another; 0 if they do not fill it."""
+    """Return how many intervals of one width fill one of another; 0 if they do not fit."""
     is_exact = float(upper) < 2.0**53 or isinstance(upper, int | np.integer)
     if is_exact and float(lower).is_integer() and float(upper).is_integer():
         n, rest = divmod(int(upper), int(lower))
@@ -437,7 +437,7 @@ def _n_parts(lower: float, upper: float) -> int:
 
 
 def _whole(raw: NDArray[Any], *others: int) -> NDArray[Any]:
-    """Return whole numbers as int64 if sums with others fit, else as integers of any size."""
+    """Return whole numbers as int64 if sums fit, else as integers of any size."""
     if max(abs(int(raw.min())), abs(int(raw.max())), *others) < 2**62:
         return raw.astype(np.int64)
     return _objects([int(number) for number in raw])

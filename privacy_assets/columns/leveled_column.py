@@ -1,4 +1,4 @@
-"""A column of a table with, for each of its values, a node on each level of a hierarchy."""
+"""A column with the node of each value on each level of a hierarchy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from privacy_assets.errors import InvalidTableError
 
 MISSING_LABEL = "missing"
 ROOT_LABEL = "*"
-# Stands for the missing value until labels are compared, so that the text "missing" is not taken for it.
+# Placeholder for the missing value until labels are compared, so that it differs from the text "missing".
 _MISSING: Any = object()
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -26,7 +26,7 @@ Labels = NDArray[np.object_]
 
 @dataclass(frozen=True)
 class Leaves:
-    """The values of a column, as a hierarchy sees them.
+    """The values of a column, as leaves for a hierarchy.
 
     Attributes
     ----------
@@ -47,13 +47,13 @@ class Leaves:
 
     @classmethod
     def read(cls, column: pd.Series[Any], where: str) -> Leaves:
-        """Read a column; floats count as equal if they are so to 10 decimals."""
+        """Read a column; floats that agree to 10 decimals are equal."""
         values = read_column(column, where)
         encoded = encode_column([values])
         labels = encoded.labels
         if len(labels) and labels[-1] is None:
             labels = labels[:-1]
-        # In the order of their text, so that the order of the rows decides nothing; missing values stay last.
+        # In the order of their text, so that the order of the rows does not matter; missing values stay last.
         order = np.argsort(labels, kind="stable")
         place = np.append(np.argsort(order), len(labels))
         return cls(where, values, place[encoded.codes[0]], labels[order])
@@ -64,7 +64,7 @@ class Leaves:
         return bool((self.codes == len(self.labels)).any())
 
     def raw(self) -> NDArray[Any]:
-        """Return the value behind each label, in the storage that the column was read in; floats to 10 decimals."""
+        """Return the value of each label, in the storage type of the column; floats to 10 decimals."""
         if len(self.labels) == 0:
             return self.column.distinct[:0]
         code_of_distinct = np.full(len(self.column.distinct) + 1, len(self.labels))
@@ -80,21 +80,21 @@ class Leaves:
 
 @dataclass(frozen=True)
 class LeveledColumn:
-    """One quasi-identifier and its hierarchy, as the lattice sees them.
+    """One quasi-identifier and its hierarchy, for the lattice.
 
     Attributes
     ----------
     codes : ndarray of shape (n_rows,), dtype=int64
         Value of each row.
     nodes : ndarray of shape (n_levels, n_values), dtype=int64
-        Node of each value that occurs on each level; level 0 holds the values. Levels that join nothing the level
-        below them does not join are left out. Equal labels are one node, on whatever levels.
+        Node of each occurring value on each level; level 0 has the values. Levels that do not merge nodes are omitted.
+        Equal labels are one node, on any level.
     levels : tuple of int
-        Level of the hierarchy that each row of ``nodes`` is.
+        Level of the hierarchy of each row of ``nodes``.
     labels : ndarray of shape (n_nodes,), dtype=object
-        Text of each node; all different.
+        Text of each node; distinct.
     n_leaves_under : ndarray of shape (n_nodes,), dtype=int64
-        Values of the hierarchy that each node stands for.
+        Number of values of the hierarchy under each node.
     n_leaves : int
         Values of the hierarchy.
     """
@@ -116,7 +116,7 @@ class LeveledColumn:
         of_value = np.bincount(self.codes, minlength=self.nodes.shape[1])
         counts = np.zeros(len(self.labels), np.int64)
         for nodes in self.nodes:
-            # A node that stands on several levels has the same values on all.
+            # A node on several levels has the same values on all.
             counts = np.maximum(counts, np.bincount(nodes, of_value, minlength=len(counts)).astype(np.int64))
         return counts
 
@@ -124,7 +124,7 @@ class LeveledColumn:
 def level_column(
     leaves: Leaves, levels: Sequence[Labels], leaf_of_value: NDArray[np.int64], *, is_rule: bool = False
 ) -> LeveledColumn:
-    """Give the nodes of a hierarchy numbers, add the missing value and, if need be, a root.
+    """Assign numbers to the nodes of a hierarchy, and add the missing value and, if needed, a root.
 
     Parameters
     ----------
@@ -132,12 +132,12 @@ def level_column(
         The column.
     levels : sequence of ndarray of shape (n_leaves,), dtype=object
         Label of the node of each leaf of the hierarchy on each level, the leaves themselves first. A node has one
-        parent: not checked here.
+        parent (not checked here).
     leaf_of_value : ndarray of shape (n_values,), dtype=int64
         Leaf of each value of the column.
     is_rule : bool
-        Whether a label says what values lie under it, as ``[20, 29]`` does: the missing value then lies under none but
-        a root ``*``. A node at the top of a list holds it.
+        Whether labels define the values under them, like ``[20, 29]``: the missing value is then only under a root
+        ``*``. Otherwise it is under the top node of the list.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def level_column(
         If one label stands for several sets of values and is therefore ambiguous.
     """
     columns = [*levels]
-    # The last level of a rule may be one node because the table holds no other values.
+    # The last level of a rule may be a single node because the table has no other values.
     if len(columns[-1]) and (len(set(columns[-1])) > 1 or (is_rule and leaves.has_missing)):
         columns.append(np.full(len(columns[0]), ROOT_LABEL, object))
     if leaves.has_missing:
@@ -158,7 +158,7 @@ def level_column(
         n_under = np.bincount(group, minlength=len(distinct))
         first = np.full(len(distinct), len(column))
         np.minimum.at(first, group, np.arange(len(column)))
-        # Nodes of a tree are nested or apart: with the same first leaf and as many leaves, they are the same set.
+        # Nodes of a tree are nested or disjoint: with the same first leaf and size, they are the same set.
         keys = zip(distinct.tolist(), first.tolist(), n_under.tolist(), strict=True)
         number_of = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
         nodes.append(number_of[group][leaf_of_value])
@@ -182,12 +182,12 @@ def level_column(
 
 
 def number_of_text(text: str) -> Decimal | None:
-    """Return the number that a text writes, equal for 1, 1.0 and 1e0, and to 10 decimals; None for other texts."""
+    """Return the number in a text, equal for 1, 1.0 and 1e0, to 10 decimals; None for other texts."""
     if not _NUMBER.fullmatch(text):
         return None
     try:
         number = Decimal(text)
-    except InvalidOperation:  # an exponent beyond those of decimals
+    except InvalidOperation:  # an exponent out of range
         return None
     if number == number.to_integral_value():
         return number
@@ -195,12 +195,12 @@ def number_of_text(text: str) -> Decimal | None:
 
 
 def _with_missing(columns: list[Labels]) -> list[Labels]:
-    """Add the missing value as a leaf: a node of its own up to the level from which on all leaves are one node."""
+    """Add the missing value as a leaf: a separate node up to the level at which all leaves are one node."""
     top = columns[-1][0] if len(columns[-1]) else ROOT_LABEL
     n_below = len(columns)
     while n_below > 1 and set(columns[n_below - 1]) == {top}:
         n_below -= 1
-    # Where the top is called like one of its parts, it would mean something else once it holds the missing value.
+    # If the top has the label of one of its parts, the label would become ambiguous with the missing value.
     if n_below == len(columns) or any((column == top).any() for column in columns[:n_below]):
         columns, n_below, top = [*columns, np.full(len(columns[0]), ROOT_LABEL, object)], len(columns), ROOT_LABEL
     return [np.append(column, _MISSING if level < n_below else top) for level, column in enumerate(columns)]

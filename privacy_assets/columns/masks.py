@@ -1,4 +1,4 @@
-"""How each column of a released table constrains the original value.
+"""Masks: constraints of a released column on the original value.
 
 All masks: ``docs/design/reidentification.md``, section "Masks".
 """
@@ -14,23 +14,23 @@ from privacy_assets.errors import InvalidSettingError
 
 @dataclass(frozen=True)
 class Exact:
-    """The released value is the original one."""
+    """The released value is the original value."""
 
     column: str
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The original lies between two released values.
+    """The original is between two released values.
 
     Attributes
     ----------
     low, high : str
-        Columns of the ends; both are missing in a row whose original is a missing value.
+        Columns of the ends; both are missing if the original is a missing value.
     includes_high : bool
         Whether the upper end itself is possible.
     missing : str or None
-        Column that says whether the original may be a missing value; None if it never is.
+        Column with whether the original may be a missing value; None if it never is.
     """
 
     low: str
@@ -57,14 +57,14 @@ class HierarchyMapping:
 
 @dataclass(frozen=True)
 class Suppressed:
-    """The release says nothing of the original."""
+    """The original is not released."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """Each released cell says in text what it tells of the original: for tables that were anonymized elsewhere.
+    """Each released cell is a label of the original, for tables that were anonymized elsewhere.
 
-    A cell is an original value, or one of the forms that ARX, sdcMicro and this package write, listed in
+    A cell is an original value, or in one of the forms of ARX, sdcMicro and this package, listed in
     :mod:`~privacy_assets.reidentification.mask_labels`: ``[20, 29]``, ``[20, 30[``, ``(20,30]``, ``20-29``, ``>=65``,
     ``{a, b}``, ``816**``, ``*``.
 
@@ -73,7 +73,7 @@ class Label:
     column : str
         The released column.
     missing_means : {"suppressed", "missing"}
-        Whether a missing cell says nothing, as local suppression of sdcMicro writes it, or that the original is a
+        Whether a missing cell is suppressed, as in local suppression of sdcMicro, or means that the original is a
         missing value.
     """
 
@@ -93,7 +93,7 @@ class BoundedNoise:
 class RankWindow:
     """The released value is that of a record at most ``p`` percent of the records away in rank (rank swapping).
 
-    Equal values share all the ranks that they take up; missing values stay where they are.
+    Equal values share all their ranks; missing values stay in place.
     """
 
     column: str
@@ -126,7 +126,7 @@ def columns_of(mask: Mask) -> tuple[str, ...]:
 class ReleaseModel:
     """One mask per column of the original table.
 
-    ``anonymize`` returns one. For a table anonymized elsewhere it is written by hand, or by :meth:`from_labels`.
+    ``anonymize`` returns a model. For a table anonymized elsewhere, write it by hand or use :meth:`from_labels`.
     """
 
     masks: Mapping[str, Mask]
@@ -135,23 +135,22 @@ class ReleaseModel:
     def from_labels(
         cls, labels: Sequence[str], *, exact: Sequence[str] = (), suppressed: Sequence[str] = ()
     ) -> ReleaseModel:
-        """Describe a release whose columns have the names of the original ones.
+        """Describe a release with the column names of the original.
 
         Parameters
         ----------
         labels : sequence of str
-            Generalized columns, whose cells are read as :class:`Label`.
+            Generalized columns, with cells read as :class:`Label`.
         exact : sequence of str
-            Columns released as they were.
+            Columns released unchanged.
         suppressed : sequence of str
-            Columns of the original that were left out.
+            Columns of the original that were not released.
         """
         names = [*labels, *exact, *suppressed]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated or any(isinstance(part, str) for part in (labels, exact, suppressed)):
             raise InvalidSettingError(
-                f"labels, exact and suppressed name these columns more than once: {repeated}. Expected three lists "
-                "that share no column."
+                f"labels, exact and suppressed repeat these columns: {repeated}. Expected three disjoint lists."
             )
         masks: dict[str, Mask] = {name: Label(name) for name in labels}
         masks.update({name: Exact(name) for name in exact})
@@ -165,7 +164,7 @@ class ReleaseModel:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Mapping[str, Any]]) -> ReleaseModel:
-        """Read back what :meth:`to_json` wrote."""
+        """Read the output of :meth:`to_json`."""
         unknown = sorted({str(mask.get("kind")) for mask in value.values()} - set(_KINDS))
         if unknown:
             raise InvalidSettingError(

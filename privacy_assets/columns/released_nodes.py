@@ -1,7 +1,7 @@
-"""Nodes of a hierarchy as a released table names them: what lies at and above each label.
+"""Nodes of a hierarchy in a released table: the node and ancestors of each label.
 
-A release by hierarchies holds labels of nodes, not values. A hierarchy that is a list knows its labels; one that is a
-rule is asked for the nodes that two values of the node share: its first one, and one from its last part.
+A release by hierarchies has labels of nodes, not values. A hierarchy that is a list has its labels. For a rule, the
+nodes are those shared by two values of the node: its first value, and one from its last part.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _DECADE, _YEAR, _MONTH = re.compile(r"(\d{3}0)s"), re.compile(r"\d{4}"), re.comp
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}(?::\d{2}(?::\d{2}(?:\.\d+)?)?)?))?(?: .*|[+-]\d.*)?")
 _SECONDS_OF_DAY = 24 * 60 * 60
-# Into however many parts an interval is divided, this lies not in the first one; and it is no whole number, which the
-# intervals of numbers with decimals would be taken for those of whole ones by.
+# However many parts an interval is divided into, this is not in the first one. It is not a whole number either, because
+# then intervals of decimals would be taken for intervals of whole numbers.
 _LATE = 0.87654321
 
 Pair = tuple[Any, Any]
@@ -36,8 +36,8 @@ def nodes_of_labels(labels: Sequence[str], hierarchy: Hierarchy, name: str) -> l
     Parameters
     ----------
     labels : sequence of str
-        Different labels of one column that :func:`~privacy_assets.anonymization.anonymize.anonymize` released by this
-        hierarchy; no missing one, not the root.
+        Distinct labels of one column that :func:`~privacy_assets.anonymization.anonymize.anonymize` released with this
+        hierarchy, without missing values and the root.
     hierarchy : Hierarchy
         Intervals, prefixes or dates.
     name : str
@@ -54,7 +54,7 @@ def nodes_of_labels(labels: Sequence[str], hierarchy: Hierarchy, name: str) -> l
     shared: list[frozenset[str]] = []
     if values:
         leveled = hierarchy.apply(pd.Series(values), name)
-        # Not the lowest level: the label of a single value stands for it.
+        # Not the lowest level, which has the labels of single values.
         above = [frozenset(leveled.labels[own]) - {ROOT_LABEL} for own in leveled.nodes[1:, leveled.codes].T]
         shared = [first & last for first, last in zip(above[::2], above[1::2], strict=True)]
     found, n_unknown, nodes = [], 0, iter(shared)
@@ -64,8 +64,8 @@ def nodes_of_labels(labels: Sequence[str], hierarchy: Hierarchy, name: str) -> l
         found.append(own | {label})
     if n_unknown:
         raise InvalidTableError(
-            f"Column {name!r} has {n_unknown} different labels that are no node of its hierarchy. Expected a table as "
-            "`anonymize` released it by this hierarchy. Give the hierarchy that it was released by, or a nominal scale."
+            f"Column {name!r} has {n_unknown} distinct labels that are not nodes of its hierarchy. Expected a table "
+            "released by `anonymize` with this hierarchy. Give the hierarchy of the release, or a nominal scale."
         )
     return found
 
@@ -80,7 +80,7 @@ def _reader(hierarchy: Hierarchy) -> Callable[[str], Pair | None]:
 
 
 def _pair(read: Callable[[str], Pair | None], label: str) -> Pair | None:
-    """Return two values of a node that no smaller one holds both of; twice the same for a single value."""
+    """Return two values of a node that do not share a smaller node; equal for a single value."""
     try:
         return read(label)
     except (ValueError, OverflowError):
@@ -109,7 +109,7 @@ def _moments(label: str, *, has_days: bool) -> Pair | None:
         day = pd.Timestamp(label)
         return day, day + pd.Timedelta(seconds=_SECONDS_OF_DAY - 1 if has_days else 0)
     if found := _MOMENT.fullmatch(label):
-        # Nodes are in local time; the zone that follows plays no role.
+        # Nodes are in local time; the zone that follows is ignored.
         time = found[2] or "00"
         moment = pd.Timestamp(f"{found[1]}T{time}" if ":" in time else f"{found[1]}T{time}:00")
         return moment, moment

@@ -1,4 +1,4 @@
-"""Say of scales whether they are the same ones, without telling their thresholds and values."""
+"""Comparison of scales by digest, without revealing their thresholds and values."""
 
 from __future__ import annotations
 

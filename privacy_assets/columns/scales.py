@@ -1,4 +1,4 @@
-"""Conceptual scales: how a column becomes attributes that a record has or has not."""
+"""Conceptual scales: conversion of a column to attributes of records."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SCALE_KEYS = ("ordinal", "interval", "hierarchy")
 
 @dataclass(frozen=True)
 class Nominal:
-    """One attribute per value. A missing cell and the cell ``*`` have none."""
+    """One attribute per value. A missing cell and the cell ``*`` have no attributes."""
 
     kind = "nominal"
 
 
 @dataclass(frozen=True)
 class Binary:
-    """A column of true and false, or of 1 and 0, is one attribute with the name of the column."""
+    """A boolean column, or one of 1 and 0, is one attribute with the name of the column."""
 
     kind = "binary"
 
@@ -46,7 +46,7 @@ class Ordinal:
     Parameters
     ----------
     thresholds : tuple, optional
-        Values of the kind of the column, ascending. Default: every value that occurs.
+        Values of the kind of the column, ascending. Default: all values that occur.
     """
 
     thresholds: tuple[Any, ...] | None = None
@@ -60,7 +60,7 @@ class Windows:
     Parameters
     ----------
     windows : tuple of pairs
-        Lower and upper end of each, of the kind of the column; the lower one is below the upper one.
+        Lower and upper end of each, of the kind of the column; the lower end is below the upper end.
     closed : {"both", "left", "right", "neither"}
         Which ends belong to a window.
     """
@@ -72,7 +72,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class Ancestors:
-    """One attribute per node of a hierarchy: a cell has its own and those above it, but not ``*``."""
+    """One attribute per node of a hierarchy: a cell has its own node and those above it, but not ``*``."""
 
     hierarchy: Hierarchy
     kind = "hierarchy"
@@ -82,7 +82,7 @@ ConceptualScale = Nominal | Binary | Generalized | Ordinal | Windows | Ancestors
 
 
 def read_scale(setting: Any) -> ConceptualScale:
-    """Read a scale as settings name it.
+    """Read a scale from settings.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def read_scale(setting: Any) -> ConceptualScale:
             return Ancestors(value if isinstance(value, Hierarchy) else Hierarchy.from_settings(value))
     found = repr(setting) if isinstance(setting, str) else type(setting).__name__
     if isinstance(setting, Mapping):
-        # Its keys may be values, as of a hierarchy that was given in place of a scale.
+        # Its keys may be values, for example of a hierarchy given in place of a scale.
         found = f"a mapping with {len(setting)} keys, {len(set(map(str, setting)) - set(SCALE_KEYS))} of them unknown"
     raise InvalidSettingError(
         f"The scale is {found}. Expected one of {list(SCALE_WORDS)}, or a mapping with one of the keys "
@@ -130,28 +130,28 @@ def _windows(value: Any) -> Windows:
     if isinstance(value, Mapping):
         n_unknown = len(set(map(str, value)) - {"windows", "closed"})
         if n_unknown or "windows" not in value:
-            lacks = "" if "windows" in value else ", and no windows"
+            lacks = "" if "windows" in value else " and no windows"
             raise InvalidSettingError(
-                f"An interval scale has {n_unknown} unknown keys{lacks}. Expected windows, and maybe closed."
+                f"An interval scale has {n_unknown} unknown keys{lacks}. Expected windows, and optionally closed."
             )
         closed, value = value.get("closed", closed), value["windows"]
     windows = []
     for window in _items(value, "An interval scale", "a list of windows"):
         ends = _items(window, "A window", "a lower and an upper end")
         if len(ends) != 2:
-            raise InvalidSettingError(f"A window has {len(ends)} ends. Expected a lower and an upper one.")
+            raise InvalidSettingError(f"A window has {len(ends)} ends. Expected a lower and an upper end.")
         windows.append((ends[0], ends[1]))
     return Windows(tuple(windows), closed)
 
 
 def _items(value: Any, subject: str, expected: str) -> list[Any]:
     if isinstance(value, str | Mapping) or not isinstance(value, Sequence):
-        raise InvalidSettingError(f"{subject} is given by a {type(value).__name__}. Expected {expected}.")
+        raise InvalidSettingError(f"{subject} is a {type(value).__name__}. Expected {expected}.")
     return list(value)
 
 
 def _checked(scale: ConceptualScale) -> ConceptualScale:
-    """Refuse scales that cannot be; ends and thresholds are compared as they are given."""
+    """Refuse impossible scales; ends and thresholds are compared as given."""
     if isinstance(scale, Windows):
         if not scale.windows:
             raise InvalidSettingError("An interval scale has no window. Expected at least one.")
@@ -160,23 +160,25 @@ def _checked(scale: ConceptualScale) -> ConceptualScale:
         for lower, upper in scale.windows:
             if not _is_below(lower, upper):
                 raise InvalidSettingError(
-                    f"An interval scale has the window [{lower}, {upper}], which holds at most one value. Expected the "
-                    "lower end below the upper one."
+                    f"An interval scale has the window [{lower}, {upper}], which contains at most one value. Expected "
+                    "the lower end below the upper end."
                 )
     if isinstance(scale, Ordinal) and scale.thresholds is not None:
         if not scale.thresholds:
-            raise InvalidSettingError("An ordinal scale has no threshold. Expected at least one, or none given.")
+            raise InvalidSettingError(
+                "An ordinal scale has an empty list of thresholds. Expected at least one threshold, or no list."
+            )
         pairs = zip(scale.thresholds[:-1], scale.thresholds[1:], strict=True)
         if not all(_is_below(lower, upper) for lower, upper in pairs):
             raise InvalidSettingError(
-                "The thresholds of an ordinal scale do not ascend. Put them in order; categories that are numbers in "
-                "an order of their own are listed as text."
+                "The thresholds of an ordinal scale do not ascend. Put them in order; list categories that are "
+                "numbers in another order as text."
             )
     return scale
 
 
 def _is_below(lower: Any, upper: Any) -> bool:
-    """Whether an end is below another one; of dates and categories given as text the column will tell."""
+    """Whether an end is below another one; dates and categories given as text are compared later."""
     if isinstance(lower, str) and isinstance(upper, str):
         return True
     try:

@@ -1,1 +1,1 @@
-"""What is promised of a table: its columns, their types and their privacy roles."""
+"""The contract of a table: its columns, their types and their privacy roles."""

@@ -1,8 +1,8 @@
 """The contract of a table: a pandera schema in which every column has a privacy role.
 
-The schema says which columns there are, of which type and range, and whether values may be missing. The role, in each
-column's `metadata`, says what becomes of the column: direct identifiers leave before anything else happens. A column
-that the contract does not name is an error, because nothing is classified silently.
+The schema defines the columns, their types and ranges, and whether values may be missing. The role, in each column's
+`metadata`, determines how the column is treated: direct identifiers are removed before anything else. A column that the
+contract does not name is an error, because nothing is classified silently.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ MAX_FAILURES_SHOWN: Final = 40
 LONGEST_REASON: Final = 500
 FEWEST_REASON_WORDS: Final = 3
 TABLE: Final = "(table)"
-"""Stands in a failure for the whole table, where no single column is at fault."""
+"""Placeholder for the whole table in a failure that is not due to a single column."""
 
 REMEDIES: Final[Mapping[str, str]] = {
-    "has_mostly_columns_of_the_contract": "a file without its header has values for names, so they are withheld",
+    "has_mostly_columns_of_the_contract": "a file without a header has values as names, so they are withheld",
     "is_in_the_contract": "give an extra column a role in the contract, or drop it",
     "is_named_once": "rename repeated columns",
     "is_not_all_missing": "drop a column without values from table and contract",
@@ -44,13 +44,13 @@ REMEDIES: Final[Mapping[str, str]] = {
     "has_type_datetime": "write datetimes as ISO 8601",
     "has_no_more_than_microseconds": "floor datetimes to microseconds",
 }
-"""What to do about failures that the name of the check does not say."""
+"""Advice for failures whose check name does not imply it."""
 
 Failure = tuple[str, str, int]
 
 
 class _Column(NamedTuple):
-    """What the contract says of one column."""
+    """The contract's description of one column."""
 
     type: ColumnType
     role: str
@@ -64,11 +64,11 @@ class TableContract:
     Parameters
     ----------
     schema : DataFrameSchema or DataFrameModel class
-        Each column needs a type and `metadata={"role": ...}` with one of `ROLES`. Optional in the metadata:
-        `precision` (decimals of a float column, unit of a datetime column), `hierarchy`, `scale`, `person` (True for
-        the one column that says whose record a row is), and `leaves_as_is` (why a column that looks identifying may
-        leave unmodified, and who decided; it is published). The schema's own `strict`, `coerce` and `ordered` play no
-        role: a contract is always strict, and converts only what loses nothing.
+        Each column needs a type and `metadata={"role": ...}` with one of `ROLES`. Optional in the metadata: `precision`
+        (decimals of a float column, unit of a datetime column), `hierarchy`, `scale`, `person` (True for the one column
+        with the person of each row), and `leaves_as_is` (why a column that looks identifying may be released unchanged,
+        and who decided; it is published). The schema's own `strict`, `coerce` and `ordered` are ignored: a contract is
+        always strict, and only makes lossless conversions.
 
     Raises
     ------
@@ -87,7 +87,7 @@ class TableContract:
     roles: Mapping[str, str]
     """Role of each column, in order."""
     person: str | None
-    """Column that says whose record a row is."""
+    """Column with the person of each row."""
     precisions: Mapping[str, int | str]
     """Declared precision of the columns that have one."""
 
@@ -103,7 +103,7 @@ class TableContract:
         persons = [name for name, column in columns.items() if column.metadata.get("person")]
         self._freeze("_schema", schema)
         self._freeze("_columns", MappingProxyType(columns))
-        # Before any of them has seen a table.
+        # Recorded before any check has seen a table.
         checks = {TABLE: schema.checks} | {str(name): column.checks for name, column in schema.columns.items()}
         names = {(name, i): _check_name(check) for name, own in checks.items() for i, check in enumerate(own)}
         self._freeze("_check_names", MappingProxyType(names))
@@ -113,7 +113,7 @@ class TableContract:
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> TableContract:
-        """Build a contract from plain data, such as a YAML file: see `contract_mapping` for the keys."""
+        """Build a contract from plain data, such as a YAML file; see `contract_mapping` for the keys."""
         return cls(schema_from_mapping(mapping))
 
     @classmethod
@@ -128,7 +128,7 @@ class TableContract:
             found = getattr(import_module(module), attribute)
             is_function = callable(found) and not isinstance(found, type | pa.DataFrameSchema)
             found = found() if is_function else found
-        except Exception as error:  # noqa: BLE001 (whatever the user's module raises; its text may hold values)
+        except Exception as error:  # noqa: BLE001 (a user's module can raise anything, and its text may contain values)
             problem = type(error).__name__
         if problem:
             raise InvalidSettingError(f"The contract {path!r} could not be imported: {problem}. Check path and module.")
@@ -147,7 +147,7 @@ class TableContract:
 
     @property
     def released_columns(self) -> tuple[str, ...]:
-        """Columns that are synthesized, assessed and may leave: neither direct identifiers nor the person."""
+        """Columns that are synthesized, assessed and may be released: all except direct identifiers and the person."""
         kept = (name for name, role in self.roles.items() if role != "direct_identifier" and name != self.person)
         return tuple(kept)
 
@@ -159,11 +159,11 @@ class TableContract:
 
     @property
     def acknowledged(self) -> dict[str, str]:
-        """Why columns may leave as they are, by column, in the words of the contract."""
+        """Reasons in the contract for releasing columns unchanged, by column."""
         return {name: reason.strip() for name, reason in self.metadata("leaves_as_is").items()}
 
     def metadata(self, key: str) -> dict[str, Any]:
-        """Return what the columns declare under `key` (precision, hierarchy, scale); only columns that do."""
+        """Return the declarations under `key` (precision, hierarchy, scale), by column."""
         declared = {name: column.metadata.get(key) for name, column in self._described().items()}
         return {name: value for name, value in declared.items() if value is not None}
 
@@ -184,7 +184,7 @@ class TableContract:
         return admitted[kept]
 
     def require_known_columns(self, table: pd.DataFrame) -> None:
-        """Refuse a table whose columns are not those of the contract, such as a file that was read without its header.
+        """Refuse a table whose columns differ from the contract, such as a file that was read without its header.
 
         Raises
         ------
@@ -196,7 +196,7 @@ class TableContract:
             raise _broken("The table", failures)
 
     def admit_synthetic(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Check a synthetic table: exactly the released columns, by the same types, ranges and checks.
+        """Check a synthetic table: exactly the released columns, with the same types, ranges and checks.
 
         Raises
         ------
@@ -263,7 +263,7 @@ class TableContract:
         object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"A TableContract cannot be changed; {name!r} was to be set.")
+        raise AttributeError(f"A TableContract cannot be changed: {name!r} cannot be set.")
 
     def __repr__(self) -> str:
         counts = {role: len(self.columns_with_role(role)) for role in ROLES}
@@ -271,7 +271,7 @@ class TableContract:
 
 
 def resolve_contract(contract: Any) -> TableContract:
-    """Return a contract that is given as it is, by its Python path, as a mapping, or as a pandera schema."""
+    """Return a contract given as an object, a Python path, a mapping or a pandera schema."""
     if isinstance(contract, str):
         return TableContract.from_path(contract)
     if isinstance(contract, Mapping):
@@ -280,7 +280,7 @@ def resolve_contract(contract: Any) -> TableContract:
 
 
 def _check_schema(schema: pa.DataFrameSchema) -> None:
-    """Raise one error with everything a contract cannot hold."""
+    """Raise one error with all problems of a contract."""
     problems = _table_problems(schema)
     persons = []
     for name, column in schema.columns.items():
@@ -288,21 +288,21 @@ def _check_schema(schema: pa.DataFrameSchema) -> None:
         if (column.metadata or {}).get("person"):
             persons.append(str(name))
     if len(persons) > 1:
-        problems.append(f"`person` is set on {persons}; one column at most says whose record a row is")
+        problems.append(f"`person` is set on {persons}; at most one column may be the person")
     if problems:
         raise InvalidSettingError(f"The contract cannot be used ({len(problems)} problems): {'; '.join(problems)}.")
 
 
 def _table_problems(schema: pa.DataFrameSchema) -> list[str]:
-    problems = [] if schema.columns else ["it names no columns"]
+    problems = [] if schema.columns else ["it has no columns"]
     if schema.index is not None:
         problems.append("it describes an index: make that a column with a role")
     if schema.parsers or any(column.parsers for column in schema.columns.values()):
         problems.append("it has parsers: clean the table before it is admitted")
     if schema.drop_invalid_rows or schema.add_missing_columns:
-        problems.append("it drops invalid rows or adds missing columns: a contract refuses instead")
+        problems.append("it drops invalid rows or adds missing columns, but a contract must refuse them")
     if any(check.raise_warning for check in schema.checks):
-        problems.append("a check of the table only warns: a contract refuses instead")
+        problems.append("a check of the table only warns, but a contract must refuse")
     return problems
 
 
@@ -310,7 +310,7 @@ def _column_problems(name: Hashable, column: pa.Column) -> Iterable[str]:
     metadata = column.metadata or {}
     role = metadata.get("role")
     if not isinstance(name, str) or column.regex:
-        yield "is not named by a plain text"
+        yield "does not have a string as its name"
     if "role" not in metadata:
         yield f"has no role: give it one of {list(ROLES)} in its metadata"
     elif role not in ROLES:
@@ -323,9 +323,9 @@ def _column_problems(name: Hashable, column: pa.Column) -> Iterable[str]:
     if "leaves_as_is" in metadata:
         yield from _acknowledgement_problems(metadata)
     if not column.required or column.default is not None:
-        yield "is optional or has a default: a contract knows no silent values"
+        yield "is optional or has a default, which a contract does not allow"
     if any(check.raise_warning for check in column.checks):
-        yield "has a check that only warns: a contract refuses instead"
+        yield "has a check that only warns, but a contract must refuse"
     kind = _kind(column)
     if kind is None:
         shown = "no type" if column.dtype is None else f"the type {column.dtype}"
@@ -337,9 +337,9 @@ def _column_problems(name: Hashable, column: pa.Column) -> Iterable[str]:
 
 def _acknowledgement_problems(metadata: Mapping[str, Any]) -> Iterable[str]:
     reason = metadata["leaves_as_is"]
-    expected = f"expected why it may leave as it is, and who decided: at least {FEWEST_REASON_WORDS} words"
+    expected = f"expected why it may be released unchanged, and who decided: at least {FEWEST_REASON_WORDS} words"
     if not isinstance(reason, str):
-        yield f"has a `leaves_as_is` that is no text; {expected}"
+        yield f"has a `leaves_as_is` that is not text; {expected}"
     elif len(reason) > LONGEST_REASON:
         yield f"has a `leaves_as_is` of {len(reason)} characters; expected at most {LONGEST_REASON}"
     elif len(reason.split()) < FEWEST_REASON_WORDS:
@@ -347,7 +347,7 @@ def _acknowledgement_problems(metadata: Mapping[str, Any]) -> Iterable[str]:
     elif not reason.replace("\n", " ").isprintable():
         yield "has a `leaves_as_is` with characters that cannot be printed; expected plain text"
     if metadata.get("role") == "direct_identifier" or metadata.get("person") is True:
-        yield "has a `leaves_as_is`, but never leaves: it is a direct identifier, or the person. Take it away"
+        yield "has a `leaves_as_is`, but is never released: it is a direct identifier, or the person. Remove it"
 
 
 def _precision_problems(precision: object, kind: Kind | None) -> Iterable[str]:
@@ -360,7 +360,7 @@ def _precision_problems(precision: object, kind: Kind | None) -> Iterable[str]:
         if str(precision).lower() not in {unit.lower() for unit in DATETIME_PRECISIONS}:
             yield f"has the precision {precision!r}: a datetime column takes one of {list(DATETIME_PRECISIONS)}"
     else:
-        yield "has a precision, which only float and datetime columns take"
+        yield "has a precision, which only float and datetime columns can have"
 
 
 def _scale_problems(scale: object) -> Iterable[str]:
@@ -374,7 +374,7 @@ def _described(column: pa.Column) -> _Column:
     metadata = dict(column.metadata or {})
     kind = _kind(column)
     if kind is None:
-        raise InvalidSettingError(f"Column {column.name!r} has no type that a contract knows.")
+        raise InvalidSettingError(f"Column {column.name!r} has a type that contracts do not support.")
     native = column.dtype.type
     is_category = isinstance(native, pd.CategoricalDtype)
     kind_type = ColumnType(
@@ -405,18 +405,18 @@ def _kind(column: pa.Column) -> Kind | None:
 
 
 def _shape_failures(table: pd.DataFrame, expected: tuple[str, ...]) -> list[Failure]:
-    """Compare the columns; failures of the `TABLE` leave nothing to look at further."""
+    """Compare the columns; after failures of the `TABLE` there is nothing more to check."""
     if not isinstance(table, pd.DataFrame):
         raise InvalidTableError(f"A contract admits a pandas DataFrame; got {type_name(table)}.")
     names = [str(name) for name in table.columns]
     repeated = {name: names.count(name) for name in names if names.count(name) > 1}
     extra = [name for name in dict.fromkeys(names) if name not in expected]
     if not set(names) & set(expected):
-        # A file read without its header has values for names: none of them is shown then.
+        # A file read without its header has values as names, which must not be shown.
         return [(TABLE, f"has_any_of_the_columns {list(expected)}", len(names))]
     missing = [(name, "is_present", 1) for name in expected if name not in names]
     if missing and len(extra) >= len(set(names) & set(expected)):
-        # As likely a file without its header, or one joined to another: the names may be values.
+        # It may be a file without its header, so the names may be values.
         return [(TABLE, "has_mostly_columns_of_the_contract", len(extra)), *missing]
     failures = [(name, "is_named_once", count) for name, count in repeated.items()] + missing
     failures += [(name, "is_in_the_contract", 1) for name in extra]
@@ -426,7 +426,7 @@ def _shape_failures(table: pd.DataFrame, expected: tuple[str, ...]) -> list[Fail
 
 
 def _check_name(check: Any) -> str:
-    """Return the name of a check, with its bounds, which are the contract's own; longer lists are not shown."""
+    """Return the name of a check with its bounds, which come from the contract; longer lists are not shown."""
     given = str(getattr(check, "name", None) or "check")
     bounds = getattr(check, "statistics", None) or {}
     shown = ", ".join(f"{bound:g}" for bound in bounds.values() if isinstance(bound, int | float))
@@ -434,7 +434,7 @@ def _check_name(check: Any) -> str:
 
 
 def _failure(error: pa.errors.SchemaError, names: Mapping[tuple[str, int | None], str]) -> Failure:
-    """Count what a pandera error reports; its text and its failure cases hold values and are not used."""
+    """Count the failures in a pandera error; its text and failure cases contain values and are not used."""
     of_column = isinstance(error.schema, pa.Column)
     column = str(error.schema.name) if of_column else TABLE
     reason = getattr(error.reason_code, "name", "")
@@ -456,22 +456,22 @@ def _broken(subject: str, failures: list[Failure], acknowledged: Sequence[str] =
     remedies = [REMEDIES[check] for check in dict.fromkeys(check for _, check, _ in failures) if check in REMEDIES]
     if acknowledged:
         remedies.append(
-            f"take {list(acknowledged)}, with its `leaves_as_is`, out of the contract if it is gone for good"
+            f"remove {list(acknowledged)}, with its `leaves_as_is`, from the contract if it no longer exists"
         )
-    advice = "; ".join([*remedies, "correct the table, or the contract where it is wrong"])
+    advice = "; ".join([*remedies, "correct the table, or the contract if it is wrong"])
     return ContractError(
-        f"{subject} does not keep its contract: {shown}. Nothing was admitted: {advice}.",
+        f"{subject} does not meet its contract: {shown}. Nothing was admitted: {advice}.",
         tuple(failures),
     )
 
 
 def _sentence(column: str, check: str, count: int) -> str:
-    """Say what fails, in words for the shape of a table and by the name of the check for its values."""
+    """Describe a failure: in words for the shape of a table, by the name of the check for its values."""
     if column == TABLE:
         return "there are no records" if check == "has_records" else f"{check} fails ({count})"
     words = {
         "is_present": "is missing",
         "is_in_the_contract": "is not in the contract",
-        "is_named_once": f"is there {count} times",
+        "is_named_once": f"occurs {count} times",
     }
     return f"column {column!r} {words.get(check) or f'fails {check} in {count} records'}"

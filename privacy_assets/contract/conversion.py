@@ -1,7 +1,7 @@
-"""Bring a column to the type its contract names, without losing anything and without guessing.
+"""Lossless conversion of a column to the type of its contract, without guessing.
 
-pandas and pandera coerce too willingly for a gate: 1.5 becomes 1, "no" becomes True, an unknown category becomes
-missing. Here a value that does not survive the way is counted and left missing; the contract refuses the table.
+pandas and pandera coerce too much for a gate: 1.5 becomes 1, "no" becomes True, an unknown category becomes missing.
+Here a value that cannot be converted losslessly is counted and left missing; the contract refuses the table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from privacy_assets.setting_checks import is_integer
 Kind = Literal["integer", "float", "boolean", "text", "category", "datetime"]
 
 TEXT_DTYPE: Final = pd.Series(["text"]).dtype
-"""What text is in the pandas at hand: `str` from version 3, `object` before."""
+"""The dtype of text in the installed pandas: `str` from version 3, `object` before."""
 
 TRUTH: Final = {"true": True, "false": False, "1": True, "0": False}
 OFFSET: Final = r"(Z|[+-]\d{2}:?\d{2})$"
@@ -29,7 +29,7 @@ EXACT_BOUND: Final = 2.0**53
 
 @dataclass(frozen=True)
 class ColumnType:
-    """Type a contract gives to a column; the dtype it stands for survives a Parquet round trip."""
+    """Type of a column in a contract; its dtype survives a Parquet round trip."""
 
     kind: Kind
     nullable: bool
@@ -48,7 +48,7 @@ class ColumnType:
 
 
 class Converted(NamedTuple):
-    """A column in its contracted type, and what was lost on the way as (check, count)."""
+    """A column in its contracted type, and the losses as (check, count)."""
 
     column: pd.Series
     failures: tuple[tuple[str, int], ...]
@@ -75,7 +75,7 @@ def convert(column: pd.Series, wanted: ColumnType) -> Converted:
 
 
 def _decoded(column: pd.Series) -> pd.Series:
-    """Return categories as their values, and everything pandas has no plain dtype for as objects."""
+    """Return categories as their values, and values without a plain pandas dtype as objects."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(object).infer_objects()
     known = (types.is_bool_dtype, types.is_integer_dtype, types.is_float_dtype, types.is_datetime64_any_dtype)
@@ -87,7 +87,7 @@ def _lost(source: pd.Series, result: pd.Series) -> int:
 
 
 def _to_number(source: pd.Series) -> pd.Series:
-    """Read numbers: Int64 or Float64, missing where there is none."""
+    """Read numbers as Int64 or Float64, missing where a value is not a number."""
     dtype = source.dtype
     if types.is_float_dtype(dtype):
         return _shortest_float64(source)
@@ -101,7 +101,7 @@ def _to_number(source: pd.Series) -> pd.Series:
 
 
 def _shortest_float64(source: pd.Series) -> pd.Series:
-    """Widen narrow floats by their shortest decimals: float32 0.1 is 0.1, not 0.10000000149."""
+    """Widen narrow floats through their shortest decimals: float32 0.1 is 0.1, not 0.10000000149."""
     values = source.to_numpy(dtype=source.dtype if isinstance(source.dtype, np.dtype) else np.float64, na_value=np.nan)
     if values.dtype.itemsize < np.dtype(np.float64).itemsize:
         values = values.astype("U32").astype(np.float64)
@@ -113,7 +113,7 @@ def _to_integer(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple
     if types.is_float_dtype(numbers.dtype):
         values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
         infinite = np.isinf(values)
-        # Text and decimals went through floats, which hold every whole number up to 2**53 only.
+        # Text and decimals were converted through floats, which are exact only for whole numbers up to 2**53.
         bound = INT64_BOUND if types.is_float_dtype(source.dtype) else EXACT_BOUND
         whole = (np.floor(values) == values) & (np.abs(values) < bound)
     else:
@@ -151,7 +151,7 @@ def _to_text(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[tu
 
 
 def _text_of(value: object) -> str | None:
-    """Return text as it is and whole numbers as their digits; a float's digits are a matter of taste, so not."""
+    """Return text unchanged and whole numbers as their digits; the digits of floats are ambiguous."""
     if isinstance(value, str):
         return value
     return str(value) if is_integer(value) else None
@@ -191,7 +191,7 @@ def _to_datetime(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tupl
 
 
 def _time_zones(source: pd.Series) -> list[object]:
-    """Return the zone of each value that is a time: an offset or a zone's name, None where there is none."""
+    """Return the zone of each time value: an offset or a zone's name, None without a zone."""
     if types.is_datetime64_any_dtype(source.dtype):
         return [str(source.dt.tz) if source.dt.tz is not None else None] * int(source.notna().sum())
     if types.is_numeric_dtype(source.dtype):

@@ -1,4 +1,4 @@
-"""A contract written as plain data (YAML, JSON): keys, types, and the pandera schema they stand for.
+"""Contracts as plain data (YAML, JSON): keys, types, and the resulting pandera schema.
 
 ::
 
@@ -30,7 +30,7 @@ TYPES: Final[Mapping[str, str]] = {
     "category": "category",
     **dict.fromkeys(("datetime", "datetime64[ns]", "datetime64[us]"), "datetime64[ns]"),
 }
-"""Types by the names a mapping may use; ``datetime64[us, <time zone>]`` is understood besides."""
+"""Types by their names in a mapping; ``datetime64[us, <time zone>]`` is also supported."""
 
 COLUMN_KEYS: Final = (
     "type", "role", "nullable", "unique", "min", "max", "categories", "isin", "ordered",
@@ -41,7 +41,7 @@ FLAGS: Final = ("nullable", "unique", "ordered")
 
 
 def schema_from_mapping(mapping: Mapping[str, Any]) -> pa.DataFrameSchema:
-    """Build the schema that `mapping` describes.
+    """Build the schema described by `mapping`.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def schema_from_mapping(mapping: Mapping[str, Any]) -> pa.DataFrameSchema:
     """
     if not isinstance(mapping, Mapping) or not isinstance(mapping.get("columns"), Mapping):
         raise InvalidSettingError("A contract is a mapping with the key 'columns': a mapping of names to descriptions.")
-    problems = [f"unknown key {str(key)!r} beside 'columns'" for key in mapping if key != "columns"]
+    problems = [f"unknown key {str(key)!r} next to 'columns'" for key in mapping if key != "columns"]
     columns = {}
     for name, description in mapping["columns"].items():
         own = _problems(description)
@@ -79,7 +79,7 @@ def _problems(description: object) -> list[str]:
         f"has a {key!r} that is not true or false" for key in FLAGS if not isinstance(description.get(key, False), bool)
     ]
     if "categories" in description and "isin" in description:
-        problems.append("has both 'categories' and 'isin', which mean the same")
+        problems.append("has both 'categories' and 'isin', which have the same meaning")
     allowed = _allowed(description)
     if allowed is not None and (isinstance(allowed, str) or not isinstance(allowed, list | tuple) or not allowed):
         problems.append("has 'categories' that are not a list of values")
@@ -119,7 +119,7 @@ def _bounds(description: Mapping[str, Any], dtype: str) -> tuple[list[pa.Check],
 
 
 def _bound(value: Any, dtype: str) -> Any:
-    """Return a bound a column of `dtype` can be compared with; None when there is none."""
+    """Return a bound that a column of `dtype` can be compared with; None if there is none."""
     if dtype.startswith("datetime"):
         zone = getattr(pd.api.types.pandas_dtype(dtype), "tz", None)
         bound = pd.to_datetime(str(value), errors="coerce")

@@ -1,1 +1,1 @@
-"""What single columns disclose: values that leave as they are, values that few people have."""
+"""Disclosure by single columns: columns that are released unchanged, and rare values."""

@@ -1,13 +1,13 @@
-"""How far a column that leaves as it is would lead to people: how many share a value, and what the values read like.
+"""Examination of columns that are released unchanged: how many people share a value, and what the values look like.
 
-A release reduces quasi-identifiers. All other columns leave as they are, so a name in one of them names its person
-whatever the size of the classes. Here each such column is looked at with counts and shares: a text of which hardly
-anybody shares the value, in the shape of names, addresses, numbers of documents; a running number; a time to the
-minute. A measure, such as a cost or a weight, is no identifier because it is nearly unique; who knows it still finds
-the record, so that is counted, too.
+A release generalizes quasi-identifiers. All other columns are released unchanged, so a name in one of them identifies
+its person whatever the size of the classes. Here each such column is examined with counts and shares: text that hardly
+anybody shares and that looks like names, addresses or document numbers; a running number; a time to the minute. A
+measure, such as a cost or a weight, is not an identifier just because it is nearly unique. But whoever knows the value
+finds the record, so nearly unique measures are counted as well.
 
-The work is bounded: people and values are counted in full, shapes are looked at in `MOST_VALUES` distinct values, and
-in the first characters of each. Nothing here returns a value of the table.
+The work is bounded: people and values are counted in full, shapes are examined in `MOST_VALUES` distinct values and in
+the first characters of each. No function here returns a value of the table.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from privacy_assets.disclosure.text_shapes import (
 from privacy_assets.shown_numbers import percent
 
 MOST_VALUES: Final = 500
-"""Distinct values of a column whose shape is looked at."""
+"""Number of distinct values of a column whose shape is examined."""
 FEW_PEOPLE: Final = 100
-"""Fewer people than this share values less often by chance: more of them must be alone with theirs."""
+"""Fewer people than this share values less often by chance, so a larger share of them must have unique values."""
 FEWEST_VALUES: Final = 20
 FEWEST_NUMBERS: Final = 12
-"""Fewer numbers are in a row by chance."""
+"""Fewer numbers can be consecutive by chance."""
 MANY_VALUES: Final = 200
 UNSHARED: Final = 0.95
 MEASURE_SHARE_ALONE: Final = 0.05
-"""A measure is warned of from this share of people on who are alone with their value."""
+"""Share of people with a unique value from which a measure gives a warning."""
 SHAPE_SHOWN: Final = 0.05
 LONG_DIGITS: Final = 9
 EQUAL_DIGITS: Final = 7
-"""Digits from which on numbers that all have as many are no measure."""
+"""Number of digits from which numbers of equal length are not a measure."""
 LARGEST: Final = 2**61
 IDENTIFIER_WORDS: Final = frozenset(
     [
@@ -57,11 +57,11 @@ IDENTIFIER_WORDS: Final = frozenset(
         *("nr", "num", "number", "numero", "nummer", "número", "pid", "ref", "ssn", "uuid"),
     ]
 )
-"""Last words of the names of columns that number people."""
+"""Last words of the names of columns with numbers of people."""
 GROUPS: Final = {EMAIL: 0.05, OF_PEOPLE: 0.3, FORMATS: 0.3, NAMES: 0.6, CODES: 0.5, FREE_TEXT: 0.3}
-"""Shapes that lead to people, and the share of the texts that must have them: one address in twenty is enough."""
+"""Shapes that identify people, and the share of texts that must have them: one address in twenty is enough."""
 REACHES_PEOPLE: Final = {"e-mail addresses": 0.3, "phone numbers": 0.6, "social security numbers": 0.6}
-"""Shapes that reach a person whoever else has the text, and the share of the distinct texts that must have them."""
+"""Shapes that identify a person even if others share the text, and the share of distinct texts that must have them."""
 PLACE_WORDS: Final = frozenset(["lat", "latitude", "lng", "lon", "long", "longitude"])
 
 Finding = Literal["identifying", "nearly_unique", "ordinary"]
@@ -69,28 +69,28 @@ Finding = Literal["identifying", "nearly_unique", "ordinary"]
 
 @dataclass(frozen=True)
 class ColumnExamination:
-    """What one column that leaves as it is looks like, in counts, shares and words of this package.
+    """Examination of one column that is released unchanged: counts, shares and fixed words.
 
     Parameters
     ----------
     column, role : str
         The column, and its role in the contract.
     kind : {"text", "number", "datetime", "boolean"}
-        What it holds.
+        Kind of its values.
     n_values, n_distinct : int
-        Values that are there, and how many different ones.
+        Number of values, and of distinct values.
     share_distinct : float
-        The second as a share of the first; 0 where there is no value.
+        The second as a share of the first; 0 without values.
     share_alone : float
-        Share of the people with a value who have one that nobody else has.
+        Share of the people with a value who have a unique one.
     longest_text, median_text : int or None
-        Characters; None where there is no text.
+        Characters; None if there is no text.
     reads_like : mapping of str to float
         Share of the distinct texts with each shape (``SHAPES``), from 5 % on.
     finding : {"identifying", "nearly_unique", "ordinary"}
-        Whether it looks as if it led to people; ``"nearly_unique"`` is a measure that many do not share.
+        Whether it looks identifying; ``"nearly_unique"`` is a measure whose values many people do not share.
     reasons : tuple of str
-        Why; for an ordinary column nothing.
+        Reasons; empty for an ordinary column.
     """
 
     column: str
@@ -112,18 +112,18 @@ class ColumnExamination:
 
 
 class Holders(NamedTuple):
-    """Who has which value of a column.
+    """Counts of people and values of a column.
 
     Attributes
     ----------
     n_holdings : int
-        Pairs of a person and a value that the person has.
+        Number of distinct pairs of a person and a value.
     n_of_one : int
-        Values that one person alone has.
+        Number of values that only one person has.
     n_of_most : int
-        People who have the most frequent value.
+        Number of people with the most frequent value.
     share_alone : float
-        Share of the people with a value who have one that nobody else has.
+        Share of the people with a value who have a unique one.
     """
 
     n_holdings: int
@@ -133,26 +133,26 @@ class Holders(NamedTuple):
 
     @property
     def rest(self) -> int:
-        """Holdings without the most frequent value, which often stands for an unknown one."""
+        """Pairs without the most frequent value, which often stands for an unknown one."""
         return self.n_holdings - (self.n_of_most if self.n_of_most > 1 else 0)
 
     @property
     def unshared(self) -> float:
-        """Share of those holdings that are of one person alone."""
+        """Share of those pairs whose value only one person has."""
         return self.n_of_one / self.rest if self.rest else 0.0
 
 
 def columns_that_leave(described: Sequence[Mapping[str, Any]], side: str) -> dict[str, str]:
-    """Return the role of each column that leaves a side as it is.
+    """Return the role of each column that a side releases unchanged.
 
     Parameters
     ----------
     described : sequence of mapping
-        Name (``column``), ``type``, ``role`` of each released column; one that is generalized says what it
-        ``generalizes``.
+        Name (``column``), ``type``, ``role`` of each released column, and for generalized ones the original column
+        (``generalizes``).
     side : {"synthetic", "anonymized"}
-        Anonymized records keep all but their quasi-identifiers. So do synthetic records, and besides those
-        quasi-identifiers that are texts or categories and not generalized: a synthesizer repeats them as it saw them.
+        Anonymized records keep all columns except quasi-identifiers. Synthetic records also keep quasi-identifiers that
+        are text or categories and not generalized, because a synthesizer repeats them as observed.
     """
     return {
         str(each["column"]): str(each["role"])
@@ -162,7 +162,7 @@ def columns_that_leave(described: Sequence[Mapping[str, Any]], side: str) -> dic
 
 
 def repeats_as_observed(described: Mapping[str, Any]) -> bool:
-    """Return whether a synthesizer repeats the values of a quasi-identifier as it saw them."""
+    """Return whether a synthesizer repeats the values of a quasi-identifier as observed."""
     is_text = described.get("type") in ("str", "category")
     return described["role"] == "quasi_identifier" and is_text and "generalizes" not in described
 
@@ -170,21 +170,21 @@ def repeats_as_observed(described: Mapping[str, Any]) -> bool:
 def examine_columns(
     table: pd.DataFrame, roles: Mapping[str, str], person: str | None = None
 ) -> tuple[ColumnExamination, ...]:
-    """Examine columns of a table that leave as they are.
+    """Examine columns of a table that are released unchanged.
 
     Parameters
     ----------
     table : DataFrame
-        The table that they are columns of.
+        The table of the columns.
     roles : mapping of str to str
-        Role of each column to examine, as `columns_that_leave` returns them.
+        Role of each column to examine, as returned by `columns_that_leave`.
     person : str, optional
-        Column that says whose record a row is; without it each row counts as a person.
+        Column with the person of each row; without it each row counts as a person.
 
     Returns
     -------
     tuple of ColumnExamination
-        One for each of ``roles`` that the table has, in their order.
+        One for each column in ``roles`` that the table has, in their order.
     """
     people = None if person is None or person not in table.columns else pd.factorize(table[person])[0]
     return tuple(_examine(table[name], name, role, people) for name, role in roles.items() if name in table.columns)
@@ -210,7 +210,7 @@ def _examine(column: pd.Series, name: str, role: str, people: NDArray[np.intp] |
 
 
 def count_holders(codes: NDArray[Any], n_distinct: int, people: NDArray[Any] | None) -> Holders:
-    """Count who has which value.
+    """Count people and values.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def count_holders(codes: NDArray[Any], n_distinct: int, people: NDArray[Any] | N
     n_distinct : int
         Number of different values.
     people : ndarray of shape (n_values,), optional
-        Whose each value is; by default everybody has one.
+        Person of each value; by default each value belongs to a different person.
     """
     if not len(codes):
         return Holders(0, 0, 0, 0.0)
@@ -236,9 +236,9 @@ def count_holders(codes: NDArray[Any], n_distinct: int, people: NDArray[Any] | N
 
 
 def _distinct(column: pd.Series) -> tuple[NDArray[np.intp], pd.Index]:
-    """Return the values of a column as codes, missing ones as -1, and its different values in order of appearance."""
+    """Return the values of a column as codes, missing ones as -1, and its distinct values in order of appearance."""
     if types.is_object_dtype(column.dtype):
-        # Objects of any kind, also some that cannot be compared: each is taken as it is written.
+        # Objects of any kind, also incomparable ones, are compared by their text.
         column = column.where(column.isna(), column.map(str))
     codes, values = pd.factorize(column)
     values = pd.Index(values)
@@ -260,22 +260,22 @@ def _kind(values: pd.Index) -> str:
 
 
 def _judge_texts(counted: ColumnExamination, values: pd.Index, holders: Holders) -> ColumnExamination:
-    """Judge texts by their shapes and by how few people share them."""
+    """Examine texts by their shapes and by how few people share them."""
     looked_at = [str(values[place]) for place in _spread(len(values))]
     shapes = share_of_shapes(looked_at)
     shown = {shape: share for shape, share in shapes.items() if share >= SHAPE_SHOWN and shape != "words"}
     counted = replace(counted, reads_like=shown)
     reached = [shape for shape, needed in REACHES_PEOPLE.items() if shapes.get(shape, 0.0) >= needed]
     if reached:
-        # Whoever has one has the person, however often it stands there.
+        # It identifies the person, however often it occurs.
         return _identifying(
-            counted, *(f"reads like {shape} ({percent(shapes[shape])} of its texts)" for shape in reached)
+            counted, *(f"looks like {shape} ({percent(shapes[shape])} of its texts)" for shape in reached)
         )
     if len(values) < FEWEST_VALUES and holders.n_of_one < 2:
         return counted
     if shapes.get("whole numbers", 0.0) >= 0.95:
         if _are_filled_with_zeros(looked_at) and _number_people(holders, len(values)):
-            return _identifying(counted, "holds numbers that are filled with zeros")
+            return _identifying(counted, "has numbers padded with zeros")
         numbers = [number for number in map(whole_number_of, values) if number is not None]
         return _judge_whole_numbers(counted, np.clip(numbers, -LARGEST, LARGEST).astype(np.int64), holders)
     leading = [
@@ -284,25 +284,25 @@ def _judge_texts(counted: ColumnExamination, values: pd.Index, holders: Holders)
         if _leads_to_people(group, needed, sum(shapes.get(shape, 0.0) for shape in group), holders, len(values))
     ]
     reasons = [
-        f"reads like {shape} ({percent(share)} of its texts)"
+        f"looks like {shape} ({percent(share)} of its texts)"
         for shape, share in shown.items()
         if any(shape in group for group in leading)
     ]
     is_measure = sum(shapes.get(shape, 0.0) for shape in MEASURES) >= 0.5
     if not reasons and not is_measure and _is_hardly_shared(holders):
-        reasons = ["hardly any of its texts is shared by two people"]
+        reasons = ["hardly any of its texts are shared by two people"]
     if reasons:
         return _identifying(counted, *reasons)
     return _measure(counted) if is_measure else counted
 
 
 def _spread(n_distinct: int) -> list[int]:
-    """Return places of the values that are looked at: all, or as many as are allowed, evenly spread."""
+    """Return the positions of the examined values: all, or the maximum number, evenly spread."""
     return [int(place) for place in np.linspace(0, n_distinct - 1, min(n_distinct, MOST_VALUES))]
 
 
 def _leads_to_people(group: frozenset[str], needed: float, share: float, holders: Holders, n_distinct: int) -> bool:
-    """Return whether texts with shapes of a group, which a share of the texts have, lead to people."""
+    """Return whether texts with shapes of a group, which have this share, identify people."""
     n_alike, unshared = share * n_distinct, holders.unshared
     if share < needed or n_alike < 2:
         return False
@@ -319,7 +319,7 @@ def _leads_to_people(group: frozenset[str], needed: float, share: float, holders
 
 
 def _is_hardly_shared(holders: Holders) -> bool:
-    """Return whether plain words are nearly all of one person; in a few records most are, whatever they say."""
+    """Return whether nearly all plain words belong to one person each; in a few records most do by chance."""
     needed = 0.9 if holders.rest < FEW_PEOPLE else 0.5
     return holders.rest >= FEWEST_VALUES and holders.unshared >= needed
 
@@ -330,7 +330,7 @@ def _are_filled_with_zeros(texts: Sequence[str]) -> bool:
 
 
 def _number_people(holders: Holders, n_distinct: int) -> bool:
-    """Return whether nearly every number is of one person alone, and each person has one."""
+    """Return whether nearly every number belongs to only one person, and each person has one."""
     return n_distinct >= FEWEST_NUMBERS and n_distinct >= UNSHARED * holders.n_holdings
 
 
@@ -344,31 +344,31 @@ def _judge_numbers(counted: ColumnExamination, values: pd.Index, holders: Holder
         return _judge_whole_numbers(counted, np.clip(numbers, -LARGEST, LARGEST).astype(np.int64), holders)
     has_minutes = np.round(numbers, 3) != numbers
     if _last_word(counted.column) in PLACE_WORDS and (np.abs(numbers) <= 180).all() and has_minutes.mean() >= 0.5:
-        return _identifying(counted, "reads like coordinates")
+        return _identifying(counted, "looks like coordinates")
     return _measure(counted)
 
 
 def _judge_whole_numbers(counted: ColumnExamination, numbers: NDArray[np.int64], holders: Holders) -> ColumnExamination:
-    """Tell numbers that were given to people from measures: by order, length, and what the column is called."""
+    """Distinguish numbers assigned to people from measures by order, length and column name."""
     n_digits = _digits_of(numbers)
     is_long = n_digits >= LONG_DIGITS
     of_one_length = np.bincount(n_digits).max() >= 0.95 * len(numbers)
     is_rounded = (numbers % 100 == 0).mean() >= 0.3
     if not _number_people(holders, len(numbers)):
-        # Accounts in record after record: so many long numbers of one length are no measure either.
+        # Account numbers in many records: so many long numbers of one length are not a measure either.
         if len(numbers) >= MANY_VALUES and of_one_length and is_long.mean() >= 0.95 and not is_rounded:
-            return _identifying(counted, f"holds numbers of {LONG_DIGITS} digits and more")
+            return _identifying(counted, f"has numbers of {LONG_DIGITS} digits or more")
         return _measure(counted)
     if _is_running(numbers):
-        return _identifying(counted, "holds a running number")
+        return _identifying(counted, "has consecutive numbers")
     if is_long.mean() >= 0.5 and not is_rounded:
-        return _identifying(counted, f"holds numbers of {LONG_DIGITS} digits and more")
+        return _identifying(counted, f"has numbers of {LONG_DIGITS} digits or more")
     if _are_days(numbers):
         return _measure(counted)
     if of_one_length and n_digits.max() >= EQUAL_DIGITS and not is_rounded:
-        return _identifying(counted, f"holds numbers of {int(np.median(n_digits))} digits each")
+        return _identifying(counted, f"has numbers of {int(np.median(n_digits))} digits each")
     if _last_word(counted.column) in IDENTIFIER_WORDS:
-        return _identifying(counted, "is named like a number that is given to people")
+        return _identifying(counted, "has the name of a number assigned to people")
     return _measure(counted)
 
 
@@ -378,10 +378,10 @@ def _digits_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _is_running(numbers: NDArray[np.int64]) -> bool:
-    """Return whether numbers go up in equal steps, with about every second one missing at most."""
+    """Return whether numbers ascend in equal steps, with at most about half of them missing."""
     step = int(np.gcd.reduce(np.diff(np.sort(numbers))))
     if step == 0:
-        # Numbers beyond 64 bits, which all look alike here.
+        # Numbers beyond 64 bits are not distinguished here.
         return False
     needed = 0.5 if len(numbers) >= FEWEST_VALUES else 0.6
     return len(numbers) >= needed * ((int(numbers.max()) - int(numbers.min())) // step + 1)
@@ -400,10 +400,10 @@ def _last_word(name: str) -> str:
 
 
 def _judge_datetimes(counted: ColumnExamination, values: pd.Index, holders: Holders) -> ColumnExamination:
-    # Days alone have one minute, or two, where a zone shifts them by half an hour.
+    # Dates have one distinct time, or two if a zone shifts them by half an hour.
     to_the_minute = len(np.unique(np.asarray(pd.DatetimeIndex(values).minute))) >= 3
     if to_the_minute and holders.unshared >= 0.1:
-        return _identifying(counted, "holds times to the minute or finer")
+        return _identifying(counted, "has times to the minute or finer")
     return _measure(counted)
 
 
@@ -418,4 +418,4 @@ def _measure(counted: ColumnExamination) -> ColumnExamination:
 
 
 def _alone(counted: ColumnExamination) -> str:
-    return f"{percent(counted.share_alone)} of the people have a value that nobody else has"
+    return f"{percent(counted.share_alone)} of the people have a unique value"

@@ -1,12 +1,12 @@
-"""Text and category values that few people have, and that appear in what would leave: they prove presence.
+"""Rare values: released text and category values that few people share and that reveal presence in the source.
 
-A synthetic record is nobody's, but a value in it that was not made up is somebody's: whoever knows who has a rare
-occupation learns that this person is in the source. Counted are people, not records: one person with a hundred records
-of a value is one.
+A synthetic record is not a real person, but an observed value in it belongs to one: whoever knows who has a rare
+occupation learns that this person is in the source. People are counted, not records: a person with a hundred records of
+a value counts once.
 
-Only text and categories are looked at. Numbers, dates and booleans that occur in the source also occur by chance, and
-what they give away in combination is what the mpUCC assessment measures; a code or a document number that is stored as
-a number is one of them, so give such columns the type text.
+Only text and categories are counted. Numbers, dates and booleans of the source also occur by chance, and the mpUCC
+assessment measures what they reveal in combination. This includes codes and document numbers stored as numbers, so give
+such columns the type text.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class RareColumn:
     Attributes
     ----------
     n_values : int
-        Different rare values that appear in the released column.
+        Number of distinct rare values in the released column.
     n_records : int
-        Released records that show one.
+        Number of released records with one.
     """
 
     n_values: int
@@ -52,16 +52,16 @@ class RareColumn:
 
 @dataclass(frozen=True)
 class RareValues:
-    """What `count_rare_values` found; counts only.
+    """Result of `count_rare_values`, with counts only.
 
     Attributes
     ----------
     people_per_value : int
-        A value that fewer people have is rare.
+        A value that fewer people share is rare.
     by_column : mapping of str to RareColumn
-        Every column that was looked at, those without rare values included.
+        All counted columns, including those without rare values.
     n_records : int
-        Released records that show at least one rare value.
+        Number of released records with at least one rare value.
     """
 
     people_per_value: int
@@ -70,7 +70,7 @@ class RareValues:
 
     @property
     def total(self) -> int:
-        """Different rare values that would leave, over all columns."""
+        """Number of distinct rare values that would be released, over all columns."""
         return sum(own.n_values for own in self.by_column.values())
 
     @property
@@ -80,13 +80,13 @@ class RareValues:
 
     @property
     def remark(self) -> str:
-        """Which columns the figure comes from, most values first; empty without rare values."""
+        """Columns that the figure comes from, most values first; empty without rare values."""
         found = sorted(((own.n_values, name) for name, own in self.by_column.items() if own.n_values), key=_most_first)
         if not found:
             return ""
         shown = ", ".join(f"{name!r}: {count:,}" for count, name in found[:MOST_COLUMNS_NAMED])
         more = f", and {len(found) - MOST_COLUMNS_NAMED:,} more columns" if len(found) > MOST_COLUMNS_NAMED else ""
-        return f"values that fewer than {self.people_per_value} people have, by column: {shown}{more}"
+        return f"values shared by fewer than {self.people_per_value} people, by column: {shown}{more}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts as JSON values, for the manifest."""
@@ -107,28 +107,28 @@ def count_rare_values(
     columns: Sequence[str] | None = None,
     masks: Mapping[str, Mask] | None = None,
 ) -> RareValues:
-    """Count the text and category values of a released table that somebody has, and fewer people than asked for.
+    """Count the text and category values of a released table that somebody has, but fewer people than required.
 
-    A missing value is not a value. A value that nobody has was made up, and proves nothing. Values are compared as
-    they are: `Nurse` and `nurse` are two.
+    Missing values do not count. A value that nobody has is invented and does not count. Values are compared exactly:
+    `Nurse` and `nurse` are different.
 
     Parameters
     ----------
     released : DataFrame
-        What would leave.
+        The table to be released.
     people : sequence of DataFrame
-        The records of all real people at hand, such as originals and control, with the columns as values.
+        The records of all available real people, such as originals and control, with original values.
     people_per_value : int
-        A value that fewer people have is rare.
+        A value that fewer people share is rare.
     person : str, optional
-        The column of ``people`` that says whose record a row is, with one code for one person in all of them. Rows
-        without a person count as one. By default each row counts as a person.
+        The column of ``people`` with the person of each row, with the same codes in all tables. Rows without a person
+        count as one person. By default each row counts as a person.
     columns : sequence of str, optional
-        Columns of ``people`` to look at; by default all but the person. Those that are neither text nor categories are
-        left out.
+        Columns of ``people`` to count; by default all except the person. Columns other than text and categories are
+        ignored.
     masks : mapping of str to Mask, optional
-        How columns were generalized. Of a set or an interval the values that its labels spell out are looked at. By
-        default all columns are released as they are.
+        Masks of generalized columns. For sets and intervals the values listed in labels count. By default all columns
+        are released unchanged.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def count_rare_values(
 
 
 def is_text_or_category(column: pd.Series[Any]) -> bool:
-    """Whether a column holds text or categories; objects do, unless all of them are of another known kind."""
+    """Whether a column has text or categories; objects do, unless all of them are of another known kind."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return True
@@ -190,12 +190,12 @@ def people_of_values(
     n_values : int
         Number of values.
     whose : ndarray of shape (n_rows,), optional
-        Code of the person of each row; -1 for unknown, which counts as one. By default each row is a person.
+        Code of the person of each row; -1 for unknown, which counts as one person. By default each row is a person.
 
     Returns
     -------
     ndarray of shape (n_values,), dtype=int64
-        Different people by value.
+        Number of distinct people by value.
     """
     is_known = codes >= 0
     codes = codes[is_known].astype(np.int64)
@@ -221,13 +221,13 @@ def _columns_shown(name: str, masks: Mapping[str, Mask]) -> Iterator[str]:
 
 
 def _factorized(column: pd.Series[Any]) -> tuple[NDArray[np.intp], list[Any]]:
-    """Return the place of each cell in the different values, -1 for missing, and these values."""
+    """Return the position of each cell among the distinct values, -1 for missing, and these values."""
     codes, values = pd.factorize(column)
     return codes, list(values)
 
 
 def _spelled(value: Any, mask: Mask | None) -> set[Any]:
-    """Return the values that a released cell shows, as text where it is a label."""
+    """Return the values in a released cell, as text if it is a label."""
     if isinstance(mask, ValueSet):
         return {text for text in json.loads(value) if text is not None}
     return {str(value)} if isinstance(mask, Interval) else {value}
@@ -240,7 +240,7 @@ def _rare_among(
     *,
     as_text: bool,
 ) -> set[Any]:
-    """Return the values that somebody has, and fewer people than asked for."""
+    """Return the values that somebody has, but fewer people than required."""
     numbers: dict[Any, int] = {}
     joint = []
     for codes, values in held:

@@ -1,7 +1,7 @@
-"""What texts read like: e-mail addresses, phone numbers, names of people, numbers, dates.
+"""Shapes of texts: e-mail addresses, phone numbers, names of people, numbers, dates.
 
-Shapes are looked at, and no dictionary of any language. A shape alone says little: "New York" is written like a name of
-a person. `column_examination` asks besides how many people share the values.
+Only shapes are examined, without dictionaries. A shape alone is weak evidence: "New York" looks like the name of a
+person. `column_examination` also counts how many people share the values.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 LOOKED_AT: Final = 200
-"""Characters of a text that are looked at."""
+"""Number of examined characters of a text."""
 NAME_TOKENS: Final = range(2, 6)
 LONGEST_NAME: Final = 60
 PARTICLES: Final = frozenset(
@@ -21,7 +21,7 @@ PARTICLES: Final = frozenset(
         *("la", "le", "ten", "ter", "van", "vom", "von", "y", "zu", "zum"),
     ]
 )
-"""Small words inside names of people."""
+"""Particles in names of people."""
 
 _DATE: Final = (
     r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})|\d{8}"
@@ -75,14 +75,14 @@ _WORD: Final = re.compile(r"[^\W\d_]+")
 
 
 def whole_number_of(text: str) -> int | None:
-    """Return the number that a text of digits, in groups of three or not, stands for; None for other text."""
+    """Return the number in a text of digits, grouped in threes or not; None for other text."""
     if len(text) > LOOKED_AT or not _WHOLE.fullmatch(text.strip()):
         return None
     return int(re.sub(r"[^\d-]", "", text))
 
 
 def shape_of(text: str) -> str:
-    """Return what a text reads like: a key of `SHAPES`, or ``"words"``."""
+    """Return the shape of a text: a key of `SHAPES`, or ``"words"``."""
     bare = text[: LOOKED_AT + 1].strip()
     if not bare:
         return "words"
@@ -98,7 +98,7 @@ def share_of_shapes(texts: Iterable[str]) -> dict[str, float]:
 
 
 def is_name(text: str) -> bool:
-    """Return whether a text is written like the name of one person, ``First Last`` or ``Last, First``."""
+    """Return whether a text looks like the name of one person, ``First Last`` or ``Last, First``."""
     if len(text) > LONGEST_NAME or any(mark.isdigit() for mark in text):
         return False
     if _is_han(text):
@@ -109,7 +109,7 @@ def is_name(text: str) -> bool:
     tokens = [token for part in parts for token in part]
     full = [token for token in tokens if _is_name_token(token)]
     is_written_so = all(_is_name_token(token) or token in PARTICLES for token in tokens)
-    # Initials alone, such as "A B", are no name.
+    # Initials alone, such as "A B", are not a name.
     return is_written_so and len(tokens) in NAME_TOKENS and len(full) >= 2 and any(len(token) > 2 for token in full)
 
 
@@ -120,12 +120,12 @@ def _is_name_token(token: str) -> bool:
 
 def _is_capitalized(token: str) -> bool:
     first = token[0]
-    # Scripts without capital letters are taken as they are.
+    # Scripts without capital letters are accepted.
     return first.isupper() or first.istitle() or (first.lower() == first.upper() and first.isalpha())
 
 
 def _has_marks(part: str) -> bool:
-    """Return whether a text is of letters with marks of their own, as in Devanagari."""
+    """Return whether a text consists of letters with combining marks, as in Devanagari."""
     return part[0].isalpha() and not any(mark.isdigit() or mark.isspace() or mark in "()[]{}<>*#%&/\\" for mark in part)
 
 
@@ -221,10 +221,10 @@ SHAPES: Final[dict[str, Callable[[str], object]]] = {
     "street addresses": _is_address,
     "free text": _is_free_text,
 }
-"""Shapes by what texts of them read like; the first that fits is taken."""
+"""Shapes by name; the first match counts."""
 
 LONG: Final = frozenset({"e-mail addresses", "URLs", "free text"})
-"""Shapes that need not be seen to the end of the text."""
+"""Shapes that do not depend on the end of the text."""
 MEASURES: Final = frozenset(
     {"dates", "whole numbers", "times of day", "numbers", "ranges", "codes of a published list"}
 )

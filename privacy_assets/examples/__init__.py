@@ -1,1 +1,1 @@
-"""Public data the documentation and the quickstart run on."""
+"""Public data for the documentation and the quickstart."""

@@ -72,13 +72,13 @@ CONTRACT: Final = {
 
 
 def load_rand_hie(*, banded: bool = False) -> pd.DataFrame:
-    """Load one row per person of the experiment, prepared as the owner of such data would.
+    """Load one row per person of the experiment, prepared as by the owner of such data.
 
     Each person's **first year** is taken: the baseline measures of health (indices, ratings, limitations) belong to
-    it, and nobody is lost, while later years lack those who left (most families were enrolled for three years, the
+    it, and everybody has it, while later years lack those who left (most families were enrolled for three years, the
     others for five). For 5,638 of the 5,912 people it is study year 1; the others joined later.
 
-    Figures that the file carries in odd precision are stored as they were asked for: age in completed years,
+    Figures with odd precision in the file are stored as in the questionnaire: age in completed years,
     education in whole years, family income in hundreds of dollars of the time, expenditure in dollars, indices (0 to
     100) without decimals. Where the race of the household head or the physical limitation is a mean imputed by the
     file's authors (neither 0 nor 1), it is missing here. The general health index is the one without imputation.
@@ -86,8 +86,8 @@ def load_rand_hie(*, banded: bool = False) -> pd.DataFrame:
     Parameters
     ----------
     banded : bool
-        Generalize ages, incomes, counts and indices to `BANDS`, as one would before giving such a table away. The
-        contract admits either form.
+        Generalize ages, incomes, counts and indices to `BANDS`, as one would before sharing such a table. The contract
+        admits either form.
 
     Returns
     -------
@@ -95,8 +95,9 @@ def load_rand_hie(*, banded: bool = False) -> pd.DataFrame:
         `person_id` (its first digit is the site), `site` (code 1 to 6), `coinsurance_percent` (what the plan left to
         the family), `age`, `sex`, `head_is_black` (race of the household head), `education_years` (of the head),
         `income`, `family_size`; `self_rated_health`, `general_health_index`, `mental_health_index`,
-        `chronic_disease_index` (share of the chronic diseases asked for), `physical_limitation`, `doctor_visits` and
-        `medical_expenditure` (of the year, in dollars, without dental care and outpatient psychotherapy).
+        `chronic_disease_index` (share of the chronic diseases in the questionnaire), `physical_limitation`,
+        `doctor_visits` and `medical_expenditure` (of the year, in dollars, without dental care and outpatient
+        psychotherapy).
 
     Raises
     ------
@@ -105,8 +106,8 @@ def load_rand_hie(*, banded: bool = False) -> pd.DataFrame:
 
     Notes
     -----
-    Members of a family share site, plan, income and education, and the file does not say who they are: a split by
-    person leaves families on both sides, so that a control tells a little less about leakage than it could.
+    Members of a family share site, plan, income and education, and the file does not identify families: a split by
+    person leaves families on both sides, which makes the comparison with the control slightly weaker.
     """
     years = pd.read_csv(_path(), usecols=list(SOURCE_COLUMNS))
     first = years.sort_values(["zper", "year"], kind="stable").drop_duplicates("zper").reset_index(drop=True)

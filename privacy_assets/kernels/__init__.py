@@ -1,1 +1,1 @@
-"""Arrays in, arrays out."""
+"""Kernels shared by several rooms, which work on arrays only."""

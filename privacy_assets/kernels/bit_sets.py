@@ -11,7 +11,7 @@ BITS = 64
 
 @njit(nogil=True, cache=True)
 def count_ones(word: np.uint64) -> np.uint64:
-    """Count the bits of a word that are set."""
+    """Count the set bits of a word."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -20,7 +20,7 @@ def count_ones(word: np.uint64) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def place_of_lowest(word: np.uint64) -> np.int64:
-    """Return the place of the lowest bit that is set; ``word`` is not 0."""
+    """Return the position of the lowest set bit; ``word`` is not 0."""
     return np.int64(count_ones((word & (~word + np.uint64(1))) - np.uint64(1)))
 
 
@@ -60,7 +60,7 @@ def find_or_add(table: NDArray[np.int64], sets: NDArray[np.uint64], candidate: i
     Parameters
     ----------
     table : ndarray, dtype=np.int64, modified in place
-        Numbers of sets by hash, -1 where there is none. Its length is a power of two above twice the number of sets.
+        Numbers of sets by hash, -1 for empty slots. Its length is a power of two above twice the number of sets.
     sets : ndarray of shape (n_sets, n_words), dtype=np.uint64
         The sets.
     candidate : int
@@ -69,7 +69,7 @@ def find_or_add(table: NDArray[np.int64], sets: NDArray[np.uint64], candidate: i
     Returns
     -------
     number : int
-        Number of the equal set that is there; ``candidate`` if there is none.
+        Number of the equal set; ``candidate`` if there is none.
     """
     key = np.uint64(0x9E3779B97F4A7C15)
     for word in sets[candidate]:
@@ -93,7 +93,7 @@ def find_or_add(table: NDArray[np.int64], sets: NDArray[np.uint64], candidate: i
 
 @njit(nogil=True, cache=True)
 def place_of_highest(word: np.uint64) -> int:
-    """Return the place of the highest bit that is set; ``word`` is not 0."""
+    """Return the position of the highest set bit; ``word`` is not 0."""
     place = 0
     for step in (32, 16, 8, 4, 2, 1):
         if word >> np.uint64(place + step):

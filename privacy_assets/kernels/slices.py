@@ -1,4 +1,4 @@
-"""Work on a long list in slices, on several threads that do not hold the interpreter lock."""
+"""Processing of a long list in slices, on several threads that release the interpreter lock."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Audits of linkage methods: what they claim, and what can be known of a release."""
+"""Audits of linkage methods: their claims, compared with what a release reveals."""

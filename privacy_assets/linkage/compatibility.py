@@ -1,4 +1,4 @@
-"""Whether a claimed probability can come from a belief that the true probability allows (Definition 14)."""
+"""Compatibility of a claimed with a true probability (Definition 14)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.linkage.uniform_compatibility import GROUPING_DECIMALS, TOLERANCE, is_compatible_with_uniform
 from privacy_assets.setting_checks import is_number, require
 
-# Of records whose true probabilities differ, so many pairs take about a minute.
+# If true probabilities differ, this many pairs take about a minute.
 MAX_PAIRS = 100_000
 
 
@@ -25,10 +25,10 @@ def is_compatible(truth: NDArray[np.float64], claimed: NDArray[np.float64], *, t
     truth : ndarray of shape (n_records,), dtype=float64
         True probability that a released record comes from each original; at least 0, not all 0.
     claimed : ndarray of shape (n_records,), dtype=float64
-        What a linkage method says; the same.
+        Probability claimed by a linkage method, in the same form.
     tolerance : float
-        By how much the claims may miss such a probability, summed over all records: from 0 and below 1. The linear
-        program tells no less than TOLERANCE apart. A claim of 0 for what is possible is one however small.
+        Allowed deviation of the claims from such a probability, summed over all records: at least 0 and below 1. The
+        linear program cannot resolve less than TOLERANCE.
 
     Returns
     -------
@@ -36,12 +36,12 @@ def is_compatible(truth: NDArray[np.float64], claimed: NDArray[np.float64], *, t
 
     Notes
     -----
-    The masses of all 2^n sets are not needed. A focal set that carries mass for a record x gives x and every other
-    record of the set the same share of it; mixtures of such shares are just the distributions that are largest at x. So
-    ``claimed`` is compatible if and only if there is t >= 0 with row sums ``truth``, column sums ``claimed``, and
-    t[x, z] <= t[x, x]: a linear program. Records with equal true and claimed probability are interchangeable, and one
-    of them stands for all. For a true probability of 1 it says that x has the largest claim, as Proposition 18 does.
-    For a uniform true probability :mod:`~privacy_assets.linkage.uniform_compatibility` decides it with less work.
+    The masses of all 2^n sets are not needed. A focal set with mass for a record x gives x and every other record of
+    the set the same share of it; mixtures of such shares are just the distributions that are largest at x. So
+    ``claimed`` is compatible if and only if there is t >= 0 with row sums ``truth``, column sums ``claimed``, and t[x,
+    z] <= t[x, x]: a linear program. Records with equal true and claimed probability are interchangeable, so one of them
+    represents all. For a true probability of 1 it requires that x has the largest claim, as in Proposition 18. For a
+    uniform true probability :mod:`~privacy_assets.linkage.uniform_compatibility` decides this with less work.
 
     Raises
     ------
@@ -66,18 +66,18 @@ def is_compatible(truth: NDArray[np.float64], claimed: NDArray[np.float64], *, t
     if n_pairs > MAX_PAIRS:
         raise InvalidSettingError(
             f"The true probabilities differ, and there are {n_pairs} pairs of different records. Expected at most "
-            f"{MAX_PAIRS}. Round the probabilities, so that more records are alike. Nothing was evaluated."
+            f"{MAX_PAIRS}. Round the probabilities, so that more records are equal. Nothing was evaluated."
         )
     return _least_slack(groups) <= max(tolerance, TOLERANCE)
 
 
 def check_tolerance(tolerance: float) -> None:
-    """Refuse a tolerance that is no number from 0 and below 1."""
-    require(is_number(tolerance, 0, 1) and tolerance < 1, "tolerance", tolerance, "a number from 0 and below 1")
+    """Refuse a tolerance that is not a number of at least 0 and below 1."""
+    require(is_number(tolerance, 0, 1) and tolerance < 1, "tolerance", tolerance, "a number of at least 0 and below 1")
 
 
 def normalized(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide numbers of at least 0, not all 0, by their sum, which may be larger than any float."""
+    """Divide numbers of at least 0, not all 0, by their sum, which may overflow."""
     shares = values / values.max()
     return np.asarray(shares / shares.sum())
 
@@ -112,10 +112,10 @@ def _group(truth: NDArray[np.float64], claimed: NDArray[np.float64]) -> _Groups:
 
 
 def _least_slack(groups: _Groups) -> float:
-    """Return by how much the column sums must miss the claims, as share of all probability.
+    """Return the smallest deviation of the column sums from the claims, as a share of the total probability.
 
     The variables are t[x, x] of each source group, then t[x, z] of each pair of a source group and a group, for z other
-    than x, then what the columns miss upwards and downwards.
+    than x, then the deviations of the columns upwards and downwards.
     """
     n_sources, n_groups = groups.n_sources, len(groups.sizes)
     source = np.repeat(np.arange(n_sources), n_groups)

@@ -1,4 +1,4 @@
-"""Distance-based record linkage: each released record belongs to the originals that lie nearest."""
+"""Distance-based record linkage: each released record is linked to the nearest originals."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from privacy_assets.columns.masks import BoundedNoise, Exact, Interval, RankWind
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 
 MAX_DENSE_PAIRS = 100_000_000
-# In a tree, two different categories are at distance 1: each has a dimension of its own, half a squared distance away.
+# In a tree, distinct categories are at distance 1: each has its own dimension, at half a squared distance.
 CATEGORY_WEIGHT = 0.5**0.5
-# Distances are sums of rounded squares; what is nearest up to this is equally near.
+# Distances are sums of rounded squares; differences up to this count as equal.
 TIE_TOLERANCE = 1e-9
-# With more dimensions a tree visits all points, and each category has one: then all pairs are compared, block by block.
+# With more dimensions (one per category) a tree visits all points, so all pairs are compared, block by block.
 MAX_TREE_DIMENSIONS = 40
 MAX_COMPARED_PAIRS = 5_000_000_000
 PAIRS_PER_BLOCK = 4_000_000
 
 
 class _Places(NamedTuple):
-    """Where records lie.
+    """Positions of records.
 
     Attributes
     ----------
     numbers : ndarray of shape (n_rows, n_dimensions), dtype=float64
         Coordinates.
     categories : ndarray of shape (n_rows, n_columns), dtype=int64
-        Columns whose values are equal, at distance 0, or not, at distance 1.
+        Columns with distance 0 for equal and 1 for different values.
     """
 
     numbers: NDArray[np.float64]
@@ -54,14 +54,14 @@ class _Places(NamedTuple):
         return np.sqrt(squares)
 
     def distinct(self) -> tuple[_Places, NDArray[np.int64]]:
-        """Return the different places, and that of each record."""
+        """Return the distinct positions, and the position of each record."""
         joint, number = np.unique(np.column_stack([self.numbers, self.categories]), axis=0, return_inverse=True)
         n_dimensions = self.numbers.shape[1]
         places = _Places(joint[:, :n_dimensions], joint[:, n_dimensions:].astype(np.int64))
         return places, number.ravel().astype(np.int64)
 
     def in_tree(self, n_categories: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return coordinates alone: a dimension for each category."""
+        """Return only coordinates, with a dimension for each category."""
         parts = [np.eye(n)[own] * CATEGORY_WEIGHT for own, n in zip(self.categories.T, n_categories, strict=True)]
         return np.column_stack([self.numbers, *parts])
 
@@ -81,11 +81,11 @@ def link_by_distance(
     original, released : DataFrame
         The tables.
     model : ReleaseModel
-        Which released columns tell of which original ones. Known columns are exact, noisy, rank-swapped, or intervals
-        of numbers (then their middle counts).
+        Masks of the released columns. Known columns are exact, noisy, rank-swapped, or intervals of numbers
+        (represented by their midpoints).
     known : sequence of str
-        Columns to compare. Numbers are divided by their standard deviation in the original; two different categories
-        are at distance 1, as are a missing value and any other.
+        Columns to compare. Numbers are divided by their standard deviation in the original; distinct categories are at
+        distance 1, and so are a missing value and any other value.
     softness : float, optional
         None links to the nearest originals, which share the claim if there are several. Above 0, the claim falls with
         exp(-distance / softness).
@@ -104,7 +104,7 @@ def link_by_distance(
     unknown = [name for name in known if name not in model.masks]
     if unknown or not len(known):
         raise InvalidSettingError(
-            f"`known` names no column, or columns that the release model does not describe: {unknown}. It has "
+            f"`known` is empty, or names columns that the release model does not describe: {unknown}. It has "
             f"{list(model.masks)}. Nothing was linked."
         )
     parts = [_coordinates(original, released, model, name) for name in known]
@@ -121,8 +121,8 @@ def link_by_distance(
         raise InvalidSettingError(f"softness is {softness}. Expected None, or a number above 0. Nothing was linked.")
     if len(original) * len(released) > MAX_DENSE_PAIRS:
         raise InvalidSettingError(
-            f"{len(released)} released records and {len(original)} originals make {len(original) * len(released)} "
-            f"pairs. Expected at most {MAX_DENSE_PAIRS} with softness. Leave it out, or link fewer records."
+            f"{len(released)} released records and {len(original)} originals give {len(original) * len(released)} "
+            f"pairs. Expected at most {MAX_DENSE_PAIRS} with softness. Omit softness, or link fewer records."
         )
     distances = records.distances(originals)
     claims = np.exp(-(distances - distances.min(axis=1, keepdims=True)) / softness)
@@ -130,7 +130,7 @@ def link_by_distance(
 
 
 def _nearest(originals: _Places, records: _Places) -> csr_array:
-    """Share each record among the nearest originals."""
+    """Divide the claim of each record among the nearest originals."""
     points, number = originals.distinct()
     order = np.argsort(number, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=len(points.numbers)))])
@@ -158,9 +158,10 @@ def _nearest_of_all(points: _Places, records: _Places) -> list[list[int]]:
     n_records, n_points = len(different.numbers), len(points.numbers)
     if n_records * n_points > MAX_COMPARED_PAIRS:
         raise InvalidSettingError(
-            f"{n_records} different released records and {n_points} different originals make {n_records * n_points} "
-            f"pairs, with texts of so many values that all have to be compared. Expected at most {MAX_COMPARED_PAIRS}. "
-            "Leave out columns of many texts, or link fewer records. Nothing was linked."
+            f"{n_records} distinct released records and {n_points} distinct originals give {n_records * n_points} "
+            f"pairs, and texts have so many values that all pairs must be compared. Expected at most "
+            f"{MAX_COMPARED_PAIRS}. "
+            "Remove text columns with many values, or link fewer records. Nothing was linked."
         )
     block = max(PAIRS_PER_BLOCK // n_points, 1)
     near: list[list[int]] = []
@@ -174,7 +175,7 @@ def _nearest_of_all(points: _Places, records: _Places) -> list[list[int]]:
 def _coordinates(
     original: pd.DataFrame, released: pd.DataFrame, model: ReleaseModel, name: str
 ) -> tuple[_Places, _Places]:
-    """Return where a column places the records of both tables."""
+    """Return the positions of the records of both tables in a column."""
     mask = model.masks[name]
     if isinstance(mask, Suppressed):
         return _of_numbers(np.zeros((len(original), 0)), np.zeros((len(released), 0)))
@@ -184,8 +185,8 @@ def _coordinates(
         return _of_numbers(*_standardized(_numbers(original[name], name), ends[0] / 2 + ends[1] / 2))
     if not isinstance(mask, Exact | BoundedNoise | RankWindow):
         raise InvalidSettingError(
-            f"Column {name!r} is released as {type(mask).__name__}, which is no value with a distance to others. "
-            "Expected exact, noisy or rank-swapped values, or intervals of numbers. Leave it out of `known`."
+            f"Column {name!r} is released as {type(mask).__name__}, whose cells are not values with distances. "
+            "Expected exact, noisy or rank-swapped values, or intervals of numbers. Remove it from `known`."
         )
     if own.kind in ("number", "missing"):
         return _of_numbers(*_standardized(_numbers(original[name], name), _numbers(released[mask.column], name)))
@@ -193,7 +194,7 @@ def _coordinates(
         pd.concat([original[name].astype(object), released[mask.column].astype(object)], ignore_index=True),
         f"Column {name!r} of the original and the release",
     )
-    # A missing value is a category of its own.
+    # A missing value is a separate category.
     codes = np.where(both.codes < 0, len(both.distinct), both.codes).astype(np.int64)[:, None]
     nothing = np.zeros((len(codes), 0))
     places = _Places(nothing, codes)
@@ -209,7 +210,7 @@ def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
     read = read_column(column, f"Column {name!r}")
     if read.kind not in ("number", "missing"):
         raise InvalidTableError(
-            f"Column {name!r} holds numbers in the original and {read.description} values in the release. Expected "
+            f"Column {name!r} has numbers in the original and {read.description} values in the release. Expected "
             "numbers in both. Convert the column."
         )
     values = np.append(read.distinct.astype(np.float64), np.nan)
@@ -219,7 +220,7 @@ def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
 def _standardized(
     originals: NDArray[np.float64], records: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Divide by the standard deviation; a missing value lies in the middle, and off it in a dimension of its own."""
+    """Divide by the standard deviation; a missing value is in the middle, with an offset in a separate dimension."""
     known = originals[~np.isnan(originals)]
     mean, deviation = (known.mean(), known.std()) if len(known) else (0.0, 1.0)
     sides = []

@@ -1,4 +1,4 @@
-"""Audit a linkage method: compare what it claims with what can be known of a release."""
+"""Audit of a linkage method: comparison of its claims with what a release reveals."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from privacy_assets.linkage.uniform_compatibility import (
 )
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 
-# Different scores of one claim, and of all claims that need a linear program. A score takes a tenth of a millisecond,
-# and some milliseconds if the claim is at the edge of what is compatible.
+# Distinct scores of one claim, and of all claims that need a linear program. A score takes a tenth of a millisecond, or
+# several milliseconds if the claim is at the limit of compatibility.
 MAX_PROGRAM_SIZE = 5_000
 MAX_WORK = 500_000
 
 
 class LinkerProgress(NamedTuple):
-    """Where an evaluation stands: its stage, ``records`` or ``linear programs``, and how many of it are done."""
+    """Progress of an evaluation: its stage, ``records`` or ``linear programs``, and the number done."""
 
     stage: str
     n_done: int
@@ -42,12 +42,12 @@ class LinkerEvaluation:
     Attributes
     ----------
     scores : dict
-        ``support_share`` (Proposition 16: no candidate is ruled out), ``compatible_share`` (Definition 14),
+        ``support_share`` (Proposition 16: no candidate is excluded), ``compatible_share`` (Definition 14),
         ``overclaim_share`` (a claim above the largest true probability), ``expected_correct_links`` (share of correct
         links if each record is linked to the largest claim, ties at random), ``mean_probability_of_truth``,
         ``mean_largest_claim``, ``n_released``.
     records : DataFrame
-        The same by released record, as ``released, n_candidates, has_support, is_compatible, overclaims,
+        The same figures by released record, as ``released, n_candidates, has_support, is_compatible, overclaims,
         expected_correct, probability_of_truth, largest_claim``. Private.
     """
 
@@ -63,22 +63,23 @@ def evaluate_linker(
     tolerance: float = TOLERANCE,
     progress: Callable[[LinkerProgress], None] | None = None,
 ) -> LinkerEvaluation:
-    """Compare what a linkage method claims with what can be known.
+    """Compare the claims of a linkage method with what the release reveals.
 
     Parameters
     ----------
     index : CandidateIndex
-        The release. Of records, not of people.
+        The release, indexed by records, not by people.
     claims : array-like of shape (n_released, n_original), sparse matrix of this shape, or array-like of (n_released,)
-        Scores of at least 0, in each row in proportion to the probability that the released record comes from each
-        original; or, for a method that links, the position of one original per released record.
+        Scores of at least 0, in each row proportional to the probability that the released record comes from each
+        original; or, for a method with definite links, the position of one original per released record.
     known : sequence of str, optional
-        Columns by which the true probability is defined: uniform over the candidates. Default: all that are released.
+        Columns that define the true probability, which is uniform over the candidates. Default: all released columns.
     tolerance : float
-        Probability that does not count, from 0 and below 1: by so much a claim may exceed the largest true probability,
-        lie below the largest claim that a record is linked to, and miss, summed over all originals, what is compatible.
+        Negligible probability, at least 0 and below 1: a claim may exceed the largest true probability by this much, be
+        this far below the largest claim and still be linked, and deviate by this much in total from a compatible
+        probability.
     progress : callable, optional
-        Called before each record and each linear program; what it raises ends the work.
+        Called before each record and each linear program; its exceptions end the work.
 
     Raises
     ------
@@ -88,12 +89,12 @@ def evaluate_linker(
 
     Notes
     -----
-    A method that fails a test is no sound measure of risk, whatever share of links it finds: it rules out originals
-    that are possible, or is surer than the release allows. One that is compatible but finds few links may reassure
-    falsely.
+    A method that fails a test is not a sound measure of risk, whatever share of links it finds: it excludes possible
+    originals, or is more certain than the release allows. A compatible method that finds few links may give false
+    reassurance.
     """
     if index.people is not None:
-        raise InvalidSettingError("The index counts people. Expected one of records. Nothing was evaluated.")
+        raise InvalidSettingError("The index counts people. Expected an index of records. Nothing was evaluated.")
     check_tolerance(tolerance)
     rows = _read_claims(claims, index.n_released, index.n_original)
     columns = index.columns if known is None else known
@@ -105,7 +106,7 @@ def evaluate_linker(
         candidates = index.members(i, columns)
         originals = rows.indices[rows.indptr[i] : rows.indptr[i + 1]]
         claim = normalized(rows.data[rows.indptr[i] : rows.indptr[i + 1]])
-        # Records that look alike get equal claims from most methods.
+        # Most methods give equal records equal claims.
         key = (candidates.tobytes(), originals.tobytes(), claim.tobytes())
         if key not in tests:
             tests[key] = _Test(candidates, originals, claim, tolerance)
@@ -141,7 +142,7 @@ def evaluate_linker(
 
 
 class _Test:
-    """Whether a claim has the support of the truth and is compatible with it; None where only a program can tell."""
+    """Whether a claim has the support of the truth and is compatible with it; None if only a program can decide."""
 
     def __init__(
         self, candidates: NDArray[np.int64], originals: NDArray[np.int64], claim: NDArray[np.float64], tolerance: float
@@ -165,13 +166,13 @@ class _Test:
 
 
 def _solve(tests: Sequence[_Test], report: Callable[[LinkerProgress], None]) -> None:
-    """Decide by programs what no quick test decides."""
+    """Decide the claims that quick tests leave open with linear programs."""
     sizes = [test.size for test in tests]
     if sum(sizes) > MAX_WORK or max(sizes, default=0) > MAX_PROGRAM_SIZE:
         raise InvalidSettingError(
-            f"{len(tests)} different claims need a linear program each: of {max(sizes)} different scores at most, and "
-            f"{sum(sizes)} in all. Expected at most {MAX_PROGRAM_SIZE} and {MAX_WORK}. Round the scores, leave "
-            "out those next to 0, or evaluate a sample of the released records. Nothing was evaluated."
+            f"{len(tests)} distinct claims need a linear program each, with up to {max(sizes)} distinct scores, and "
+            f"{sum(sizes)} in total. Expected at most {MAX_PROGRAM_SIZE} and {MAX_WORK}. Round the scores, set those "
+            "close to 0 to 0, or evaluate a sample of the released records. Nothing was evaluated."
         )
     for n_done, test in enumerate(tests):
         report(LinkerProgress("linear programs", n_done, len(tests)))
@@ -179,11 +180,11 @@ def _solve(tests: Sequence[_Test], report: Callable[[LinkerProgress], None]) -> 
 
 
 def _ignore(progress: LinkerProgress) -> None:
-    """Report to nobody."""
+    """Ignore progress."""
 
 
 def _read_claims(claims: Any, n_released: int, n_original: int) -> csr_array:
-    """Return the claims as rows of those that are not 0, originals ascending."""
+    """Return the non-zero claims by row, originals ascending."""
     if issparse(claims):
         _require_numbers(claims.dtype)
         rows = csr_array(claims).astype(np.float64)
@@ -218,7 +219,8 @@ def _read_claims(claims: Any, n_released: int, n_original: int) -> csr_array:
 def _require_numbers(dtype: np.dtype[Any]) -> None:
     if dtype.kind not in "iufb":
         raise InvalidSettingError(
-            f"The claims have the dtype {dtype}. Expected real numbers, as many in each row. Nothing was evaluated."
+            f"The claims have the dtype {dtype}. Expected real numbers, equally many in each row. Nothing was "
+            "evaluated."
         )
 
 
@@ -226,7 +228,8 @@ def _read_links(links: NDArray[Any], n_released: int, n_original: int) -> csr_ar
     n_outside = int(((links < 0) | (links >= n_original)).sum())
     if len(links) != n_released or n_outside:
         raise InvalidSettingError(
-            f"There are {len(links)} links, {n_outside} of them to no original. Expected {n_released} positions from 0 "
+            f"There are {len(links)} links, {n_outside} of them not to an original. Expected {n_released} positions "
+            "from 0 "
             f"to {n_original - 1}. Nothing was evaluated."
         )
     return csr_array((np.ones(n_released), links.astype(np.int64), np.arange(n_released + 1)), (n_released, n_original))

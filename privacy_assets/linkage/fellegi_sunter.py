@@ -17,7 +17,7 @@ from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.reidentification.masked_columns import MaskedColumn
 
 MAX_PAIRS = 25_000_000
-# Probability of an agreement that no true pair shows, and of one that no other pair shows.
+# Probability of an agreement that does not occur in true pairs, and of one that does not occur in other pairs.
 SMALLEST_PROBABILITY = 1e-9
 
 
@@ -33,22 +33,22 @@ def link_by_fellegi_sunter(
     """Score originals by the match probability of the Fellegi-Sunter model.
 
     For each column, a pair of records agrees fully (noisy and rank-swapped numbers: equal; nearer than half of the
-    noise), lies inside what the mask allows, or disagrees. How often true pairs agree (m) is counted on the labelled
-    truth, how often others do (u) on pairs drawn at random.
+    noise), is within the mask, or disagrees. The agreement rate of true pairs (m) is counted on the labelled truth,
+    that of others (u) on random pairs.
 
     Parameters
     ----------
     index : CandidateIndex
         The release, with its truth.
     original, released : DataFrame
-        The tables that the index was made of.
+        The tables of the index.
     known : sequence of str
         Columns to compare.
     m_from : {"truth"}
         Estimating m without labels, by expectation maximization, is refused: it found 3 % of the links where candidate
-        sets allow 69 %, which would reassure falsely.
+        sets allow 69 %, which would give false reassurance.
     seed : int
-        Of the pairs drawn for u.
+        Seed of the pairs drawn for u.
 
     Returns
     -------
@@ -63,8 +63,8 @@ def link_by_fellegi_sunter(
     """
     if m_from != "truth":
         raise InvalidSettingError(
-            f"m_from is {m_from!r}. Expected 'truth': what expectation maximization finds without labels says little "
-            "of the risk, and too little. Nothing was linked."
+            f"m_from is {m_from!r}. Expected 'truth': expectation maximization without labels underestimates the "
+            "risk. Nothing was linked."
         )
     splink = _splink()
     n_pairs = index.n_original * index.n_released
@@ -72,7 +72,7 @@ def link_by_fellegi_sunter(
     columns = {name: masks for name, masks in columns.items() if masks}
     if not columns or n_pairs > MAX_PAIRS:
         raise InvalidSettingError(
-            f"{len(columns)} of the known columns tell something, and there are {n_pairs} pairs of records. Expected "
+            f"{len(columns)} of the known columns are informative, and there are {n_pairs} pairs of records. Expected "
             f"at least one column and at most {MAX_PAIRS} pairs. Nothing was linked."
         )
     tables = ({"unique_id": np.arange(index.n_original)}, {"unique_id": np.arange(index.n_released)})
@@ -124,7 +124,7 @@ def _add_values(
 
 
 def _add_sets(mask: MaskedColumn, column: str, tables: tuple[dict[str, Any], dict[str, Any]]) -> str:
-    """Add codes of the originals and what the release leaves possible; return the condition that a pair fits."""
+    """Add codes of the originals and the possible codes of the release; return the condition that a pair matches."""
     sets = mask.sets
     if bool((np.diff(sets.first) == 1).all()):
         low, high = sets.low[sets.set_of_row], sets.high[sets.set_of_row]
@@ -150,7 +150,7 @@ def _score(
 
     def level(condition: str | None) -> Any:
         own = level_library.ElseLevel() if condition is None else level_library.CustomLevel(condition)
-        # Training replaces these, unless no pair shows the level.
+        # Training replaces these, unless the level does not occur.
         return own.configure(m_probability=SMALLEST_PROBABILITY, u_probability=SMALLEST_PROBABILITY)
 
     settings = splink.SettingsCreator(

@@ -1,4 +1,4 @@
-"""Candidates that remain if every released record has an original of its own (Dulmage and Mendelsohn)."""
+"""Candidates that remain if every released record has a different original (Dulmage and Mendelsohn)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MatchedCandidates:
     Attributes
     ----------
     sizes : ndarray of shape (n_released,), dtype=int64
-        Candidates of each released record that some assignment of all records gives it.
+        Number of candidates of each released record in some assignment of all records.
     """
 
     sizes: NDArray[np.int64]
@@ -41,15 +41,15 @@ class MatchedCandidates:
 
 
 def match_candidates(index: CandidateIndex, known: Sequence[str]) -> MatchedCandidates:
-    """Leave out candidates that no assignment gives, where no two released records come from one original.
+    """Remove candidates that do not occur in any assignment of released records to different originals.
 
-    An attacker who holds all released records at once can reason that an original that another record must have come
-    from is taken. A candidate remains if it belongs to some assignment of all released records to different originals.
+    An attacker who has all released records can exclude an original that another record must come from. A candidate
+    remains if it belongs to some assignment of all released records to different originals.
 
     Parameters
     ----------
     index : CandidateIndex
-        No two released records have one true original. Originals without a released record may be assigned to none.
+        No two released records have the same true original. Originals without a released record may remain unassigned.
     known : sequence of str
         As in :meth:`CandidateIndex.sizes`.
 
@@ -62,15 +62,15 @@ def match_candidates(index: CandidateIndex, known: Sequence[str]) -> MatchedCand
 
     Notes
     -----
-    Equal records are one node with as many units. The truth is one assignment; a pair belongs to some assignment if
-    and only if both of its ends lie in one strongly connected component of what can still be moved along it.
+    Equal records are one node with a multiplicity. The truth is one assignment; a pair belongs to some assignment if
+    and only if both of its ends lie in one strongly connected component of the residual graph.
     """
     if index.people is not None:
-        raise InvalidSettingError("The index counts people. Expected records, each of which is released at most once.")
+        raise InvalidSettingError("The index counts people. Expected an index of records, each released at most once.")
     n_doubled = index.n_released - len(np.unique(index.truth))
     if n_doubled:
         raise InvalidTableError(
-            f"{n_doubled} released records share their original with another one. Expected at most one released record "
+            f"{n_doubled} released records have the same original as another one. Expected at most one released record "
             "per original. Nothing was assessed."
         )
     columns = index.masked(known)
@@ -83,8 +83,8 @@ def match_candidates(index: CandidateIndex, known: Sequence[str]) -> MatchedCand
     n_pairs = count_candidates(singly, boxes, n_codes, index.n_threads)
     if int(n_pairs.sum()) > MAX_PAIRS:
         raise InvalidTableError(
-            f"The release has {int(n_pairs.sum())} pairs of different released records and originals. Expected at most "
-            f"{MAX_PAIRS}. Name more known columns, or fewer records. Nothing was assessed."
+            f"The release has {int(n_pairs.sum())} pairs of distinct released records and originals. Expected at most "
+            f"{MAX_PAIRS}. Use more known columns, or fewer records. Nothing was assessed."
         )
     candidates = list_candidates(points, boxes, n_codes, n_pairs)
     box_of_pair, point_of_pair = np.repeat(np.arange(len(n_pairs)), n_pairs), candidates.points.astype(np.int64)
@@ -110,8 +110,8 @@ def _components(
 ) -> NDArray[np.int32]:
     """Return the strongly connected component of each box and then each point."""
     n_points = len(weights)
-    # From a box to all its candidates, and from the true one back to it. Originals that were not released belong to
-    # one more box, which may have any of them.
+    # From a box to all its candidates, and from the true one back to it. Originals that were not released belong to an
+    # extra box, which may have any of them.
     n_free = weights - np.bincount(true_point_of_row, minlength=n_points)
     nobody = n_boxes + n_points
     free = np.flatnonzero(n_free > 0)
@@ -127,7 +127,7 @@ def _components(
 
 
 def _everybody(index: CandidateIndex) -> MatchedCandidates:
-    """Return the candidates of records of which nothing is known."""
+    """Return the candidates of records without known columns."""
     nothing = np.zeros(index.n_released, np.int64)
     pairs = (np.array([0, 1]), np.zeros(1, np.int64))
     sizes = np.full(index.n_released, index.n_original, np.int64)

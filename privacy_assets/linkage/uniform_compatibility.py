@@ -1,19 +1,18 @@
-"""Whether a claim is compatible with a uniform true probability: by two quick tests, and else by a growing program.
+"""Compatibility of a claim with a uniform true probability: two quick tests, then a growing linear program.
 
 Let P be uniform over c candidates, q the claims, and K(x) the pignistic probabilities of the belief functions whose
-focal sets all contain x. By Definition 14, q is compatible if and only if it is a mean of one of K(x) for each
-candidate x. So it is not if and only if some weights w tell them apart: the weighted claims exceed the largest mean
-that beliefs can have,
+focal sets all contain x. By Definition 14, q is compatible if and only if it is a mean of one element of K(x) for each
+candidate x. So it is incompatible if and only if some weights w separate them: the weighted claims exceed the largest
+mean of beliefs,
 
     sum_z q(z) w(z) > 1/c sum_x v(x),    v(x) = max of the mean of w over a set that contains x.
 
-A largest mean is that of x and the records of the greatest weights: v(x) - w(x) = sum_z max(w(z) - v(x), 0). By how
-much the left side exceeds the right one, for weights from -1 to 1, is by how much the claims miss, summed over all
-records.
+A largest mean is that of x and the records of the greatest weights: v(x) - w(x) = sum_z max(w(z) - v(x), 0). The
+largest excess of the left side, for weights from -1 to 1, is the total deviation of the claims.
 
-As P is uniform, exchanging the weights of two candidates, or of two others, does not change the right side; so the
-weights that tell most rise with the claims on either side. The sums of the greatest weights are then those of the
-greatest claims, and each bound on v has few terms. Bounds are added to the program where its solution violates them.
+As P is uniform, exchanging the weights of two candidates, or of two others, does not change the right side; so the best
+separating weights rise with the claims on either side. The sums of the greatest weights are then those of the greatest
+claims, and each bound on v has few terms. Bounds are added to the program where its solution violates them.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ from scipy.sparse import coo_array
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# The solver works to about this; the claims of linkage programs are not written with more digits.
+# Approximate precision of the solver; claims of linkage programs do not have more digits.
 TOLERANCE = 1e-7
-# What sums of floats miss.
+# Rounding error of sums of floats.
 ROUNDING = 1e-12
 GROUPING_DECIMALS = 12
-# Sets of the greatest claims that the quick test looks at, on either side.
+# Number of sets of the greatest claims in the quick test, on either side.
 MAX_TESTED = 400
 MAX_ROUNDS = 200
 
 
 class Side(NamedTuple):
-    """Different claims of the candidates, or of the others, the greatest first, and how many records have each."""
+    """Distinct claims of the candidates, or of the others, greatest first, with their numbers of records."""
 
     claims: Floats
     sizes: Integers
 
     @classmethod
     def of(cls, claims: Floats) -> Side:
-        """Group equal claims; those of 0 are of no record that counts."""
+        """Group equal claims; claims of 0 are ignored."""
         claims = claims[claims > 0]
         rounded = -np.round(claims, GROUPING_DECIMALS)
         _, number, sizes = np.unique(rounded, return_inverse=True, return_counts=True)
@@ -69,7 +68,7 @@ def is_compatible_with_uniform(inside: Floats, outside: Floats, *, tolerance: fl
     outside : ndarray of shape (n_others,), dtype=float64
         Claims of the other records, at least 0; all claims add up to 1.
     tolerance : float
-        By how much the claims may miss, summed over all records; at least TOLERANCE.
+        Allowed total deviation of the claims; at least TOLERANCE.
 
     Returns
     -------
@@ -81,7 +80,7 @@ def is_compatible_with_uniform(inside: Floats, outside: Floats, *, tolerance: fl
 
 
 def decide_quickly(inside: Floats, outside: Floats, *, tolerance: float = TOLERANCE) -> bool | None:
-    """Decide where no program is needed; None if one is."""
+    """Decide without a linear program; None if one is needed."""
     tolerance = max(tolerance, TOLERANCE)
     if len(inside) == 1:
         every = np.concatenate([inside, outside])
@@ -95,12 +94,12 @@ def decide_quickly(inside: Floats, outside: Floats, *, tolerance: float = TOLERA
 
 
 def decide_by_program(inside: Floats, outside: Floats, *, tolerance: float = TOLERANCE) -> bool:
-    """Decide by the linear program: hundredths of a second for hundreds of different claims, seconds for thousands."""
+    """Decide by the linear program: hundredths of a second for hundreds of distinct claims, seconds for thousands."""
     return _Program(Side.of(inside), Side.of(outside)).decide(max(tolerance, TOLERANCE))
 
 
 def size_of_program(inside: Floats, outside: Floats) -> int:
-    """Count the different claims, on which the work of the program depends."""
+    """Count the distinct claims, which determine the work of the program."""
     return sum(len(Side.of(side).claims) for side in (inside, outside))
 
 
@@ -114,9 +113,9 @@ def largest_means(own: Floats, weights: Floats, sizes: Integers) -> Floats:
 
 
 def _can_keep_all(inside: Floats, outside: Floats) -> bool:
-    """Say whether each candidate can keep as much of its probability as it claims, and the rest reach where it lacks.
+    """Return whether each candidate can keep as much probability as it claims while the rest covers the others.
 
-    Enough to be compatible, but not needed. A candidate gives no other record more than it keeps, so k records get at
+    This is sufficient, not necessary. A candidate gives another record at most what it keeps, so k records get at
     most the sum of min(rest, k times what is kept): enough for the k that lack most, for all k (Gale).
     """
     probability = 1 / len(inside)
@@ -137,9 +136,9 @@ def _can_keep_all(inside: Floats, outside: Floats) -> bool:
 
 
 def _exceeds_some_set(inside: Side, outside: Side, n_candidates: int, tolerance: float) -> bool:
-    """Say whether a set of the greatest claims has more than any belief gives it: weights of 1 within, -1 without.
+    """Return whether a set of the greatest claims exceeds every belief: weights of 1 inside, -1 outside.
 
-    A candidate within gives it all, one without n / (n + 1) for a set of n records.
+    A candidate inside gives it all, one outside n / (n + 1) for a set of n records.
     """
     parts = []
     for side in (inside, outside):
@@ -156,7 +155,7 @@ def _exceeds_some_set(inside: Side, outside: Side, n_candidates: int, tolerance:
 
 
 class _Program:
-    """A linear program over weights, to which bounds on the means are added where they are violated.
+    """A linear program over weights, extended by bounds on the means where they are violated.
 
     The variables are the sums of the greatest weights of the candidates and of the others, group by group; then, for
     each group of candidates, the largest mean, and what the candidates and the others of greater weight add to it.
@@ -181,7 +180,7 @@ class _Program:
         self._bound_means()
 
     def decide(self, tolerance: float) -> bool:
-        """Solve, add what is violated, and solve again until it is clear whether the claims miss by more."""
+        """Solve, add violated bounds, and solve again until the comparison with the tolerance is decided."""
         for _ in range(MAX_ROUNDS):
             solution, at_most = self._solve()
             weights = self._weights(solution)
@@ -201,7 +200,7 @@ class _Program:
         return self.inside.sizes, self.outside.sizes
 
     def _add(self, entries: list[tuple[Integers, float | Floats]], at_most: float | Floats, n: int) -> None:
-        """Add ``n`` rows: the sum of values times variables is at most a number. Variables below 0 do not count."""
+        """Add ``n`` rows: the sum of values times variables is at most a number. Negative variables are ignored."""
         own = self.n_rows + np.arange(n)
         for columns, values in entries:
             counts = columns >= 0
@@ -219,7 +218,7 @@ class _Program:
         return [(last, share), (np.where(last > begin, last - 1, -1), -share)]
 
     def _order_weights(self) -> None:
-        """Let weights fall with the claims, from at most 1 to at least -1."""
+        """Require weights to fall with the claims, from at most 1 to at least -1."""
         for side in (0, 1):
             terms = self._weight(side)
             n = len(self.sizes[side])
@@ -232,7 +231,7 @@ class _Program:
             self._add([(columns[-1:], -values[-1:]) for columns, values in terms], 1.0, 1)
 
     def _bound_means(self) -> None:
-        """Let a mean exceed the weight of its record by what is added: at first by 1, 2, 4, ... groups."""
+        """Define a mean as the weight of its record plus additions, at first of 1, 2, 4, ... groups."""
         own = self._weight(0)
         terms = [(self.mean, -1.0), (self.added[0], 1.0), (self.added[1], 1.0)]
         self._add([*own, *terms], 0.0, self.n_in)
@@ -243,7 +242,7 @@ class _Program:
                 self._add_bounds(side, np.arange(self.n_in), np.full(self.n_in, group))
 
     def _add_bounds(self, side: int, groups: Integers, places: Integers) -> int:
-        """Bound what is added to means: the sum of the greatest weights up to a group, less as many times the mean."""
+        """Bound the additions to means: the sum of the greatest weights up to a group, minus as many times the mean."""
         pairs = list(zip(groups.tolist(), places.tolist(), strict=True))
         is_new = np.array([pair not in self.known[side] for pair in pairs], np.bool_)
         self.known[side].update(pairs)
@@ -281,7 +280,7 @@ class _Program:
         return found[0], found[1]
 
     def _solve(self) -> tuple[Floats, float]:
-        """Return the weights that tell most, as far as the means are bounded, and what they tell at most."""
+        """Return the best separating weights for the current bounds, and their separation."""
         gain = np.zeros(self.n_variables)
         for begin, side in ((0, self.inside), (self.n_in, self.outside)):
             n = len(side.claims)

@@ -1,4 +1,4 @@
-"""Assess how well synthetic records single out original ones: the mpUCC assessment."""
+"""The mpUCC assessment: how well synthetic records single out original ones."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ class MpuccAssessment:
     Attributes
     ----------
     scores : dict
-        Figures of the whole table: ``privacy_risk_score`` first (absent with ``calculate_baseline=False``).
+        Figures of the whole table, ``privacy_risk_score`` first (absent with ``calculate_baseline=False``).
     details : DataFrame
         One row per identified synthetic record, in search order: ``risk_level, syn_idx, ori_idx, combo_size,
-        field_combo, value_combo, baseline_protection, agreement``. Holds cells: private.
+        field_combo, value_combo, baseline_protection, agreement``. Private, because it contains cells.
     tree : DataFrame
         One row per combination checked, in search order.
     control : ControlComparison or None
         Leakage or coincidence; None without a control table.
     settings : dict
-        Every argument that shaped the result, the columns, the precisions used and the rows of each table.
+        All arguments that affect the result, the columns, the precisions used and the rows of each table.
     """
 
     scores: dict[str, Any]
@@ -97,7 +97,7 @@ class MpuccAssessment:
 
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> MpuccAssessment:
-        """Read back what :meth:`to_artifact` wrote."""
+        """Read the output of :meth:`to_artifact`."""
         header = artifact.header
         details, tree = artifact.frames["details"].copy(), artifact.frames["tree"].copy()
         for frame, names in ((details, ("field_combo", "value_combo")), (tree, ("field_combo",))):
@@ -141,11 +141,11 @@ def assess_mpuccs(
     original, synthetic : DataFrame
         Tables with the same columns, direct identifiers removed.
     control : DataFrame, optional
-        Real records that the synthesizer never saw; tells leakage from coincidence.
+        Real records that the synthesizer never saw, to distinguish leakage from coincidence.
     max_baseline_cols : int, optional
         Largest number of columns in a combination. Default: all columns.
     min_entropy_delta : float
-        Above 0, combinations that gain less normalized entropy than this over their base are not followed: the search
+        Above 0, combinations that gain less normalized entropy than this over their base are not extended; the search
         is then heuristic and may under-report.
     field_decay_factor : float
         Weight lost per further column, in (0, 1], for ``weighted_collision``.
@@ -158,11 +158,12 @@ def assess_mpuccs(
     max_combinations : int
         Refuse to start a search of more combinations than this.
     n_matched_samples, seed, confidence_level
-        Random samples of the originals to compare the control with, their seed, and the confidence of all intervals.
+        Number of random samples of the originals to compare with the control, their seed, and the confidence level of
+        all intervals.
     n_threads : int, optional
         Threads to search on; the result does not depend on it. Default: all cores that this process may use.
     progress : callable, optional
-        Called before each level of each search; what it raises ends the assessment.
+        Called before each level of each search; its exceptions end the assessment.
 
     Raises
     ------
@@ -173,8 +174,8 @@ def assess_mpuccs(
 
     Notes
     -----
-    Definitions: ``docs/mpucc.md``; index labels in ``details`` are those of the tables as handed in (as text unless
-    they are integers).
+    Definitions: ``docs/mpucc.md``; index labels in ``details`` are those of the input tables (as text unless they are
+    integers).
     """
     settings = MpuccSettings(
         max_baseline_cols=max_baseline_cols,
@@ -237,7 +238,7 @@ def assess_preprocessed(
 
 
 def _described(tables: PreprocessedTables, settings: MpuccSettings) -> dict[str, Any]:
-    """Return everything that shaped the result as JSON values."""
+    """Return all settings that affect the result, as JSON values."""
     columns = list(tables.columns)
     return {
         **settings.described(),

@@ -1,4 +1,4 @@
-"""What would lower the risk of synthetic records: the identification rate if a column were dropped or coarsened."""
+"""Effect of dropping or coarsening single columns on the identification rate of synthetic records."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ CHANGE_COLUMNS = [
 _ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
 
 
-class _OutOfTime(Exception):  # noqa: N818 - it ends a search, nothing went wrong
+class _OutOfTime(Exception):  # noqa: N818 - it ends a search and is not an error
     """Ends a search whose result would come too late."""
 
 
 class _Change(NamedTuple):
-    """What would be done to a column: its new codes by old code, or None if it is dropped."""
+    """A change of a column: its new codes by old code, or None if it is dropped."""
 
     name: str
     how: str
@@ -57,21 +57,21 @@ def measure_column_changes(
     time_limit_seconds: float = 60.0,
     n_threads: int | None = None,
 ) -> pd.DataFrame:
-    """Measure what dropping or coarsening each of the columns that drive the risk would do to it.
+    """Measure the effect of dropping or coarsening each of the columns that drive the risk.
 
-    Every change is made alone, to original and synthetic alike, and the search is done again with the settings of the
-    assessment.
+    Every change is made separately, to original and synthetic alike, and the search is repeated with the settings of
+    the assessment.
 
     Parameters
     ----------
     tables : PreprocessedTables
-        What was assessed.
+        The assessed tables.
     assessment : MpuccAssessment
         Its assessment.
     max_columns : int
-        Columns to try: those in the combinations of the most identified records.
+        Number of columns to try: those in the combinations of the most identified records.
     time_limit_seconds : float
-        No search is begun, and none goes on to combinations of more columns, after so many seconds.
+        After this time no search is started, or continued with combinations of more columns.
     n_threads : int, optional
         Threads to search on. Default: all cores that this process may use.
 
@@ -80,9 +80,9 @@ def measure_column_changes(
     DataFrame
         Two rows per column, those that drive most first: ``column``; ``share_of_identified``, identified records whose
         combination has the column, from 0 to 1; ``change`` ("dropped", "coarsened") and ``how``; the
-        ``identification_rate`` and ``privacy_risk_score`` that would be left; and ``difference``, by how much the
-        identification rate would change. The figures are missing where time ran out. A column that cannot be
-        coarsened has one row, and no row is there if nothing is identified.
+        ``identification_rate`` and ``privacy_risk_score`` after the change; and ``difference``, the change of the
+        identification rate. The figures are missing if time ran out. A column that cannot be coarsened has one row.
+        There are no rows if no record is identified.
 
     Raises
     ------
@@ -92,15 +92,15 @@ def measure_column_changes(
     Notes
     -----
     Numbers, datetimes and durations are coarsened to 10 bands of about as many originals each, or to half as many bands
-    as there are values, if that is less. Of text and booleans, the values of fewer than 5 % of the originals become one
-    value. Missing values stay missing. A change that would leave one value is not tried. Dropping a column also makes
-    records equal, which then count once.
+    as there are values, if that is less. For text and booleans, the values of fewer than 5 % of the originals are
+    merged. Missing values stay missing. A change that would leave a single value is not tried. Dropping a column can
+    make records equal, which then count once.
     """
     require(max_columns >= 1, "max_columns", max_columns, "an integer above 0")
     require(time_limit_seconds > 0, "time_limit_seconds", time_limit_seconds, "more than 0 seconds")
     if list(tables.columns) != assessment.settings["columns"]:
         raise InvalidTableError(
-            "The assessment is of other columns than the preprocessed tables have. Expected what was assessed. Nothing "
+            "The assessment and the preprocessed tables have different columns. Expected the assessed tables. Nothing "
             "was measured; assess these tables again."
         )
     deadline = time.monotonic() + time_limit_seconds
@@ -133,7 +133,7 @@ def _settings_of(assessment: MpuccAssessment) -> MpuccSettings:
 def driving_columns(assessment: MpuccAssessment) -> list[tuple[str, float]]:
     """Return the columns that drive the risk, first the one in the combinations of the most identified records.
 
-    Each comes with the share of the identified records, above 0, whose combination holds it.
+    Each comes with the share of the identified records, above 0, whose combination contains it.
     """
     counts = Counter(name for combo in assessment.details["field_combo"] for name in combo)
     n_identified = len(assessment.details)
@@ -154,35 +154,35 @@ def _changes(tables: PreprocessedTables, column: str) -> Iterator[_Change]:
     else:
         coarse, how = _rare_together(labels, counts)
     n_left = len(np.unique(coarse[[label is not None for label in labels]]))
-    # One value for all would be the column left out.
+    # A single value would be equivalent to dropping the column.
     if 1 < n_left < sum(label is not None for label in labels):
         yield _Change("coarsened", how, coarse)
 
 
 def _bands(labels: NDArray[np.object_], counts: NDArray[Any], kind: str) -> tuple[NDArray[np.int64], str]:
-    """Return the band of each code; bands hold about as many originals, and the missing value is one of its own."""
+    """Return the band of each code; bands have about equally many originals, and the missing value has its own band."""
     present = np.array([code for code, label in enumerate(labels) if label is not None], np.int64)
     in_order = present[sorted(range(len(present)), key=lambda i: _order_of(str(labels[present[i]]), kind))]
     n_bands = min(N_BANDS, max(-(-len(present) // 2), 1))
     own = counts[in_order]
-    # A value belongs where the middle of its records lies.
+    # A value belongs to the band of the middle of its records.
     middle = (np.cumsum(own) - own / 2) / max(own.sum(), 1)
     bands = np.full(len(labels), n_bands, np.int64)
     bands[in_order] = np.minimum((middle * n_bands).astype(np.int64), n_bands - 1)
-    return bands, f"{n_bands} bands of about as many originals each"
+    return bands, f"{n_bands} bands of about equally many originals"
 
 
 def _order_of(label: str, kind: str) -> Any:
-    """Return what sorts labels as the values they were made of."""
+    """Return a key that sorts labels like their values."""
     if kind == "number":
         return Decimal(label)
-    # "2020-01-31T12 Europe/Berlin" and "90 seconds" begin with what counts.
+    # "2020-01-31T12 Europe/Berlin" and "90 seconds" begin with the sortable part.
     first = label.split(" ")[0]
     return int(first) if kind == "duration" else np.datetime64(first)
 
 
 def _rare_together(labels: NDArray[np.object_], counts: NDArray[Any]) -> tuple[NDArray[np.int64], str]:
-    """Return a code for each code; values that few originals have share one."""
+    """Return the new code of each code; rare values share one."""
     is_rare = (counts < RARE_SHARE * counts.sum()) & np.array([label is not None for label in labels])
     coarse = np.arange(len(labels))
     coarse[is_rare] = len(labels)

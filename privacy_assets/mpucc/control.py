@@ -1,4 +1,4 @@
-"""Tell leakage from coincidence: compare what the originals give away with what records never seen give away."""
+"""Distinction between leakage and coincidence: the originals compared with records that the synthesizer never saw."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ class Matches(NamedTuple):
     """Outcome of one search, one entry per distinct synthetic row.
 
     ``partner`` (int64) is the distinct row of the other table that the row singles out, -1 if none; ``combo_size``
-    (int64) how many columns that takes, 0 if none.
+    (int64) is the size of the combination, 0 if none.
     """
 
     partner: NDArray[np.int64]
     combo_size: NDArray[np.int64]
 
 
-# With fewer records on the matched basis, finding no leakage is not evidence that there is none.
+# With fewer matched records, not finding leakage is not evidence of its absence.
 MIN_CONTROL_RECORDS = 50
-# Searches the synthetic table against another one; the text says which, for progress.
+# Searches the synthetic table against another one; the text names it, for progress.
 Searcher = Callable[[CodedTable, str], Matches]
 
 
 @dataclass(frozen=True)
 class ControlComparison:
-    """How much more the originals are identified than records that the synthesizer never saw.
+    """Comparison of the originals with records that the synthesizer never saw.
 
-    All rates but the copies stand on the same basis: the smaller of the number of originals and of control records, as
-    handed in. The larger table is represented by several random samples of that size, and their mean counts; duplicates
-    are dropped from each sample, if they are to be dropped.
+    All rates except those of copies have the same basis: the smaller of the numbers of originals and of control
+    records, before deduplication. The larger table is represented by several random samples of that size, and rates are
+    means over the samples; duplicates are dropped from each sample if ``deduplicate`` is set.
 
     Attributes
     ----------
     control_identification_rate, matched_identification_rate : float
         Share of synthetic records identified against the control, and against as many originals.
     control_identified_by_size, matched_identified_by_size : tuple of float
-        Synthetic records identified against the control, and against as many originals, by the size of the combination
-        that does it, from 1 column on; means over the samples.
+        Synthetic records identified against the control, and against as many originals, by the size of the combination,
+        from 1 column on; means over the samples.
     excess_identification : Estimate
         ``matched_identification_rate - control_identification_rate``; for the interval see
         :func:`compare_with_control`.
@@ -59,9 +59,9 @@ class ControlComparison:
         Synthetic records equal to a record of the whole original table, and of the whole control table.
     excess_copy : Estimate
         Share of all synthetic records that copy an original, beyond the share that copies a control record; both as
-        expected of the matched number of records. For the interval see :func:`compare_with_control`.
+        expected for the matched number of records. For the interval see :func:`compare_with_control`.
     n_matched_records : int
-        Records that either table is compared with: the smaller of the two numbers.
+        Number of records that either table is compared with: the smaller of the two numbers.
     confidence_level : float
         Confidence of the intervals.
     """
@@ -82,10 +82,10 @@ class ControlComparison:
 
     @property
     def leakage_detected(self) -> bool | None:
-        """Whether the lower end of any excess interval is above 0; None if there are too few records to tell.
+        """Whether the lower end of any excess interval is above 0; None if there are too few records.
 
-        With fewer than ``MIN_CONTROL_RECORDS`` records to compare with, most leaks would not be seen, so that nothing
-        found says nothing. The gate takes None for a failure.
+        With fewer than ``MIN_CONTROL_RECORDS`` records most leaks would go unnoticed, so a negative result is not
+        evidence. The gate treats None as a failure.
         """
         if any(excess.low > 0 for excess in (self.excess_identification, self.excess_verbatim, self.excess_copy)):
             return True
@@ -103,7 +103,7 @@ class ControlComparison:
 
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> ControlComparison:
-        """Read back what :meth:`to_header` wrote."""
+        """Read the output of :meth:`to_header`."""
         fields: dict[str, Any] = {
             name: tuple(value) if name.endswith("_by_size") else value for name, value in header.items()
         }
@@ -115,9 +115,9 @@ class ControlComparison:
 class _Draws(NamedTuple):
     """Searches against one or more draws of one table.
 
-    ``identified`` holds the share of draws in which each synthetic row is identified, ``rates`` the identification rate
+    ``identified`` is the share of draws in which each synthetic row is identified, ``rates`` the identification rate
     of each draw; ``by_size`` (identified rows by combination size), ``n_pairs`` and ``n_verbatim`` are means over the
-    draws; ``variance`` is what drawing other records would add to the variance of the rate over synthetic records.
+    draws; ``variance`` is the additional variance of the rate from drawing other records.
     """
 
     identified: NDArray[np.float64]
@@ -136,15 +136,15 @@ def compare_with_control(
     Parameters
     ----------
     tables : PreprocessedTables
-        With a control table (not checked here).
+        Tables with a control (not checked here).
     search : callable
-        Takes a table and words for progress; searches the synthetic records against it.
+        Function of a table and a progress text that searches the synthetic records against the table.
     n_samples : int
-        Random samples of the larger table.
+        Number of random samples of the larger table.
     seed : int
         Seed of the samples.
     confidence_level : float
-        Confidence of the intervals, between 0 and 1.
+        Confidence level of the intervals, between 0 and 1.
 
     Returns
     -------
@@ -154,18 +154,18 @@ def compare_with_control(
     -----
     The interval of the excess identification rate counts the variance in two ways, as two-way clustered errors do [1]_.
     The first is that of the mean difference, paired by synthetic record. The second is that the originals and the
-    control are themselves one random draw each from the population: one real record decides for all synthetic records
-    close to it, which no variance over synthetic records shows. It is estimated, for either table, by summing squares
-    over real records (each counts the synthetic records that it is singled out by), or from the spread between the
-    samples if that is larger, less the variance of single pairs that the first part already holds. How often honest
-    tables are flagged: ``test_an_honest_table_is_rarely_flagged``.
+    control are themselves one random draw each from the population: one real record affects all synthetic records close
+    to it, which the variance over synthetic records does not show. It is estimated, for either table, by summing
+    squares over real records (each counts the synthetic records that it is singled out by), or from the spread between
+    the samples if that is larger, minus the variance of single pairs, which the first part already includes. For the
+    rate of false alarms see ``test_an_honest_table_is_rarely_flagged``.
 
     Copies are counted over all synthetic records as well, because a copy need not be an identified pair: combinations
-    of few columns single out few records, so most copies would not be seen there. Each distinct synthetic row counts
-    with its probability to be among the matched number of records, which for a value that m of N records hold is
-    hypergeometric and not proportional to the size. Its difference between the two tables has mean 0 if the synthesizer
-    did not copy, so the sum of the squared differences estimates the variance of their sum; z squared is added to it,
-    in the spirit of Wilson's interval, because a few copies against none would have almost no variance.
+    of few columns single out few records, so most copies would be missed there. Each distinct synthetic row counts with
+    its probability to be among the matched number of records, which for a value of m of N records is hypergeometric and
+    not proportional to the size. Its difference between the two tables has mean 0 if the synthesizer did not copy, so
+    the sum of the squared differences estimates the variance of their sum; z squared is added to it, in the spirit of
+    Wilson's interval, because a few copies against 0 would have almost no variance.
 
     References
     ----------
@@ -214,7 +214,7 @@ def _draw_and_search(
     tables: PreprocessedTables,
     name: str,
 ) -> _Draws:
-    """Search against the table if it has the matched size, else against random samples of it."""
+    """Search against the table if it has the matched size, otherwise against random samples of it."""
     is_whole = table.n_records == n_matched
     n_draws = 1 if is_whole else n_samples
     n_records = tables.synthetic.n_assessed
@@ -236,7 +236,7 @@ def _draw_and_search(
         variances.append(_variance_of_sum(per_record, drawn.n_assessed) / n_records**2)
     over_records = float(np.mean(variances))
     if n_draws > 1:
-        # Samples without replacement vary less than draws from the population do: the finite population correction.
+        # Samples without replacement vary less than draws from the population (finite population correction).
         over_records = max(over_records, float(np.var(rates, ddof=1)) / (1 - n_matched / table.n_records))
     n_pairs = float(np.mean(pairs))
     variance = max(over_records - n_pairs / n_records**2, 0.0)
@@ -245,12 +245,12 @@ def _draw_and_search(
 
 
 def _variance_of_sum(per_record: NDArray[np.int64], n_records: int) -> float:
-    """Estimate the variance of a sum over independent records from what each of them contributes."""
+    """Estimate the variance of a sum over independent records from their contributions."""
     return float((per_record.astype(np.float64) ** 2).sum() - per_record.sum() ** 2 / n_records)
 
 
 def _sample(table: CodedTable, n_records: int, rng: np.random.Generator, deduplicate: bool) -> CodedTable:
-    """Draw records as handed in, without replacement; then drop duplicates among them if they are to be dropped."""
+    """Draw records without replacement, then drop duplicates among them if ``deduplicate`` is set."""
     rows = np.repeat(np.arange(table.n_distinct), table.n_equal)
     drawn = np.bincount(rng.choice(rows, n_records, replace=False), minlength=table.n_distinct).astype(np.int32)
     kept = np.flatnonzero(drawn)
@@ -290,7 +290,7 @@ def _compare_copies(
     excess_of_row = weights * (probability - probability_of_a_draw(n_equal_control, control.n_records, n_matched))
     excess = float(excess_of_row.sum()) / n_records
     n_moved = float(np.abs(excess_of_row).sum())
-    # Rows that stand for several records count as often as they do, and so does the record that was not seen by chance.
+    # Rows of several records are weighted by their number, and so is the record that was missed by chance.
     weight = float((weights * np.abs(excess_of_row)).sum()) / n_moved if n_moved else 1.0
     z = normal_quantile(confidence_level)
     reach = z * sqrt(float((excess_of_row**2).sum()) + (z * weight) ** 2) / n_records
@@ -307,7 +307,7 @@ def _within(difference: float, reach: float) -> Estimate:
 
 
 def probability_of_a_draw(n_equal: NDArray[np.int64], n_records: int, n_drawn: int) -> NDArray[np.float64]:
-    """Return the probability that ``n_drawn`` of ``n_records`` records hold one of ``n_equal`` at least.
+    """Return the probability that ``n_drawn`` of ``n_records`` records include at least one of ``n_equal``.
 
     Draws are without replacement, so it is 1 - C(n_records - n_equal, n_drawn) / C(n_records, n_drawn).
     """
@@ -318,7 +318,7 @@ def probability_of_a_draw(n_equal: NDArray[np.int64], n_records: int, n_drawn: i
         - gammaln(n_records + 1.0)
         + gammaln(n_records - n_drawn + 1.0)
     )
-    # Without one equal record the logarithms cancel to within rounding only.
+    # Without an equal record the logarithms only cancel up to rounding.
     may_miss = np.where(n_equal == 0, 1.0, np.exp(np.minimum(log_missed, 0.0)))
     return np.where(n_others >= n_drawn, 1.0 - may_miss, 1.0)
 

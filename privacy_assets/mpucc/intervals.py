@@ -16,7 +16,7 @@ class Estimate(NamedTuple):
 
 
 def normal_quantile(confidence_level: float) -> float:
-    """Return how many standard deviations a two-sided normal interval of this confidence extends."""
+    """Return the half-width of a two-sided normal interval of this confidence, in standard deviations."""
     return NormalDist().inv_cdf(0.5 + confidence_level / 2)
 
 

@@ -1,4 +1,4 @@
-"""Bring original, synthetic and control records to one precision, without duplicates, as common integer codes."""
+"""Preprocessing of original, synthetic and control records: one precision, no duplicates, common integer codes."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ DatetimePrecision = str | Mapping[str, str] | None
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
-    """One table in codes, one entry per distinct row.
+    """One table as codes, one entry per distinct row.
 
     Attributes
     ----------
     codes : tuple of ndarray of shape (n_distinct,), dtype uint8, uint16 or uint32
         One array per column.
     positions : ndarray of shape (n_distinct,), dtype=int64
-        Position of (the first of) each row in the table as handed in.
+        Position of (the first of) each row in the input table.
     multiplicities : ndarray of shape (n_distinct,), dtype=int32
-        Records that the row stands for: 1 after deduplication, the number of equal rows without it.
+        Weight of the row: 1 after deduplication, otherwise the number of equal rows.
     n_equal : ndarray of shape (n_distinct,), dtype=int32
-        Equal rows of the table as handed in, whether duplicates were dropped or not; they sum to ``n_records``.
+        Number of equal rows in the input table, whether duplicates were dropped or not; they sum to ``n_records``.
     n_records : int
-        Rows of the table as handed in.
+        Number of rows of the input table.
     """
 
     codes: tuple[NDArray[np.unsignedinteger[Any]], ...]
@@ -68,12 +68,12 @@ class CodedTable:
 
     @property
     def n_assessed(self) -> int:
-        """Records that take part in the assessment: all, less the duplicates dropped."""
+        """Number of assessed records: all except dropped duplicates."""
         return int(self.multiplicities.sum(dtype=np.int64))
 
     @property
     def n_duplicates_dropped(self) -> int:
-        """Records dropped because an equal one stands before them."""
+        """Number of records dropped because an equal one precedes them."""
         return self.n_records - self.n_assessed
 
     def _key(self) -> tuple[Any, ...]:
@@ -88,7 +88,7 @@ class CodedTable:
 
 @dataclass(frozen=True, eq=False)
 class PreprocessedTables:
-    """Original, synthetic and control records in common codes.
+    """Original, synthetic and control records as common codes.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class PreprocessedTables:
     kinds : tuple of str
         Kind of each column: number, boolean, text, datetime, aware datetime, duration, or missing (no value anywhere).
     labels : tuple of ndarray of shape (n_codes,), dtype=object
-        Text of each code of each column; None for the missing value. These are cells: private.
+        Text of each code of each column; None for the missing value. Private, because these are cells.
     original, synthetic : CodedTable
         The tables.
     control : CodedTable or None
@@ -109,7 +109,7 @@ class PreprocessedTables:
     deduplicate : bool
         Whether exact duplicates were dropped from each table.
     given_precision : dict of str to int or str
-        Precision by column as the caller gave it; columns that are not named had theirs found in the original.
+        Precision by column as given by the caller; for other columns it was found in the original.
     """
 
     columns: tuple[str, ...]
@@ -176,7 +176,7 @@ class PreprocessedTables:
 
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> PreprocessedTables:
-        """Read back what :meth:`to_artifact` wrote."""
+        """Read the output of :meth:`to_artifact`."""
         header, frames = artifact.header, artifact.frames
         n_codes = header["n_codes"]
         dtypes = [_code_dtype(n) for n in n_codes]
@@ -223,7 +223,7 @@ def preprocess(
     datetime_precision: DatetimePrecision = None,
     deduplicate: bool = True,
 ) -> PreprocessedTables:
-    """Bring tables to one precision and to common integer codes.
+    """Convert tables to one precision and to common integer codes.
 
     Parameters
     ----------
@@ -232,10 +232,10 @@ def preprocess(
     control : DataFrame, optional
         Records that the synthesizer never saw, with the same columns.
     numeric_precision : int or mapping of str to int, optional
-        Decimals (0 to 10) to round floats to: of all columns, or of those named. Default: as many as the original has.
+        Decimals (0 to 10) for rounding floats, for all columns or by name. Default: as many as the original has.
     datetime_precision : str or mapping of str to str, optional
-        D, H, T, s, ms, us or ns (any case; also min, sec, L, U, N) to floor datetimes to: of all columns, or of those
-        named. Default: the coarsest that changes nothing in the original.
+        D, H, T, s, ms, us or ns (any case; also min, sec, L, U, N) for flooring datetimes, for all columns or by name.
+        Default: the coarsest unit that leaves the original unchanged.
     deduplicate : bool
         Whether to drop exact duplicates (after rounding) from each table.
 
@@ -287,11 +287,11 @@ def _given(precision: NumericPrecision | DatetimePrecision, columns: Sequence[st
 
 
 def _coded_table(codes: Sequence[NDArray[Any]], n_codes: Sequence[int], deduplicate: bool) -> CodedTable:
-    """Keep the first of equal rows; without deduplication it carries their number."""
+    """Keep the first of equal rows; without deduplication its weight is their number."""
     groups, n_groups = group_rows(codes, n_codes)
     n_records = len(groups)
     positions = np.zeros(n_groups, np.int64)
-    # Written backwards, so that the first of equal rows is the one that stays.
+    # Written backwards, so that the first of equal rows stays.
     positions[groups[::-1]] = np.arange(n_records - 1, -1, -1)
     n_equal = np.bincount(groups, minlength=n_groups).astype(np.int32)
     multiplicities = np.ones(n_groups, np.int32) if deduplicate else n_equal
@@ -299,7 +299,7 @@ def _coded_table(codes: Sequence[NDArray[Any]], n_codes: Sequence[int], deduplic
 
 
 def check_columns(frames: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
-    """Check that tables are frames with rows and the same columns, once each; return these in the original's order."""
+    """Check that tables are frames with rows and the same distinct columns; return these in the original's order."""
     for name, frame in frames.items():
         if not isinstance(frame, pd.DataFrame):
             raise InvalidTableError(
@@ -309,13 +309,13 @@ def check_columns(frames: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
         odd = [str(label) for label in labels if not isinstance(label, str)]
         if odd:
             raise InvalidTableError(
-                f"The {name} table has {len(odd)} columns whose names are not text: {odd}. Expected text. Rename them."
+                f"The {name} table has {len(odd)} columns whose names are not strings: {odd}. Expected strings. "
+                "Rename them."
             )
         repeated = sorted({label for label in labels if labels.count(label) > 1})
         if repeated:
             raise InvalidTableError(
-                f"The {name} table has several columns of one name: {repeated}. Expected every name once. Rename or "
-                "drop them."
+                f"The {name} table has repeated column names: {repeated}. Expected distinct names. Rename or drop them."
             )
         if not labels or len(frame) == 0:
             raise InvalidTableError(
@@ -329,13 +329,13 @@ def check_columns(frames: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
         if missing or extra:
             raise InvalidTableError(
                 f"The {name} table does not have the columns of the original table: {len(missing)} missing {missing}, "
-                f"{len(extra)} extra {extra}. Expected the same {len(columns)} columns. Add or drop columns on a side."
+                f"{len(extra)} extra {extra}. Expected the same {len(columns)} columns. Add or drop columns."
             )
     return columns
 
 
 def _read_columns(frames: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> dict[str, list[ColumnValues]]:
-    """Read every column of every table; report all that cannot be compared at once."""
+    """Read every column of every table; report all columns that cannot be compared at once."""
     values: dict[str, list[ColumnValues]] = {}
     problems = []
     for column in columns:
@@ -384,7 +384,7 @@ def _as_unit(value: object, setting: str) -> str:
 def check_precisions(
     numeric_precision: NumericPrecision, datetime_precision: DatetimePrecision, columns: Sequence[str]
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Return decimals and units by column; raise InvalidSettingError for those that do not exist."""
+    """Return decimals and units by column; raise InvalidSettingError for invalid ones."""
     decimals = _per_column(numeric_precision, columns, "numeric_precision", _as_decimals)
     return decimals, _per_column(datetime_precision, columns, "datetime_precision", _as_unit)
 
@@ -392,7 +392,7 @@ def check_precisions(
 def _per_column(
     precision: Any, columns: Sequence[str], setting: str, convert: Callable[[object, str], Any]
 ) -> dict[str, Any]:
-    """Spread a precision over the columns it is meant for."""
+    """Assign a precision to its columns."""
     if precision is None:
         return {}
     if not isinstance(precision, Mapping):
@@ -400,7 +400,8 @@ def _per_column(
     unknown = [str(name) for name in precision if name not in columns]
     if unknown:
         raise InvalidSettingError(
-            f"{setting} names columns the tables do not have: {unknown}. They have {list(columns)}. Correct the names."
+            f"{setting} names columns that the tables do not have: {unknown}. They have {list(columns)}. Correct the "
+            "names."
         )
     return {name: convert(value, f"{setting}[{name!r}]") for name, value in precision.items()}
 
@@ -414,6 +415,6 @@ def _check_kinds(
     wrong = [name for name in precision if not all(table.kind in (*kinds, "missing") for table in values[name])]
     if wrong:
         raise InvalidSettingError(
-            f"{setting} names columns that do not hold {expected}: {wrong}. Expected columns of {expected} only. "
-            "Leave the others out."
+            f"{setting} names columns that are not {expected}: {wrong}. Expected columns of {expected} only. Remove "
+            "the others."
         )

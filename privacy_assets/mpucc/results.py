@@ -1,4 +1,4 @@
-"""From a search to frames and figures: what the mpUCC assessment reports of it."""
+"""Frames and figures of an mpUCC assessment from the results of its searches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privacy_assets.storage.result_columns import tuple_column
 
 
 class SearchProgress(NamedTuple):
-    """Where a search stands before it looks at combinations of one more column."""
+    """Progress of a search before the next size of combinations."""
 
     stage: str
     combo_size: int
@@ -69,7 +69,7 @@ class SyntheticSearch:
         )
 
     def matches(self, other: CodedTable, stage: str) -> Matches:
-        """Return which row of another table each synthetic row singles out, and by how many columns."""
+        """Return the row of another table that each synthetic row singles out, and the number of columns it takes."""
         found = self.against(other, stage, with_profile=False)
         combo_size = np.zeros(len(found.combo_of_row), np.int64)
         # Where no combination had a row that is alone, there are no sizes to look up either.
@@ -91,12 +91,12 @@ def _baseline_protection(n_distinct: NDArray[np.float64]) -> NDArray[np.float64]
 
 def describe_tree(search: SyntheticSearch, found: SearchResult) -> pd.DataFrame:
     """Describe every combination checked."""
-    assert found.profile is not None  # noqa: S101 - the caller asked for it
+    assert found.profile is not None  # noqa: S101 - the caller requests it
     n_checked = len(found.sizes)
     is_identified = found.combo_of_row >= 0
     n_collisions = np.bincount(found.combo_of_row[is_identified], minlength=n_checked)
     n_unique = found.profile.n_unique
-    # The place after the last column has one distinct value, so that the filling -1 changes no product.
+    # The position after the last column has one distinct value, so that the padding -1 does not change products.
     baseline = _baseline_protection(np.append(search.n_distinct_original, 1.0)[found.combos])
     protection = 1.0 - n_collisions / np.maximum(n_unique, 1)
     ratio = np.minimum(np.divide(protection, baseline, out=np.zeros(n_checked), where=baseline > 0), 1.0)
@@ -134,7 +134,7 @@ def _field_combos(search: SyntheticSearch, found: SearchResult) -> pd.Series[Any
 
 def _base_entropies(found: SearchResult) -> NDArray[np.float64]:
     """Return the entropy of each combination without its last column, 0 for single columns."""
-    assert found.profile is not None  # noqa: S101 - the caller asked for it
+    assert found.profile is not None  # noqa: S101 - the caller requests it
     entropy_of: dict[tuple[int, ...], float] = {(): 0.0}
     base = []
     for combo, size, entropy in zip(found.combos.tolist(), found.sizes.tolist(), found.profile.entropy, strict=True):
@@ -151,7 +151,7 @@ def describe_details(search: SyntheticSearch, found: SearchResult, tree: pd.Data
     combos = found.combo_of_row[rows]
     partners = found.partner_of_row[rows]
     sizes = found.sizes[combos]
-    # Without a baseline the ratio is the plain share of unique rows that are not identified.
+    # Without a baseline the ratio is the share of unique rows that are not identified.
     n_unique, n_collisions = tree["mpuccs_cnt"].to_numpy()[combos], tree["mpuccs_collision_cnt"].to_numpy()[combos]
     ratio = tree["overall_protection"].to_numpy()[combos]
     if not search.settings.calculate_baseline:
@@ -183,7 +183,7 @@ def _value_combos(search: SyntheticSearch, found: SearchResult, rows: NDArray[np
 
 
 def score(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
-    """Score the whole table; the names and their order are the source's."""
+    """Score the whole table, with the names and order of the source."""
     tables, settings = search.tables, search.settings
     n_records = tables.synthetic.n_assessed
     n_identified = int((found.combo_of_row >= 0).sum())

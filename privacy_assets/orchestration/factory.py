@@ -1,4 +1,4 @@
-"""Builds the Dagster definitions of a release from a table, a contract and a policy."""
+"""Construction of the Dagster definitions of a release from a table, a contract and a policy."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

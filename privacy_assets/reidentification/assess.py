@@ -1,4 +1,4 @@
-"""Assess who the records of a release can be, once an attacker knows some columns: candidate sets of records."""
+"""Re-identification assessment: candidates of released records for an attacker who knows some columns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SMALLER_IS_WORSE = ("mean_nonspecificity", "min_nonspecificity", "fewest_candid
 
 
 class CandidateProgress(NamedTuple):
-    """Where an assessment stands."""
+    """Progress of an assessment."""
 
     n_sets_done: int
     n_sets: int
@@ -49,17 +49,17 @@ class ReidentificationAssessment:
     Attributes
     ----------
     scores : dict
-        The worst of each figure over the column sets that were named as known, and counts. No cell of the table.
+        The worst of each figure over the column sets in ``known``, and counts, without cells of the table.
     curve : DataFrame
         One row per set of known columns: ``known`` (tuple of str), ``n_known``, the fields of
         `Figures`, and ``chosen_as``: ``named``, ``subset`` (all of a
-        size), ``greedy`` or ``all``. No cell of the table.
+        size), ``greedy`` or ``all``. It has no cells of the table.
     records : DataFrame
         One row per released record at risk: fewer than k candidates (without k: a single one) for some set assessed.
-        ``released`` and ``original`` are row positions, ``candidates`` the fewest of all sets, ``known`` the smallest
+        ``released`` and ``original`` are row positions, ``candidates`` the fewest over all sets, ``known`` the smallest
         set of columns that leaves so few. Private.
     settings : dict
-        Everything that shaped the result, as JSON values.
+        All settings that affect the result, as JSON values.
     """
 
     scores: dict[str, Any]
@@ -68,7 +68,7 @@ class ReidentificationAssessment:
     settings: dict[str, Any]
 
     def figures(self, known: Sequence[str]) -> dict[str, Any]:
-        """Return the figures for one set of known columns, in whatever order they are named.
+        """Return the figures for one set of known columns, in any order.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class ReidentificationAssessment:
 
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> ReidentificationAssessment:
-        """Read back what :meth:`to_artifact` wrote."""
+        """Read the output of :meth:`to_artifact`."""
         frames = {}
         for name in ("curve", "records"):
             frame = artifact.frames[name]
@@ -130,40 +130,40 @@ def assess_reidentification(
     n_threads: int | None = None,
     progress: Callable[[CandidateProgress], None] | None = None,
 ) -> ReidentificationAssessment:
-    """Count, for each released record, the originals it can come from, for many sets of columns an attacker may know.
+    """Count the candidates of each released record, for many sets of columns that an attacker may know.
 
     Parameters
     ----------
     original : DataFrame
-        All records that a released one may come from: what was handed to ``anonymize``.
+        All records that a released one may come from: the table given to ``anonymize``.
     released : Anonymization or DataFrame
-        What ``anonymize`` returned: then its model, truth, k, subject and quasi-identifiers are taken from it. Or a
-        table that was anonymized elsewhere.
+        The result of ``anonymize``, which provides model, truth, k, subject and quasi-identifiers; or a table that was
+        anonymized elsewhere.
     model : ReleaseModel, optional
         How each column of a table anonymized elsewhere was masked.
     known : sequence of sequence of str, optional
         Sets of columns that an attacker is assumed to know; ``scores`` are the worst over these. Default: one set, all
         quasi-identifiers.
     max_known : int
-        All sets of up to so many quasi-identifiers are part of ``curve``; from there to all of them a greedy chain adds
-        the column that raises the mean probability most.
+        ``curve`` has all sets of up to this many quasi-identifiers; beyond them a greedy chain adds the column that
+        raises the mean probability most.
     quasi_identifiers : sequence of str, optional
-        Columns for ``curve``. Default for a table anonymized elsewhere: all columns that a mask describes but for
-        suppressed ones.
+        Columns for ``curve``. Default for a table anonymized elsewhere: all columns with a mask, except suppressed
+        ones.
     k : int, optional
         Fewest candidates a record should have.
     truth : str or array-like of int, optional
         For a table anonymized elsewhere, where each released record comes from: the name of a column that identifies
         the records of both tables, or positions in ``original``.
     subject : str, optional
-        Column of the original that says whose record a row is. Then candidates are people.
+        Column of the original with the person of each row; then candidates are people.
     other_releases : sequence of OtherRelease
-        Earlier or neighbouring releases of the same people, which an attacker holds as well. A candidate is one in all
-        of them.
+        Other releases of the same people, which an attacker also has. A candidate must be one in all of them.
     hierarchies : mapping of str to Hierarchy, optional
-        Those that the model names.
+        Hierarchies that the model names.
     n_threads, progress
-        Threads (default: all cores), which change nothing; called before each set, what it raises ends the work.
+        Number of threads (default: all cores), which does not affect the result; function called before each set, whose
+        exceptions end the work.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def assess_reidentification(
     Notes
     -----
     Definitions: ``docs/reidentification.md``. A prior that is not uniform, and columns that are not in the table, can
-    make a record's probability larger than what is reported.
+    make a record's probability larger than reported.
     """
     if isinstance(released, Anonymization):
         _refuse_given(model=model, truth=truth, subject=subject, quasi_identifiers=quasi_identifiers, k=k)
@@ -234,7 +234,7 @@ def _make_index(
     keys: tuple[str, ...],
     n_threads: int | None,
 ) -> CandidateIndex:
-    """Index what ``anonymize`` returned, or a plain table of which model and truth are given."""
+    """Index the result of ``anonymize``, or a plain table with its model and truth."""
     if isinstance(released, Anonymization):
         return CandidateIndex.of_anonymization(
             original, released, hierarchies=hierarchies, keys=keys, n_threads=n_threads
@@ -242,8 +242,8 @@ def _make_index(
     if model is None or truth is None:
         lacking = [name for name, value in (("model", model), ("truth", truth)) if value is None]
         raise InvalidSettingError(
-            f"The release is a plain table, and {lacking} are not given. Expected a release model, and where each "
-            "released record comes from: without it a wrong model would look like a low risk. Nothing was assessed."
+            f"The release is a plain table, but {lacking} are missing. Expected a release model, and the origin of "
+            "each released record: without it a wrong model would look like a low risk. Nothing was assessed."
         )
     return CandidateIndex(
         model, original, released, truth, hierarchies=hierarchies, subject=subject, keys=keys, n_threads=n_threads
@@ -251,7 +251,7 @@ def _make_index(
 
 
 class _Search:
-    """Assesses sets of known columns, and remembers for each record the set that leaves the fewest candidates."""
+    """Assesses sets of known columns, and keeps for each record the set that leaves the fewest candidates."""
 
     def __init__(
         self,
@@ -267,7 +267,7 @@ class _Search:
         self.best_size = np.zeros(index.n_released, np.int64)
 
     def run(self, named: Sequence[tuple[str, ...]], columns: Sequence[str], max_known: int) -> None:
-        """Assess all sets up to ``max_known`` columns, a greedy chain to all of them, and those that are named."""
+        """Assess all sets of up to ``max_known`` columns, a greedy chain to all columns, and the named sets."""
         for size in range(1, min(max_known, len(columns)) + 1):
             for known in combinations(columns, size):
                 self.assess(known, "subset")
@@ -301,7 +301,7 @@ class _Search:
         return worst
 
     def worst(self, named: Sequence[tuple[str, ...]]) -> dict[str, Any]:
-        """Return the worst of each figure over the sets that were named."""
+        """Return the worst of each figure over the named sets."""
         rows = [self.rows[frozenset(known)] for known in named]
         found: dict[str, Any] = {}
         for name in _LARGER_IS_WORSE:
@@ -320,11 +320,11 @@ class _Search:
 
     @property
     def is_at_risk(self) -> NDArray[np.bool_]:
-        """Say which released records have too few candidates for some set."""
+        """Return the released records that have too few candidates for some set."""
         return np.asarray(self.fewest < max(self.k or 2, 2))
 
     def records(self) -> pd.DataFrame:
-        """Return the records at risk, those with the fewest candidates first."""
+        """Return the records at risk, fewest candidates first."""
         rows = np.flatnonzero(self.is_at_risk)
         rows = rows[np.argsort(self.fewest[rows], kind="stable")]
         sets = [row["known"] for row in self.rows.values()]
@@ -342,13 +342,13 @@ def _refuse_given(**given: object) -> None:
     both = [name for name, value in given.items() if value is not None]
     if both:
         raise InvalidSettingError(
-            f"An Anonymization was given, and {both} besides. Expected either: an Anonymization knows them itself. "
+            f"An Anonymization was given together with {both}. Expected only the Anonymization, which includes them. "
             "Nothing was assessed."
         )
 
 
 def _refuse_undescribed(words: str, model: ReleaseModel, released: pd.DataFrame, names: Sequence[str]) -> None:
-    """Refuse columns that a release shows, but of which its model says that they tell nothing: centres of classes."""
+    """Refuse columns that a release shows but its model describes as suppressed, such as centers of classes."""
     shown = [
         name
         for name in dict.fromkeys(names)
@@ -357,9 +357,9 @@ def _refuse_undescribed(words: str, model: ReleaseModel, released: pd.DataFrame,
     telling = [name for name in shown if len(pd.unique(released[name])) > 1]
     if telling:
         raise InvalidSettingError(
-            f"{words} shows different values in {telling}, which its model describes as suppressed, as it does "
-            "with centres of classes. They tell something, but bound nothing: everybody would count as a candidate. "
-            "Expected labels (output='labels'), or columns that are left out. Nothing was assessed."
+            f"{words} shows different values in {telling}, which its model describes as suppressed, as for centers of "
+            "classes. They are informative but do not bound values, so everybody would count as a candidate. Expected "
+            "labels (output='labels'), or a release without these columns. Nothing was assessed."
         )
 
 
@@ -369,8 +369,7 @@ def _checked_names(index: CandidateIndex, names: Sequence[str] | None) -> tuple[
         names = [name for name, mask in index.model.masks.items() if not isinstance(mask, Suppressed)]
     if isinstance(names, str) or not len(names) or len(set(names)) < len(names):
         raise InvalidSettingError(
-            "quasi_identifiers is a text, empty, or names a column twice. Expected a list of different column names. "
-            "Nothing was assessed."
+            "quasi_identifiers must be a non-empty list of distinct column names. Nothing was assessed."
         )
     index.require_known(names)
     return tuple(names)
@@ -379,19 +378,19 @@ def _checked_names(index: CandidateIndex, names: Sequence[str] | None) -> tuple[
 def _checked_known(
     index: CandidateIndex, known: Sequence[Sequence[str]] | None, default: tuple[str, ...]
 ) -> list[tuple[str, ...]]:
-    """Return the sets that an attacker is assumed to know, each once."""
+    """Return the distinct sets that an attacker is assumed to know."""
     if known is None:
         return [default]
     is_list = not isinstance(known, str) and not any(isinstance(each, str) for each in known)
     if not is_list or not all(isinstance(name, str) for each in known for name in each):
         raise InvalidSettingError(
-            "known is a text, a list of texts, or has names of columns that are no text. Expected a list of lists of "
-            'columns, such as [["age", "sex"]]. Nothing was assessed.'
+            "known is a string, a list of strings, or has column names that are not strings. Expected a list of "
+            'lists of columns, such as [["age", "sex"]]. Nothing was assessed.'
         )
     sets = {frozenset(each): tuple(dict.fromkeys(each)) for each in known}
     if not sets or frozenset() in sets:
         raise InvalidSettingError(
-            "known has no set of columns, or an empty one. Expected at least one set of at least one column. Nothing "
+            "known is empty or has an empty set. Expected at least one set of at least one column. Nothing "
             "was assessed."
         )
     for each in sets.values():
@@ -404,18 +403,18 @@ def _check_max_known(max_known: int, n_columns: int) -> None:
     n_sets = sum(comb(n_columns, size) for size in range(1, min(max_known, n_columns) + 1))
     if n_sets > MAX_SETS:
         raise InvalidSettingError(
-            f"max_known is {max_known}, which makes {n_sets} sets of {n_columns} quasi-identifiers. Expected at most "
+            f"max_known is {max_known}, which gives {n_sets} sets of {n_columns} quasi-identifiers. Expected at most "
             f"{MAX_SETS}. Lower max_known, or name fewer quasi-identifiers. Nothing was assessed."
         )
 
 
 def _count_sets(named: Sequence[tuple[str, ...]], n_columns: int, max_known: int) -> int:
-    """Count the sets to be assessed; those that are named may be among the others."""
+    """Count the sets to be assessed; named sets may be among the others."""
     n_subsets = sum(comb(n_columns, size) for size in range(1, min(max_known, n_columns) + 1))
     return n_subsets + sum(_chain_lengths(n_columns, max_known)) + len(named)
 
 
 def _chain_lengths(n_columns: int, max_known: int) -> Iterator[int]:
-    """Yield how many sets are tried for each link of the greedy chain, and one for all columns."""
+    """Yield the number of sets tried for each step of the greedy chain, and one for all columns."""
     yield from range(n_columns - max_known, 1, -1)
     yield int(n_columns > max_known)

@@ -1,4 +1,4 @@
-"""Belief functions over the records of a table (Shafer 1976), as far as re-identification needs them."""
+"""Belief functions over the records of a table (Shafer 1976), for re-identification."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from math import fsum, inf, log
 
 from privacy_assets.errors import ConflictError, InvalidSettingError
 
-# Masses are written as decimals, so that they add up to 1 only nearly.
+# Masses are written as decimals, so their sum is only approximately 1.
 MASS_TOLERANCE = 1e-6
 MOST_UNIONS = 1_000_000
 
 
 class BeliefFunction:
-    """Masses of sets of records; who a released record can be, and how sure that is.
+    """Masses of sets of records: the possible originals of a released record, with their certainty.
 
     Parameters
     ----------
     masses : mapping of frozenset of int to float
-        Mass of each focal set, above 0 or 0, in all 1 (within 1e-6); no mass on the empty set.
+        Mass of each focal set, at least 0, with sum 1 (within 1e-6); no mass on the empty set.
 
     Raises
     ------
@@ -36,7 +36,7 @@ class BeliefFunction:
         total = fsum(masses.values())
         if not all(mass >= 0 for mass in masses.values()) or not abs(total - 1) <= MASS_TOLERANCE:
             raise InvalidSettingError(
-                f"{len(masses)} masses add up to {total:.6g}, the smallest is {min(masses.values(), default=0):.6g}. "
+                f"{len(masses)} masses add up to {total:.6g}; the smallest is {min(masses.values(), default=0):.6g}. "
                 "Expected masses of at least 0 that add up to 1."
             )
         self.masses = {focal: mass for focal, mass in masses.items() if mass > 0}
@@ -45,21 +45,21 @@ class BeliefFunction:
 
     @classmethod
     def categorical(cls, candidates: Iterable[int]) -> BeliefFunction:
-        """Put all mass on one set: the true record is among the candidates, and nothing else is known."""
+        """Put all mass on one set: it is only known that the true record is among the candidates."""
         return cls({frozenset(candidates): 1.0})
 
     def belief(self, records: Iterable[int]) -> float:
-        """Sum the masses of the sets inside ``records``: how sure it is that the true record is one of them."""
+        """Sum the masses of the subsets of ``records``: the certainty that the true record is one of them."""
         inside = frozenset(records)
         return fsum(mass for focal, mass in self.masses.items() if focal <= inside)
 
     def plausibility(self, records: Iterable[int]) -> float:
-        """Sum the masses of the sets that meet ``records``: how possible it is."""
+        """Sum the masses of the sets that intersect ``records``: the plausibility."""
         inside = frozenset(records)
         return fsum(mass for focal, mass in self.masses.items() if focal & inside)
 
     def pignistic(self) -> dict[int, float]:
-        """Share the mass of each set evenly among its records (Definition 4)."""
+        """Divide the mass of each set evenly among its records (Definition 4)."""
         parts: dict[int, list[float]] = {}
         for focal, mass in self.masses.items():
             for record in focal:
@@ -67,7 +67,7 @@ class BeliefFunction:
         return {record: fsum(own) for record, own in sorted(parts.items())}
 
     def entropy(self) -> float:
-        """Entropy of the pignistic probability, in nats; it may rise as more gets known."""
+        """Entropy of the pignistic probability, in nats; it may rise with more knowledge."""
         return -fsum(share * log(share) for share in self.pignistic().values())
 
     def nonspecificity(self) -> float:
@@ -80,7 +80,7 @@ class BeliefFunction:
         Parameters
         ----------
         truth : mapping of int to float
-            Probability of each record to be the true one, in all 1 (within 1e-6); records that are left out have 0.
+            Probability of each record to be the true one, with sum 1 (within 1e-6); omitted records have 0.
         tolerance : float
             Belief may exceed probability by this much.
 
@@ -91,8 +91,8 @@ class BeliefFunction:
 
         Notes
         -----
-        It is enough to look at unions of focal sets: any other set has the belief of the largest union inside it, and
-        at least that union's probability. A focal set of one record takes its mass from that record alone, so that
+        It is enough to check unions of focal sets: any other set has the belief of the largest union inside it, and
+        at least that union's probability. A focal set of one record takes its mass from that record alone, so
         only those of several records have unions, and only those that share records, directly or through others, have
         to be looked at together.
         """

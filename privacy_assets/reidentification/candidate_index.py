@@ -1,4 +1,4 @@
-"""Candidate sets: which originals each released record can come from, as far as some columns are known."""
+"""Candidate sets: the originals that each released record can come from, if some columns are known."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ from privacy_assets.setting_checks import is_integer
 
 
 class Figures(NamedTuple):
-    """What an attacker who knows some columns of everybody can do, over all released records.
+    """Figures over all released records for an attacker who knows some columns of everybody.
 
     Attributes
     ----------
     max_reidentification_probability : float
         Largest 1 / (number of candidates).
     mean_reidentification_probability : float
-        Mean of 1 / (number of candidates): the share of links that come out right if every one is drawn among the
-        candidates.
+        Mean of 1 / (number of candidates): the expected share of correct links if each is drawn among the candidates.
     share_of_singletons : float
         Share of released records with one candidate.
     share_below_k : float or None
@@ -47,7 +46,7 @@ class Figures(NamedTuple):
     mean_nonspecificity, min_nonspecificity : float
         Natural logarithm of the number of candidates.
     fewest_candidates : int
-        Of any released record.
+        Smallest number of candidates of any released record.
     """
 
     max_reidentification_probability: float
@@ -79,33 +78,33 @@ class CandidateIndex:
     Parameters
     ----------
     model : ReleaseModel
-        How each column was masked. Columns that are not in it are not released.
+        Mask of each column. Columns that are not in it are not released.
     original : DataFrame
         All records that a released one may come from.
     released : DataFrame
-        The released table; its index does not count.
+        The released table; its index is ignored.
     truth : str or array-like of int
-        Where each released record comes from: the name of a column that identifies the records of both tables, or the
-        position in ``original`` of each released row.
+        Origin of each released record: the name of a column that identifies the records of both tables, or the position
+        in ``original`` of each released row.
     hierarchies : mapping of str to Hierarchy, optional
-        Those that the model names.
+        Hierarchies that the model names.
     subject : str, optional
-        Column of the original that says whose record a row is. Then candidates are people, not records.
+        Column of the original with the person of each row; then candidates are people, not records.
     keys : sequence of str
-        Released columns that link releases with each other, such as pseudonyms: they need no mask.
+        Released columns that link releases, such as pseudonyms; they do not need a mask.
     n_threads : int, optional
-        Threads (default: all cores); they change nothing.
+        Number of threads (default: all cores), which does not affect the result.
 
     Attributes
     ----------
     columns : tuple of str
         Columns of the original that the model describes.
     n_original, n_released : int
-        Rows of the tables.
+        Numbers of rows of the tables.
     truth : ndarray of shape (n_released,), dtype=int64
         Position in the original of each released row.
     people : ndarray of shape (n_original,), dtype=int64, or None
-        Whose record each original is; None if candidates are records.
+        Person of each original; None if candidates are records.
     model : ReleaseModel
         The model; of several releases, that of the first.
     keys : DataFrame
@@ -146,7 +145,7 @@ class CandidateIndex:
         self.people = None if subject is None else number_people(original, subject)
         self.model = model
         self.columns = tuple(model.masks)
-        # Of several releases, a column has the masks of all.
+        # For several releases, a column has the masks of all.
         read = read_columns(model, original, released, hierarchies or {})
         self._columns = {name: (column,) for name, column in read.items()}
         self._check_truth()
@@ -162,13 +161,13 @@ class CandidateIndex:
         keys: Sequence[str] = (),
         n_threads: int | None = None,
     ) -> CandidateIndex:
-        """Take what `anonymize` returned; ``original`` is what it was given."""
+        """Index the result of `anonymize`; ``original`` is its input."""
         truth = anonymization.members["row"].to_numpy()
         n_rows = int(anonymization.stats["n_rows"])
         if len(original) != n_rows:
             raise InvalidTableError(
-                f"The anonymization was made of {n_rows} rows, the original has {len(original)}. Expected the very "
-                "table that was anonymized: with other rows the candidates would be others. Nothing was assessed."
+                f"The anonymization was made from {n_rows} rows, but the original has {len(original)}. Expected "
+                "exactly the table that was anonymized, because other rows have other candidates. Nothing was assessed."
             )
         return cls(
             anonymization.model,
@@ -187,7 +186,7 @@ class CandidateIndex:
         Parameters
         ----------
         known : sequence of str
-            Columns that the attacker knows of everybody in the original; columns of the model.
+            Columns of the model that the attacker knows of everybody in the original.
 
         Returns
         -------
@@ -219,7 +218,7 @@ class CandidateIndex:
         return found.astype(np.int64)
 
     def belief(self, i: int, known: Sequence[str]) -> BeliefFunction:
-        """Return what an attacker believes of released record ``i``: all mass on its candidates."""
+        """Return the belief of an attacker about released record ``i``: all mass on its candidates."""
         return BeliefFunction.categorical(self.members(i, known).tolist())
 
     def report(self, known_sets: Iterable[Sequence[str]], *, k: int | None = None) -> pd.DataFrame:
@@ -237,7 +236,7 @@ class CandidateIndex:
     def require_known(self, known: Sequence[str]) -> None:
         """Raise InvalidSettingError if the release model does not describe one of these columns."""
         if isinstance(known, str):
-            raise InvalidSettingError("`known` is a text. Expected a list of column names. Nothing was assessed.")
+            raise InvalidSettingError("`known` is a string. Expected a list of column names. Nothing was assessed.")
         unknown = [name for name in known if name not in self.columns]
         if unknown:
             raise InvalidSettingError(
@@ -246,7 +245,7 @@ class CandidateIndex:
             )
 
     def masked(self, known: Sequence[str]) -> list[MaskedColumn]:
-        """Return what is released of some columns, the most telling first; suppressed ones tell nothing."""
+        """Return the released parts of some columns, most informative first, without suppressed ones."""
         self.require_known(known)
         columns = [column for name in dict.fromkeys(known) for column in self._columns.get(name, ())]
         return sorted(columns, key=lambda column: column.mean_share)
@@ -268,12 +267,12 @@ class CandidateIndex:
         if n_wrong:
             raise MaskError(
                 f"The true original is not among the candidates of released records, by column: {n_wrong} of "
-                f"{self.n_released}. The masks of these columns are not what the release model says, or the truth "
-                "names the wrong originals; any figure would be too low. Nothing was assessed; correct the model."
+                f"{self.n_released}. The masks of these columns differ from the release model, or the truth names the "
+                "wrong originals; every figure would be too low. Nothing was assessed; correct the model."
             )
 
     def _sizes_by_group(self, columns: Sequence[MaskedColumn]) -> NDArray[np.int64]:
-        """Count originals that are released as the same cells; for masks that are functions of the original."""
+        """Count originals that are released as the same cells, for masks that are functions of the original."""
         codes, n_codes = [], []
         for column in columns:
             assert column.set_of_code is not None  # noqa: S101 - the caller looked
@@ -298,20 +297,20 @@ class CandidateIndex:
 def combine(releases: Sequence[CandidateIndex], key: str) -> CandidateIndex:
     """Intersect the candidate sets of several releases of the same people.
 
-    Intersecting is the combination that is always acceptable (Definition 27): the true original stays a candidate,
-    and there are never more candidates than in one of the releases. Dempster's rule is not.
+    Intersection is always an acceptable combination (Definition 27): the true original stays a candidate, and there are
+    never more candidates than in any single release. Dempster's rule is not acceptable.
 
     Parameters
     ----------
     releases : sequence of CandidateIndex
         Releases of one original, all with the same key column among their ``keys``.
     key : str
-        Column that says which records of the releases belong together, such as a pseudonym.
+        Column that links the records of the releases, such as a pseudonym.
 
     Returns
     -------
     CandidateIndex
-        Of the records of the first release, in their order. Its columns are those of all releases.
+        Index of the records of the first release, in their order, with the columns of all releases.
 
     Raises
     ------
@@ -322,7 +321,7 @@ def combine(releases: Sequence[CandidateIndex], key: str) -> CandidateIndex:
         is renormalized.
     """
     if len(releases) < 2 or not all(isinstance(each, CandidateIndex) for each in releases):
-        raise InvalidSettingError("combine was given fewer than two releases, or others than CandidateIndex.")
+        raise InvalidSettingError("combine needs at least two releases, all of type CandidateIndex.")
     combined = releases[0]
     for number, other in enumerate(releases[1:], start=2):
         rows = match_keys(key, combined.keys, "first release", other.keys, f"release {number}", both_ways=True)
@@ -335,8 +334,8 @@ def _intersected(first: CandidateIndex, other: CandidateIndex, rows: NDArray[np.
     is_same_unit = (first.people is None) == (other.people is None)
     if first.n_original != other.n_original or not is_same_unit:
         raise InvalidSettingError(
-            f"{words} was made of {other.n_original} originals, the first one of {first.n_original}; or one counts "
-            "people and the other records. Expected releases of one table, counted alike."
+            f"{words} was made from {other.n_original} originals, the first one from {first.n_original}; or one "
+            "counts people and the other records. Expected releases of one table, counted in the same way."
         )
     combined = copy(first)
     columns = dict(first._columns)
@@ -350,7 +349,7 @@ def _intersected(first: CandidateIndex, other: CandidateIndex, rows: NDArray[np.
         n_empty = int((combined.sizes(combined.columns) == 0).sum())
         raise ConflictError(
             f"{words} contradicts the first one: {n_differing} of {first.n_released} keys stand for different "
-            f"originals, and {n_empty} of them leave no candidate at all. Expected the same people under the same "
+            f"originals, and {n_empty} of them leave no candidate. Expected the same people under the same "
             "keys. Nothing was assessed; correct the keys."
         )
     return combined

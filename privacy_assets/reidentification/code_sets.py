@@ -1,4 +1,4 @@
-"""Sets of codes: what a released cell leaves possible, as ranges of codes of the original column."""
+"""Sets of codes: the possible originals of a released cell, as ranges of codes of the original column."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 
 class CodeSets(NamedTuple):
-    """Different sets of codes, and which of them every row has.
+    """Distinct sets of codes, and the set of every row.
 
     Attributes
     ----------
     set_of_row : ndarray of shape (n_rows,), dtype=int64
         Set of each row.
     first : ndarray of shape (n_sets + 1,), dtype=int64
-        Where the ranges of each set begin.
+        Start of the ranges of each set.
     low, high : ndarray of shape (n_ranges,), dtype=int64
-        First and last code of each range; ascending within a set, not touching. A set may have none.
+        First and last code of each range; ascending within a set, not adjacent. A set may have no range.
     """
 
     set_of_row: NDArray[np.int64]
@@ -29,19 +29,19 @@ class CodeSets(NamedTuple):
 
     @property
     def n_sets(self) -> int:
-        """Number of different sets."""
+        """Number of distinct sets."""
         return len(self.first) - 1
 
     @property
     def set_of_range(self) -> NDArray[np.int64]:
-        """Set that each range belongs to."""
+        """Set of each range."""
         return np.repeat(np.arange(self.n_sets), np.diff(self.first))
 
     def contain(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Say whether the set of each row has a code, one code per row."""
+        """Return whether the set of each row has a code, one code per row."""
         if len(self.low) == 0:
             return np.zeros(len(codes), np.bool_)
-        # Ranges of all sets on one line: the one to look at is the last that begins at or before the code.
+        # Ranges of all sets on one line: the relevant one is the last that begins at or before the code.
         width = int(max(self.high.max(), codes.max(initial=0))) + 1
         begins = self.set_of_range * width + self.low
         place = np.searchsorted(begins, self.set_of_row * width + codes, side="right") - 1
@@ -59,18 +59,18 @@ class CodeSets(NamedTuple):
 def from_ranges(
     low: NDArray[np.int64], high: NDArray[np.int64], has_last: NDArray[np.bool_], last: int, rows: NDArray[np.int64]
 ) -> CodeSets:
-    """Make sets of one range each, and maybe the last code, such as that of the missing value.
+    """Make sets of one range each, optionally with the last code, such as that of the missing value.
 
     Parameters
     ----------
     low, high : ndarray of shape (n,), dtype=int64
-        First and last code; ``low > high`` for none. Both below ``last``.
+        First and last code; ``low > high`` for an empty range. Both below ``last``.
     has_last : ndarray of shape (n,), dtype=bool
         Whether the code ``last`` belongs to the set.
     last : int
         A code above all others.
     rows : ndarray of shape (n_rows,), dtype=int64
-        Which of the n each row has.
+        Set of each row.
     """
     is_empty = low > high
     low, high = np.where(is_empty, last, low), np.where(is_empty, last - 1, high)
@@ -106,7 +106,7 @@ def from_lists(lists: Sequence[NDArray[np.int64]], rows: NDArray[np.int64]) -> C
 
 
 def coarsen(codes: NDArray[np.int64], n_codes: int, sets: CodeSets) -> tuple[NDArray[np.int32], int, CodeSets]:
-    """Give codes that no set tells apart one code; returns codes, their number, and the sets."""
+    """Merge codes that no set distinguishes; returns codes, their number, and the sets."""
     begins = np.unique(np.concatenate([[0], sets.low, sets.high + 1]))
     begins = begins[begins < n_codes]
     place = np.searchsorted(begins, np.arange(n_codes), side="right") - 1

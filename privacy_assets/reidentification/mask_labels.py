@@ -1,14 +1,14 @@
-"""Read the text of a generalized cell, as ARX, sdcMicro and this package write it.
+"""Parser of generalized cells, as written by ARX, sdcMicro and this package.
 
 ==============================================  ====================================================================
-``*``                                           nothing is known
+``*``                                           unknown value
 ``missing``                                     a missing value
-``[20, 29]``, ``[20, 30)``, ``(19, 29]``        an interval; a round bracket, or one that faces away as in ``[20, 30[``,
-                                                leaves the end out; ``;`` may separate the ends; ``-Inf`` and ``Inf``
+``[20, 29]``, ``[20, 30)``, ``(19, 29]``        an interval; a round bracket, or an outward one as in ``[20, 30[``,
+                                                excludes the end; ``;`` may separate the ends; ``-Inf`` and ``Inf``
 ``20-29``                                       an interval of numbers with both ends
 ``<20``, ``<=20``, ``>64``, ``>=65``, ``65+``   an interval with one end
 ``{a, b}``                                      a set
-``816**``                                       text, each star any character; a single star at an end is any text
+``816**``                                       text, each star one character; a single star at an end any text
 ``[20, 29] or missing``, ``a or missing``       either
 anything else, and text in JSON quotes          the value itself
 ==============================================  ====================================================================
@@ -33,7 +33,7 @@ _INFINITE = {"-inf": -inf, "inf": inf, "+inf": inf, "-infinity": -inf, "infinity
 
 
 class Range(NamedTuple):
-    """An interval of values; an end of None is open to that side."""
+    """An interval of values; None means unbounded on that side."""
 
     low: str | None
     high: str | None
@@ -42,20 +42,20 @@ class Range(NamedTuple):
 
 
 class Meaning(NamedTuple):
-    """What a label tells of the original; of several parts, one holds.
+    """Meaning of a label: the original matches at least one part.
 
     Attributes
     ----------
     is_anything : bool
-        Whether it tells nothing.
+        Whether every value matches.
     may_be_missing : bool
         Whether the original may be a missing value.
     ranges : tuple of Range
-        Intervals it may lie in.
+        Possible intervals.
     texts : tuple of str
-        Values it may have, as text.
+        Possible values, as text.
     pattern : str or None
-        Regular expression that its text matches as a whole.
+        Regular expression for the whole text.
     """
 
     is_anything: bool = False
@@ -70,7 +70,7 @@ MISSING = Meaning(may_be_missing=True)
 
 
 def read_label(text: str) -> Meaning:
-    """Read the forms that cannot be taken for anything else; whatever has none of them is a value."""
+    """Read the unambiguous forms; any other text is a value."""
     text = text.strip()
     if text == ANY_LABEL:
         return ANYTHING
@@ -96,7 +96,7 @@ def read_label(text: str) -> Meaning:
 
 
 def read_number_label(text: str) -> Meaning | None:
-    """Read the forms that only columns with an order have, such as ``20-29``, ``>=65`` and ``65+``; None for others."""
+    """Read the forms of ordered columns, such as ``20-29``, ``>=65`` and ``65+``; None for others."""
     text = text.strip()
     either = _OR_MISSING.fullmatch(text)
     if either:
@@ -133,7 +133,7 @@ def _set(text: str) -> Meaning:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Split at a separator that does not stand in JSON quotes."""
+    """Split at a separator outside JSON quotes."""
     parts, begin, is_quoted, i = [], 0, False, 0
     while i < len(text):
         if text[i] == '"' and (is_quoted or not text[begin:i].strip()):
@@ -148,7 +148,7 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _pattern(text: str) -> str:
-    """Turn stars into a regular expression: a single one at an end is any text, others one character each."""
+    """Turn stars into a regular expression: a single star at an end is any text, others one character each."""
     runs = re.split(r"(\*+)", text)
     parts = []
     for place, run in enumerate(runs):

@@ -1,4 +1,4 @@
-"""From masks to sets of codes: which values of an original column each released cell leaves possible."""
+"""Conversion of masks to sets of codes: the possible original values of each released cell."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from privacy_assets.reidentification.mask_labels import (
 from privacy_assets.setting_checks import is_integer, is_number
 
 _TEXT_KINDS = ("text", "category")
-# Floats miss the number that they stand for by a few units in the last place. Where these are not small against the
-# width of the noise, whole numbers would count as near that are not.
+# Floats deviate from their number by a few units in the last place. If that is not small against the width of the
+# noise, whole numbers outside the width would count as inside.
 ROUNDED_BY = 4 * float(np.finfo(np.float64).eps)
 LARGEST_SLACK = 1 / 8
 
@@ -62,12 +62,12 @@ class Original(NamedTuple):
 
     @property
     def n_values(self) -> int:
-        """Number of codes; the last one is that of the missing value, whether or not there is one."""
+        """Number of codes; the last one is that of the missing value, even if there is none."""
         return self.scale.n_known + 1
 
     @property
     def where(self) -> str:
-        """Words for messages."""
+        """Name for messages."""
         return f"Column {self.name!r}"
 
     def lists(self, lists: list[NDArray[np.int64]], rows: NDArray[np.int64]) -> CodeSets:
@@ -86,7 +86,7 @@ class Original(NamedTuple):
 
 
 def read_mask(original: Original, released: pd.DataFrame, mask: Mask, hierarchies: Mapping[str, Hierarchy]) -> CodeSets:
-    """Find the values of an original column that each released row leaves possible.
+    """Find the possible values of an original column for each released row.
 
     Raises
     ------
@@ -112,25 +112,25 @@ def read_mask(original: Original, released: pd.DataFrame, mask: Mask, hierarchie
 
 
 def _refuse(original: Original, is_refused: NDArray[np.bool_], rows: NDArray[Any], problem: str, expected: str) -> None:
-    """Raise if some distinct released values cannot be read; say how many, never which."""
+    """Raise if released values cannot be read; the message counts them and does not show them."""
     if is_refused.any():
         n_rows = int(np.append(is_refused, False)[rows].sum())
         raise InvalidTableError(
             f"{original.where}: {int(is_refused.sum())} of its released values (in {n_rows} rows) {problem}. Expected "
-            f"{expected}. Describe the column by another mask, or correct the release."
+            f"{expected}. Use another mask for the column, or correct the release."
         )
 
 
 def _read(original: Original, column: pd.Series[Any]) -> tuple[ColumnValues, NDArray[Any]]:
-    """Read a released column; returns it, and its distinct values as the original's scale has them."""
+    """Read a released column; returns it, and its distinct values in the type of the original scale."""
     read = read_column(column, f"{original.where} of the release")
     if original.scale.kind == "category" and read.kind not in (*_TEXT_KINDS, "missing"):
         return read, _as_categories(original.scale, read)
     kinds = {original.scale.kind, read.kind}
     if len(kinds) == 2 and "missing" not in kinds and not kinds <= set(_TEXT_KINDS):
         raise InvalidTableError(
-            f"{original.where} holds {original.scale.kind} values in the original and {read.description} in the "
-            "release. Expected the same kind, or a mask that reads labels. Convert the column, or describe it as Label."
+            f"{original.where} has {original.scale.kind} values in the original and {read.description} in the "
+            "release. Expected the same kind, or a mask that reads labels. Convert the column, or use the mask Label."
         )
     values = read.distinct
     if read.kind == "aware datetime" and read.offsets is not None:
@@ -139,7 +139,7 @@ def _read(original: Original, column: pd.Series[Any]) -> tuple[ColumnValues, NDA
 
 
 def _as_categories(scale: Scale, read: ColumnValues) -> NDArray[np.object_]:
-    """Return distinct values as the texts that ordered categories have: 1, where the category is 1.0, is that one."""
+    """Return distinct values as texts of ordered categories; 1 matches the category 1.0."""
     known = set(scale.known)
     texts = np.empty(len(read.distinct), object)
     for i, value in enumerate(pd.Series(read.distinct).astype(object)):
@@ -151,7 +151,7 @@ def _as_categories(scale: Scale, read: ColumnValues) -> NDArray[np.object_]:
 
 
 def _places(scale: Scale, values: NDArray[Any], side: str) -> NDArray[np.int64]:
-    """Find where values belong among the known ones."""
+    """Find the positions of values among the known ones."""
     known = scale.known
     if len(known) == 0 or len(values) == 0:
         return np.zeros(len(values), np.int64)
@@ -162,7 +162,8 @@ def _places(scale: Scale, values: NDArray[Any], side: str) -> NDArray[np.int64]:
 def _codes(scale: Scale, values: NDArray[Any]) -> NDArray[np.int64]:
     """Find the codes of values; -1 for those that no original has.
 
-    Other programs write fewer digits of floats: what no original is exactly is the only one that it is to 10 decimals.
+    Other programs write fewer digits of floats: a value without an exact match stands for the only original equal to 10
+    decimals.
     """
     if scale.n_known == 0 or len(values) == 0:
         return np.full(len(values), -1, np.int64)
@@ -185,14 +186,14 @@ def _equal_places(known: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64
 def _exact(original: Original, column: pd.Series[Any], mask: Exact) -> CodeSets:  # noqa: ARG001
     read, values = _read(original, column)
     codes = np.append(_codes(original.scale, values), original.scale.n_known)
-    # Every reader keeps one more place for missing cells: that is where their -1 points.
+    # -1 indexes an additional last position for missing cells.
     is_missing = np.arange(len(codes)) == len(values)
     low = np.where(is_missing | (codes < 0), 1, codes)
     return original.ranges(low, np.where(is_missing | (codes < 0), 0, codes), is_missing, _rows(read))
 
 
 def _rows(read: ColumnValues) -> NDArray[np.int64]:
-    """Return the distinct value of each row; the place behind them all for a missing cell."""
+    """Return the distinct value of each row; the position after the last one for a missing cell."""
     return np.where(read.codes < 0, len(read.distinct), read.codes).astype(np.int64)
 
 
@@ -200,8 +201,8 @@ def _interval(original: Original, released: pd.DataFrame, mask: Interval) -> Cod
     scale = original.scale
     if not scale.is_ordered and scale.kind != "missing":
         raise InvalidSettingError(
-            f"{original.where} is described by an interval, but holds {scale.kind} values, which have no order. "
-            "Expected numbers, times or ordered categories. Describe it by another mask."
+            f"{original.where} has an interval mask, but {scale.kind} values, which are not ordered. Expected "
+            "numbers, times or ordered categories. Use another mask."
         )
     ends = []
     for name, is_high in ((mask.low, False), (mask.high, True)):
@@ -217,8 +218,8 @@ def _interval(original: Original, released: pd.DataFrame, mask: Interval) -> Cod
     n_half = int((low_is_missing != high_is_missing).sum())
     if n_half:
         raise InvalidTableError(
-            f"{original.where}: {n_half} released rows have one end of an interval only. Expected both or none. "
-            "Correct the release."
+            f"{original.where}: {n_half} released rows have only one end of an interval. Expected both ends or "
+            "neither. Correct the release."
         )
     may_be_missing = np.zeros(len(released), np.bool_)
     if mask.missing is not None:
@@ -237,7 +238,7 @@ def _read_ends(original: Original, column: pd.Series[Any]) -> tuple[ColumnValues
                 whole = [int(text) for text in read.distinct]
             except ValueError:
                 whole = []
-            _refuse(original, np.full(len(read.distinct), not whole), read.codes, "are no whole numbers", "digits")
+            _refuse(original, np.full(len(read.distinct), not whole), read.codes, "are not whole numbers", "digits")
             values = np.empty(len(whole), object)
             values[:] = whole
             return read, values
@@ -248,8 +249,8 @@ def _truth_values(original: Original, column: pd.Series[Any]) -> NDArray[np.bool
     read = read_column(column, f"{original.where} of the release")
     if read.kind != "boolean" or (read.codes < 0).any():
         raise InvalidTableError(
-            f"{original.where}: the released column that says whether it may be missing holds {read.description} "
-            "values. Expected true or false in every row. Correct the release."
+            f"{original.where}: the released column for missing values has {read.description} values. Expected true "
+            "or false in every row. Correct the release."
         )
     return np.asarray(read.distinct[read.codes], np.bool_)
 
@@ -269,7 +270,9 @@ def _value_set(original: Original, column: pd.Series[Any], mask: ValueSet) -> Co
             values = []
         lists.append(np.unique(np.array([code_of[v] for v in values if v in code_of], np.int64)))
     rows = _rows(read)
-    _refuse(original, np.append(is_refused, (read.codes < 0).any()), rows, "are no set", "JSON arrays of text and null")
+    _refuse(
+        original, np.append(is_refused, (read.codes < 0).any()), rows, "are not sets", "JSON arrays of text and null"
+    )
     return original.lists(lists, rows)
 
 
@@ -278,7 +281,7 @@ def _mapping(
 ) -> CodeSets:
     if mask.hierarchy not in hierarchies:
         raise InvalidSettingError(
-            f"{original.where} is described by the hierarchy {mask.hierarchy!r}, which is not given. Given are "
+            f"{original.where} has a mask with the hierarchy {mask.hierarchy!r}, which is missing. There are "
             f"{sorted(hierarchies)}. Pass it in `hierarchies`."
         )
     if mask.level is not None and not is_integer(mask.level, 0):
@@ -286,9 +289,9 @@ def _mapping(
     leveled = hierarchies[mask.hierarchy].apply(original.column, original.name)
     kept = range(len(leveled.nodes))
     if mask.level is not None:
-        # A level that joins nothing beyond the level below it is left out: its nodes are those of that one.
+        # A level that does not merge nodes is omitted: its nodes are those of the level below.
         kept = range((below := int(np.searchsorted(leveled.levels, mask.level, side="right")) - 1), below + 1)
-    # To a hierarchy, floats are equal that are so to 10 decimals: one of its values may have several codes.
+    # Hierarchies compare floats to 10 decimals, so one of their values may have several codes.
     pairs = np.unique(leveled.codes * original.n_values + original.dimension.codes)
     members: dict[str, set[int]] = {ANY_LABEL: set(range(original.n_values))}
     for level in kept:
@@ -299,13 +302,13 @@ def _mapping(
     texts = [str(value) for value in _plain(read)]
     is_refused = np.array([*(text not in members for text in texts), (read.codes < 0).any()], np.bool_)
     rows = _rows(read)
-    _refuse(original, is_refused, rows, f"are no node of {mask.hierarchy!r} above an original value", "its labels")
+    _refuse(original, is_refused, rows, f"are not nodes of {mask.hierarchy!r} above an original value", "its labels")
     lists = [np.array(sorted(members[text]), np.int64) for text in texts]
     return original.lists(lists, rows)
 
 
 def _plain(read: ColumnValues) -> list[Any]:
-    """Return distinct values; whole numbers that floats hold as integers, so that their text has no point."""
+    """Return distinct values, with whole floats as integers, so that their text has no decimal point."""
     values = read.distinct.tolist()
     return [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
 
@@ -313,25 +316,24 @@ def _plain(read: ColumnValues) -> list[Any]:
 def _bounded_noise(original: Original, column: pd.Series[Any], mask: BoundedNoise) -> CodeSets:
     scale = original.scale
     if not is_number(mask.width, 0, np.inf):
-        raise InvalidSettingError(f"{original.where}: the width of its noise is {mask.width!r}. Expected 0 or more.")
+        raise InvalidSettingError(f"{original.where}: the width of its noise is {mask.width!r}. Expected at least 0.")
     if scale.kind not in ("number", "missing"):
-        raise InvalidSettingError(
-            f"{original.where} is described by noise, but holds {scale.kind} values. Expected numbers."
-        )
+        raise InvalidSettingError(f"{original.where} has a noise mask, but {scale.kind} values. Expected numbers.")
     read, values = _read(original, column)
     if read.kind not in ("number", "missing"):
         raise InvalidTableError(
-            f"{original.where} is described by noise, but holds {read.description} in the release. Expected numbers. "
-            "Convert the column, or describe it by another mask."
+            f"{original.where} has a noise mask, but {read.description} in the release. Expected numbers. Convert the "
+            "column, or use another mask."
         )
     if {scale.known.dtype.kind, values.dtype.kind} <= {"i", "O"}:
-        # Integers stay integers, as floats would join those beyond 2**53; a part of 1 adds none to the width.
+        # Integers stay integers, because floats merge those beyond 2**53; a fraction below 1 does not increase the
+        # width.
         known, numbers, width = scale, values.astype(object), floor(mask.width)
         lowest, highest = numbers - width, numbers + width
     else:
         known = Scale(scale.name, scale.kind, True, scale.known.astype(np.float64), scale.has_missing)
         numbers = values.astype(np.float64)
-        # The released number and the ends were rounded to floats: what they miss by that is no reason to rule one out.
+        # The released number and the ends were rounded to floats; the rounding error must not exclude an original.
         slack = ROUNDED_BY * np.maximum(np.abs(numbers), mask.width)
         width = mask.width + np.minimum(slack, mask.width * LARGEST_SLACK)
         with np.errstate(over="ignore"):
@@ -347,14 +349,14 @@ def _rank_window(original: Original, column: pd.Series[Any], mask: RankWindow) -
     if not is_number(mask.p, 0, 100):
         raise InvalidSettingError(f"{original.where}: the window of ranks is {mask.p!r} percent. Expected 0 to 100.")
     if not scale.is_ordered and scale.kind != "missing":
-        raise InvalidSettingError(f"{original.where} is described by ranks, but holds {scale.kind} values.")
+        raise InvalidSettingError(f"{original.where} has a rank mask, but {scale.kind} values.")
     read, values = _read(original, column)
     codes = _codes(scale, values)
-    _refuse(original, codes < 0, read.codes, "are no original value", "values that rank swapping moved, not new ones")
+    _refuse(original, codes < 0, read.codes, "are not original values", "values moved by rank swapping, not new ones")
     counts = np.bincount(original.dimension.codes, minlength=scale.n_known)[: scale.n_known]
     last_rank = np.cumsum(counts) - 1
     first_rank = last_rank - counts + 1
-    # Of the percentage as it is written: as a product of floats 29 % of 100 are 28.
+    # From the decimal text of the percentage: as a product of floats 29 % of 100 is 28.
     window = floor(Fraction(repr(float(mask.p))) * int(counts.sum()) / 100)
     low = np.append(np.searchsorted(last_rank, first_rank[codes] - window, side="left"), 1)
     high = np.append(np.searchsorted(first_rank, last_rank[codes] + window, side="right") - 1, 0)
@@ -368,7 +370,7 @@ def _label(original: Original, column: pd.Series[Any], mask: Label) -> CodeSets:
             f"{original.where}: missing_means is {mask.missing_means!r}. Expected 'suppressed' or 'missing'."
         )
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True).startswith("mixed"):
-        # What is no single value, such as a list, is left for the reader of columns to refuse.
+        # The column reader refuses cells that are not single values, such as lists.
         is_value = pd.api.types.is_scalar
         column = column.map(lambda value: str(value) if is_value(value) and not pd.isna(value) else value)
     read = read_column(column, f"{original.where} of the release")
@@ -402,10 +404,10 @@ class _LabelReader:
         self.everything = np.arange(original.n_values)
 
     def codes_of(self, text: str) -> NDArray[np.int64] | None:
-        """Return the codes that a label leaves possible; None if it cannot be read."""
+        """Return the possible codes of a label; None if it cannot be read."""
         meaning = read_label(text)
         if not meaning.is_anything and meaning != MISSING:
-            # Values of the original may have spaces around them, of which labels are rid.
+            # Original values may have surrounding spaces, which labels lack.
             for own in (text, text.strip()):
                 if own in self.code_of:
                     return np.array([self.code_of[own]])
@@ -414,7 +416,7 @@ class _LabelReader:
         return self.of_meaning(meaning)
 
     def of_meaning(self, meaning: Meaning) -> NDArray[np.int64] | None:
-        """Return the codes of what a label means; None if a part of it fits no value."""
+        """Return the codes that match a label; None if a part of it does not match any value."""
         if meaning.is_anything:
             return self.everything
         codes: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
@@ -467,7 +469,7 @@ class _LabelReader:
         return low, high
 
     def _value(self, text: str) -> NDArray[Any] | None:
-        """Read text as a value of the kind that the scale has; None if it is none."""
+        """Read text as a value of the kind of the scale; None if it is not one."""
         kind, known = self.scale.kind, self.scale.known
         try:
             if kind == "number" and known.dtype.kind == "f":
@@ -482,19 +484,19 @@ class _LabelReader:
                 moment = pd.Timestamp(text)
                 moment = moment.tz_localize(self.scale.time_zone) if moment.tzinfo is None else moment
                 return _one(moment.tz_convert("UTC").tz_localize(None))
-        except Exception:  # noqa: BLE001 - whatever pandas raises of text that is no time
+        except Exception:  # noqa: BLE001 - pandas raises various errors for text that is not a time
             return None
         return None
 
 
 def _exact_number(number: Decimal) -> NDArray[Any] | None:
-    """Return a number that compares with integers as this one does; floats would join those beyond 2**53."""
+    """Return a number that compares exactly with integers; floats would merge those beyond 2**53."""
     if not number.is_finite():
         return None
     if -(2**63) <= number < 2**63 and number == int(number):
         return np.array([int(number)], np.int64)
     if -(2**52) < number < 2**52:
-        # Between two integers all numbers compare alike, and the middle is a float.
+        # All numbers between two integers compare alike, and their midpoint is a float.
         return np.array([floor(number) + 0.5])
     return np.array([number], object)
 
@@ -504,7 +506,7 @@ def _one(moment: pd.Timestamp | pd.Timedelta) -> NDArray[Any] | None:
 
 
 def _value_texts(scale: Scale) -> list[str]:
-    """Return each known value as text; whole floats without a point, as CSV files of other tools have them."""
+    """Return each known value as text; whole floats without a decimal point, as in CSV files of other tools."""
     if scale.kind == "number" and scale.known.dtype.kind == "f":
         return [str(int(v)) if v.is_integer() else str(v) for v in scale.known.tolist()]
     return texts_of(scale)

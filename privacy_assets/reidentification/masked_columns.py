@@ -1,4 +1,4 @@
-"""Masked columns: originals in codes, what each released row leaves possible, and both in the arrays of the kernel."""
+"""Masked columns: originals as codes, the possible codes of each released row, and both as arrays for the kernel."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from privacy_assets.reidentification.mask_sets import Original, read_mask
 from privacy_assets.safe_names import type_name
 from privacy_assets.storage.fingerprint import require_unique_text_names
 
-# Up to so many possible keys per record, counting them all is faster than sorting those that occur.
+# Up to this many possible keys per record, counting all keys is faster than sorting the occurring ones.
 KEYS_PER_ROW = 16
 
 
 @dataclass(frozen=True)
 class MaskedColumn:
-    """A column in codes that no released cell can tell further apart.
+    """A column as codes, merged where no released cell distinguishes them.
 
     Attributes
     ----------
@@ -36,9 +36,9 @@ class MaskedColumn:
     n_codes : int
         Codes are below it.
     sets : CodeSets
-        What each released row leaves possible.
+        Possible codes of each released row.
     set_of_code : ndarray of shape (n_codes,), dtype=int64, or None
-        If the mask is a function of the original, the released cell it becomes; -1 for none.
+        If the mask is a function of the original, the released cell of each code; -1 without one.
     """
 
     codes: NDArray[np.int32]
@@ -48,7 +48,7 @@ class MaskedColumn:
 
     @cached_property
     def mean_share(self) -> float:
-        """Mean share of the originals that a released cell leaves possible, over the different cells."""
+        """Mean share of the originals that match a released cell, over the distinct cells."""
         counts = np.concatenate([[0], np.cumsum(np.bincount(self.codes, minlength=self.n_codes))])
         n_inside = counts[self.sets.high + 1] - counts[self.sets.low]
         return float(n_inside.sum() / max(self.sets.n_sets, 1) / len(self.codes))
@@ -59,7 +59,7 @@ class MaskedColumn:
 
 
 def check_tables(original: pd.DataFrame, released: pd.DataFrame) -> None:
-    """Refuse what is no table, has no rows, or columns without a name of their own."""
+    """Refuse inputs that are not frames, have no rows, or have repeated or unnamed columns."""
     for words, table in (("original", original), ("released", released)):
         if not isinstance(table, pd.DataFrame):
             raise InvalidTableError(
@@ -77,7 +77,7 @@ def check_model(
     keys: Sequence[str],
     subject: str | None,
 ) -> None:
-    """Refuse masks of columns that are not there, and released columns of which nobody says what they tell."""
+    """Refuse masks of missing columns, and released columns without a mask."""
     if not isinstance(model, ReleaseModel):
         raise InvalidSettingError(f"The model is a {type_name(model)}. Expected a ReleaseModel.")
     if not model.masks:
@@ -85,7 +85,7 @@ def check_model(
     unknown = {name: type(mask).__name__ for name, mask in model.masks.items() if not isinstance(mask, Mask)}
     if unknown:
         raise InvalidSettingError(
-            f"The release model has masks that are none, by column: {unknown}. Expected masks such as Label('age')."
+            f"These columns' masks are not Mask objects: {unknown}. Expected masks such as Label('age')."
         )
     problems = []
     used = {name: columns_of(mask) for name, mask in model.masks.items()}
@@ -93,14 +93,14 @@ def check_model(
     if subject is not None and subject not in original.columns:
         lost.append(subject)
     if lost:
-        problems.append(f"The original lacks columns {lost}, and has {list(original.columns)}.")
+        problems.append(f"The original lacks the columns {lost}; it has {list(original.columns)}.")
     absent = sorted({column for columns in used.values() for column in columns} - set(released.columns))
     if absent:
-        problems.append(f"The release lacks columns {absent} that masks read, and has {list(released.columns)}.")
+        problems.append(f"The release lacks the columns {absent}, which masks read; it has {list(released.columns)}.")
     described = {*used, *(column for columns in used.values() for column in columns), *keys}
     silent = [name for name in released.columns if name not in described]
     if silent:
-        problems.append(f"No mask says what the released columns {silent} tell of the original.")
+        problems.append(f"The released columns {silent} have no mask.")
     if problems:
         raise InvalidTableError(f"{' '.join(problems)} Correct the release model. Nothing was assessed.")
 
@@ -108,7 +108,7 @@ def check_model(
 def read_columns(
     model: ReleaseModel, original: pd.DataFrame, released: pd.DataFrame, hierarchies: Mapping[str, Hierarchy]
 ) -> dict[str, MaskedColumn]:
-    """Read all columns that tell something; report all that cannot be read at once."""
+    """Read all columns that are not suppressed; report all unreadable ones at once."""
     columns, problems = {}, []
     for name, mask in model.masks.items():
         if isinstance(mask, Suppressed):
@@ -127,7 +127,7 @@ def read_columns(
 
 
 def make_boxes(columns: Sequence[MaskedColumn]) -> tuple[Boxes, NDArray[np.int64]]:
-    """Return the different boxes of the released rows in lexicographic order, and that of each row."""
+    """Return the distinct boxes of the released rows in lexicographic order, and the box of each row."""
     rows, n_boxes = group_rows([c.sets.set_of_row for c in columns], [c.sets.n_sets for c in columns])
     example = np.zeros(n_boxes, np.int64)
     example[rows] = np.arange(len(rows))
@@ -147,7 +147,7 @@ def make_boxes(columns: Sequence[MaskedColumn]) -> tuple[Boxes, NDArray[np.int64
 
 
 def make_points(columns: Sequence[MaskedColumn], people: NDArray[np.int64] | None) -> Points:
-    """Return the different originals, sorted by their code in the first column."""
+    """Return the distinct originals, sorted by their code in the first column."""
     parts = [column.codes for column in columns]
     n_codes = [column.n_codes for column in columns]
     n_people = 0
@@ -162,18 +162,18 @@ def make_points(columns: Sequence[MaskedColumn], people: NDArray[np.int64] | Non
 
 
 def point_of_original(columns: Sequence[MaskedColumn], points: Points) -> NDArray[np.int64]:
-    """Return the point that each original is."""
+    """Return the point of each original."""
     n_points = points.codes.shape[1]
     codes = [np.concatenate([own, column.codes]) for own, column in zip(points.codes, columns, strict=True)]
     groups, _ = group_rows(codes, [column.n_codes for column in columns])
-    # Points are all different, so that the number of a group is that of its point.
+    # Points are distinct, so the number of a group is that of its point.
     return groups[n_points:]
 
 
 def _distinct(
     parts: Sequence[NDArray[np.int32]], n_codes: Sequence[int]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the different rows of coded columns, sorted by the first column, and how often each occurs."""
+    """Return the distinct rows of coded columns, sorted by the first column, with their counts."""
     n_rows = len(parts[0])
     n_keys = 1
     for n in n_codes:

@@ -1,4 +1,4 @@
-"""Other releases of the same people, which an attacker may hold beside the one that is assessed."""
+"""Other releases of the same people, which an attacker may have in addition to the assessed one."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ MOST_PLACES_SHOWN = 20
 
 @dataclass(frozen=True, eq=False)
 class OtherRelease:
-    """An earlier or neighbouring release of the same people.
+    """Another release of the same people.
 
     Attributes
     ----------
     table : Anonymization or DataFrame
-        What ``anonymize`` returned, or any released table.
+        The result of ``anonymize``, or any released table.
     key : str
-        Column of both releases that says which records belong together, such as a pseudonym.
+        Column that links the records of both releases, such as a pseudonym.
     model : ReleaseModel, optional
-        How the columns of a plain table were masked; its columns are those of the original.
+        Masks of the columns of a plain table; its columns are those of the original.
     name : str
         Words for messages.
     quasi_identifiers : sequence of str, optional
-        Its columns that an attacker may know. Default: those that it was anonymized by, or, of a plain table, those
-        that are not suppressed.
+        Its columns that an attacker may know. Default: its quasi-identifiers, or for a plain table all columns that are
+        not suppressed.
     hierarchies : mapping of str to Hierarchy, optional
-        Those that the model names.
+        Hierarchies that the model names.
     """
 
     table: Anonymization | pd.DataFrame
@@ -50,16 +50,16 @@ class OtherRelease:
     def __post_init__(self) -> None:
         if isinstance(self.table, Anonymization) == (self.model is not None):
             raise InvalidSettingError(
-                f"Release {self.name!r} is an Anonymization with a model, or a plain table without one. Expected a "
-                "model for a plain table only. Nothing was assessed."
+                f"Release {self.name!r} is an Anonymization with a model, or a plain table without a model. Expected "
+                "a model if and only if it is a plain table. Nothing was assessed."
             )
         check_quasi_identifiers(self.name, self.quasi_identifiers)
 
     def used_model(self) -> ReleaseModel:
-        """Return how the columns were masked."""
+        """Return the masks of the columns."""
         if isinstance(self.table, Anonymization):
             return self.table.model
-        assert self.model is not None  # noqa: S101 - looked at when it was made
+        assert self.model is not None  # noqa: S101 - checked in __post_init__
         return self.model
 
     def known_columns(self) -> list[str]:
@@ -76,10 +76,9 @@ class OtherRelease:
         return self.table.table if isinstance(self.table, Anonymization) else self.table
 
     def columns_to_be_described(self) -> list[str]:
-        """Return the columns of which the masks must tell what the table shows.
+        """Return the columns whose masks must describe the table.
 
-        Of a plain table without quasi-identifiers of its own these are all: suppressed ones are not known because they
-        are not there.
+        For a plain table without its own quasi-identifiers these are all columns: suppressed ones must be absent.
         """
         if self.quasi_identifiers is None and not isinstance(self.table, Anonymization):
             return [name for name in self.used_model().masks if name != self.key]
@@ -90,7 +89,7 @@ class OtherRelease:
         return {"name": self.name, "key": self.key, "model": self.used_model().to_json()}
 
     def intersect(self, index: CandidateIndex, original: pd.DataFrame, subject: str | None) -> CandidateIndex:
-        """Leave of the candidates of a release those that this one leaves as well.
+        """Restrict the candidates of a release to those of this one.
 
         Raises
         ------
@@ -100,7 +99,7 @@ class OtherRelease:
             If the original behind a key is not among the candidates here.
         """
         table = self.released()
-        # Records of others, such as those that are withheld here, change no candidate of the records that are here.
+        # Other records, such as those withheld here, do not affect the candidates of these records.
         table = table.iloc[match_keys(self.key, index.keys, "release", table, f"release {self.name!r}")]
         try:
             other = CandidateIndex(
@@ -118,12 +117,12 @@ class OtherRelease:
         else:
             return combine([index, other], self.key)
         raise ConflictError(
-            f"Release {self.name!r} contradicts the release that is assessed, or is described wrongly. {problem}"
+            f"Release {self.name!r} contradicts the assessed release, or is described wrongly. {problem}"
         )
 
 
 def check_quasi_identifiers(name: str, names: Sequence[str] | None) -> None:
-    """Refuse quasi-identifiers of another release that are none: without any it would count for nothing.
+    """Refuse invalid quasi-identifiers of another release: without any it would have no effect.
 
     Raises
     ------
@@ -132,24 +131,24 @@ def check_quasi_identifiers(name: str, names: Sequence[str] | None) -> None:
     """
     if names is not None and (isinstance(names, str) or not len(names) or len(set(names)) < len(names)):
         raise InvalidSettingError(
-            f"The quasi_identifiers of the other release {name!r} are a text, empty, or name a column twice. Expected "
-            "a list of different column names, or None for those that it was anonymized by. Nothing was assessed."
+            f"The quasi_identifiers of the other release {name!r} must be a non-empty list of distinct column names, "
+            "or None for those it was anonymized by. Nothing was assessed."
         )
 
 
 def require_described_columns(
     name: str, table: pd.DataFrame, key: str, model: ReleaseModel, also: Collection[str] = ()
 ) -> None:
-    """Refuse a table with columns that nobody described: their names may be values, of a file without its header.
+    """Refuse a table with undescribed columns, whose names may be values of a file without a header.
 
     Parameters
     ----------
     name : str
-        What messages call the other release.
+        Name of the other release in messages.
     table : DataFrame
         Its table.
     key, model
-        As of `OtherRelease`; the columns that they name are described.
+        As in `OtherRelease`; the columns that they name are described.
     also : collection of str
         Further names that are known.
 
@@ -163,19 +162,19 @@ def require_described_columns(
     if unknown:
         raise InvalidTableError(
             f"{len(unknown)} of the {len(table.columns)} columns of the other release {name!r} are neither its key nor "
-            f"in its model or the contract, at the places {unknown[:MOST_PLACES_SHOWN]}. Their names are withheld: a "
-            "file that was read without its header has values there. Give the file its header, say in the model what "
-            "each column tells, or leave these columns out. Nothing was stored."
+            f"in its model or the contract, at the positions {unknown[:MOST_PLACES_SHOWN]}. Their names are withheld, "
+            "because in a file without a header they are values. Add the header, describe each column in the model, "
+            "or remove these columns. Nothing was stored."
         )
 
 
 def is_part_of(published: OtherRelease, anonymization: Anonymization) -> bool:
-    """Return whether an anonymization holds all that a published table says: its records, cell by cell, and masks.
+    """Return whether an anonymization covers a published table: its records, cell by cell, and its masks.
 
-    Records that the table lacks, such as those that were withheld from it, do not count.
+    Records that the table lacks, such as withheld ones, are ignored.
     """
     table, whole = published.table, anonymization.table
-    assert isinstance(table, pd.DataFrame)  # noqa: S101 - what was published has a model beside it
+    assert isinstance(table, pd.DataFrame)  # noqa: S101 - a published release has a model
     described_alike = (
         published.used_model() == anonymization.model
         and list(table.columns) == list(whole.columns)
@@ -191,21 +190,21 @@ def is_part_of(published: OtherRelease, anonymization: Anonymization) -> bool:
 
 
 def join_original(original: pd.DataFrame, other: pd.DataFrame, key: str, name: str) -> pd.DataFrame:
-    """Add to the originals the columns that only another release was made of, record by record.
+    """Add columns of another release's original to the originals, record by record.
 
     Parameters
     ----------
     original, other : DataFrame
-        What the two releases were made of.
+        The originals of the two releases.
     key : str
-        Column of both that says which records belong together.
+        Column that links the records of both.
     name : str
-        What messages call the other release.
+        Name of the other release in messages.
 
     Returns
     -------
     DataFrame
-        The rows of ``original`` in their order; columns that both have stay as they are there.
+        The rows of ``original`` in their order; columns of both are taken from ``original``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Whose record is whose: keys between tables, and people."""
+"""Keys between tables, and people."""
 
 from __future__ import annotations
 
@@ -76,19 +76,19 @@ def match_keys(
             problems.append(f"{n_unused} of {len(other)} keys {key!r} of the {other_words} are not in the {words}.")
     if problems:
         raise InvalidTableError(
-            f"{' '.join(problems)} Expected one key per record, and every one in both. Nothing was assessed."
+            f"{' '.join(problems)} Expected one key per record, and every key in both. Nothing was assessed."
         )
     return places
 
 
 def _find(keys: pd.Series[Any], wanted: pd.Series[Any]) -> NDArray[np.int64]:
-    """Return the place of each wanted key; -1 for none."""
+    """Return the position of each wanted key; -1 if missing."""
     index = pd.Index(keys.astype(object))
     return np.asarray(index.get_indexer(pd.Index(wanted.astype(object))), np.int64)
 
 
 def number_people(original: pd.DataFrame, subject: str) -> NDArray[np.int64]:
-    """Give each person a number; a row without one is a person of its own."""
+    """Assign a number to each person; a row without a person counts as a separate person."""
     read = read_column(original[subject], f"Column {subject!r}")
     people = read.codes.astype(np.int64)
     nobody = people < 0

@@ -1,4 +1,4 @@
-"""How far a table has moved from an earlier one, as distances and counts without values.
+"""Drift of a table from an earlier one, as distances and counts without values.
 
 The earlier table is kept as a profile: the shares of each column's values in at most 100 cells. Numbers and times are
 cut at quantiles of the earlier table. In other columns each of the most frequent values has its own cell, and all

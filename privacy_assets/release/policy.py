@@ -87,7 +87,7 @@ METRICS: Mapping[str, Metric] = {
         "at_most",
         0,
         math.inf,
-        "released text and category values that somebody in the source has, but fewer people than the policy asks for",
+        "released text and category values that somebody in the source has, but fewer people than the policy requires",
         advice=RARE_VALUES_ADVICE,
     ),
     "smallest_class": Metric(

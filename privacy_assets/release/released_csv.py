@@ -108,7 +108,7 @@ def write_csv(file: BinaryIO, table: pd.DataFrame) -> dict[str, Any]:
 
 
 def read_csv(path: Path, described: Mapping[str, Any], max_bytes: int = MAX_CSV_BYTES) -> pd.DataFrame:
-    """Read what `write_csv` wrote, given what it returned.
+    """Read the output of `write_csv`, given its description.
 
     Raises
     ------

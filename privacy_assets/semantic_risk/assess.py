@@ -1,4 +1,4 @@
-"""Assess what the concepts of a table reveal: classical, basic semantic and semantic risk, and whom to withhold."""
+"""Semantic risk assessment: classical, basic semantic and semantic risk, and records to withhold."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from privacy_assets.storage.result_columns import labels_at
 __all__ = ["SemanticAssessment", "SemanticProgress", "assess_semantic_risk"]
 
 REGIONS = ("keep", "boundary", "discard")
-# What all searches of the semantic risk may read together, in words of 8 bytes, and each of them in any case.
+# Words of 8 bytes that all searches of the semantic risk may read together, and each of them at least.
 WORDS_READ, LEAST_WORDS_READ = 10**12, 2**26
 
 
@@ -58,37 +58,37 @@ def assess_semantic_risk(
     n_threads: int | None = None,
     progress: Callable[[SemanticProgress], None] | None = None,
 ) -> SemanticAssessment:
-    """Measure how much of a record the concepts of its table give away, and find whom to withhold.
+    """Measure what the concepts of a table reveal about its records, and find records to withhold.
 
     Parameters
     ----------
     table, scales, model
         See :func:`~privacy_assets.semantic_risk.formal_context.read_formal_context`.
     risk_limit : float, optional
-        Largest basic semantic risk to accept (lambda), in (0, 1]. Then the greatest subset of records in which no one
-        is above it is found: ``kept``.
+        Largest acceptable basic semantic risk (lambda), in (0, 1]. ``kept`` is then the greatest subset of records in
+        which no record is above it.
     three_way : pair of float, optional
         (alpha, beta) with alpha < beta <= risk_limit: records up to alpha are labeled "keep", from beta on "discard",
         the others "boundary". Labels for triage; the decision is ``kept``.
     semantic_risk : bool
-        Whether to search the semantic risk as well, which may take long where rows include many others.
+        Whether to compute the semantic risk as well, which may take long if rows include many others.
     advice : bool
-        Whether to tell what forgetting each column, and the columns of risk chains, would do; takes about as long as
-        an assessment without the semantic risk for each, and up to about two seconds for its implications, four for
+        Whether to compute the effect of forgetting each column, and the columns of risk chains. Each takes about as
+        long as an assessment without the semantic risk, and up to about two seconds for its implications, four for
         those of all together.
     min_support : int
-        Fewest records of the implications that the advice counts.
+        Smallest support of the implications that the advice counts.
     max_chains : int
-        List at most so many chains with identification risk.
+        Maximum number of listed chains with identification risk.
     max_concepts : int
-        Most closed sets to visit for the implications; with more the advice says that they are not told.
+        Maximum number of closed sets to visit for the implications; beyond it the advice omits them with a note.
     max_comparisons : int
-        Refuse to compare more pairs of rows than this.
+        Maximum number of pairs of rows to compare.
     n_threads : int, optional
         Threads; the result does not depend on it. Default: all cores that this process may use.
     progress : callable, optional
-        Called before each stage, after each round of suppression and before each set of columns to forget; what it
-        raises ends the assessment.
+        Called before each stage, after each round of suppression and before each set of columns to forget; its
+        exceptions end the assessment.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def assess_semantic_risk(
     Notes
     -----
     Definitions: ``docs/semantic-risk.md``. The basic semantic risk is never above the classical one on the same
-    attributes, so it must not be the only limit that a release has to meet.
+    attributes, so it must not be the only limit of a release.
     """
     settings = SemanticSettings(
         risk_limit=risk_limit,
@@ -191,7 +191,7 @@ def _search(context: FormalContext, measures: RowMeasures, n_threads: int) -> ND
         raise InvalidSettingError(
             f"The semantic risk of {n_open} of {context.n_records} records was not found within the bounds of its "
             f"search: a row is included in up to {int(measures.n_including.max()) - 1} others. Use coarser scales or "
-            "fewer columns, or do without it: semantic_risk=False. Nothing was assessed."
+            "fewer columns, or turn it off: semantic_risk=False. Nothing was assessed."
         )
     return risks
 
@@ -203,7 +203,7 @@ def describe_records(
     suppression: Suppression | None,
     settings: SemanticSettings,
 ) -> pd.DataFrame:
-    """Describe every record; all figures are those of its distinct row."""
+    """Describe every record, with the figures of its distinct row."""
     sizes, basic = context.packed.weights, 1.0 / measures.differences
     rows: dict[str, NDArray[Any]] = {
         "class_size": sizes,
@@ -231,7 +231,7 @@ def describe_records(
 
 
 def _list_chains(context: FormalContext, measures: RowMeasures, settings: SemanticSettings) -> RiskChains:
-    """List the risk chains; none without a limit, which says what is a risk."""
+    """List the risk chains; empty without a limit, which defines the risk."""
     largest = 0 if settings.risk_limit is None else largest_risky(settings.risk_limit)
     return list_chains(context, measures, largest, settings.max_chains)
 
@@ -256,7 +256,7 @@ def _score(
     suppression: Suppression | None,
     settings: SemanticSettings,
 ) -> dict[str, Any]:
-    """Score the whole table; the ladder from below to above comes after the two figures that a policy limits."""
+    """Score the whole table: the two figures that a policy limits, then the ladder in ascending order."""
     weights = context.packed.weights
     scores: dict[str, Any] = {}
     for name in ("basic_semantic_risk", "semantic_risk", "positive_facts_risk", "classical_risk"):
@@ -295,14 +295,14 @@ def _notes(context: FormalContext, measures: RowMeasures) -> list[str]:
         is_nominal = set(context.scales.values()) == {"nominal"}
         reason = "All scales are nominal and no cell is missing, so no" if is_nominal else "No"
         notes.append(
-            f"{reason} row includes another one: every semantic risk equals 1 / class size. The assessment tells "
-            "nothing beyond k-anonymity; ordinal scales, overlapping windows or hierarchies may."
+            f"{reason} row includes another one: every semantic risk equals 1 / class size. The assessment adds "
+            "nothing to k-anonymity; ordinal scales, overlapping windows or hierarchies may."
         )
     silent = context.columns_that_tell_nobody_apart()
     if silent:
         notes.append(
-            f"The columns {list(silent)} tell nobody apart: their scales give all records the same attributes. What an "
-            "outsider knows of them is not assessed; give them finer scales if the column itself says more."
+            f"The columns {list(silent)} do not distinguish any records: their scales give all records the same "
+            "attributes. Knowledge of them is not assessed; use finer scales if the columns are more informative."
         )
     return notes
 
@@ -311,6 +311,6 @@ def _notes_on_chains(chains: RiskChains, settings: SemanticSettings) -> list[str
     if chains.is_complete:
         return []
     return [
-        f"Only {settings.max_chains} risk chains are listed, of more. They begin at {chains.n_starts} concepts; the "
-        "advice is on the columns of those that are listed. max_chains says how many."
+        f"Only the first {settings.max_chains} risk chains are listed (max_chains). There are {chains.n_starts} "
+        "concepts at which chains begin; the advice covers the columns of the listed chains."
     ]

@@ -1,4 +1,4 @@
-"""Which columns to forget: the risk that would be left, and what could no longer be learned."""
+"""Advice on columns to forget: the remaining risk, and the implications that would be lost."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from privacy_assets.semantic_risk.row_measures import measure_context
 from privacy_assets.semantic_risk.settings import SemanticSettings, smallest_acceptable
 from privacy_assets.storage.result_columns import tuple_column
 
-# Sets of columns that risk chains give, most frequent first; more would not be read.
+# Maximum number of sets of columns from risk chains, most frequent first.
 MOST_CHAIN_SETS = 20
-# Words of 8 bytes to read for the implications of one set of columns: about two seconds; and of all sets together.
+# Words of 8 bytes to read for the implications of one set of columns (about two seconds), and of all sets together.
 WORDS_FOR_IMPLICATIONS = 2**30
 WORDS_FOR_ALL_IMPLICATIONS = 2**31
 MOST_COLUMNS_NAMED = 3
@@ -47,7 +47,7 @@ class Advice(NamedTuple):
     table : DataFrame
         See :func:`advise`.
     notes : tuple of str
-        What could not be told, and why.
+        Missing figures, and why.
     """
 
     table: pd.DataFrame
@@ -61,33 +61,33 @@ def advise(
     n_threads: int,
     on_columns: Callable[[tuple[str, ...]], None] = lambda _: None,
 ) -> Advice:
-    """Tell, for each column and the columns of each risk chain, what forgetting them would do.
+    """Compute the effect of forgetting each column, and the columns of each risk chain.
 
     Parameters
     ----------
     context : FormalContext
-        The context; its columns are what an outsider may know.
+        The context, with the columns that an outsider may know.
     chains : DataFrame
-        Of :func:`~privacy_assets.semantic_risk.risk_chains.find_risk_chains`.
+        Result of :func:`~privacy_assets.semantic_risk.risk_chains.find_risk_chains`.
     settings : SemanticSettings
         ``risk_limit``, ``min_support``, ``max_concepts`` and ``max_comparisons`` are used.
     n_threads : int
         Threads.
     on_columns : callable, optional
-        Called before each set of columns; what it raises ends the work.
+        Called before each set of columns; its exceptions end the work.
 
     Returns
     -------
     advice : Advice
-        Table with one row per set of columns, nothing forgotten first: ``columns``; ``reason`` ("nothing forgotten",
-        "scaled column", "risk chain"); ``chains``, how many listed chains have these columns; the
-        ``max_basic_semantic_risk`` and ``mean_basic_semantic_risk`` left; ``records_kept`` of the greatest acceptable
-        subset (missing without a ``risk_limit``); ``implications_left``, the size of the stem basis without the
-        columns; ``implications_lost``, rules of the stem basis that no longer follow; and ``is_non_disposable``:
-        whether no implication would be left, though there are some now. Implications are those of at least
-        ``min_support`` records. What would take too much is missing, and a note says so: all on implications where
-        the stem basis with nothing forgotten is too large, or the work for those before was, and the risk left where
-        too many rows would be compared.
+        Table with one row per set of columns, starting with the empty set: ``columns``; ``reason`` ("nothing
+        forgotten", "scaled column", "risk chain"); ``chains``, the number of listed chains with these columns; the
+        remaining ``max_basic_semantic_risk`` and ``mean_basic_semantic_risk``; ``records_kept`` of the greatest
+        acceptable subset (missing without a ``risk_limit``); ``implications_left``, the size of the stem basis without
+        the columns; ``implications_lost``, rules of the stem basis that no longer follow; and ``is_non_disposable``:
+        whether no implication would remain, although there are some now. Implications are those of at least
+        ``min_support`` records. Figures that would take too much work are missing, with a note: those on implications
+        if the full stem basis is too large or the work limit is reached, and the remaining risk if too many rows would
+        be compared.
     """
     basis = None
     work = _Work(WORDS_FOR_ALL_IMPLICATIONS)
@@ -129,16 +129,16 @@ def _notes(context: FormalContext, rows: list[dict[str, Any]], settings: Semanti
         counts = pd.Series([attribute.column for attribute in context.attributes]).value_counts()
         most = ", ".join(f"{name!r} ({n})" for name, n in counts.head(MOST_COLUMNS_NAMED).items())
         yield (
-            f"The implications left or lost after forgetting are not told for {n_unknown} of {len(rows)} sets of "
-            f"columns: there are more than {settings.max_concepts} closed sets and pseudo-intents of at least "
+            f"The implications left or lost are missing for {n_unknown} of {len(rows)} sets of columns: there are "
+            f"more than {settings.max_concepts} closed sets and pseudo-intents of at least "
             f"{settings.min_support} records, or finding them reads more than {WORDS_FOR_IMPLICATIONS:.1g} words, or "
             f"{WORDS_FOR_ALL_IMPLICATIONS:.1g} for all sets together. Raise min_support, "
-            f"or use coarser scales or fewer columns; most attributes are of {most}."
+            f"or use coarser scales or fewer columns; most attributes come from {most}."
         )
     n_unmeasured = sum("max_basic_semantic_risk" not in row for row in rows)
     if n_unmeasured:
         yield (
-            f"The risk left after forgetting is not told for {n_unmeasured} of {len(rows)} sets of columns: more than "
+            f"The remaining risk is missing for {n_unmeasured} of {len(rows)} sets of columns: more than "
             f"max_comparisons = {settings.max_comparisons:.2g} pairs of rows would be compared."
         )
 
@@ -158,7 +158,7 @@ def _risk_left(left: FormalContext, settings: SemanticSettings, n_threads: int) 
     try:
         measures = measure_context(left, settings.max_comparisons, n_threads)
     except InvalidSettingError:
-        # Without a column more rows may have to be compared than with it; advice must not end the assessment.
+        # Forgetting a column may require more comparisons; advice must not end the assessment.
         return {}
     n_kept = None
     if settings.risk_limit is not None:
@@ -173,16 +173,16 @@ def _risk_left(left: FormalContext, settings: SemanticSettings, n_threads: int) 
 
 
 def _basis(context: FormalContext, settings: SemanticSettings, work: _Work) -> Implications | None:
-    """Find the implications within the work that is left; a search that met a bound used all that it was allowed."""
+    """Find the implications within the remaining work; a search that reached a bound used all of it."""
     found = find_stem_basis(context.packed, settings.min_support, settings.max_concepts, work.allowed)
     work.left -= work.allowed if found is None else found.words_read
     return found
 
 
 def _count_lost(context: FormalContext, basis: Implications, names: list[str], work: _Work) -> int | None:
-    """Count the rules of a basis that do not follow from what is left; None if that takes too much.
+    """Count the rules of a basis that no longer follow; None if that takes too much work.
 
-    A rule follows if its conclusion is not forgotten, and all records with what is left of its premise have it.
+    A rule follows if its conclusion is kept, and all records with the kept part of its premise have it.
     """
     gone: NDArray[np.uint64] = context.words_of(names)
     packed = context.packed
@@ -206,5 +206,5 @@ def _as_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def no_advice() -> Advice:
-    """Return advice on nothing."""
+    """Return empty advice."""
     return Advice(_as_table([]), ())

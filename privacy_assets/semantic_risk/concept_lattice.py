@@ -25,7 +25,7 @@ from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.result_columns import tuple_column
 
 MOST_NEIGHBORS = 20
-# Words of 8 bytes that listing concepts, or finding a stem basis, may read: some minutes.
+# Words of 8 bytes that listing concepts, or finding a stem basis, may read (several minutes).
 WORDS_READ = 2**38
 
 
@@ -36,7 +36,7 @@ class ConceptLattice(NamedTuple):
     ----------
     concepts : DataFrame
         ``attributes`` (names) and ``records`` (their number) of each concept, the one of all records first; and
-        ``semantic_risk`` if no concept with records was left out, NaN for the one without records.
+        ``semantic_risk`` if all concepts with records are listed, NaN for the one without records.
     covers : DataFrame
         ``upper`` and ``lower``: numbers of a concept and of a lower neighbor.
     """
@@ -53,9 +53,9 @@ def read_concepts(context: FormalContext, *, min_support: int = 0, max_concepts:
     context : FormalContext
         The context.
     min_support : int
-        Fewest records of a concept; 0 includes the concept without records, if there is one.
+        Smallest number of records of a concept; 0 includes the concept without records, if there is one.
     max_concepts : int
-        Refuse to list more.
+        Maximum number of concepts.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def _semantic_risks(found: Concepts) -> NDArray[np.float64]:
     supports = found.supports.tolist()
     risks = [0.0] * len(supports)
     order = np.argsort(found.supports[found.lower], kind="stable")
-    # All covers below a concept come before those above it, so a risk is complete when it is passed on.
+    # All covers below a concept precede those above it, so a risk is complete when it is passed on.
     for upper, lower in zip(found.upper[order].tolist(), found.lower[order].tolist(), strict=True):
         if supports[lower]:
             passed_on = risks[lower] or 1 / supports[lower]
@@ -84,7 +84,7 @@ def _semantic_risks(found: Concepts) -> NDArray[np.float64]:
 
 
 def find_concepts(context: FormalContext, min_support: int, max_concepts: int) -> Concepts:
-    """List concepts in bits, or refuse."""
+    """List concepts as bits, or refuse."""
     require(is_integer(min_support, 0), "min_support", min_support, "an integer of at least 0")
     require(is_integer(max_concepts, 1), "max_concepts", max_concepts, "an integer above 0")
     found = list_concepts(context.packed, min_support, max_concepts, WORDS_READ)
@@ -94,7 +94,7 @@ def find_concepts(context: FormalContext, min_support: int, max_concepts: int) -
 
 
 def too_many(context: FormalContext, things: str, min_support: int, most: int) -> InvalidSettingError:
-    """Say that a context has more concepts or closed sets than allowed, and what to reduce."""
+    """Return the error for too many concepts or closed sets, with advice on what to reduce."""
     return InvalidSettingError(
         f"The context of {context.n_rows} distinct rows and {len(context.attributes)} attributes has more than {most} "
         f"{things} of at least {min_support} records, or finding them reads more than {WORDS_READ:.1g} words. Expected "
@@ -103,19 +103,19 @@ def too_many(context: FormalContext, things: str, min_support: int, most: int) -
 
 
 def names_of(context: FormalContext, sets: NDArray[np.uint64]) -> pd.Series[Any]:
-    """Return sets of attributes in bits as a column of names."""
+    """Return sets of attributes as a column of names."""
     return tuple_column([context.names_in(own) for own in sets])
 
 
 def records_with(context: FormalContext, attributes: Sequence[str]) -> NDArray[np.int64]:
-    """Return the positions of the records that have all of some attributes, given by name: their extent."""
+    """Return the extent of some attributes, given by name: the positions of the records that have all of them."""
     wanted = context.words_of(attributes)
     has_all = ((context.packed.rows & wanted) == wanted).all(axis=1)
     return np.flatnonzero(has_all[context.row_of_record])
 
 
 def close_attributes(context: FormalContext, attributes: Sequence[str]) -> tuple[str, ...]:
-    """Return the attributes that all records with some attributes have: their closure."""
+    """Return the closure of some attributes: the attributes of all records that have them."""
     packed = context.packed
     everything = full_set(packed.n_attributes, packed.rows.shape[1])
     own = context.words_of(attributes)[np.newaxis]
@@ -123,13 +123,13 @@ def close_attributes(context: FormalContext, attributes: Sequence[str]) -> tuple
 
 
 def describe_neighborhood(context: FormalContext, measures: RowMeasures) -> pd.DataFrame:
-    """Describe the riskiest concept of a record, of several the largest, and its neighbors.
+    """Describe the riskiest concept of a record (the largest of several), and its neighbors.
 
     Returns
     -------
     neighborhood : DataFrame
-        ``place`` ("above", "concept", "below"), ``attributes`` (of the concept; of a neighbor those that it lacks or
-        has beyond them) and ``records``. At most 20 neighbors above and 20 below, the largest ones.
+        ``place`` ("above", "concept", "below"), ``attributes`` (of the concept; of a neighbor the difference to them)
+        and ``records``. At most 20 neighbors above and 20 below, the largest ones.
     """
     packed = context.packed
     bits = [packed.rows[:, j] for j in range(packed.rows.shape[1])]

@@ -1,7 +1,7 @@
-"""What is left of implications when attributes are forgotten: the conservative retraction.
+"""Implications after forgetting attributes: the conservative retraction.
 
-With the context at hand its columns are dropped and the basis is found again (:func:`forget_attributes`). With nothing
-but a basis, attributes are resolved away one by one (:func:`forget_in_basis`). Both give the same basis.
+With the context its columns are dropped and the basis is computed again (:func:`forget_attributes`). With only a basis,
+attributes are eliminated one by one (:func:`forget_in_basis`). Both give the same basis.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from privacy_assets.semantic_risk.settings import MAX_CONCEPTS
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.result_columns import tuple_column
 
-# The time to find the canonical form grows with the square: for these about half a minute.
+# The time to find the canonical form grows quadratically: about half a minute for these.
 MAX_IMPLICATIONS = 10_000
 
 # A set of attributes is an integer here, attribute a its bit a; a unit implication has one attribute as conclusion.
@@ -34,22 +34,22 @@ def forget_attributes(
 def forget_in_basis(
     basis: pd.DataFrame, attributes: Sequence[str], *, max_implications: int = MAX_IMPLICATIONS
 ) -> pd.DataFrame:
-    """Forget attributes in a basis alone, without the context that it was found in.
+    """Forget attributes in a basis, without its context.
 
     Parameters
     ----------
     basis : DataFrame
-        ``premise`` and ``conclusion``, tuples of names; other columns play no role. Any set of implications will do.
+        ``premise`` and ``conclusion``, tuples of names; other columns are ignored. Any set of implications is allowed.
     attributes : sequence of str
         Names to forget.
     max_implications : int
-        Refuse more implications of one conclusion each, given or made on the way.
+        Maximum number of implications with one conclusion each, given or derived.
 
     Returns
     -------
     basis : DataFrame
-        ``premise`` and ``conclusion`` of the stem basis of what follows without the attributes. Without rules the
-        attributes are not disposable: nothing is left to learn.
+        ``premise`` and ``conclusion`` of the stem basis of what follows without the attributes. If it is empty, the
+        attributes are not disposable.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def canonical_form(basis: pd.DataFrame, *, max_implications: int = MAX_IMPLICATI
 def resolve(
     units: set[Unit], wanted: int, *, is_reduced: bool = True, max_implications: int = MAX_IMPLICATIONS
 ) -> set[Unit]:
-    """Resolve attributes away, one by one.
+    """Eliminate attributes one by one.
 
     Parameters
     ----------
@@ -82,14 +82,14 @@ def resolve(
     wanted : int
         Attributes to forget.
     is_reduced : bool
-        Whether implications with a needlessly large premise are dropped after each attribute.
+        Whether to drop implications with redundant premises after each attribute.
     max_implications : int
-        Refuse to make more.
+        Maximum number of implications.
 
     Returns
     -------
     units : set of pair of int
-        From them follows all that followed before and names none of the attributes.
+        Implications that entail everything entailed before without the attributes.
     """
     _require_few(len(units), max_implications)
     for attribute in _elements(wanted):
@@ -108,9 +108,9 @@ def _require_few(n_implications: int, max_implications: int) -> None:
     require(is_integer(max_implications, 1), "max_implications", max_implications, "an integer above 0")
     if n_implications > max_implications:
         raise InvalidSettingError(
-            f"There are more than {max_implications} implications, given or made on the way. Expected at most "
-            "max_implications. Give those of more support, forget fewer attributes, raise max_implications, or forget "
-            "with the context at hand."
+            f"There are more than {max_implications} implications, given or derived. Expected at most "
+            "max_implications. Use implications of higher support, forget fewer attributes, raise max_implications, "
+            "or use the context."
         )
 
 

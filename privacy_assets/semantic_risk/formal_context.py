@@ -1,4 +1,4 @@
-"""A table as a formal context: records, attributes, and which record has which."""
+"""A table as a formal context: records, attributes, and their incidence."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Attribute:
     Attributes
     ----------
     name : str
-        The column and a number, such as ``age #3``; of a binary column its name. Holds no value of the table.
+        The column and a number, such as ``age #3``; the column name for a binary column. It has no value of the table.
     column : str
-        The column that it was made of.
+        The column it was made from.
     label : str
-        What it says, such as ``age >= 40``: holds values of the table, so it is private.
+        Its meaning, such as ``age >= 40``; private, because it has values of the table.
     """
 
     name: str
@@ -60,7 +60,7 @@ class FormalContext:
     Attributes
     ----------
     packed : PackedContext
-        Distinct rows and how many records have each.
+        Distinct rows with their numbers of records.
     row_of_record : ndarray of shape (n_records,), dtype=int64
         Distinct row of each record, in the order of the table.
     attributes : tuple of Attribute
@@ -91,11 +91,11 @@ class FormalContext:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns that the attributes were made of."""
+        """Columns that the attributes were made from."""
         return tuple(self.scales)
 
     def attributes_by_column(self) -> dict[str, int]:
-        """Return how many attributes were made of each column."""
+        """Return the number of attributes of each column."""
         counts = dict.fromkeys(self.columns, 0)
         for attribute in self.attributes:
             counts[attribute.column] += 1
@@ -109,16 +109,16 @@ class FormalContext:
         return tuple(column for column in self.columns if column not in columns)
 
     def incidence(self) -> NDArray[np.bool_]:
-        """Return which distinct row has which attribute, of shape (n_rows, n_attributes)."""
+        """Return the incidence of distinct rows and attributes, of shape (n_rows, n_attributes)."""
         return unpack_rows(self.packed.rows, len(self.attributes))
 
     def names_in(self, words: NDArray[np.uint64]) -> tuple[str, ...]:
-        """Return the names of a set of attributes in bits."""
+        """Return the names of a set of attributes given as bits."""
         has = unpack_rows(words[np.newaxis], len(self.attributes))[0]
         return tuple(name for name, is_in in zip(self.names, has.tolist(), strict=True) if is_in)
 
     def words_of(self, names: Sequence[str]) -> NDArray[np.uint64]:
-        """Return a set of attributes, given by name, in bits.
+        """Return a set of attributes, given by name, as bits.
 
         Raises
         ------
@@ -168,7 +168,7 @@ def _assemble(
     attributes: tuple[Attribute, ...],
     scales: Mapping[str, str],
 ) -> FormalContext:
-    """Put a context together from distinct rows, all of which occur."""
+    """Assemble a context from distinct rows, all of which occur."""
     weights = np.bincount(row_of_record, minlength=len(rows))
     packed, order = make_context(rows, weights.astype(np.int64), len(attributes))
     place = np.empty(len(order), np.int64)
@@ -182,14 +182,14 @@ def read_formal_context(table: pd.DataFrame, scales: Scales, model: ReleaseModel
     Parameters
     ----------
     table : DataFrame
-        One row per record; the index plays no role.
+        One row per record; the index is ignored.
     scales : mapping of str to scale, or "binary"
         Scale of each column that an outsider may know, see
-        :func:`~privacy_assets.columns.scales.read_scale`; columns that are not named play no role.
-        ``"binary"``: the table is a context already, all its columns are true or false.
+        :func:`~privacy_assets.columns.scales.read_scale`; other columns are ignored.
+        ``"binary"``: the table is already a context, with boolean columns.
     model : ReleaseModel, optional
         For a table that :func:`~privacy_assets.anonymization.anonymize.anonymize` released: scales name the original
-        columns. A generalized cell then has the attributes that every value in it has.
+        columns, and a generalized cell has the attributes shared by all its values.
 
     Raises
     ------
@@ -222,7 +222,7 @@ def _read_scales(table: pd.DataFrame, scales: Scales) -> dict[str, ConceptualSca
         found = repr(given) if isinstance(given, str) else type_name(given)
         raise InvalidSettingError(f"scales is {found}. Expected a mapping of columns to scales, or 'binary'.")
     if not scales:
-        raise InvalidSettingError("scales names no column. Expected at least one: without attributes nothing is known.")
+        raise InvalidSettingError("scales is empty. Expected at least one column.")
     read, problems = {}, []
     for name, setting in scales.items():
         try:
@@ -261,20 +261,21 @@ def _join(columns: Mapping[str, ScaledColumn], scales: Mapping[str, str]) -> For
     n_of_column = {name: len(column.labels) for name, column in columns.items()}
     if not attributes:
         raise InvalidTableError(
-            f"The columns {list(columns)} hold no value, so the context has no attribute. Expected at least one cell "
-            "that is not missing. Nothing was assessed."
+            f"All cells of the columns {list(columns)} are missing, so the context has no attribute. Expected at "
+            "least one cell that is not missing. Nothing was assessed."
         )
     if len(attributes) > MAX_ATTRIBUTES:
         largest = dict(sorted(n_of_column.items(), key=lambda item: -item[1])[:5])
         raise InvalidSettingError(
-            f"The scales make {len(attributes)} attributes. Expected at most {MAX_ATTRIBUTES}. Most are of {largest}: "
-            "give these columns thresholds, windows or a hierarchy, or leave them out. Nothing was assessed."
+            f"The scales give {len(attributes)} attributes. Expected at most {MAX_ATTRIBUTES}. Most come from "
+            f"{largest}: give these columns thresholds, windows or a hierarchy, or remove them. Nothing was assessed."
         )
     names = [attribute.name for attribute in attributes]
     repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if repeated:
         raise InvalidSettingError(
-            f"Several attributes would be named {repeated}: attributes are named after their columns, with a number. "
+            f"Attributes would have the repeated names {repeated}: an attribute is named after its column, with a "
+            "number. "
             "Rename the columns."
         )
     groups, n_rows = group_rows(
@@ -301,23 +302,23 @@ def released_scales(
     model: ReleaseModel,
     hierarchies: Mapping[str, Hierarchy] | None = None,
 ) -> dict[str, ConceptualScale]:
-    """Return the scales that fit a released table: generalized for intervals and sets, nodes and what is above them.
+    """Return the scales that fit a released table: generalized for intervals and sets, hierarchies for nodes.
 
     Parameters
     ----------
     table : DataFrame
-        As :func:`~privacy_assets.anonymization.anonymize.anonymize` released it.
+        Table released by :func:`~privacy_assets.anonymization.anonymize.anonymize`.
     quasi_identifiers : sequence of str
         Original columns that an outsider may know.
     model : ReleaseModel
         The model of the table.
     hierarchies : mapping of str to Hierarchy, optional
-        Hierarchies that the table was released by, as the model names them.
+        Hierarchies of the release, by the names in the model.
 
     Notes
     -----
-    All others are nominal, among them nodes whose hierarchy is not given, and intervals of ordered categories: these
-    are released as text, which has lost its order. An ordinal scale that lists all categories says it again.
+    All others are nominal, including nodes without a given hierarchy and intervals of ordered categories, which are
+    released as text without order. An ordinal scale that lists all categories restores the order.
     """
     scales: dict[str, ConceptualScale] = {}
     for name in quasi_identifiers:

@@ -1,4 +1,4 @@
-"""What is learned from a context: implications that always hold, and rules that often do."""
+"""Rules of a context: implications, which are always true, and rules of lower confidence."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from privacy_assets.setting_checks import is_integer, is_number, require
 
 
 def stem_basis(context: FormalContext, *, min_support: int = 0, max_concepts: int = MAX_CONCEPTS) -> pd.DataFrame:
-    """Find the Duquenne-Guigues basis: the fewest implications from which all others follow.
+    """Find the Duquenne-Guigues basis: a minimal set of implications from which all others follow.
 
     Parameters
     ----------
     context : FormalContext
         The context.
     min_support : int
-        Fewest records that have the premise. From the basis follow all implications of at least this support. With 0
-        it also says what never occurs together, which takes minutes for 76 nominal attributes, where 1 takes seconds.
+        Smallest number of records with the premise. All implications of at least this support follow from the basis.
+        With 0 it also covers attributes that never occur together, which takes minutes for 76 nominal attributes,
+        compared to seconds with 1.
     max_concepts : int
-        Refuse to visit more closed sets and pseudo-intents.
+        Maximum number of closed sets and pseudo-intents to visit.
 
     Returns
     -------
@@ -50,7 +51,7 @@ def stem_basis(context: FormalContext, *, min_support: int = 0, max_concepts: in
 
 
 def find_implications(context: FormalContext, min_support: int, max_concepts: int) -> Implications:
-    """Find the stem basis in bits, or refuse."""
+    """Find the stem basis as bits, or refuse."""
     require(is_integer(min_support, 0), "min_support", min_support, "an integer of at least 0")
     require(is_integer(max_concepts, 1), "max_concepts", max_concepts, "an integer above 0")
     found = find_stem_basis(context.packed, min_support, max_concepts, WORDS_READ)
@@ -73,15 +74,15 @@ def luxenburger_basis(
     min_support : int
         Fewest records that have premise and conclusion.
     max_concepts : int
-        Refuse to list more concepts.
+        Maximum number of concepts to list.
 
     Returns
     -------
     basis : DataFrame
         ``premise`` and ``conclusion`` (names; the conclusion without the premise), ``premise_support`` and
-        ``rule_support`` (records with the premise; with both), ``confidence``, and ``confidence_bound``: what
-        Corollary 5.2 of the source says the confidence is at most, NaN for rules of the stem basis, which always hold.
-        Rules of most confidence and support first; the stem basis after them.
+        ``rule_support`` (records with the premise; with both), ``confidence``, and ``confidence_bound``: the bound of
+        Corollary 5.2 of the source, NaN for rules of the stem basis, which are always true. Sorted by confidence and
+        support; the stem basis comes last.
     """
     if not is_number(min_confidence, 0, 1):
         raise InvalidSettingError(f"min_confidence is {min_confidence!r}. Expected a number from 0 to 1.")
@@ -112,7 +113,7 @@ def confidence_bound(basic_semantic_risk: float, premise_support: int) -> float:
     Parameters
     ----------
     basic_semantic_risk : float
-        Of a record whose attributes are the premise (Proposition 5.1), or the maximum over all records for any
+        Risk of a record whose attributes are the premise (Proposition 5.1), or the maximum over all records for any
         premise (Corollary 5.2, Theorem 5.3).
     premise_support : int
         Records that have the premise, at least 1.
@@ -121,6 +122,6 @@ def confidence_bound(basic_semantic_risk: float, premise_support: int) -> float:
     -------
     bound : float
         ``(r s - 1) / (r s)``, from 0 to 1. The source prints another numerator in Proposition 5.1, and Theorem 5.3
-        without the condition on the conclusion: it does not hold for implied ones, whose confidence is 1.
+        without the condition on the conclusion: it is false for implied ones, whose confidence is 1.
     """
     return (basic_semantic_risk * premise_support - 1) / (basic_semantic_risk * premise_support)

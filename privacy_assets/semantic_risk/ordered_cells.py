@@ -1,4 +1,4 @@
-"""Cells of an ordered column as stretches of a line that is cut at the ends of windows."""
+"""Cells of an ordered column as segments of a line that is cut at the ends of windows."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class OrderedColumn:
     Attributes
     ----------
     where : str
-        Words for messages.
+        Name for messages.
     codes : ndarray of shape (n_rows,), integer
         Position in ``distinct``, -1 for a missing value.
     distinct : ndarray of shape (n_values,)
-        Distinct values, in any order; of ordered categories their numbers, of aware datetimes UTC.
+        Distinct values, in any order; numbers of ordered categories, UTC for aware datetimes.
     kind : str
-        As of :class:`~privacy_assets.columns.coding.ColumnValues`, or "category".
+        As in :class:`~privacy_assets.columns.coding.ColumnValues`, or "category".
     labels : ndarray of shape (n_categories,), dtype=object
-        Categories, in order; of other kinds empty.
+        Categories, in order; empty for other kinds.
     time_zone : str or None
-        Of aware datetimes.
+        Time zone of aware datetimes.
     """
 
     where: str
@@ -46,7 +46,7 @@ class OrderedColumn:
 
     @classmethod
     def read(cls, column: pd.Series[Any], where: str) -> OrderedColumn:
-        """Read a column; refuse one whose values have no order."""
+        """Read a column; refuse unordered values."""
         if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
             labels = np.empty(len(column.cat.categories), object)
             labels[:] = [str(category) for category in column.cat.categories]
@@ -57,7 +57,7 @@ class OrderedColumn:
             return cls(where, values.codes, np.zeros(0), "number", none)
         if values.kind not in ORDERED_KINDS:
             raise InvalidTableError(
-                f"{where} holds {values.description} values, which have no order. Expected numbers, dates, durations "
+                f"{where} has {values.description} values, which are not ordered. Expected numbers, dates, durations "
                 "or ordered categories for an ordinal or interval scale. Make it an ordered category, or give it a "
                 "nominal scale or a hierarchy."
             )
@@ -67,7 +67,7 @@ class OrderedColumn:
         return cls(where, values.codes, distinct, values.kind, none, values.time_zone)
 
     def ends(self, given: Sequence[Any]) -> NDArray[Any]:
-        """Bring ends of windows into the type of the values."""
+        """Convert ends of windows to the type of the values."""
         try:
             return self._ends(given)
         except InvalidSettingError:
@@ -75,7 +75,7 @@ class OrderedColumn:
         except (TypeError, ValueError, OverflowError) as error:
             problem = type(error).__name__
         raise InvalidSettingError(
-            f"{self.where} holds {self.kind} values. Its scale names ends that cannot be compared with them "
+            f"{self.where} has {self.kind} values. The ends in its scale cannot be compared with them "
             f"({problem}). Expected ends of that kind; dates as ISO 8601."
         )
 
@@ -96,7 +96,7 @@ class OrderedColumn:
             floats = numbers.astype(np.float64)
             if not np.isfinite(floats).all():
                 raise ValueError
-            # Whole numbers that floats do not hold are compared one by one.
+            # Whole numbers that floats cannot represent are compared one by one.
             is_far = max(np.abs(floats).max(initial=0), np.abs(self.distinct.astype(np.float64)).max(initial=0))
             return numbers if is_far >= _EXACT_BOUND else floats
         if self.kind == "duration":
@@ -116,7 +116,7 @@ class OrderedColumn:
         return self.distinct if ends.dtype == self.distinct.dtype else self.distinct.astype(ends.dtype)
 
     def texts(self, ends: NDArray[Any]) -> list[str]:
-        """Write ends for people."""
+        """Write ends as readable text."""
         if self.kind == "category":
             return [str(self.labels[end]) for end in ends]
         if self.kind == "number":
@@ -129,12 +129,12 @@ class OrderedColumn:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Cells of a column: the stretch of the line that the original may lie on.
+    """Cells of a column: the segment of the line that contains the original.
 
     Attributes
     ----------
     low, high : OrderedColumn
-        The ends; one and the same for exact values. A row with a missing end says nothing.
+        The ends; equal for exact values. A row with a missing end is unknown.
     includes_high : bool
         Whether the upper end itself is possible.
     """
@@ -144,9 +144,9 @@ class Cells:
     includes_high: bool
 
     def places(self, ends: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Place both ends of each row on a line cut at ``ends``, which ascend; -1 for a missing end.
+        """Locate both ends of each row on a line cut at the ascending ``ends``; -1 for a missing end.
 
-        The end ``ends[i]`` has place ``2 * i + 1``, what lies between two ends the even number between theirs.
+        The end ``ends[i]`` has position ``2 * i + 1``, the gap between two ends the even number between theirs.
         """
         low = _places(self.low.comparable(ends), ends)
         high = _places(self.high.comparable(ends), ends)
@@ -164,7 +164,7 @@ def _places(values: NDArray[Any], ends: NDArray[Any]) -> NDArray[np.int64]:
 def window_limits(
     lower: NDArray[Any], upper: NDArray[Any] | None, ends: NDArray[Any], closed: Closed
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first and the last place of each window, as of :meth:`Cells.places`; without end if it has none."""
+    """Return the first and the last position of each window, as in :meth:`Cells.places`; open ends are unbounded."""
     first = 2 * np.searchsorted(ends, lower) + 1 + (closed not in ("both", "left"))
     if upper is None:
         return first.astype(np.int64), np.full(len(first), 2 * len(ends), np.int64)

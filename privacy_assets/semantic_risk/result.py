@@ -1,4 +1,4 @@
-"""What :func:`~privacy_assets.semantic_risk.assess.assess_semantic_risk` returns."""
+"""The result of :func:`~privacy_assets.semantic_risk.assess.assess_semantic_risk`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TUPLES = (("advice", "columns"), ("chains", "attributes"), ("neighborhood", "at
 
 
 class SemanticProgress(NamedTuple):
-    """Where an assessment stands; records are those left while they are suppressed, columns those to be forgotten."""
+    """Progress of an assessment: remaining records during suppression, columns to be forgotten."""
 
     stage: str
     n_records: int
@@ -30,7 +30,7 @@ class SemanticAssessment:
     """Result of :func:`~privacy_assets.semantic_risk.assess.assess_semantic_risk`, see ``docs/semantic-risk.md``.
 
     Attributes are named by column and number, without values of the table. Only ``records`` (labels of the index) and
-    ``attributes`` (what each attribute says) are private.
+    ``attributes`` (the meaning of each attribute) are private.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class SemanticAssessment:
         Suppression: ``records``, ``max_basic_semantic_risk`` and ``records_removed`` by round; no rows without a
         ``risk_limit``.
     advice : DataFrame
-        What forgetting columns would do, see `advise`; no rows without
+        Effect of forgetting columns, see `advise`; no rows without
         ``advice``.
     chains : DataFrame
         Maximal chains with identification risk, see `find_risk_chains`; no
@@ -56,9 +56,9 @@ class SemanticAssessment:
     attributes : DataFrame
         ``attribute``, ``column`` and ``label`` of each attribute. Private.
     settings : dict
-        Everything that shaped the result, as JSON values without values of the table.
+        All settings that affect the result, as JSON values without values of the table.
     notes : tuple of str
-        What a reader must know of the figures.
+        Notes for readers of the figures.
     """
 
     scores: dict[str, Any]
@@ -123,7 +123,7 @@ class SemanticAssessment:
 
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> SemanticAssessment:
-        """Read back what :meth:`to_artifact` wrote."""
+        """Read the output of :meth:`to_artifact`."""
         header, frames = artifact.header, dict(artifact.frames)
         for name, column in _TUPLES:
             frames[name] = frames[name].assign(**{column: texts_to_tuples(frames[name][column])})

@@ -1,4 +1,4 @@
-"""Chains of concepts that withholding records climbs: who goes first puts the next ones at risk."""
+"""Chains of concepts along which withholding records puts the next ones at risk."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class RiskChains(NamedTuple):
     ----------
     chains : DataFrame
         One row per concept of a chain, from its start upwards: ``chain`` (number), ``step``, ``attributes`` (names),
-        ``records`` of the concept, and ``added``: those that the one below it lacks.
+        ``records`` of the concept, and ``added``: those that the concept below it lacks.
     n_starts : int
-        Concepts that a chain starts from, those of chains that were not listed included.
+        Number of concepts at which chains start, including chains that are not listed.
     is_complete : bool
         Whether all chains are listed.
     """
@@ -40,17 +40,17 @@ class RiskChains(NamedTuple):
 
 
 def find_risk_chains(context: FormalContext, risk_limit: float = 1.0, *, max_chains: int = MAX_CHAINS) -> RiskChains:
-    """List maximal chains of concepts in which the first one, and every step, has at most 1 / risk_limit records.
+    """List maximal chains of concepts in which the first concept, and every step, has at most 1 / risk_limit records.
 
     Parameters
     ----------
     context : FormalContext
         The context.
     risk_limit : float
-        The risk from which on a number of records counts as identifying, in (0, 1]; 1 gives unique-record identifier
-        chains (Definition 3.1 of the source), less gives chains with identification risk (Definition 3.2).
+        The risk from which a number of records counts as identifying, in (0, 1]; 1 gives unique-record identifier
+        chains (Definition 3.1 of the source), smaller values give chains with identification risk (Definition 3.2).
     max_chains : int
-        List at most so many.
+        Maximum number of chains.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def find_risk_chains(context: FormalContext, risk_limit: float = 1.0, *, max_cha
 def list_chains(context: FormalContext, measures: RowMeasures, largest: int, max_chains: int) -> RiskChains:
     """List the chains of a context that was measured; steps of at most ``largest`` records."""
     packed = context.packed
-    # Only a concept that no smaller one with records lies below can start a chain: that of a row no other includes.
+    # Only a minimal concept with records can start a chain: that of a row that no other row includes.
     starts = np.flatnonzero((measures.n_including == 1) & (packed.weights <= largest))
     starts = starts[np.lexsort([packed.rows[starts, j] for j in range(packed.rows.shape[1])])]
     climber = _Climber(context, largest)
@@ -129,7 +129,7 @@ def _describe(context: FormalContext, found: list[list[tuple[bytes, int]]]) -> p
 
 
 def columns_of_chains(context: FormalContext, chains: pd.DataFrame) -> pd.DataFrame:
-    """Count chains by the columns that their attributes were made of, most frequent first: ``columns``, ``chains``."""
+    """Count chains by the columns of their attributes, most frequent first: ``columns``, ``chains``."""
     column_of = {attribute.name: attribute.column for attribute in context.attributes}
     starts = chains.loc[chains["step"] == 0, "attributes"]
     counts: dict[tuple[str, ...], int] = {}

@@ -1,4 +1,4 @@
-"""The measures of a context's rows, unless they are too much work."""
+"""Measures of the rows of a context, bounded in work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_COMPARISONS = 2 * 10**11
 
 
 def measure_context(context: FormalContext, max_comparisons: int = MAX_COMPARISONS, n_threads: int = 1) -> RowMeasures:
-    """Measure the distinct rows of a context, unless that is too much work.
+    """Measure the distinct rows of a context, or refuse if that is too much work.
 
     Raises
     ------

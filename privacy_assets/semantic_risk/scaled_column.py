@@ -1,7 +1,7 @@
-"""A column under a conceptual scale: which attributes each cell has.
+"""A column under a conceptual scale: the attributes of each cell.
 
-A cell that stands for several values (an interval, a set, a node of a hierarchy) has the attributes that all of them
-have; a missing or suppressed cell has none.
+A cell for several values (an interval, a set, a node of a hierarchy) has the attributes shared by all of them; a
+missing or suppressed cell has no attributes.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class ScaledColumn:
     codes : ndarray of shape (n_rows,), dtype=int64
         Pattern of each row.
     patterns : ndarray of shape (n_patterns, n_attributes), dtype=bool
-        Attributes of each pattern; all different, and each occurs.
+        Attributes of each pattern; distinct, and each occurs.
     labels : tuple of str
-        Each attribute in words that hold values of the table: private.
+        Text of each attribute; private, because it has values of the table.
     """
 
     codes: NDArray[np.int64]
@@ -79,14 +79,14 @@ def scale_column(table: pd.DataFrame, name: str, scale: ConceptualScale, mask: M
         return _ancestors(table, name, scale.hierarchy, mask)
     if isinstance(mask, ValueSet):
         raise InvalidSettingError(
-            f"Column {name!r} holds sets of values, which have no order. Expected a nominal, generalized or hierarchy "
+            f"Column {name!r} has sets of values, which are not ordered. Expected a nominal, generalized or hierarchy "
             f"scale instead of {scale.kind}."
         )
     return _windowed(_cells(table, name, mask, scale), name, scale)
 
 
 def _without_missing(column: pd.Series[Any], mask: Mask | None) -> pd.Series[Any]:
-    """Make the label of the missing value a missing cell again; only where cells are labels, else it is a value."""
+    """Turn the label of the missing value into a missing cell, if cells are labels."""
     if not isinstance(mask, Interval | ValueSet | HierarchyMapping | Label):
         return column
     is_missing = column.isin([MISSING_LABEL]).to_numpy(dtype=bool)
@@ -97,15 +97,15 @@ def require_few(name: str, n_attributes: int) -> None:
     """Refuse more attributes than a context may have."""
     if n_attributes > MAX_ATTRIBUTES:
         raise InvalidSettingError(
-            f"Column {name!r} would become {n_attributes} attributes. Expected at most {MAX_ATTRIBUTES} in all. Give "
-            "it thresholds, windows or a hierarchy, or leave it out. Nothing was assessed."
+            f"Column {name!r} would yield {n_attributes} attributes. Expected at most {MAX_ATTRIBUTES} in total. Give "
+            "it thresholds, windows or a hierarchy, or remove it. Nothing was assessed."
         )
 
 
 def _distinct_patterns(
     patterns: NDArray[np.bool_], pattern_of_row: NDArray[np.int64], labels: Sequence[str]
 ) -> ScaledColumn:
-    """Give equal patterns one number, and drop those that do not occur."""
+    """Assign numbers to distinct patterns, and drop those that do not occur."""
     occurring, codes = np.unique(pattern_of_row, return_inverse=True)
     packed = np.packbits(patterns[occurring], axis=1)
     numbers: dict[bytes, int] = {}
@@ -136,7 +136,7 @@ def _binary(column: pd.Series[Any], name: str) -> ScaledColumn:
         is_true, is_known = values.distinct == 1, (values.distinct == 1) | (values.distinct == 0)
     if not is_known.all():
         raise InvalidTableError(
-            f"Column {name!r} holds {int((~is_known).sum())} values that are neither true nor false, neither 1 nor 0 "
+            f"Column {name!r} has {int((~is_known).sum())} values other than true, false, 1 and 0 "
             f"({values.description}). Expected a binary column. Give it another scale, or convert it."
         )
     patterns = np.append(is_true, False)[:, np.newaxis].astype(np.bool_)
@@ -147,7 +147,7 @@ def _binary(column: pd.Series[Any], name: str) -> ScaledColumn:
 def _cells(table: pd.DataFrame, name: str, mask: Mask | None, scale: Ordinal | Windows) -> Cells:
     """Read the ends of the cells of an ordered column; a row that may be missing has none.
 
-    Ends that are categories are released as text, which has no order: an ordinal scale tells it.
+    Ends of categories are released as text without order; an ordinal scale restores it.
     """
     if not isinstance(mask, Interval):
         column = OrderedColumn.read(table[name], f"Column {name!r}")
@@ -165,34 +165,34 @@ def _cells(table: pd.DataFrame, name: str, mask: Mask | None, scale: Ordinal | W
 
 
 def _in_order(cells: pd.Series[Any], name: str, end: str, scale: Ordinal | Windows) -> pd.Series[Any]:
-    """Give text the order of the thresholds of an ordinal scale, which must be all that occur."""
+    """Order text by the thresholds of an ordinal scale, which must include all values that occur."""
     if isinstance(cells.dtype, pd.CategoricalDtype) and cells.dtype.ordered:
         return cells
     expected = (
-        f"Column {name!r} is released as intervals of categories, whose order the table does not tell. Expected an "
+        f"Column {name!r} is released as intervals of categories, and the table does not have their order. Expected an "
         "ordinal scale that lists all its categories, the smallest first: {'ordinal': [...]}."
     )
     if not isinstance(scale, Ordinal) or scale.thresholds is None:
         raise InvalidSettingError(expected)
     order = [str(threshold) for threshold in scale.thresholds]
     if len(set(order)) < len(order):
-        raise InvalidSettingError(f"{expected} It lists some twice.")
+        raise InvalidSettingError(f"{expected} It lists some categories twice.")
     texts = cells.astype(object).map(str, na_action="ignore")
     n_unknown = int((~texts.dropna().isin(order)).sum())
     if n_unknown:
-        raise InvalidSettingError(f"{expected} {n_unknown} cells of {end!r} are in none of the {len(order)} listed.")
+        raise InvalidSettingError(f"{expected} {n_unknown} cells of {end!r} are not among the {len(order)} listed.")
     return pd.Series(pd.Categorical(texts, categories=order, ordered=True), index=cells.index)
 
 
 def _require_low_below_high(low: OrderedColumn, high: OrderedColumn, name: str) -> None:
-    """Refuse intervals of categories that end before they begin: by another order than that of the release."""
+    """Refuse intervals of categories that end before they begin, so that the order must be another one."""
     if low.kind != "category" or high.kind != "category":
         return
     n_reversed = int(((high.codes >= 0) & (low.codes > high.codes)).sum())
     if n_reversed:
         raise InvalidSettingError(
-            f"Column {name!r} has {n_reversed} released intervals whose lower end is above the upper one, by the order "
-            "of its scale. Expected the order by which the table was anonymized, the smallest first. Nothing was "
+            f"Column {name!r} has {n_reversed} released intervals whose lower end is above the upper end, in the "
+            "order of its scale. Expected the order of the anonymization, smallest first. Nothing was "
             "assessed."
         )
 
@@ -234,13 +234,13 @@ def _windowed(cells: Cells, name: str, scale: Ordinal | Windows) -> ScaledColumn
 
 
 def _generalized(table: pd.DataFrame, name: str, mask: Mask | None) -> ScaledColumn:
-    """Compare the labels with each other: a cell has those of all labels that contain it."""
+    """Compare the labels: a cell has the attributes of all labels that contain it."""
     code_of_label, labels = pd.factorize(table[name].astype(object))
     example = np.unique(code_of_label, return_index=True)[1]
     if (code_of_label < 0).any():
         raise InvalidTableError(
-            f"Column {name!r} has {int((code_of_label < 0).sum())} cells without a label. Expected a table as "
-            "`anonymize` released it."
+            f"Column {name!r} has {int((code_of_label < 0).sum())} cells without a label. Expected a table released "
+            "by `anonymize`."
         )
     require_few(name, len(labels))
     rows = table.iloc[example]
@@ -267,14 +267,14 @@ def _read_sets(texts: Iterable[Any], name: str) -> list[frozenset[str | None]]:
         sets.append(frozenset(values if is_set else ()))
     if n_unreadable:
         raise InvalidTableError(
-            f"The sets of column {name!r} have {n_unreadable} different cells that are no JSON array of text. Expected "
-            "a table as `anonymize` released it."
+            f"The sets of column {name!r} have {n_unreadable} distinct cells that are not JSON arrays of text. "
+            "Expected a table released by `anonymize`."
         )
     return sets
 
 
 def _contained(rows: pd.DataFrame, mask: Mask | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Say of labels, one per row, which contain which, and which hold a value that is not missing."""
+    """Return which labels (one per row) contain which, and which include a value that is not missing."""
     if isinstance(mask, ValueSet):
         sets = _read_sets(rows[mask.column], mask.column)
         members = sorted({value for own in sets for value in own if value is not None})
@@ -320,21 +320,21 @@ def _ancestors_of_labels(cells: pd.Series[Any], name: str, hierarchy: Hierarchy)
 def _nodes_of(
     column: pd.Series[Any], name: str, hierarchy: Hierarchy
 ) -> tuple[list[frozenset[str]], NDArray[np.int64]]:
-    """Return the nodes at and above each distinct cell, and which cell each row has; the last one is missing."""
+    """Return the nodes at and above each distinct cell, and the cell of each row; the last one is the missing cell."""
     if isinstance(hierarchy, ListedHierarchy):
         leaves = Leaves.read(column, f"Column {name!r}")
         above = _nodes_above(hierarchy, name)
         labels = leaves.labels
         lacks = np.array([label not in above for label in labels], np.bool_)
         if lacks.any():
-            # Numbers that the hierarchy writes otherwise.
+            # Numbers that the hierarchy writes differently.
             own = hierarchy.find(leaves)
             labels = np.where(lacks & (own >= 0), hierarchy.levels[0][own], labels)
             lacks &= own < 0
         if lacks.any():
             raise InvalidTableError(
-                f"Column {name!r} has {int(lacks.sum())} values (in {leaves.count_rows(lacks)} rows) that are no node "
-                "of its hierarchy. Expected values or labels of it. Add them, or clean the column."
+                f"Column {name!r} has {int(lacks.sum())} values (in {leaves.count_rows(lacks)} rows) that are not "
+                "nodes of its hierarchy. Expected its values or labels. Add them, or clean the column."
             )
         return [*(above[label] for label in labels), frozenset()], leaves.codes
     leveled = hierarchy.apply(column, name)
@@ -377,8 +377,8 @@ def _noded(nodes: Sequence[frozenset[str]], codes: NDArray[np.int64], name: str)
 def _ancestors_of_intervals(table: pd.DataFrame, name: str, hierarchy: Hierarchy, mask: Interval) -> ScaledColumn:
     if isinstance(hierarchy, ListedHierarchy):
         raise InvalidSettingError(
-            f"Column {name!r} holds intervals, and its hierarchy is a list of values: it does not tell which of them "
-            "lie in an interval. Expected a hierarchy of intervals or dates, or an interval scale."
+            f"Column {name!r} has intervals, but its hierarchy is a list of values, which does not define the values "
+            "in an interval. Expected a hierarchy of intervals or dates, or an interval scale."
         )
     low, high = table[mask.low], table[mask.high]
     if not mask.includes_high and pd.api.types.is_float_dtype(high):
@@ -386,7 +386,7 @@ def _ancestors_of_intervals(table: pd.DataFrame, name: str, hierarchy: Hierarchy
     if mask.missing is not None:
         may_be_missing = table[mask.missing].astype(bool)
         low, high = low.mask(may_be_missing), high.mask(may_be_missing)
-    # Nodes of numbers and dates are stretches: one that holds both ends holds what lies between.
+    # Nodes of numbers and dates are intervals: a node with both ends includes everything between them.
     nodes, codes = _nodes_of(pd.concat([low, high], ignore_index=True), name, hierarchy)
     return _noded(*_shared(nodes, codes.reshape(2, -1).T), name)
 
@@ -404,6 +404,6 @@ def _ancestors_of_sets(column: pd.Series[Any], name: str, hierarchy: Hierarchy) 
 def _shared(
     nodes: Sequence[frozenset[str]], codes: NDArray[np.int64]
 ) -> tuple[list[frozenset[str]], NDArray[np.int64]]:
-    """Return the nodes that both cells of a row have, and which of the pairs each row has."""
+    """Return the nodes common to both cells of each distinct pair, and the pair of each row."""
     pairs, code_of_row = np.unique(codes, axis=0, return_inverse=True)
     return [nodes[a] & nodes[b] for a, b in pairs.tolist()], code_of_row.ravel().astype(np.int64)

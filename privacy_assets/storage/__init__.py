@@ -1,1 +1,1 @@
-"""Where tables and results rest: fingerprints, artifacts, files that are whole or not there."""
+"""Storage of tables and results: fingerprints, artifacts, atomic files."""

@@ -1,4 +1,4 @@
-"""What a stage hands to the next one through private storage: a few frames and a header."""
+"""Artifacts, which pass results between stages through private storage: frames and a header."""
 
 import hashlib
 import json
@@ -15,18 +15,18 @@ TABLE_KIND = "table"
 
 @dataclass(frozen=True)
 class Artifact:
-    """Frames and a JSON header under one kind.
+    """Frames and a JSON header with a kind.
 
     Parameters
     ----------
     kind : str
-        What the artifact is: ``"table"``, or the name of the result class that wrote it.
+        Kind of the artifact: ``"table"``, or the name of the result class that wrote it.
     header : mapping of str to JSON values
         Settings, scores and counts; no NaN, no infinity.
     frames : mapping of str to DataFrame
         Tables by name; columns of plain integers, floats, booleans, text or datetimes.
     made_of : mapping of str to str
-        Fingerprints of the tables that the result was made of, by the name of their stage.
+        Fingerprints of the tables that the result was made from, by the name of their stage.
     """
 
     kind: str

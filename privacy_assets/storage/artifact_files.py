@@ -13,9 +13,9 @@ HEADER_FILE = "header.json"
 
 
 def write_artifact(path: Path, artifact: Artifact) -> None:
-    """Store an artifact under ``path``, replacing an earlier one as a whole.
+    """Store an artifact at ``path``, replacing an earlier one atomically.
 
-    The directory is readable by its owner alone (0700, files 0600).
+    Only the owner can read the directory (0700, files 0600).
 
     Raises
     ------
@@ -36,7 +36,7 @@ def write_artifact(path: Path, artifact: Artifact) -> None:
 
 
 def read_artifact(path: Path) -> Artifact:
-    """Read what `write_artifact` stored.
+    """Read an artifact stored by `write_artifact`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, and that only their owner can read until they are published."""
+"""Atomic and durable files, which only their owner can read until they are published."""
 
 import contextlib
 import fcntl
@@ -41,9 +41,9 @@ PRIVATE_FILE_MODE = 0o600
 
 
 def make_private_root(path: Path) -> None:
-    """Make a directory readable by its owner alone, and keep git from taking up what is in it.
+    """Make a directory that only its owner can read, and that git ignores.
 
-    One that is there is closed to others with all that is in it.
+    An existing directory is closed to others with all its content.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def make_private_root(path: Path) -> None:
 
 
 def write_mark(path: Path, content: bytes, mode: int = PRIVATE_FILE_MODE) -> None:
-    """Make a file that marks its directory, as a whole: one with half a mark would be taken for somebody else's."""
+    """Make the file that marks a directory atomically, because a partial mark would not be recognized."""
     with locked(path.parent):
         remove_leftovers(path)
         temporary = path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}"
@@ -68,10 +68,10 @@ def write_mark(path: Path, content: bytes, mode: int = PRIVATE_FILE_MODE) -> Non
 
 
 def write_file(path: Path, write: Callable[[BinaryIO], Any], mode: int = PRIVATE_FILE_MODE) -> None:
-    """Make a new file with ``write``, and return when its bytes have reached the disk."""
+    """Make a new file with ``write``, and return after its bytes have reached the disk."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(descriptor, mode)  # The process's umask may have taken bits away.
+        os.fchmod(descriptor, mode)  # The umask may have removed bits.
         write(file)
         file.flush()
         os.fsync(file.fileno())
@@ -84,19 +84,19 @@ def write_json(path: Path, value: Any, mode: int = PRIVATE_FILE_MODE) -> None:
 
 
 def temporary_sibling(path: Path) -> Path:
-    """Return a new private directory beside ``path`` that becomes ``path`` when everything is in it."""
+    """Return a new private directory next to ``path`` that is renamed to ``path`` when it is complete."""
     make_private_directory(path.parent)
     temporary = path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}"
     temporary.mkdir(mode=PRIVATE_DIRECTORY_MODE)
-    temporary.chmod(PRIVATE_DIRECTORY_MODE)  # The process's umask may have taken bits away.
+    temporary.chmod(PRIVATE_DIRECTORY_MODE)  # The umask may have removed bits.
     return temporary
 
 
 def write_directory(path: Path, files: Mapping[str, Callable[[BinaryIO], Any]]) -> None:
-    """Make ``path`` a directory of exactly these files, or leave what was there.
+    """Replace ``path`` by a directory of exactly these files, or leave it unchanged.
 
-    A process that dies between the two renames leaves no ``path``: readers then find nothing, never a mixture. What
-    such a process left behind is removed the next time the directory is written.
+    A process that dies between the two renames leaves no ``path``: readers then find nothing, never a mixture. Its
+    remains are removed the next time the directory is written.
     """
     make_private_directory(path.parent)
     with locked(path.parent):
@@ -115,9 +115,9 @@ def write_directory(path: Path, files: Mapping[str, Callable[[BinaryIO], Any]]) 
 
 @contextlib.contextmanager
 def locked(directory: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Keep others that use `locked` on a directory waiting, or find that one of them has it; it ends with the process.
+    """Lock a directory against other users of `locked`, or report that it is locked; the lock ends with the process.
 
-    Yields whether the lock was obtained, which is always so with ``wait``.
+    Yields whether the lock was obtained, which is always true with ``wait``.
     """
     descriptor = os.open(directory, os.O_RDONLY)
     try:
@@ -141,7 +141,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Return when the names in a directory have reached the disk."""
+    """Return after the names in a directory have reached the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,8 +1,8 @@
-"""The fingerprint of a table: one SHA-256 over what a reader of the table would see.
+"""The fingerprint of a table: one SHA-256 over its content as a reader sees it.
 
-Two tables have the same fingerprint when they have the same columns in the same order, the same kind of value in each
-and the same values row by row. How pandas holds the column (NumPy, nullable, Arrow-backed, categorical) and whether it
-has been through Parquet does not matter, so evidence gathered on a table holds for the file that is released.
+Two tables have the same fingerprint if they have the same columns in the same order, the same kind of value in each and
+the same values row by row. The storage of a column in pandas (NumPy, nullable, Arrow-backed, categorical) and a Parquet
+round trip do not matter, so evidence about a table also applies to the released file.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ def fingerprint(table: pd.DataFrame) -> str:
     ----------
     table : DataFrame
         Unique text column names; columns of integers, floats, booleans, text, categories, dates, datetimes or
-        durations. The index does not count.
+        durations. The index is ignored.
 
     Returns
     -------
@@ -52,20 +52,20 @@ def fingerprint(table: pd.DataFrame) -> str:
 
 
 def require_unique_text_names(table: pd.DataFrame) -> None:
-    """Raise InvalidTableError unless every column has a name of its own that is text."""
+    """Raise InvalidTableError unless all column names are distinct strings."""
     not_text = [position for position, name in enumerate(table.columns) if not isinstance(name, str)]
     if not_text:
         raise InvalidTableError(
-            f"The columns at positions {not_text} have names that are no text. Rename them, for example with "
+            f"The columns at positions {not_text} have names that are not strings. Rename them, for example with "
             "`table.columns = table.columns.astype(str)`."
         )
     repeated = sorted(set(table.columns[table.columns.duplicated()]))
     if repeated:
-        raise InvalidTableError(f"Column names are repeated: {repeated}. Each column needs a name of its own.")
+        raise InvalidTableError(f"Column names are repeated: {repeated}. Expected distinct names.")
 
 
 def canonical_array(name: str, column: pd.Series) -> pa.Array:
-    """Return the values of a column as the fingerprint sees them: in one type for each kind of value."""
+    """Return the values of a column for the fingerprint, in one type for each kind of value."""
     try:
         if isinstance(column.dtype, pd.CategoricalDtype):
             column = _values_of_categories(column)
@@ -78,7 +78,7 @@ def canonical_array(name: str, column: pd.Series) -> pa.Array:
     except (pa.ArrowException, TypeError, ValueError):
         pass
     raise InvalidTableError(
-        f"Column {name!r} holds values of several kinds, or of a kind that the Parquet files here cannot hold (dtype "
+        f"Column {name!r} has values of several kinds, or of a kind that the Parquet files here cannot store (dtype "
         f"{dtype_name(column.dtype)}). Expected integers, floats, booleans, text, categories, dates, datetimes or "
         "durations; convert the column first."
     )
@@ -87,7 +87,7 @@ def canonical_array(name: str, column: pd.Series) -> pa.Array:
 def _values_of_categories(column: pd.Series) -> pd.Series:
     kind = column.cat.categories.dtype
     if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
-        raise TypeError(kind)  # Parquet gives their categories back in another type.
+        raise TypeError(kind)  # Parquet returns their categories in another type.
     if pd.api.types.is_integer_dtype(kind):
         return column.astype("Int64")
     return column.astype(object if pd.api.types.is_bool_dtype(kind) or not len(column.cat.categories) else kind)
@@ -116,7 +116,7 @@ def _canonical_datetimes(array: pa.Array) -> pa.Array:
     try:
         return array.cast(pa.timestamp("ns", array.type.tz))
     except pa.ArrowInvalid:
-        # Nanoseconds end in the year 2262; no column that leaves this range can hold a fraction of a microsecond.
+        # Nanoseconds end in the year 2262; columns beyond this range cannot have fractions of a microsecond.
         return array.cast(pa.timestamp("us", array.type.tz))
 
 
@@ -136,7 +136,7 @@ def _update_with_values(sha: Any, column: pa.Array) -> None:
             sha.update(memoryview(data.buffers()[2])[start:stop])
         return
     if pa.types.is_floating(column.type):
-        # -0.0 and 0.0 are one value to every reader; adding 0.0 makes them one bit pattern.
+        # -0.0 and 0.0 are equal to every reader; adding 0.0 gives them the same bit pattern.
         present = pc.add(present, 0.0)
     if pa.types.is_temporal(column.type):
         present = present.view(pa.int32() if pa.types.is_date32(column.type) else pa.int64())

@@ -1,4 +1,4 @@
-"""Directories that their owner alone can enter: made so, and kept so where they were opened to others since."""
+"""Directories that only their owner can enter: created that way, and closed again if they were opened to others."""
 
 import os
 import stat
@@ -13,14 +13,14 @@ RELEASED_DIRECTORY_MODE = 0o755
 OPEN_TO_OTHERS = 0o077
 MARK_FILE = ".gitignore"
 MARK = b"*\n"
-"""Keeps git from taking up what is private, and says that a directory is one of ours."""
+"""Makes git ignore private content, and marks a directory as private."""
 TEMPORARY_MARK = ".partial-"
 
 
 def make_private_directory(path: Path) -> None:
-    """Make a directory, and those above it that are missing, readable by its owner alone, whatever the umask.
+    """Make a directory and its missing parents readable by their owner only, whatever the umask.
 
-    Those that are there and lie in a private root, or are one, are closed to others if they are open.
+    Existing ones that are in a private root, or are one, are closed to others if they are open.
 
     Raises
     ------
@@ -29,7 +29,7 @@ def make_private_directory(path: Path) -> None:
     """
     made = _make_missing(path, PRIVATE_DIRECTORY_MODE)
     for directory in made:
-        directory.chmod(PRIVATE_DIRECTORY_MODE)  # The umask can take bits of the owner away.
+        directory.chmod(PRIVATE_DIRECTORY_MODE)  # The umask can remove bits of the owner.
     if path not in made:
         inside = [path, *path.parents]
         root = next((number for number, each in enumerate(inside) if is_marked(each)), None)
@@ -38,7 +38,7 @@ def make_private_directory(path: Path) -> None:
 
 
 def make_released_directory(path: Path) -> None:
-    """Make a directory, and those above it that are missing, writable by its owner alone, whatever the umask."""
+    """Make a directory and its missing parents writable by their owner only, whatever the umask."""
     _make_missing(path, RELEASED_DIRECTORY_MODE)
 
 
@@ -56,7 +56,7 @@ def _make_missing(path: Path, mode: int) -> list[Path]:
 
 
 def require_private_root(path: Path) -> None:
-    """Refuse a directory that is not for private tables alone; nothing is made or changed.
+    """Refuse a directory that is not for private tables alone, without changing anything.
 
     Raises
     ------
@@ -68,8 +68,8 @@ def require_private_root(path: Path) -> None:
         _require_own_directory(path)
     except OSError as error:
         raise InvalidSettingError(
-            f"The private directory {str(path)!r} cannot be looked at ({type(error).__name__}). Expected a directory "
-            "of its own, new or empty, that this user can enter."
+            f"The private directory {str(path)!r} cannot be read ({type(error).__name__}). Expected a separate "
+            "directory, new or empty, that this user can enter."
         ) from None
 
 
@@ -84,18 +84,18 @@ def _require_own_directory(path: Path) -> None:
     elif not stat.S_ISDIR(found):
         problem = "is not a directory"
     elif found & stat.S_ISVTX:
-        problem = "is one that many users write into"
+        problem = "is writable by many users"
     elif place.exists():
-        # Names first: who makes a private directory marks it before anything else is in it.
+        # Names first: a private directory is marked before it has other content.
         n_entries = sum(not name.name.startswith(TEMPORARY_MARK) for name in place.iterdir())
         if n_entries and not is_marked(place):
             problem = (
-                f"has {n_entries} entries, and no {MARK_FILE} with the one line '*' that marks a private directory"
+                f"has {n_entries} entries, but no {MARK_FILE} with the single line '*' that marks a private directory"
             )
     if problem:
         raise InvalidSettingError(
-            f"The private directory {str(path)!r} {problem}. Expected a directory of its own, which is closed to "
-            "others: one that is new or empty. Nothing was changed."
+            f"The private directory {str(path)!r} {problem}. Expected a separate directory, new or empty, because it "
+            "will be closed to others. Nothing was changed."
         )
 
 
@@ -103,7 +103,7 @@ def _with_parents(find: Callable[[], Path]) -> list[Path]:
     try:
         found = find().resolve()
     except (OSError, RuntimeError):
-        return []  # A user without a home, or a directory that is gone: neither can be taken for the private one.
+        return []  # A user without a home, or a missing directory, cannot be confused with the private one.
     return [found, *found.parents]
 
 
@@ -117,7 +117,7 @@ def is_marked(directory: Path) -> bool:
 
 
 def close_tree_to_others(root: Path) -> None:
-    """Close a private root to others, and where it was open, everything in it as well."""
+    """Close a private root to others, and if it was open, everything in it as well."""
     if not close_to_others(root):
         return
     for directory, names, files in os.walk(root):
@@ -127,7 +127,7 @@ def close_tree_to_others(root: Path) -> None:
 
 
 def close_to_others(path: Path) -> bool:
-    """Take from group and others what they may do with a file or directory; tell whether that was anything.
+    """Remove the permissions of group and others; return whether there were any.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def close_to_others(path: Path) -> bool:
     if not path.lstat().st_mode & OPEN_TO_OTHERS:
         return False
     try:
-        # Never another file that took its place.
+        # Never another file that replaced it.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             os.fchmod(descriptor, stat.S_IMODE(os.fstat(descriptor).st_mode) & ~OPEN_TO_OTHERS)
@@ -149,7 +149,7 @@ def close_to_others(path: Path) -> bool:
     if is_open:
         raise InvalidSettingError(
             f"{str(path)!r} is private, but open to other users (mode {stat.S_IMODE(path.lstat().st_mode):o}), and "
-            "cannot be closed to them: it belongs to somebody else, or its file system has no permissions. Expected "
+            "cannot be closed: it belongs to another user, or its file system does not have permissions. Expected "
             f"mode {PRIVATE_DIRECTORY_MODE:o} for directories. Close it as its owner, or choose another private_path."
         )
     return True

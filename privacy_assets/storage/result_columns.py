@@ -11,7 +11,7 @@ import pandas as pd
 
 
 def tuple_column(values: Sequence[tuple[Any, ...]]) -> pd.Series[Any]:
-    """Make a column of tuples; pandas would read a list of equally long ones as a table."""
+    """Make a column of tuples; pandas would read a list of equally long tuples as a table."""
     array = np.empty(len(values), object)
     array[:] = values
     return pd.Series(array, dtype=object)
@@ -23,14 +23,14 @@ def tuples_to_text(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def texts_to_tuples(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Read back what :func:`tuples_to_text` wrote."""
+    """Read the output of :func:`tuples_to_text`."""
     return tuple_column([tuple(json.loads(text)) for text in column])
 
 
 def labels_at(index: pd.Index[Any], positions: pd.Series[Any]) -> pd.Series[Any]:
     """Return index labels as they are if a file can hold them: numbers, dates and text; others as text.
 
-    Integers become int64 if it holds all of them, else text.
+    Integers become int64 if it can represent all of them, else text.
     """
     labels = index.take(positions.to_numpy())
     is_whole = labels.dtype.kind in "iu" and not labels.hasnans
@@ -38,6 +38,6 @@ def labels_at(index: pd.Index[Any], positions: pd.Series[Any]) -> pd.Series[Any]
         return pd.Series(labels.to_numpy(dtype=np.int64))
     if isinstance(labels, pd.DatetimeIndex | pd.TimedeltaIndex) or labels.dtype.kind in "fb":
         return pd.Series(labels.array)
-    # Text that UTF-8 does not hold could be neither stored nor shown.
+    # Text that UTF-8 cannot represent could be neither stored nor shown.
     texts = [str(label).encode(errors="backslashreplace").decode() for label in labels]
     return pd.Series(texts, dtype=str)

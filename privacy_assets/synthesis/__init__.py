@@ -1,1 +1,1 @@
-"""Synthetic records: split, synthesizers, and their output held to the table they learned from."""
+"""Synthetic records: split, synthesizers, and checks of their output against the table they learned from."""

@@ -1,20 +1,21 @@
-"""Sequential CART: each column is drawn from real values of records alike in the columns before it.
+"""Sequential CART: each column is drawn from real values of records that are similar in the columns before it.
 
 The first column is drawn from its own values. For each later one a tree predicts it from the columns before it
 (classification for text, categories and booleans, regression on ranks for numbers and datetimes); a synthetic record
-falls into a leaf and takes the value of a random real record of that leaf, the *donor*. Missing is one more value.
+falls into a leaf and takes the value of a random real record of that leaf, the *donor*. A missing value is one more
+value.
 
-What it may reveal: **every value is an observed one**, text and categories only if `min_atom` people have them (rarer
-ones are redrawn from the others of their column before anything is learned), and where leaves are narrow whole records
-come out verbatim (on adult some in a hundred). It keeps the table's structure better than a copula, and is why a gate
-watches the result.
+What it may reveal: **every value is an observed one**. Text and categories are reproduced only if `min_atom` people
+share them (rarer ones are first redrawn from the others of their column). If leaves are narrow, whole records are
+reproduced verbatim (a few in a hundred on adult). It preserves the structure of the table better than a copula, and so
+carries more risk.
 
 References
 ----------
 .. [1] J. P. Reiter (2005), "Using CART to generate partially synthetic public use microdata", Journal of Official
    Statistics 21(3), 441-462.
 .. [2] B. Nowok, G. M. Raab, C. Dibben (2016), "synthpop: bespoke creation of synthetic data in R", section 3.1,
-   doi:10.18637/jss.v074.i11. Unlike there, categories enter as codes ordered by frequency, not as factors.
+   doi:10.18637/jss.v074.i11. Unlike there, categories are codes ordered by frequency, not factors.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from privacy_assets.synthesis.redraw import MIN_ATOM, redraw_rare_values
 from privacy_assets.synthesis.synthesize import REDRAWN_KINDS, Kind, check_kinds, check_setting
 
 MAX_CLASSES: Final = 50
-"""Classes a tree tells apart; the rarer values of a column are one class, its donors still give their own values."""
+"""Maximum number of classes of a tree; rarer values of a column are one class, whose donors keep their own values."""
 
 NUMERIC: Final = frozenset({"integer", "float", "datetime"})
 
@@ -46,11 +47,11 @@ class Cart:
     Parameters
     ----------
     min_samples_leaf : int
-        Donors a leaf holds at least; more donors make fewer verbatim copies and weaker dependence.
+        Smallest number of donors in a leaf; more donors give fewer verbatim copies and weaker dependence.
     max_depth : int, optional
         Depth of the trees; unlimited by default.
     min_atom : int
-        Text and categories that fewer people have are redrawn (`redraw_rare_values`); 1 reproduces all of them.
+        Text and categories shared by fewer people are redrawn (`redraw_rare_values`); 1 reproduces all of them.
     """
 
     name = "cart"
@@ -76,7 +77,7 @@ class Cart:
     def fit(self, table: pd.DataFrame, *, seed: int, person: Sequence[Any] | None = None) -> Cart:
         """Grow one tree per column; cost is n log n in rows and quadratic in columns.
 
-        `person` says whose record each row is, for `min_atom`; what was redrawn is counted in `redrawn`.
+        `person` is the person of each row, for `min_atom`; `redrawn` counts the redrawn values.
         """
         kind_of = check_kinds(table, self.name)
         kinds = list(kind_of.values())
@@ -93,9 +94,9 @@ class Cart:
         return self
 
     def sample(self, n_records: int, *, seed: int) -> pd.DataFrame:
-        """Draw the columns one after the other, each from the donors of the leaf a record falls into."""
+        """Draw the columns one after the other, each from the donors in the leaf of a record."""
         if not self._steps:
-            raise InvalidSettingError(f"{self.name!r} was asked to sample before it was fitted. Call `fit` first.")
+            raise InvalidSettingError(f"{self.name!r} cannot sample before it is fitted. Call `fit` first.")
         random = np.random.default_rng(seed)
         drawn = np.empty((n_records, len(self._steps)), dtype=np.float32)
         made = []
@@ -130,7 +131,7 @@ class _Step:
     donors: NDArray[np.intp]
     """Rows of the table, grouped by leaf."""
     starts: NDArray[np.intp]
-    """Where the donors of each node begin in `donors`, and one past the last; nodes that are no leaf have none."""
+    """Start of the donors of each node in `donors`, and one past the last; inner nodes have no donors."""
 
     @classmethod
     def of_leaves(cls, tree: Any, leaves: NDArray[np.intp]) -> _Step:
@@ -145,10 +146,10 @@ class _Step:
 
 
 def _codes(column: pd.Series, kind: Kind) -> NDArray[np.float64]:
-    """Return a number per record that says its value: rank of a number or datetime, frequency order of the rest.
+    """Return a number for the value of each record: the rank of a number or datetime, the frequency order of others.
 
-    Ranks, because a few huge numbers would take all splits of a regression tree. A missing number stands well below
-    the others; a missing category is one more category.
+    Ranks, because a few huge numbers would attract all splits of a regression tree. A missing number is well below the
+    others; a missing category is one more category.
     """
     if kind in NUMERIC:
         ranks = column.rank(method="average").to_numpy(dtype=np.float64, na_value=np.nan)

@@ -1,18 +1,17 @@
 """Gaussian copula: empirical margins, and the dependence of a multivariate normal distribution between them.
 
-Every value of a column owns a *cell*: an interval of [0, 1] as wide as the value is frequent. Numbers, datetimes,
-ordered categories and booleans stand in their own order; text and unordered categories by how they go with the other
-columns (`order_by_association`). Missing is one more value, in the last cell. A record becomes a random position inside
-each of its cells, the positions become normal scores, and their correlation matrix is all that is learned of the
-dependence. Sampling goes the same way back. Random positions blur the dependence twice, when it is learned and when it
-is drawn, so the matrix is calibrated until drawn records show the correlation that real ones do.
+Every value of a column has a *cell*: an interval of [0, 1] whose width is the frequency of the value. Numbers,
+datetimes, ordered categories and booleans are in their own order; text and unordered categories are ordered by
+association with the other columns (`order_by_association`). A missing value is one more value, in the last cell. A
+record becomes a random position inside each of its cells, the positions become normal scores, and only their
+correlation matrix is learned of the dependence. Sampling reverses these steps. Random positions blur the dependence
+twice, in learning and in sampling, so the matrix is calibrated until drawn records have the correlation of real ones.
 
-What it may reveal: text, categories, booleans, numeric columns of few values and every number that several records
-share come out as *observed values*, text and categories only if `min_atom` people have them: rarer ones are redrawn
-from the others of their column before anything is learned. Numbers held by fewer than `min_atom` records are drawn
-evenly from intervals that `min_interval` records fall into, but the ends of such intervals are observed, the smallest
-and the largest number among them. Whole records come out only by coincidence, because no more than pairwise dependence
-is learned.
+What it may reveal: text, categories, booleans, numeric columns of few values and numbers that several records share are
+reproduced as *observed values*. Text and categories are reproduced only if `min_atom` people share them; rarer ones are
+first redrawn from the others of their column. Numbers of fewer than `min_atom` records are drawn evenly from intervals
+of `min_interval` records, but the ends of such intervals are observed values, including the smallest and the largest
+number. Whole records are reproduced only by coincidence, because only pairwise dependence is learned.
 
 References
 ----------
@@ -52,15 +51,15 @@ class GaussianCopula:
     Parameters
     ----------
     min_atom : int
-        A number or datetime that at least so many records share is reproduced as it is; rarer ones are interpolated.
-        Text and categories that fewer people have are redrawn (`redraw_rare_values`); 1 reproduces all of them.
+        A number or datetime that at least this many records share is reproduced unchanged; rarer ones are interpolated.
+        Text and categories shared by fewer people are redrawn (`redraw_rare_values`); 1 reproduces all of them.
     min_interval : int
-        Records in an interval that rare numbers are drawn from evenly, at least (fewer between two atoms). Intervals
-        from one record to the next would follow clusters of real numbers so closely that many come out again: on
-        adult the control comparison finds them.
+        Smallest number of records in an interval from which rare numbers are drawn evenly (fewer between two atoms).
+        Intervals from one record to the next would follow clusters of real numbers so closely that many would be
+        reproduced; on adult the control comparison detects them.
     max_discrete : int
-        A numeric column of at most so many different values, each held by `min_atom` records on average, is
-        reproduced value by value (codes, scores, counts).
+        A numeric column of at most this many distinct values, with `min_atom` records each on average, is reproduced
+        value by value (codes, scores, counts).
     """
 
     name = "gaussian_copula"
@@ -87,7 +86,7 @@ class GaussianCopula:
     def fit(self, table: pd.DataFrame, *, seed: int, person: Sequence[Any] | None = None) -> GaussianCopula:
         """Learn the margins and the correlation of the normal scores; cost is linear in rows, quadratic in columns.
 
-        `person` says whose record each row is, for `min_atom`; what was redrawn is counted in `redrawn`.
+        `person` is the person of each row, for `min_atom`; `redrawn` counts the redrawn values.
         """
         kinds = check_kinds(table, self.name)
         self._dtypes = table.dtypes
@@ -116,7 +115,7 @@ class GaussianCopula:
     def sample(self, n_records: int, *, seed: int) -> pd.DataFrame:
         """Draw normal scores and read each margin at their positions."""
         if not self._margins:
-            raise InvalidSettingError(f"{self.name!r} was asked to sample before it was fitted. Call `fit` first.")
+            raise InvalidSettingError(f"{self.name!r} cannot sample before it is fitted. Call `fit` first.")
         random = np.random.default_rng(seed)
         positions = ndtr(random.standard_normal((n_records, len(self._margins))) @ self._root.T)
         columns = [
@@ -151,13 +150,13 @@ class GaussianCopula:
 
 @dataclass(frozen=True)
 class _NumberLine:
-    """Different numbers of a column in ascending order, and which of them are interpolated."""
+    """Distinct numbers of a column in ascending order, and which of them are interpolated."""
 
     numbers: NDArray[Any]
     runs: NDArray[np.intp]
-    """Number of the run of neighboring rare numbers that a number is in; -1 for atoms, reproduced as they are."""
+    """Run of neighboring rare numbers of each number; -1 for atoms, which are reproduced unchanged."""
     knots: NDArray[np.intp]
-    """Rare numbers between which the others are interpolated; the first and the last of each run are among them."""
+    """Rare numbers between which the others are interpolated, including the first and the last of each run."""
     kind: Kind
     step: int
     """Decimals of a float column; for whole numbers and datetimes, the unit all are multiples of."""
@@ -170,7 +169,7 @@ class _NumberLine:
             rounded = np.round(mixed, self.step) if self.step <= MAX_DECIMALS else mixed
             return np.clip(rounded, self.numbers[0], self.numbers[-1])
         # Offsets from the lower knot stay small, so that large whole numbers keep their last digits. They are unsigned,
-        # because int64 does not hold its own range; a weight below 1 keeps a rounded offset within uint64.
+        # because int64 cannot represent its own range; a weight below 1 keeps a rounded offset within uint64.
         unsigned, step = np.uint64, np.uint64(self.step)
         lowest = start.astype(unsigned)
         span = (end.astype(unsigned) - lowest) // step
@@ -188,7 +187,7 @@ class _Margin:
     observed: pd.Series
     """One observed value per cell, of the column's own dtype; the last may be missing."""
     n_values: int
-    """Cells that are not the missing one."""
+    """Number of cells other than the missing one."""
     line: _NumberLine | None
 
     @property
@@ -209,7 +208,7 @@ class _Margin:
         return scores
 
     def cells_at(self, positions: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Return the cell that holds each position."""
+        """Return the cell of each position."""
         return np.minimum(np.searchsorted(self.upper, positions, side="right"), self.n_cells - 1)
 
     def read(self, positions: NDArray[np.float64]) -> pd.Series:
@@ -228,7 +227,7 @@ class _Margin:
     def _movable(
         self, cells: NDArray[np.intp], positions: NDArray[np.float64], line: _NumberLine
     ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-        """Find the records whose position lies between two knots of one run; return them and these knots."""
+        """Find the records whose position is between two knots of one run; return them and these knots."""
         middle = (self.lower + self.upper) / 2
         after = np.searchsorted(middle[line.knots], positions, side="right")
         runs = np.append(line.runs, -1)[cells]  # the missing cell is in no run
@@ -252,7 +251,7 @@ def positive_definite(correlation: NDArray[np.float64]) -> NDArray[np.float64]:
 def order_by_association(
     cells: NDArray[np.intp], others: NDArray[np.float64], n_values: int, min_count: int
 ) -> NDArray[np.intp]:
-    """Order the values of a column so that one correlation says as much as it can about the other columns.
+    """Order the values of a column so that its correlation with the other columns is strongest.
 
     Parameters
     ----------
@@ -261,9 +260,10 @@ def order_by_association(
     others : ndarray of shape (n_rows, n_columns - 1), dtype=np.float64
         Normal scores of the other columns.
     n_values : int
-        Different values, missing excepted.
+        Number of distinct values, without the missing one.
     min_count : int
-        Values of fewer records are held to be average: to place them by their holders would tell about these.
+        Values of fewer records are treated as average, because their position would reveal something about these
+        records.
 
     Returns
     -------
@@ -342,7 +342,8 @@ def _calibrate(
 ) -> NDArray[np.float64]:
     """Find the correlation of normal scores for which drawn records, blurred as real ones were, show `target`.
 
-    On adult it raises the share of the pairs kept from 0.938 to 0.947; two columns cut in halves need the eight rounds.
+    On adult it raises the share of preserved pairs from 0.938 to 0.947; two columns cut in halves need the eight
+    rounds.
     """
     correlation = positive_definite(target)
     for _ in range(CALIBRATION_ROUNDS if len(margins) > 1 else 0):
@@ -367,7 +368,7 @@ def _numbers(present: pd.Series, kind: Kind) -> NDArray[Any]:
 
 
 def _step(distinct: NDArray[Any], column: pd.Series, kind: Kind) -> int:
-    """Return what `_NumberLine.step` holds: the coarsest precision that loses nothing."""
+    """Return the coarsest lossless precision, for `_NumberLine.step`."""
     if kind == "float":
         return next((d for d in range(MAX_DECIMALS + 1) if np.array_equal(np.round(distinct, d), distinct)), 99)
     steps = [10**power for power in range(18, -1, -1)]
@@ -408,7 +409,7 @@ def _restore(numbers: NDArray[Any], like: pd.Series, kind: Kind) -> pd.Series:
 
 
 def _without_arrow_moments(table: pd.DataFrame, kinds: Mapping[str, Kind]) -> pd.DataFrame:
-    """Hold datetimes and dates that Arrow stores in pandas' own dtypes, which have a view as integers."""
+    """Convert datetimes and dates stored by Arrow to pandas' own dtypes, which have a view as integers."""
     table = table.copy(deep=False)
     for name, kind in zip(table.columns, kinds.values(), strict=True):
         dtype = table[name].dtype

@@ -1,9 +1,9 @@
-"""Synthetic records, generalized before they are assessed: what to do when they single people out.
+"""Generalization of synthetic records before they are assessed, if they single out people.
 
-Each *distinct* record counts as a person, so that copies of one record make no class. Originals and control are
-assessed under the labels of the classes that the same cuts put them into: labels that nobody else bears would match
-nothing, and say that nothing is at risk. Repeated records are left out before that, as values; after it, equal records
-are different people, and what protects them.
+Each *distinct* record counts as a person, so that copies of one record do not make a class. Originals and control are
+assessed with the labels of the classes that the same cuts assign to them, because unmatched labels would suggest that
+there is no risk. Repeated records are removed before generalization; afterwards, equal records are different people,
+which protects them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
 
 DISTINCT_RECORD = "(distinct record)"
 OUTSIDE_LABEL = "(in no class)"
-"""What a value reads that no class holds; no label of a released table reads so."""
+"""Label of a value that no class contains; released tables never have this label."""
 
 
 def number_distinct_records(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with a column `DISTINCT_RECORD`: equal rows have one number."""
+    """Return the table with a column `DISTINCT_RECORD`, in which equal rows have the same number."""
     groups = table.groupby(list(table.columns), dropna=False, observed=True, sort=False)
     return table.assign(**{DISTINCT_RECORD: groups.ngroup().to_numpy()})
 
@@ -43,23 +43,23 @@ def preprocess_generalized(
     datetime_precision: str | Mapping[str, str] | None,
     deduplicate: bool,
 ) -> PreprocessedTables:
-    """Bring originals and control under the labels of generalized synthetic records, and all three to codes.
+    """Label originals and control like generalized synthetic records, and convert all three to codes.
 
     Parameters
     ----------
     original, synthetic, control : DataFrame
         The released columns, as values.
     generalized : Anonymization
-        What became of ``synthetic``.
+        The generalized ``synthetic``.
     numeric_precision, datetime_precision
         See `preprocess`; for the columns that were not generalized.
     deduplicate : bool
-        Whether records that are equal as values count once.
+        Whether records with equal values count once.
 
     Returns
     -------
     PreprocessedTables
-        Its ``deduplicate`` says whether repeated values were left out.
+        Its ``deduplicate`` is whether repeated values were removed.
     """
     rows = generalized.members["row"].to_numpy()
     labels = _labels_alone(generalized, list(synthetic.columns))
@@ -78,7 +78,7 @@ def preprocess_generalized(
 
 
 def generalize_alike(anonymization: Anonymization, table: pd.DataFrame, anonymized: pd.DataFrame) -> pd.DataFrame:
-    """Give the rows of another table the labels of the classes that the stored cuts put them into.
+    """Label the rows of another table with the classes that the stored cuts assign to them.
 
     Parameters
     ----------
@@ -92,11 +92,10 @@ def generalize_alike(anonymization: Anonymization, table: pd.DataFrame, anonymiz
     Returns
     -------
     DataFrame of shape (n_rows, n_columns)
-        The table with a label, as text, in the place of each quasi-identifier. A category or a missing value that the
-        anonymized table does not have reads `OUTSIDE_LABEL`: no released label holds it. The other columns of such a
-        row get the labels of the class of a record that agrees on them in all columns, or else of the class that the
-        row falls into with the most frequent value in the place of the unknown one: somebody with a rare category must
-        not seem safe on everything else.
+        The table with a label, as text, in place of each quasi-identifier. A category or a missing value that the
+        anonymized table lacks gets `OUTSIDE_LABEL`. The other columns of such a row get the labels of the class of a
+        record that agrees on all of them, or else of the class of the row with the most frequent value in place of the
+        unknown one, so that somebody with a rare category does not seem safe on all other columns.
 
     Raises
     ------
@@ -127,12 +126,12 @@ def generalize_alike(anonymization: Anonymization, table: pd.DataFrame, anonymiz
 
 
 def _scales(anonymization: Anonymization) -> dict[str, Scale]:
-    assert anonymization.tree is not None  # noqa: S101 - asked for by `generalize_alike`, which looked
+    assert anonymization.tree is not None  # noqa: S101 - checked by `generalize_alike`
     return {scale.name: scale for scale in anonymization.tree.scales}
 
 
 def _unknown_values(column: pd.Series[Any], scale: Scale) -> NDArray[np.bool_]:
-    """Say which cells hold a category or a missing value that the anonymized table does not have."""
+    """Return which cells have a category or a missing value that the anonymized table lacks."""
     return np.asarray(code_values(scale, column) < 0)
 
 
@@ -155,7 +154,7 @@ def _use_classes_of_copies(
     unknown: Mapping[str, NDArray[np.bool_]],
     anonymization: Anonymization,
 ) -> None:
-    """Put a row with unknown values into the class of an anonymized record that agrees on all its other columns."""
+    """Assign a row with unknown values to the class of an anonymized record that agrees on all its other columns."""
     class_of_row = np.empty(len(anonymized), np.int64)
     class_of_row[anonymization.members["row"].to_numpy()] = anonymization.members["class"].to_numpy()
     pattern = np.column_stack(list(unknown.values()))
@@ -174,17 +173,17 @@ def _use_classes_of_copies(
 
 
 def require_cuts_that_apply(settings: Mapping[str, Any]) -> None:
-    """Refuse settings whose classes cannot be told for the rows of another table."""
+    """Refuse settings whose classes cannot be applied to the rows of another table."""
     found = {name: settings[name] for name in ("method", "relaxed", "output", "max_suppression")}
     expected = {"method": "mondrian", "relaxed": False, "output": "labels", "max_suppression": 0}
     if found != expected:
         raise InvalidSettingError(
-            f"The anonymization has {found}, but its classes must be told for other rows, too. Expected {expected}."
+            f"The anonymization has {found}, but its classes must also apply to other rows. Expected {expected}."
         )
 
 
 def _labels_alone(anonymization: Anonymization, columns: list[str]) -> pd.DataFrame:
-    """Return the released table with one column of text for each quasi-identifier, as `generalize_alike` gives it."""
+    """Return the released table with one column of text per quasi-identifier, as `generalize_alike` does."""
     generalized = anonymization.settings["quasi_identifiers"]
     released = anonymization.table
     return pd.DataFrame(

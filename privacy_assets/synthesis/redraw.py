@@ -1,4 +1,4 @@
-"""Redraw rare text and category values before a synthesizer learns a table, so that it cannot reproduce them."""
+"""Replacement of rare text and category values before a synthesizer learns, so that it cannot reproduce them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from privacy_assets.disclosure.rare_values import RareColumn, people_of_values
 from privacy_assets.errors import InvalidTableError
 
 MIN_ATOM: Final = 5
-"""People who must have a text or category value for the embedded synthesizers to reproduce it, by default."""
+"""Default number of people who must share a text or category value for it to be reproduced."""
 MOST_COLUMNS_NAMED: Final = 40
 
 
 class Redrawn(NamedTuple):
-    """A table without rare values, and what was redrawn.
+    """A table without rare values, and the counts of redrawn values.
 
     Attributes
     ----------
     table : DataFrame
-        The table, with other values in the place of rare ones.
+        The table, with other values in place of rare ones.
     by_column : mapping of str to RareColumn
-        Different values and records that were redrawn, for the columns that had any.
+        Numbers of redrawn distinct values and records, for columns with any.
     """
 
     table: pd.DataFrame
@@ -42,10 +42,10 @@ def redraw_rare_values(
     person: Sequence[Any] | pd.Series[Any] | NDArray[Any] | None = None,
     synthesizer: str = "synthesize",
 ) -> Redrawn:
-    """Replace values that fewer than `min_atom` people have by others of the same column.
+    """Replace values that fewer than `min_atom` people share by others of the same column.
 
-    Each cell is drawn by itself, from the records that have a value of enough people, whatever the other columns say.
-    Missing stays missing. Types and categories of the columns stay as they are.
+    Each cell is drawn separately from the records with frequent values, regardless of the other columns. Missing values
+    stay missing. Types and categories of the columns are kept.
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ def redraw_rare_values(
     columns : sequence of str
         Columns of text and categories.
     min_atom : int
-        People who must have a value for it to stay; 1 leaves all as they are.
+        Number of people who must share a value for it to stay; 1 keeps all values.
     seed : int
-        Decides the draws; those of a column do not depend on the other columns.
+        Seed of the draws; those of a column do not depend on the other columns.
     person : sequence of length n, optional
-        Whose record each row is; rows without a person count as one. By default each row counts as a person.
+        Person of each row; rows without a person count as one person. By default each row counts as a person.
     synthesizer : str
         Name for messages.
 
@@ -74,8 +74,8 @@ def redraw_rare_values(
     """
     if person is not None and len(person) != len(table):
         raise InvalidTableError(
-            f"`person` says of {len(person):,} records whose they are, and the table has {len(table):,}. Give one "
-            "person per record. Nothing was synthesized."
+            f"`person` has {len(person):,} values, but the table has {len(table):,} records. Give one person per "
+            "record. Nothing was synthesized."
         )
     whose = None if person is None else pd.factorize(np.asarray(person))[0]
     by_column: dict[str, RareColumn] = {}
@@ -100,15 +100,15 @@ def redraw_rare_values(
         shown = dict(list(hopeless.items())[:MOST_COLUMNS_NAMED])
         more = f" and {len(hopeless) - len(shown):,} columns more" if len(hopeless) > len(shown) else ""
         raise InvalidTableError(
-            f"{synthesizer!r} redraws text and category values that fewer than min_atom={min_atom} people have from "
-            f"the others of their column, but these columns have no others: {shown}{more} (counts of values). Coarsen "
-            "or drop them, or set min_atom=1 to have every value reproduced. Nothing was synthesized."
+            f"{synthesizer!r} redraws text and category values that fewer than min_atom={min_atom} people share from "
+            f"the others of their column, but all values of these columns are rare: {shown}{more} (counts of values). "
+            "Coarsen or drop them, or set min_atom=1 to reproduce every value. Nothing was synthesized."
         )
     return Redrawn(table.assign(**changed) if changed else table, by_column)
 
 
 def shown_redrawn(by_column: Mapping[str, RareColumn]) -> dict[str, Any]:
-    """Return what was redrawn as JSON values: all counts added up, and those of the columns with the most values."""
+    """Return the counts of redrawn values as JSON values: the totals, and those of the columns with the most values."""
     most = sorted(by_column.items(), key=lambda item: (-item[1].n_values, item[0]))[:MOST_COLUMNS_NAMED]
     return {
         "n_columns": len(by_column),

@@ -1,4 +1,4 @@
-"""Split a table into records the synthesizer may see and a control it never sees."""
+"""Split of a table into records that the synthesizer may see and a control that it never sees."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Split(NamedTuple):
     original: pd.DataFrame
     """Records a synthesizer may see."""
     control: pd.DataFrame
-    """Records it never sees: what is common to both populations cannot have leaked."""
+    """Records it never sees."""
 
 
 def split_records(
@@ -29,14 +29,14 @@ def split_records(
     Parameters
     ----------
     table : DataFrame
-        Records; constant columns and repeated records are no obstacle.
+        Records; constant columns and repeated records are allowed.
     train_fraction : float
-        Share of the people (of the records, without `person`) that becomes `original`; above 0 and below 1. Rounded
-        to whole people, and at least one on each side.
+        Share of the people (or records, without `person`) in `original`; above 0 and below 1. Rounded to whole people,
+        with at least one on each side.
     seed : int
-        Decides who is on which side.
+        Seed of the split.
     person : str, optional
-        Column that says whose record a row is. Without it each row is a person of its own.
+        Column with the person of each row. Without it each row counts as a person.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def split_records(
 
 
 def people_on_both_sides(original: pd.DataFrame, control: pd.DataFrame, person: str) -> int:
-    """Count the people who have records in both tables; 0 is what a split must keep."""
+    """Count the people who have records in both tables, which must be 0 after a split."""
     for side, table in (("original", original), ("control", control)):
         if person not in table.columns:
             raise InvalidSettingError(f"`person` names {person!r}, which is not a column of the {side} table.")
@@ -69,7 +69,7 @@ def people_on_both_sides(original: pd.DataFrame, control: pd.DataFrame, person: 
 
 
 def check_split_settings(train_fraction: float, seed: int) -> None:
-    """Raise InvalidSettingError unless the fraction lies between 0 and 1 and the seed is a whole number from 0."""
+    """Raise InvalidSettingError unless the fraction is between 0 and 1 and the seed is a whole number of at least 0."""
     if not is_number(train_fraction) or not 0 < train_fraction < 1:
         raise InvalidSettingError(f"`train_fraction` is {train_fraction!r}; expected a number above 0 and below 1.")
     if not is_integer(seed, 0):
@@ -77,7 +77,7 @@ def check_split_settings(train_fraction: float, seed: int) -> None:
 
 
 def _people(table: pd.DataFrame, person: str | None) -> tuple[NDArray[np.intp], int]:
-    """Return the number of the person of each row, and how many people there are."""
+    """Return the person of each row as a number, and the number of people."""
     if person is None:
         return np.arange(len(table)), len(table)
     if person not in table.columns:

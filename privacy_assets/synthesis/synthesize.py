@@ -1,8 +1,8 @@
-"""Make synthetic records with a synthesizer of one's choice, and hold its output to the table it learned from.
+"""Synthesis with any synthesizer, whose output is checked against the table it learned from.
 
-A synthesizer is anything with a `name`, its `settings`, `fit` and `sample` (`Synthesizer`). Two are embedded: see
-`privacy_assets.synthesis.gaussian_copula` and `privacy_assets.synthesis.cart`. None of them promises privacy: that is
-measured afterwards, on what they made.
+A synthesizer is any object with `name`, `settings`, `fit` and `sample` (`Synthesizer`). Two are built in: see
+`privacy_assets.synthesis.gaussian_copula` and `privacy_assets.synthesis.cart`. They do not promise privacy, which is
+measured afterwards on their output.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ SYNTHESIZERS: Final[Mapping[str, str]] = {
     "gaussian_copula": "privacy_assets.synthesis.gaussian_copula:GaussianCopula",
     "cart": "privacy_assets.synthesis.cart:Cart",
 }
-"""Embedded synthesizers by name; the classes are imported when they are asked for (`synthesizer_class`)."""
+"""Built-in synthesizers by name; the classes are imported on demand (`synthesizer_class`)."""
 
 MIN_RECORDS: Final = 2
 REDRAWN_KINDS: Final = frozenset({"text", "category"})
-"""Kinds of columns whose rare values the embedded synthesizers redraw."""
+"""Kinds of columns whose rare values the built-in synthesizers redraw."""
 
 
 @runtime_checkable
 class Synthesizer(Protocol):
-    """What `synthesize` asks of a synthesizer."""
+    """The protocol of a synthesizer for `synthesize`."""
 
     @property
     def name(self) -> str:
@@ -58,14 +58,14 @@ class Synthesizer(Protocol):
 
 
 class SyntheticRecords(NamedTuple):
-    """Synthetic records, and what was redrawn before they were learned.
+    """Synthetic records, and the values that were redrawn before learning.
 
     Attributes
     ----------
     table : DataFrame
         The records.
     redrawn : mapping of str to RareColumn or None
-        The rare values that were redrawn, by column of text or categories; None for synthesizers that are not embedded.
+        Counts of redrawn rare values by column of text or categories; None for synthesizers that are not built in.
     """
 
     table: pd.DataFrame
@@ -83,8 +83,8 @@ def synthesize(
 ) -> pd.DataFrame:
     """Learn from `original` and make synthetic records of the same columns, order and dtypes.
 
-    The embedded methods do not reproduce text and category values that fewer than `min_atom` people have: these are
-    redrawn from the others of their column first, unless `min_atom` in `settings` is 1. Other synthesizers decide
+    The built-in methods do not reproduce text and category values that fewer than `min_atom` people share: these are
+    first redrawn from the others of their column, unless `min_atom` in `settings` is 1. Other synthesizers decide for
     themselves.
 
     Parameters
@@ -93,16 +93,16 @@ def synthesize(
         Records the synthesizer may see; every column is learned, so identifiers must have been removed before
         (`TableContract.released_columns`).
     method : str or Synthesizer
-        Name of an embedded synthesizer, or an object that follows the protocol.
+        Name of a built-in synthesizer, or an object that follows the protocol.
     n_records : int, optional
         Records to make, at least 1; as many as `original` by default.
     seed : int
-        Decides every random draw; the same seed and table give the same records.
+        Seed of all random draws; the same seed and table give the same records.
     settings : mapping, optional
-        Settings of the embedded synthesizer `method`.
+        Settings of the built-in synthesizer `method`.
     person : sequence, optional
-        Whose record each row of `original` is, so that one person with many records counts as one; used by the embedded
-        methods alone. By default each record counts as a person.
+        Person of each row of `original`, so that a person with many records counts once; only used by the built-in
+        methods. By default each record counts as a person.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def make_synthetic_records(
     settings: Mapping[str, Any] | None,
     person: Sequence[Any] | pd.Series[Any] | None,
 ) -> SyntheticRecords:
-    """Make synthetic records as `synthesize` does, and count what was redrawn."""
+    """Make synthetic records like `synthesize`, and count redrawn values."""
     synthesizer = resolve_synthesizer(method, settings)
     name = synthesizer.name  # Before it has seen the table.
     count = len(original) if n_records is None else n_records
@@ -150,7 +150,7 @@ def is_embedded(synthesizer: Synthesizer) -> bool:
 
 
 def synthesizer_class(name: str) -> type[Any]:
-    """Import the embedded synthesizer called `name`."""
+    """Import the built-in synthesizer called `name`."""
     if name not in SYNTHESIZERS:
         raise InvalidSettingError(
             f"There is no synthesizer named {name!r}. There are {sorted(SYNTHESIZERS)}, or pass an object with `name`, "
@@ -162,17 +162,19 @@ def synthesizer_class(name: str) -> type[Any]:
 
 
 def column_kinds(table: pd.DataFrame) -> dict[str, Kind | None]:
-    """Say of each column what an embedded synthesizer learns it as; None where it cannot."""
+    """Return the kind that a built-in synthesizer learns each column as; None if unsupported."""
     return {str(name): _kind(column) for name, column in table.items()}
 
 
 def check_learnable(table: pd.DataFrame, synthesizer: str) -> None:
     """Raise `InvalidTableError` when `table` has a shape, a name or an infinity that no synthesizer can learn from."""
     if not isinstance(table, pd.DataFrame):
-        raise InvalidTableError(f"{synthesizer!r} learns from a pandas DataFrame, and got a {type_name(table)}.")
+        raise InvalidTableError(f"{synthesizer!r} learns from a pandas DataFrame; got a {type_name(table)}.")
     n_rows, n_columns = table.shape
     if n_columns == 0:
-        raise InvalidTableError(f"{synthesizer!r} has no columns to learn from: all were removed or none was there.")
+        raise InvalidTableError(
+            f"{synthesizer!r} has no columns to learn from: the table is empty, or all were removed."
+        )
     repeated = sorted({str(name) for name in table.columns[table.columns.duplicated()]})
     if repeated:
         raise InvalidTableError(f"Column names occur more than once: {repeated}. Rename them; nothing was synthesized.")
@@ -183,7 +185,7 @@ def check_learnable(table: pd.DataFrame, synthesizer: str) -> None:
         )
     infinite = {name: count for name, count in _infinities(table).items() if count}
     if infinite:
-        raise InvalidTableError(f"Columns hold infinite values: {infinite} (counts). Replace them before synthesis.")
+        raise InvalidTableError(f"Columns have infinite values: {infinite} (counts). Replace them before synthesis.")
 
 
 def check_kinds(table: pd.DataFrame, synthesizer: str) -> dict[str, Kind]:
@@ -192,15 +194,15 @@ def check_kinds(table: pd.DataFrame, synthesizer: str) -> dict[str, Kind]:
     Raises
     ------
     InvalidTableError
-        If the table cannot be learned from, or has columns of a kind that the embedded synthesizers do not support.
+        If the table cannot be learned from, or has columns of a kind that the built-in synthesizers do not support.
     """
     check_learnable(table, synthesizer)
     kinds = column_kinds(table)
     unknown = {name: dtype_name(table[name].dtype) for name, kind in kinds.items() if kind is None}
     if unknown:
         raise InvalidTableError(
-            f"{synthesizer!r} cannot learn columns of these types: {unknown}. It knows integers, floats, booleans, "
-            "datetimes, categories and text (object columns must hold text only): convert them before synthesis."
+            f"{synthesizer!r} cannot learn columns of these types: {unknown}. It supports integers, floats, booleans, "
+            "datetimes, categories and text (object columns must have text only): convert them before synthesis."
         )
     return {name: kind for name, kind in kinds.items() if kind is not None}
 
@@ -236,7 +238,7 @@ def _infinities(table: pd.DataFrame) -> dict[str, int]:
 
 
 def resolve_synthesizer(method: str | Synthesizer, settings: Mapping[str, Any] | None = None) -> Synthesizer:
-    """Return the synthesizer that a name and its settings stand for, or the object itself.
+    """Return the synthesizer for a name and settings, or the object itself.
 
     Raises
     ------
@@ -246,7 +248,7 @@ def resolve_synthesizer(method: str | Synthesizer, settings: Mapping[str, Any] |
     if not isinstance(method, str):
         if settings:
             raise InvalidSettingError(
-                f"`settings` {sorted(settings)} were given together with a synthesizer object. Give them to the object."
+                f"`settings` {sorted(settings)} were given together with a synthesizer object. Pass them to the object."
             )
         missing = [part for part in ("name", "settings", "fit", "sample") if not hasattr(method, part)]
         if missing:
@@ -276,7 +278,7 @@ def _check_output(synthetic: object, original: pd.DataFrame, n_records: int, nam
         missing, extra = [c for c in expected if c not in found], [c for c in found if c not in expected]
         raise InvalidTableError(
             f"Synthesizer {name!r} did not return the columns it learned, in their order: missing {missing}, and "
-            f"{len(extra)} that it did not learn; expected {expected}."
+            f"{len(extra)} unknown; expected {expected}."
         )
     wrong = {
         str(column): f"{dtype_name(synthetic[column].dtype)} instead of {dtype_name(original[column].dtype)}"
@@ -286,7 +288,7 @@ def _check_output(synthetic: object, original: pd.DataFrame, n_records: int, nam
     if wrong:
         raise InvalidTableError(f"Synthesizer {name!r} changed the types of columns: {_without_categories(wrong)}.")
     if len(synthetic) != n_records:
-        raise InvalidTableError(f"Synthesizer {name!r} returned {len(synthetic)} records; {n_records} were asked for.")
+        raise InvalidTableError(f"Synthesizer {name!r} returned {len(synthetic)} records; expected {n_records}.")
 
 
 def _without_categories(wrong: Mapping[str, str]) -> dict[str, str]:

@@ -212,8 +212,8 @@ def test_hours_that_clocks_show_twice_are_two_values_in_order():
     ("arguments", "error", "match"),
     [
         ({"quasi_identifiers": ["q", "no", "nor"]}, InvalidTableError, r"does not have: \['no', 'nor'\]"),
-        ({"quasi_identifiers": []}, InvalidSettingError, "names no column"),
-        ({"quasi_identifiers": "q"}, InvalidSettingError, "a text"),
+        ({"quasi_identifiers": []}, InvalidSettingError, "is empty"),
+        ({"quasi_identifiers": "q"}, InvalidSettingError, "is a string"),
         ({"sensitive": ["q"]}, InvalidSettingError, "named more than once.*'quasi_identifiers', 'sensitive'"),
         ({"quasi_identifiers": ["q", "q"]}, InvalidSettingError, "named more than once"),
         ({"subject": "s"}, InvalidSettingError, "'sensitive', 'subject'"),

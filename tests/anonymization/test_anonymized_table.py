@@ -103,11 +103,11 @@ def test_a_table_that_does_not_fit_its_description_is_not_measured():
     table = visits()
     anonymization = anonymized(table)
     shorter = replace(anonymization, table=anonymization.table.iloc[1:])
-    with pytest.raises(InvalidTableError, match="rows that its description counts"):
+    with pytest.raises(InvalidTableError, match="number of rows of the anonymized table differs from its description"):
         measure_anonymity(shorter, CONTRACT, table, "person")
-    with pytest.raises(InvalidTableError, match="rows that its description counts"):
+    with pytest.raises(InvalidTableError, match="number of rows of the anonymized table differs from its description"):
         measure_anonymity(anonymization, CONTRACT, table.iloc[1:], "person")
-    with pytest.raises(InvalidTableError, match="whose record a row is"):
+    with pytest.raises(InvalidTableError, match="lacks the person column"):
         measure_anonymity(anonymization, CONTRACT, table.drop(columns="person"), "person")
 
 
@@ -122,12 +122,12 @@ MODELS = {
     "recursive": (
         {"l_diversity": LDiversity(2, "recursive", 3.0)},
         {"c": 0.4},
-        r"recursive \(0.4, 2\)-diversity does not hold",
+        r"recursive \(0.4, 2\)-diversity is not satisfied",
     ),
     "recursive of all": (
         {"l_diversity": LDiversity(1, "recursive", 0.99)},
         {"c": 0.1},
-        r"recursive \(0.1, 1\)-diversity does not hold",
+        r"recursive \(0.1, 1\)-diversity is not satisfied",
     ),
     "t": ({"t_closeness": 0.5}, {"illness": 0.01}, "distance is .*, expected at most 0.01, in column 'illness'"),
 }
@@ -159,11 +159,11 @@ def test_recursive_diversity_beyond_ten_is_measured_where_it_is_asked_for():
     assert models_that_fail(anonymization, report) == []
     asked = {"illness": {"least": 12.0, "kind": "recursive", "c": 0.1}}
     other = replace(anonymization, settings=anonymization.settings | {"l_diversity": asked})
-    assert models_that_fail(other, report) == ["recursive (0.1, 12)-diversity does not hold in column 'illness'"]
+    assert models_that_fail(other, report) == ["recursive (0.1, 12)-diversity is not satisfied in column 'illness'"]
     known = [name for name in anonymization.table.columns if name not in ("illness", "note")]
     unmeasured = verify_anonymity(anonymization.table, known, ["illness"])
     unmeasured = replace(unmeasured, k_people=unmeasured.k)
-    assert "cannot be verified, as l was measured up to 10" in models_that_fail(anonymization, unmeasured)[0]
+    assert "cannot be verified, because l was only measured up to 10" in models_that_fail(anonymization, unmeasured)[0]
 
 
 def test_todays_contract_is_asked_for_roles_columns_and_values():

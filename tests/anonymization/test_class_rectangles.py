@@ -50,5 +50,5 @@ def test_columns_without_intervals_are_refused():
     table = people()
     anonymization = anonymize(table, quasi_identifiers=list(table.columns), k=6)
     assert columns_in_order(anonymization.model, table) == ["age", "weight", "born"]
-    with pytest.raises(InvalidSettingError, match=r"\['job'\] have no intervals"):
+    with pytest.raises(InvalidSettingError, match=r"\['job'\] do not have intervals"):
         class_rectangles(anonymization, table, "age", "job")

@@ -346,7 +346,7 @@ def test_progress_reports_rows_and_may_end_the_work():
 def test_there_are_no_cuts_to_apply():
     found = by_lattice(people_table(), k=5)
     assert found.tree is None
-    with pytest.raises(InvalidSettingError, match="'lattice' makes no cuts"):
+    with pytest.raises(InvalidSettingError, match="'lattice' does not make cuts"):
         apply_cuts(found.tree, people_table())
 
 
@@ -360,13 +360,13 @@ def test_there_are_no_cuts_to_apply():
             InvalidSettingError,
             "makes no cuts.*'criterion': 'range', 'relaxed': True, 'normalize': 'range', 'bounds': 'cell'",
         ),
-        ({"hierarchies": None}, InvalidSettingError, r"hierarchies is not given.*\['area', 'age'\]"),
-        ({"hierarchies": [AREAS]}, InvalidSettingError, "no mapping"),
-        ({"hierarchies": {}}, InvalidSettingError, r"none for the quasi-identifiers \['area', 'age'\]"),
+        ({"hierarchies": None}, InvalidSettingError, r"hierarchies is missing.*\['area', 'age'\]"),
+        ({"hierarchies": [AREAS]}, InvalidSettingError, "not a mapping"),
+        ({"hierarchies": {}}, InvalidSettingError, r"quasi-identifiers \['area', 'age'\] have no hierarchy"),
         (
             {"hierarchies": {"area": 5, "income": AREAS}},
             InvalidSettingError,
-            r"quasi-identifiers \['age'\].*no quasi-identifiers: \['income'\].*'area' is of the type int",
+            r"quasi-identifiers \['age'\] have no.*not quasi-identifiers: \['income'\].*'area': the type is int",
         ),
         (
             {"hierarchies": {"area": {"a": "cold"}, "age": {"intervals": [5, 12]}}},

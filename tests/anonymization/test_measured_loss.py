@@ -128,10 +128,12 @@ def test_nodes_lose_what_their_hierarchies_say_and_need_them():
     expected = found.table["code"].astype(object).map(lost).sum() + len(table) - len(found.table)
     losses = require_measured(stored_and_read(found), table, hierarchies)
     assert losses["code"] == pytest.approx(expected / len(table))
-    with pytest.raises(InvalidTableError, match="released by a hierarchy that is not at hand"):
+    with pytest.raises(InvalidTableError, match="released as nodes of a hierarchy that is missing"):
         require_measured(found, table)
     other = Hierarchy.from_mapping({"x": ["11", "21"], "y": ["12", "13", "22"]})
-    with pytest.raises(InvalidTableError, match="no node of its hierarchy|are not those of what would leave"):
+    with pytest.raises(
+        InvalidTableError, match="not nodes of its hierarchy|differ from those of the table that would be released"
+    ):
         require_measured(found, table, hierarchies | {"code": other})
 
 
@@ -159,13 +161,13 @@ def forged(found, **stats):
         (lambda found: replace(found, table=found.table.assign(age_high=999)), "loss of 'age'"),
         (
             lambda found: replace(found, table=found.table.assign(age_high=-999)),
-            r"\d+ labels that do not tell of values",
+            r"\d+ labels that are not values of its source",
         ),
-        (lambda found: replace(found, table=found.table.assign(age_low=np.nan)), "300 labels that do not tell"),
+        (lambda found: replace(found, table=found.table.assign(age_low=np.nan)), "300 labels that are not values"),
         *(
             (
                 lambda found, text=text: replace(found, table=found.table.assign(job_values=text)),
-                "do not tell of values",
+                "are not values of its source",
             )
             for text in ("SENTINEL", "[]", "[1]", '["SENTINEL"]', '["cook", "cook"]', None, '["cook", null]')
         ),

@@ -80,7 +80,7 @@ def test_classes_are_counted_in_people_where_people_have_several_records():
 def test_labels_of_a_class_of_which_a_part_was_withheld_are_told_to_be_those_of_the_whole():
     in_part = withhold_records_at_risk(anonymized(7), PEOPLE, CONTRACT, without("Arles", 3))
     assert in_part.stats["n_classes_withheld_in_part"] == 1
-    assert "Of 1 of 3 classes a part of the records was withheld" in note_on_tight_ends(in_part)
+    assert "In 1 of 3 classes only a part of the records was withheld" in note_on_tight_ends(in_part)
     by_cell = withhold_records_at_risk(anonymized(7, bounds="cell"), PEOPLE, CONTRACT, without("Arles", 3))
     assert note_on_tight_ends(by_cell) == ""
     as_a_whole = withhold_records_at_risk(anonymized(8), PEOPLE, CONTRACT, without("Arles", 3))
@@ -91,9 +91,7 @@ def test_labels_of_a_class_of_which_a_part_was_withheld_are_told_to_be_those_of_
 def test_classes_that_lose_their_diversity_are_refused_with_counts():
     one_illness = lambda table: ~((table["town"] == "Arles") & (table["illness"] == "mumps")).to_numpy()  # noqa: E731
     assert len(withhold_records_at_risk(anonymized(5), PEOPLE, CONTRACT, one_illness).table) == 26
-    message = (
-        "4 of 30 records were to be withheld, but in the classes that are left distinct l is 1, expected at least 2"
-    )
+    message = "4 of 30 records were to be withheld, but in the remaining classes distinct l is 1, expected at least 2"
     with pytest.raises(InvalidTableError, match=message):
         withhold_records_at_risk(anonymized(5, l_diversity=2), PEOPLE, CONTRACT, one_illness)
 

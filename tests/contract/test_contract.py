@@ -372,7 +372,7 @@ class TestBadContracts:
     @pytest.mark.parametrize(
         ("schema", "reason"),
         [
-            ({"columns": {}}, "names no columns"),
+            ({"columns": {}}, "has no columns"),
             ({"index": pa.Index(int)}, "describes an index"),
             ({"parsers": pa.Parser(lambda table: table)}, "has parsers"),
             ({"drop_invalid_rows": True}, "drops invalid rows"),
@@ -389,7 +389,7 @@ class TestBadContracts:
         [
             ({"required": False}, "optional"),
             ({"default": 3}, "default"),
-            ({"regex": True}, "plain text"),
+            ({"regex": True}, "a string as its name"),
             ({"checks": pa.Check(lambda values: values > 0, raise_warning=True)}, "only warns"),
         ],
     )

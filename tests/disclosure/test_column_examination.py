@@ -64,7 +64,7 @@ class TestPlantedColumns:
         for kind in PLANTED:
             column = planted(kind, 60)
             said = " ".join(examine(column).reasons)
-            assert "of the people have a value that nobody else has" in said
+            assert "of the people have a unique value" in said
             assert not any(str(value) in said for value in column if len(str(value)) > 3)
 
     def test_what_it_reads_like_is_said(self):

@@ -113,7 +113,7 @@ def test_a_column_that_is_not_there_is_named():
 
 def test_the_remark_names_the_columns_with_most_values_and_counts_the_others():
     found = RareValues(5, {f"c{i:02}": RareColumn(i, i) for i in range(13)}, 12)
-    assert found.remark.startswith("values that fewer than 5 people have, by column: 'c12': 12, 'c11': 11")
+    assert found.remark.startswith("values shared by fewer than 5 people, by column: 'c12': 12, 'c11': 11")
     assert found.remark.endswith("'c03': 3, and 2 more columns")
     assert RareValues(5, {"c": RareColumn(0, 0)}, 0).remark == ""
 
@@ -158,7 +158,7 @@ def test_what_is_redrawn_comes_from_values_of_enough_people(records, least, seed
     held = {name: reference.holders(records, name, "person" if of_people else None) for name in columns}
     hopeless = [name for name, own in held.items() if own and all(len(people) < least for people in own.values())]
     if hopeless:
-        with pytest.raises(InvalidTableError, match="no others") as raised:
+        with pytest.raises(InvalidTableError, match="all values of these columns are rare") as raised:
             redraw_rare_values(table, columns, min_atom=least, seed=seed, person=whose)
         assert all(f"{name!r}: {len(held[name])}" in str(raised.value) for name in hopeless)
         return
@@ -248,7 +248,7 @@ def test_a_table_without_rare_values_is_learned_as_it_is(method):
 
 
 def test_whose_the_records_are_must_be_said_of_each():
-    with pytest.raises(InvalidTableError, match="`person` says of 3 records"):
+    with pytest.raises(InvalidTableError, match="`person` has 3 values"):
         synthesize(every_kind(60), person=[1, 2, 3])
 
 

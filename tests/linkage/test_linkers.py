@@ -124,9 +124,9 @@ def test_claims_count_by_their_proportion_however_large_or_small(scale):
         (np.full((12, 12), "secret"), "dtype <U6"),
         (np.eye(12) * 1j, "dtype complex128"),
         (csr_array(np.eye(12) * 1j), "dtype complex128"),
-        ([[1, 2], [3]], "dtype object. Expected real numbers, as many in each row"),
-        (np.arange(11), "There are 11 links, 0 of them to no original. Expected 12"),
-        (np.arange(12) + 3, "3 of them to no original"),
+        ([[1, 2], [3]], "dtype object. Expected real numbers, equally many in each row"),
+        (np.arange(11), "There are 11 links, 0 of them not to an original. Expected 12"),
+        (np.arange(12) + 3, "3 of them not to an original"),
         (csr_array((12, 12)), "12 rows in which all are 0"),
         (np.where(np.eye(12) > 0, np.inf, 1.0), "12 values that are not finite"),
         (coo_array((np.full(24, 1e308), (np.tile(range(12), 2), [0] * 24)), (12, 12)), "12 values that are not finite"),
@@ -164,7 +164,7 @@ def test_scores_that_all_differ_are_evaluated_with_progress_and_within_bounds(mo
         truth = np.isin(np.arange(60), index.members(i, ["a", "b"])) * 1.0
         assert found.records["is_compatible"][i] == (_least_slack(_group(truth / truth.sum(), own[i])) <= 1e-7)
     monkeypatch.setattr(linker_evaluation, "MAX_WORK", 10)
-    with pytest.raises(InvalidSettingError, match=rf"{n_programs} different claims need a linear program each.*and 10"):
+    with pytest.raises(InvalidSettingError, match=rf"{n_programs} distinct claims need a linear program each.*and 10"):
         evaluate_linker(index, claims)
     softened = link_by_distance(original, released, model, ["a", "b"], softness=0.5)
     assert evaluate_linker(index, softened).scores["support_share"] == 1
@@ -236,7 +236,7 @@ def test_thousands_of_texts_need_no_dimension_each(monkeypatch):
     soft = link_by_distance(original, original[:5], model, ["name"], softness=0.5)
     assert soft[0, 1] == pytest.approx(np.exp(-2) / (1 + 2999 * np.exp(-2)))
     monkeypatch.setattr(distance_linkage, "MAX_COMPARED_PAIRS", 1000)
-    with pytest.raises(InvalidSettingError, match="make 150000 pairs.* at most 1000"):
+    with pytest.raises(InvalidSettingError, match="give 150000 pairs.* at most 1000"):
         link_by_distance(original, original[:50], model, ["a", "name"])
 
 
@@ -252,10 +252,10 @@ def test_intervals_count_by_their_middle_and_suppressed_columns_not_at_all():
     ("known", "options", "match"),
     [
         (["height"], {}, r"does not describe: \['height'\]"),
-        ([], {}, "names no column"),
+        ([], {}, "`known` is empty"),
         (["town"], {}, "released as Label"),
         (["age"], {"softness": 0}, "softness is 0"),
-        (["day"], {}, "holds numbers in the original and text values in the release"),
+        (["day"], {}, "has numbers in the original and text values in the release"),
     ],
 )
 def test_columns_without_a_distance_are_refused(known, options, match):

@@ -52,7 +52,7 @@ def test_nothing_known_leaves_everybody():
 def test_records_released_twice_and_people_are_refused():
     original = pd.DataFrame({"x": [1, 2, 3], "y": 0})
     released = pd.DataFrame({"low": [0, 0], "high": [9, 9]})
-    with pytest.raises(InvalidTableError, match="1 released records share their original"):
+    with pytest.raises(InvalidTableError, match="1 released records have the same original"):
         match_candidates(CandidateIndex(MODEL, original, released, [1, 1]), ["x"])
     with pytest.raises(InvalidSettingError, match="counts people"):
         match_candidates(CandidateIndex(MODEL, original, released, [0, 1], subject="y"), ["x"])

@@ -100,11 +100,11 @@ def test_missing_and_extra_columns_are_named():
 
 
 def test_repeated_column_names_are_named():
-    refused(pd.concat([ORIGINAL, ORIGINAL[["age"]]], axis=1), SYNTHETIC, r"several columns of one name: \['age'\]")
+    refused(pd.concat([ORIGINAL, ORIGINAL[["age"]]], axis=1), SYNTHETIC, r"repeated column names: \['age'\]")
 
 
 def test_column_names_must_be_text():
-    refused(ORIGINAL.set_axis([0, 1, 2], axis=1), SYNTHETIC, "3 columns whose names are not text")
+    refused(ORIGINAL.set_axis([0, 1, 2], axis=1), SYNTHETIC, "3 columns whose names are not strings")
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(0, 3), (3, 0)])
@@ -145,10 +145,10 @@ def test_lists_are_refused():
         ("numeric_precision", 11, "from 0 to 10"),
         ("numeric_precision", True, "numeric_precision is True"),
         ("numeric_precision", {"size": 1}, r"do not have: \['size'\]"),
-        ("numeric_precision", {"city": 1}, r"do not hold numbers: \['city'\]"),
+        ("numeric_precision", {"city": 1}, r"are not numbers: \['city'\]"),
         ("datetime_precision", "fortnight", "one of D, H, T, s, ms, us, ns"),
         ("datetime_precision", 3, "datetime_precision is 3"),
-        ("datetime_precision", {"age": "D"}, r"do not hold datetimes: \['age'\]"),
+        ("datetime_precision", {"age": "D"}, r"are not datetimes: \['age'\]"),
         ("deduplicate", "yes", "deduplicate is 'yes'"),
     ],
 )

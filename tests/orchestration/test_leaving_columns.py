@@ -69,8 +69,9 @@ def test_names_are_refused_at_the_source_before_anything_is_computed(project, ro
     assert not check.passed
     assert check.asset_key == key("source")
     assert check.severity == dg.AssetCheckSeverity.ERROR
-    assert "columns that would leave as they are look identifying (1): column 'other' reads like names of people" in (
-        failure_of(result)
+    assert (
+        "columns that would be released unchanged look identifying (1): column 'other' reads like names of people"
+        in (failure_of(result))
     )
     assert "leaves_as_is" in failure_of(result)
     first, *_ = (record.data for record in check.metadata["columns"].records)
@@ -139,7 +140,7 @@ def test_what_the_source_says_is_needed_at_the_gate(project):
     table = read_artifact(project.stored("source")).frames["table"]
     write_artifact(project.stored("source"), Artifact.of_table(table.assign(other="x")))
     reason = refusal(project.run(decided, "anonymized_release"), "anonymized")
-    assert "the columns of ['source'] that leave as they are could not be looked at" in reason
+    assert "the columns of ['source'] that would be released unchanged could not be examined" in reason
     assert project.everything_released() == []
     assert project.run(decided).success
 
@@ -175,7 +176,7 @@ def test_records_that_are_brought_in_with_names_are_refused_before_they_are_asse
     result = project.run(definitions_of(project, source=source, synthetic=brought, anonymized=None))
     failed = [each for each in result.get_asset_check_evaluations() if not each.passed]
     assert [(each.check_name, each.asset_key) for each in failed] == [(CHECK, key("synthetic"))]
-    assert "In synthetic columns that would leave as they are look identifying (1)" in failure_of(result)
+    assert "In synthetic columns that would be released unchanged look identifying (1)" in failure_of(result)
     assert not project.stored("preprocessed").exists()
 
 
@@ -184,7 +185,7 @@ def test_originals_that_are_given_are_looked_at_as_the_source_is(project):
     given = {"source": None, "split": split, "synthetic": Synthesis("cart"), "anonymized": None}
     result = project.run(definitions_of(project, **given))
     assert evaluation_of(result).asset_key == key("original")
-    assert "In original columns that would leave as they are look identifying (1)" in failure_of(result)
+    assert "In original columns that would be released unchanged look identifying (1)" in failure_of(result)
     assert not project.stored("original").exists()
 
 
@@ -199,7 +200,7 @@ def test_a_measure_that_is_nearly_unique_is_released_with_a_warning_until_it_is_
         next(each for each in manifest["verdicts"] if each["name"] == name) for manifest in manifests(project)
     )
     assert (warned["passed"], warned["severity"]) == (False, "warn")
-    assert "column 'cost' 100.0% of the people have a value that nobody else has" in warned["reason"]
+    assert "column 'cost' 100.0% of the people have a unique value" in warned["reason"]
     assert passed["passed"]
 
 
@@ -207,7 +208,7 @@ class TestReasonsThatCannotStand:
     def test_a_column_that_is_gone_is_said_to_be_and_what_to_do_with_its_reason(self, project):
         result = project.run(definitions_of(project, REASON, source=lambda: people(300, 1)))
         assert "column 'other' is missing" in failure_of(result)
-        assert "take ['other'], with its `leaves_as_is`, out of the contract if it is gone for good" in failure_of(
+        assert "remove ['other'], with its `leaves_as_is`, from the contract if it no longer exists" in failure_of(
             result
         )
 
@@ -217,8 +218,8 @@ class TestReasonsThatCannotStand:
             ("", "column 'other' has a `leaves_as_is` without a reason; expected why it may leave"),
             ("   ", "column 'other' has a `leaves_as_is` without a reason"),
             ("board decided", "column 'other' has a `leaves_as_is` without a reason"),
-            (True, "column 'other' has a `leaves_as_is` that is no text"),
-            (["a", "b", "c"], "column 'other' has a `leaves_as_is` that is no text"),
+            (True, "column 'other' has a `leaves_as_is` that is not text"),
+            (["a", "b", "c"], "column 'other' has a `leaves_as_is` that is not text"),
             ("the board " * 60, "column 'other' has a `leaves_as_is` of 600 characters; expected at most 500"),
             ("decided by\x1b[31m us", "column 'other' has a `leaves_as_is` with characters that cannot be printed"),
         ],
@@ -231,7 +232,7 @@ class TestReasonsThatCannotStand:
     def test_a_column_that_never_leaves_needs_no_reason(self, project):
         contract = contract_of()
         contract["columns"]["patient"]["leaves_as_is"] = REASON
-        with pytest.raises(InvalidSettingError, match="column 'patient' has a `leaves_as_is`, but never leaves"):
+        with pytest.raises(InvalidSettingError, match="column 'patient' has a `leaves_as_is`, but is never released"):
             definitions_of(project, contract=contract)
 
     def test_a_column_that_is_reduced_on_every_side_needs_none_either(self, project):
@@ -269,14 +270,18 @@ class TestWhatIsRecorded:
     @pytest.mark.parametrize(
         ("name", "value", "problem"),
         [
-            ("share_alone", 0.0, "what is recorded of the column 'other' is not what the table shows"),
-            ("n_distinct", 3, "what is recorded of the column 'other' is not what the table shows"),
-            ("finding", "ordinary", "what is recorded of the column 'other' is not what the table shows"),
-            ("reasons", [], "what is recorded of the column 'other' is not what the table shows"),
-            ("added", 1, "what is recorded of the column 'other' is not what the table shows"),
-            ("leaves_as_is", None, "column 'other' looks identifying, and no reason is recorded why it leaves"),
-            ("leaves_as_is", "", "column 'other' looks identifying, and no reason is recorded why it leaves"),
-            ("column", "another", "does not list the columns that leave as they are"),
+            ("share_alone", 0.0, "the record of the column 'other' differs from the table"),
+            ("n_distinct", 3, "the record of the column 'other' differs from the table"),
+            ("finding", "ordinary", "the record of the column 'other' differs from the table"),
+            ("added", 1, "the record of the column 'other' differs from the table"),
+            ("reasons", [], "the record of the column 'other' differs from the table"),
+            (
+                "leaves_as_is",
+                None,
+                "column 'other' looks identifying, and there is no recorded reason for releasing it",
+            ),
+            ("leaves_as_is", "", "column 'other' looks identifying, and there is no recorded reason for releasing it"),
+            ("column", "another", "does not list the columns that are released unchanged"),
         ],
     )
     def test_what_is_recorded_of_a_column_is_compared_with_the_table(self, released, name, value, problem):
@@ -285,7 +290,7 @@ class TestWhatIsRecorded:
         assert problem in said
 
     def test_a_list_that_lacks_a_column_or_is_missing_is_no_list(self, released):
-        said = "does not list the columns that leave as they are"
+        said = "does not list the columns that are released unchanged"
         assert said in self.problems_of(released, lambda manifest: manifest["columns_leaving_as_is"].pop())
         lacking = self.problems_of(released, lambda manifest: manifest.pop("columns_leaving_as_is"))
         assert "it lacks ['columns_leaving_as_is']" in lacking
@@ -306,7 +311,7 @@ class TestWhatIsRecorded:
             manifest["columns_leaving_as_is"][1].update(changes)
 
         assert self.problems_of(released, lambda manifest: by_another(manifest, reasons=["other words"])) == ""
-        assert "not what the table shows" in self.problems_of(
+        assert "differs from the table" in self.problems_of(
             released, lambda manifest: by_another(manifest, share_alone=0.5)
         )
 

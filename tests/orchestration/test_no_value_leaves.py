@@ -207,7 +207,7 @@ def test_values_of_too_few_people_are_refused_without_being_shown(project, capfd
     result = project.run(definitions)
     assert not result.success
     # Where records are made here, there is nothing to redraw from.
-    expected = "by column: " if method == "external" else "these columns have no others"
+    expected = "by column: " if method == "external" else "all values of these columns are rare"
     assert_nothing_leaked(project, capfd, expected)
 
 
@@ -255,7 +255,7 @@ def test_the_reports_of_both_sides_show_no_cell(project, capfd):
     assert project.run(definitions).success
     shown = {
         "synthetic": ("Identification rate if one column were dropped", "Identified synthetic records by combination"),
-        "anonymized": ("semantic risk if columns were forgotten", "Classes by", "Advice on failed limits"),
+        "anonymized": ("Semantic risk if columns were forgotten", "Classes by", "Advice on failed limits"),
     }
     for side, parts in shown.items():
         page = (project.releases(side=side)[0] / "report.html").read_text()
@@ -320,7 +320,7 @@ def test_withheld_records_and_other_releases_show_no_cell(project, capfd):
         return sentinel_people().assign(number=range(INTEGER, INTEGER + 120))
 
     model = ReleaseModel.from_labels(["name_of_plan"])
-    for seed, outcome in ((0, "share_of_singletons"), (1, "contradicts the release")):
+    for seed, outcome in ((0, "share_of_singletons"), (1, "contradicts the assessed release")):
         plans = sentinel_people(seed=seed)["name_of_plan"]
         other = pd.DataFrame({"name_of_plan": plans, "number": people()["number"]})
         held = OtherReleaseSettings("labels", "number", table=lambda other=other: other, model=model)

@@ -109,7 +109,7 @@ def test_a_synthesizer_that_reproduces_the_value_of_one_person_is_refused_with_i
     refused = project.run(definitions_of(project, Synthesis(Echo(keeps=True))))
     failed = failed_check(refused)
     assert failed.asset_key == key("synthetic")
-    reason = "rare_values_released is 1; expected at most 0 (values that fewer than 5 people have, by column: 'job': 1)"
+    reason = "rare_values_released is 1; expected at most 0 (values shared by fewer than 5 people, by column: 'job': 1)"
     assert failed.description == reason
     assert "min_atom" in failed.metadata["advice"].value
     assert project.everything_released() == []

@@ -189,7 +189,7 @@ class TestSemanticRisk:
         assert "a part of the records was withheld" in page
         asked = AnonymizationSettings(k=10, t_closeness=0.15)
         failed = failure_of(project.run(definitions_of(project, anonymized=asked, **settings)))
-        assert "of 300 records were to be withheld, but in the classes that are left the distance is" in failed
+        assert "of 300 records were to be withheld, but in the remaining classes the distance is" in failed
         assert "expected at most 0.15, in column 'cost'. Nothing was stored." in failed
 
     def test_withheld_records_of_an_earlier_anonymization_are_stale(self, project):

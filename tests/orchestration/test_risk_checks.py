@@ -135,7 +135,7 @@ def test_values_of_few_people_are_counted_where_the_records_are(project):
     name = "rare_values_released_is_at_most_its_limit"
     found = checked(Limit("rare_values_released", 0), ["diver", "cook"] * 50)[name]
     assert not found.passed
-    assert "that fewer than 3 people have, by column: 'job': 1" in found.description
+    assert "shared by fewer than 3 people, by column: 'job': 1" in found.description
     assert checked(Limit("rare_values_released", 0), "cook")[name].passed
 
 

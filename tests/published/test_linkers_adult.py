@@ -120,7 +120,7 @@ def test_expectation_maximization_is_refused_for_the_figures_of_the_table():
     )
     original, released, index = release()
     shares = [100 * each["expected_correct_links"] for each in (unsupervised, labelled)]
-    with pytest.raises(InvalidSettingError, match="says little of the risk, and too little"):
+    with pytest.raises(InvalidSettingError, match="without labels underestimates the risk"):
         link_by_fellegi_sunter(index, original, released, KNOWN, m_from="em")
     assert "found {:.0f} % of the links where candidate\n        sets allow {:.0f} %".format(*shares) in (
         link_by_fellegi_sunter.__doc__

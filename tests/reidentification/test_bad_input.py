@@ -73,7 +73,7 @@ def refused(error, words, call, *arguments, **options):
             ["'age'", "2 released rows"],
         ),
         ({"age": Exact("age"), "town": Label("town")}, {"age": ["Nowhere"] * 4, "town": ["8*"] * 4}, ["age", "town"]),
-        ({"age": Exact("age")}, {"age": AGES, "town": TOWNS}, ["No mask", "['town']"]),
+        ({"age": Exact("age")}, {"age": AGES, "town": TOWNS}, ["have no mask", "['town']"]),
         ({"age": Exact("age"), "town": Exact("town")}, {"age": AGES}, ["['town']"]),
     ],
 )
@@ -118,7 +118,7 @@ def test_another_original_than_the_one_that_was_anonymized(n_copies):
     """More rows made candidates of everybody, and so a smaller risk."""
     made = anonymize(ORIGINAL, quasi_identifiers=["age"], k=2)
     other = ORIGINAL[:2] if n_copies < 1 else pd.concat([ORIGINAL] * n_copies, ignore_index=True)
-    words = ["made of 4 rows", f"original has {len(other)}"]
+    words = ["made from 4 rows", f"original has {len(other)}"]
     refused(InvalidTableError, words, assess_reidentification, other, made)
 
 
@@ -126,8 +126,8 @@ def test_another_original_than_the_one_that_was_anonymized(n_copies):
     ("settings", "words"),
     [
         ({"other_releases": ["8881"]}, ["other_releases is ['str']", "OtherRelease"]),
-        ({"known": [[["age"]]]}, ["known is a text", "no text"]),
-        ({"known": [[3]]}, ["no text"]),
+        ({"known": [[["age"]]]}, ["known is a string", "not strings"]),
+        ({"known": [[3]]}, ["not strings"]),
         ({"truth": [1, [2], 3]}, ["`truth` has the shape"]),
         ({"model": ReleaseModel({"age": "label", "town": Exact})}, ["{'age': 'str', 'town': 'type'}", "Label('age')"]),
     ],
@@ -162,7 +162,7 @@ def test_views_that_contradict_each_other():
         (np.where(np.arange(4)[:, None] < 3, 0, np.full((4, 4), 0.125)), ["3 rows in which all are 0"]),
         (np.where(np.eye(4) > 0, np.nan, 0.125), ["4 values that are not finite"]),
         (np.full((4, 4), "Nowhere"), ["dtype"]),
-        (np.array([0, 1, 2, 8881]), ["There are 4 links, 1 of them to no original"]),
+        (np.array([0, 1, 2, 8881]), ["There are 4 links, 1 of them not to an original"]),
     ],
 )
 def test_claims_of_a_linker_that_are_none(claims, words):

@@ -96,7 +96,7 @@ def test_another_release_cannot_be_made_to_count_for_nothing(names):
     """Without quasi-identifiers all its columns were left out, and those of a text were its letters."""
     _, areas = views()
     refused(
-        InvalidSettingError, r"quasi_identifiers of the other release 'of 2019' are a text, empty, or name",
+        InvalidSettingError, r"quasi_identifiers of the other release 'of 2019' must be a non-empty list",
         lambda: other_release(areas, quasi_identifiers=names),
     )  # fmt: skip
 
@@ -174,8 +174,8 @@ def test_what_cannot_be_combined_is_refused():
     ages, areas = views()
     index = CandidateIndex(ReleaseModel.from_labels(["age"]), TABLE, ages, "pid", keys=["pid"])
     small = CandidateIndex(ReleaseModel.from_labels(["age"]), TABLE[:5], ages[:5], "pid", keys=["pid"])
-    refused(InvalidSettingError, "fewer than two releases", combine, [index], "pid")
+    refused(InvalidSettingError, "at least two releases", combine, [index], "pid")
     refused(InvalidTableError, "20 of 25 keys", combine, [index, small], "pid")
     people = CandidateIndex(ReleaseModel.from_labels(["age"]), TABLE, ages, "pid", keys=["pid"], subject="zip")
     refused(InvalidSettingError, "one counts people", combine, [index, people], "pid")
-    refused(InvalidSettingError, "model for a plain table only", OtherRelease, areas, "pid")
+    refused(InvalidSettingError, "model if and only if it is a plain table", OtherRelease, areas, "pid")

@@ -469,8 +469,7 @@ def test_a_reason_in_the_contract_lets_an_identifying_column_leave_and_is_told()
     assert is_admitted(tuple(decided.values()))
     reason = decided["no_identifying_column_leaves_undecided"].reason
     assert reason == (
-        "the contract says of every column that looks identifying why it leaves as it is: 'name' (made-up names, says "
-        "Ada)"
+        "the contract has a reason for every released column that looks identifying: 'name' (made-up names, says Ada)"
     )
 
 
@@ -478,7 +477,8 @@ def test_a_refused_column_is_named_once_with_what_was_found():
     evidence = good_evidence(examined={"synthetic": (NAMES, WEIGHT), "source": (NAMES,)})
     refused = [verdict for verdict in verdicts(POLICY, evidence, "s") if verdict.blocks]
     assert [verdict.reason for verdict in refused] == [
-        "columns that would leave as they are look identifying (1): column 'name' reads like names of people (98.0% of "
+        "columns that would be released unchanged look identifying (1): column 'name' reads like names of people "
+        "(98.0% of "
         "its texts)"
     ]
     assert "leaves_as_is" in refused[0].advice
@@ -499,6 +499,6 @@ def test_a_thousand_refused_columns_are_counted_and_the_first_are_named():
     columns = tuple(replace(NAMES, column=f"c{number}") for number in range(1_000))
     decided = verdicts(POLICY, good_evidence(examined={"synthetic": columns, "source": columns}), "s")
     reason = next(verdict.reason for verdict in decided if verdict.blocks)
-    assert reason.startswith("columns that would leave as they are look identifying (1000)")
+    assert reason.startswith("columns that would be released unchanged look identifying (1000)")
     assert reason.endswith("; and 980 more columns")
     assert len(reason) < 2_000

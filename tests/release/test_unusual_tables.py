@@ -88,7 +88,7 @@ def test_ten_thousand_columns_are_stored(tmp_path):
     ("table", "problem"),
     [
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), r"Column names are repeated: \['a'\]"),
-        (pd.DataFrame([[1, 2]], columns=["a", 7]), r"columns at positions \[1\] have names that are no text"),
+        (pd.DataFrame([[1, 2]], columns=["a", 7]), r"columns at positions \[1\] have names that are not strings"),
     ],
 )
 def test_names_that_no_file_can_hold_are_refused(table, problem, tmp_path):

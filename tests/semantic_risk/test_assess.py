@@ -162,7 +162,7 @@ def test_nominal_scales_tell_nothing_new_and_the_tool_says_so():
     found = assess_semantic_risk(PEOPLE, NOMINAL)
     for name in ("positive_facts_risk", "basic_semantic_risk", "semantic_risk"):
         assert (found.records[name] == found.records["classical_risk"]).all()
-    assert "nothing beyond k-anonymity" in found.notes[0]
+    assert "adds nothing to k-anonymity" in found.notes[0]
     assert assess_semantic_risk(PEOPLE, SCALES).notes == ()
     missing = PEOPLE.astype({"year": "Int64"}).mask(PEOPLE["year"] == 1966)
     assert assess_semantic_risk(missing, NOMINAL).notes == ()
@@ -242,7 +242,8 @@ def test_advice_that_would_take_too_much_is_missing_and_a_note_says_so():
     assert found.advice["max_basic_semantic_risk"].notna().all()
     assert "more than 5 closed sets and pseudo-intents of at least 0 records" in found.notes[-1]
     assert (
-        "Raise min_support, or use coarser scales or fewer columns; most attributes are of 'S:M' (1)" in found.notes[-1]
+        "Raise min_support, or use coarser scales or fewer columns; most attributes come from 'S:M' (1)"
+        in found.notes[-1]
     )
     assert len(assess_semantic_risk(CONTEXT, "binary", advice=False).advice) == 0
 
@@ -252,7 +253,7 @@ def test_advice_on_implications_ends_when_it_has_read_too_much(monkeypatch):
     found = assess_semantic_risk(CONTEXT, "binary", min_support=0)
     assert found.advice[["implications_left", "implications_lost", "is_non_disposable"]].isna().all(axis=None)
     assert found.advice["mean_basic_semantic_risk"].notna().all()
-    assert "not told for 8 of 8 sets of columns" in found.notes[-1]
+    assert "missing for 8 of 8 sets of columns" in found.notes[-1]
 
 
 def test_the_implications_of_all_sets_of_columns_together_are_bounded(monkeypatch):
@@ -272,7 +273,7 @@ def test_advice_that_would_compare_too_many_rows_does_not_end_the_assessment():
     risks = found.advice.set_index("columns")["max_basic_semantic_risk"]
     assert risks.notna().tolist() == [True, False, True]
     assert found.advice["implications_left"].notna().all()
-    assert "The risk left after forgetting is not told for 1 of 3 sets of columns" in found.notes[-1]
+    assert "The remaining risk is missing for 1 of 3 sets of columns" in found.notes[-1]
 
 
 def test_chains_at_risk_are_listed_with_a_limit():
@@ -285,7 +286,7 @@ def test_chains_at_risk_are_listed_with_a_limit():
 def test_chains_that_are_not_listed_are_said_to_be_more():
     found = assess_semantic_risk(CONTEXT, "binary", risk_limit=0.35, max_chains=2)
     assert not found.scores["risk_chains_are_complete"]
-    assert "Only 2 risk chains are listed, of more. They begin at 4 concepts" in found.notes[0]
+    assert "Only the first 2 risk chains are listed (max_chains). There are 4 concepts" in found.notes[0]
     assert assess_semantic_risk(CONTEXT, "binary", risk_limit=0.35, max_chains=5).notes == ()
 
 
@@ -293,10 +294,10 @@ def test_columns_whose_scales_tell_nobody_apart_are_named():
     years = {"interval": [[1900, 2000]]}
     found = assess_semantic_risk(PEOPLE, {"sex": "nominal", "year": years})
     assert found.scores["attributes_by_column"] == {"sex": 2, "year": 1}
-    assert "The columns ['year'] tell nobody apart" in found.notes[-1]
+    assert "The columns ['year'] do not distinguish any records" in found.notes[-1]
     none = assess_semantic_risk(PEOPLE, {"sex": "nominal", "year": {"ordinal": [2050]}})
-    assert "The columns ['year'] tell nobody apart" in none.notes[-1]
-    assert not any("tell nobody apart" in note for note in assess_semantic_risk(PEOPLE, NOMINAL).notes)
+    assert "The columns ['year'] do not distinguish any records" in none.notes[-1]
+    assert not any("do not distinguish any records" in note for note in assess_semantic_risk(PEOPLE, NOMINAL).notes)
 
 
 def test_no_value_of_the_table_is_outside_the_private_frames():

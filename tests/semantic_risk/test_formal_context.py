@@ -245,7 +245,7 @@ def test_columns_without_values_have_no_attributes_beside_others():
     table = every_kind(20)[["age", "nothing", "nobody"]]
     context = read_formal_context(table, {"age": "ordinal", "nothing": {"ordinal": [1]}, "nobody": "nominal"})
     assert {attribute.column for attribute in context.attributes} == {"age"}
-    with pytest.raises(InvalidTableError, match=r"\['nothing', 'nobody'\] hold no value"):
+    with pytest.raises(InvalidTableError, match=r"All cells of the columns \['nothing', 'nobody'\] are missing"):
         read_formal_context(table, {"nothing": "ordinal", "nobody": "nominal"})
 
 
@@ -271,22 +271,22 @@ def test_parts_of_a_context_are_contexts():
     [
         ("nominall", r"The scale is 'nominall'. Expected one of \['nominal', 'ordinal', 'binary', 'generalized'\]"),
         ({"windows": [[1, 2]]}, "a mapping with 1 keys, 1 of them unknown"),
-        ({"interval": {"Peru": [1, 2]}}, "has 1 unknown keys, and no windows. Expected windows"),
-        ({"ordinal": [3, 2, 1, 0]}, "categories that are numbers in an order of their own are listed as text"),
+        ({"interval": {"Peru": [1, 2]}}, "has 1 unknown keys and no windows. Expected windows"),
+        ({"ordinal": [3, 2, 1, 0]}, "list categories that are numbers in another order as text"),
         (3, "The scale is int"),
         ({"interval": [[2, 2]]}, r"the window \[2, 2\].*lower end below the upper"),
         ({"interval": [[3, 2]]}, r"the window \[3, 2\]"),
         ({"interval": []}, "has no window"),
         ({"interval": [[1, 2, 3]]}, "A window has 3 ends"),
-        ({"interval": "1-2"}, "given by a str. Expected a list of windows"),
-        ({"interval": {"closed": "left"}}, "Expected windows, and maybe closed"),
+        ({"interval": "1-2"}, "scale is a str. Expected a list of windows"),
+        ({"interval": {"closed": "left"}}, "Expected windows, and optionally closed"),
         ({"interval": {"windows": [[1, 2]], "closed": "up"}}, "closed is 'up'"),
         ({"interval": [[1, "a"]]}, "Expected one kind"),
         ({"interval": [[1, float("nan")]]}, "lower end below"),
-        ({"ordinal": []}, "has no threshold"),
+        ({"ordinal": []}, "has an empty list of thresholds"),
         ({"ordinal": [2, 1]}, "do not ascend"),
-        ({"ordinal": 5}, "given by a int"),
-        ({"hierarchy": {"nothing": 1}}, "A hierarchy is given by"),
+        ({"ordinal": 5}, "scale is a int"),
+        ({"hierarchy": {"nothing": 1}}, "A hierarchy is given as"),
         (Ordinal((3, 1)), "do not ascend"),
     ],
 )
@@ -300,18 +300,18 @@ def test_a_scale_that_cannot_be_is_refused(scale, message):
 @pytest.mark.parametrize(
     ("values", "scale", "message"),
     [
-        (["a", "b"], "ordinal", "text values, which have no order. .* nominal scale"),
-        ([True, False], "ordinal", "boolean values, which have no order"),
-        ([1, 2], {"ordinal": ["a"]}, "number values. Its scale names ends that cannot be compared"),
+        (["a", "b"], "ordinal", "text values, which are not ordered. .* nominal scale"),
+        ([True, False], "ordinal", "boolean values, which are not ordered"),
+        ([1, 2], {"ordinal": ["a"]}, "number values. The ends in its scale cannot be compared"),
         ([1, 2], {"ordinal": [float("inf")]}, "cannot be compared"),
         (pd.to_datetime(["2020-01-01"] * 2), {"ordinal": ["soon"]}, "dates as ISO 8601"),
         (pd.to_datetime(["2020-01-01"] * 2), {"interval": [["2021-01-01", "2020-01-01"]]}, "lower end is not below"),
         (pd.Categorical(["lo", "hi"], ["lo", "hi"], ordered=True), {"ordinal": ["mid"]}, r"does not have: \['mid'\]"),
         (pd.Categorical(["lo", "hi"], ["lo", "hi"], ordered=True), {"ordinal": ["hi", "lo"]}, "do not ascend"),
-        ([1, 2], "binary", "1 values that are neither true nor false"),
-        (["yes", "no"], "binary", "2 values that are neither true nor false"),
+        ([1, 2], "binary", "1 values other than true, false, 1 and 0"),
+        (["yes", "no"], "binary", "2 values other than true, false, 1 and 0"),
         ([1, 2], "generalized", "is not generalized"),
-        (["Peru", "France"], Ancestors(PLACES), r"1 values \(in 1 rows\) that are no node"),
+        (["Peru", "France"], Ancestors(PLACES), r"1 values \(in 1 rows\) that are not nodes"),
         (range(5000), "nominal", "5000 attributes. Expected at most 4096"),
         (range(5000), "ordinal", "5000 attributes. Expected at most 4096"),
     ],
@@ -324,7 +324,7 @@ def test_a_column_that_does_not_fit_its_scale_is_refused(values, scale, message)
 
 def test_ten_thousand_attributes_are_refused_with_the_columns_that_make_them():
     table = pd.DataFrame({f"c{n}": np.arange(2500) for n in range(4)})
-    message = "10000 attributes. Expected at most 4096. Most are of {'c0': 2500"
+    message = "10000 attributes. Expected at most 4096. Most come from {'c0': 2500"
     with pytest.raises(InvalidSettingError, match=message):
         read_formal_context(table, dict.fromkeys(table.columns, "nominal"))
 
@@ -345,7 +345,7 @@ def test_ten_thousand_binary_columns_are_refused():
 @pytest.mark.parametrize(
     ("scales", "error", "message"),
     [
-        ({}, InvalidSettingError, "scales names no column"),
+        ({}, InvalidSettingError, "scales is empty"),
         ("all", InvalidSettingError, "scales is 'all'. Expected a mapping"),
         (["x"], InvalidSettingError, "scales is list"),
         ({"z": "nominal"}, InvalidTableError, r"does not have: \['z'\]"),
@@ -359,31 +359,31 @@ def test_scales_that_name_nothing_are_refused(scales, error, message):
 def test_a_table_that_is_none_is_refused():
     with pytest.raises(InvalidTableError, match="The table is a list"):
         read_formal_context([1], "binary")
-    with pytest.raises(InvalidSettingError, match=r"Several attributes would be named \['x #1'\]"):
+    with pytest.raises(InvalidSettingError, match=r"Attributes would have the repeated names \['x #1'\]"):
         read_formal_context(pd.DataFrame({"x": [1], "x #1": [True]}), {"x": "nominal", "x #1": "binary"})
 
 
 def test_scales_of_intervals_and_sets_that_cannot_be_read_are_refused():
     _, found = release()
     for name, scale, message in [
-        ("town", "ordinal", "holds sets of values, which have no order"),
-        ("age", Ancestors(PLACES), "does not tell which of them lie in an interval"),
+        ("town", "ordinal", "has sets of values, which are not ordered"),
+        ("age", Ancestors(PLACES), "does not define the values in an interval"),
         ("grade", "ordinal", "lists all its categories, the smallest first"),
         ("grade", {"interval": [["low", "middle"]]}, "lists all its categories, the smallest first"),
-        ("grade", {"ordinal": ["low", "middle", "low"]}, "It lists some twice"),
-        ("grade", {"ordinal": ["low", "top"]}, r"[0-9]+ cells of 'grade_low' are in none of the 2 listed"),
+        ("grade", {"ordinal": ["low", "middle", "low"]}, "It lists some categories twice"),
+        ("grade", {"ordinal": ["low", "top"]}, r"[0-9]+ cells of 'grade_low' are not among the 2 listed"),
     ]:
         with pytest.raises((InvalidSettingError, InvalidTableError), match=message):
             read_formal_context(found.table, {name: scale}, found.model)
     order = ["top", "high", "middle", "low"]
-    with pytest.raises(InvalidSettingError, match="Expected the order by which the table was anonymized") as caught:
+    with pytest.raises(InvalidSettingError, match="Expected the order of the anonymization") as caught:
         read_formal_context(found.table, {"grade": {"ordinal": order}}, found.model)
     n_reversed = int((found.table["grade_low"] != found.table["grade_high"]).sum())
-    assert f"has {n_reversed} released intervals whose lower end is above the upper one" in str(caught.value)
+    assert f"has {n_reversed} released intervals whose lower end is above the upper end" in str(caught.value)
     for cell in ("[1", "[]", None, "[1]", '"a"'):
         broken = found.table.assign(town_values=pd.Series([cell, *found.table["town_values"][1:]], dtype=object))
         for scale in ("generalized", Ancestors(PLACES)):
-            with pytest.raises(InvalidTableError, match="1 different cells that are no JSON array") as caught:
+            with pytest.raises(InvalidTableError, match="1 distinct cells that are not JSON arrays") as caught:
                 read_formal_context(broken, {"town": scale}, found.model)
             assert caught.value.__context__ is None
     with pytest.raises(InvalidTableError, match=r"does not have: \['age_low'\]"):
@@ -501,7 +501,7 @@ def test_nodes_of_a_rule_carry_those_above_them(hierarchy, expected):
     ],
 )
 def test_labels_of_another_hierarchy_are_refused_with_their_number(hierarchy, cells):
-    with pytest.raises(InvalidTableError, match="Column 'x' has 4 different labels that are no node") as caught:
+    with pytest.raises(InvalidTableError, match="Column 'x' has 4 distinct labels that are not nodes") as caught:
         by_labels(cells, hierarchy)
     assert not any(cell in str(caught.value) for cell in cells)
 

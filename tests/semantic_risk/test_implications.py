@@ -297,7 +297,7 @@ def test_a_lattice_that_is_too_large_says_what_to_reduce():
             call()
     basis = stem_basis(KSTAR)
     for forgotten in (FORGOTTEN, []):
-        with pytest.raises(InvalidSettingError, match="more than 1 implications, given or made on the way"):
+        with pytest.raises(InvalidSettingError, match="more than 1 implications, given or derived"):
             forget_in_basis(basis, forgotten, max_implications=1)
     with pytest.raises(InvalidSettingError, match="more than 9 implications"):
         canonical_form(basis, max_implications=9)

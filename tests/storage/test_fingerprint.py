@@ -96,8 +96,8 @@ def test_equal_rows_have_equal_fingerprints_and_others_do_not(rows):
     [
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), r"repeated: \['a'\]"),
         (pd.DataFrame([[1, 2]], columns=["a", 7]), r"positions \[1\]"),
-        (pd.DataFrame({"a": [["SENTINEL"], 1]}), "'a' holds values of several kinds"),
-        (pd.DataFrame({"a": ["SENTINEL", 1]}, dtype=object), "'a' holds values of several kinds"),
+        (pd.DataFrame({"a": [["SENTINEL"], 1]}), "'a' has values of several kinds"),
+        (pd.DataFrame({"a": ["SENTINEL", 1]}, dtype=object), "'a' has values of several kinds"),
     ],
 )
 def test_what_cannot_be_fingerprinted_is_named_without_a_cell(table, message):

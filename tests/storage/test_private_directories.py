@@ -119,7 +119,7 @@ def test_a_directory_of_somebody_else_is_never_closed(tmp_path):
     (root / "notes.txt").touch()
     (root / "data.csv").touch()
     for ask in (require_private_root, make_private_root):
-        with pytest.raises(InvalidSettingError, match=r"has 2 entries, and no .gitignore.* Nothing was changed"):
+        with pytest.raises(InvalidSettingError, match=r"has 2 entries, but no .gitignore.* Nothing was changed"):
             ask(root)
     make_private_directory(root)
     assert (mode(root), sorted(path.name for path in root.iterdir())) == (0o755, ["data.csv", "notes.txt"])
@@ -145,7 +145,7 @@ def test_places_that_others_share_are_refused_even_with_a_mark(tmp_path, monkeyp
         "/": Path("/"),
     }.get(kind, tmp_path / kind)
     before = mode(place.resolve())
-    with pytest.raises(InvalidSettingError, match=r"private directory .* Expected a directory of its own"):
+    with pytest.raises(InvalidSettingError, match=r"private directory .* Expected a separate directory"):
         make_private_root(place)
     assert mode(place.resolve()) == before
 

@@ -87,7 +87,7 @@ def test_a_copy_of_somebody_with_a_rare_category_is_still_found(rare):
 def test_classes_that_cannot_be_told_for_other_rows_are_refused(changes):
     synthetic = records(50, 0)
     anonymization = generalized(synthetic, **changes)
-    with pytest.raises(InvalidSettingError, match="must be told for other rows"):
+    with pytest.raises(InvalidSettingError, match="must also apply to other rows"):
         generalize_alike(anonymization, synthetic, synthetic)
 
 

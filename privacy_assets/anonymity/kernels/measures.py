@@ -1,8 +1,8 @@
-"""What the classes of a table say about the people in them: sizes, and the distribution of a sensitive value in each.
+"""Measures of classes: sizes, and the distribution of a sensitive value in each class.
 
-A class is a set of rows that nobody can tell apart by their quasi-identifiers. All measures of a class are functions of
-its counts by sensitive value and of the counts of the whole table. Only the values that occur in a class are visited,
-so the cost is that of the rows, however many values and classes there are.
+A class is a set of rows with equal quasi-identifiers. All measures of a class are functions of its counts by sensitive
+value and of the counts of the whole table. Only values that occur in a class are visited, so the cost depends on the
+rows, not on the number of values and classes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 LARGEST_RECURSIVE_L = 10
-# -ln(p) and a share of small integers may differ in their last bits where they are equal.
+# -ln(p) and a share of small integers may differ in their last bits although they are equal.
 TOLERANCE = 1e-12
 
 
@@ -36,7 +36,7 @@ class RowsByClass(NamedTuple):
 class ClassMeasures(NamedTuple):
     """Measures of one sensitive column in each class; :func:`measure_classes` defines them.
 
-    All have shape (n_classes,), but ``recursive_c`` has shape (n_classes, largest_l + 1).
+    All have shape (n_classes,), except ``recursive_c``, which has shape (n_classes, largest_l + 1).
     """
 
     n_values: NDArray[np.int64]
@@ -70,7 +70,7 @@ def sort_by_class(class_of_row: NDArray[np.int64], n_classes: int) -> tuple[NDAr
 def count_people(
     rows: NDArray[np.int64], starts: NDArray[np.int64], person_of_row: NDArray[np.int64], n_people: int
 ) -> NDArray[np.int64]:
-    """Count the different people in each class.
+    """Count the distinct people in each class.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def equal_distance(
     counts: NDArray[np.int64], present: NDArray[np.int64], size: int, totals: NDArray[np.int64], n_rows: int
 ) -> float:
     """Return half the sum of |q - p| over all values: the least mass to move when all values are equally far apart."""
-    # What the class has too much of is what it has too little of, so the values it has suffice; integers are exact.
+    # Surplus and deficit are equal, so the values of the class suffice; integers are exact.
     surplus = 0
     for value in present:
         surplus += max(counts[value] * n_rows - totals[value] * size, 0)
@@ -161,8 +161,8 @@ def ordered_distance(
 ) -> float:
     """Return the sum over values of |Q - P|, the cumulative shares, divided by the number of values less one.
 
-    ``present`` is ascending. Between two values of the class Q stands still while P rises: one binary search finds
-    where they cross, and ``prefix`` (sums of ``cumulative`` before each value) gives both parts. Numerators are whole
+    ``present`` is ascending. Between two values of the class Q is constant while P rises: one binary search finds where
+    they cross, and ``prefix`` (sums of ``cumulative`` before each value) gives both parts. Numerators are whole
     numbers, exact up to 2**53.
     """
     n_values = len(cumulative)
@@ -276,7 +276,7 @@ def measure_classes(
     is_ordered: bool,
     largest_l: int = LARGEST_RECURSIVE_L,
 ) -> ClassMeasures:
-    """Measure what each class says about one sensitive column.
+    """Measure each class on one sensitive column.
 
     With q the shares of the values in a class and p those in the whole table:
 
@@ -301,9 +301,9 @@ def measure_classes(
         l from 2, the class is recursively (c, l)-diverse for every c above it, and for no other [1]_; infinity where
         the class has fewer than l values. ``distance``: earth mover's distance of q from p, in [0, 1] [2]_; 0 for a
         constant column. ``beta``: max of (q - p) / p over values with q > p [3]_; ``enhanced_beta``: the same,
-        but infinity where it is above -ln p for one of these, since then no beta will do [3]_. ``delta``: max of
+        but infinity if it is above -ln p for one of these, because then no beta suffices [3]_. ``delta``: max of
         |ln(q / p)| over the values *in the class*; by the letter of [4]_ it is infinite as soon as one value of the
-        table is absent from the class, which ``n_values`` tells.
+        table is absent from the class, which ``n_values`` shows.
 
     Notes
     -----

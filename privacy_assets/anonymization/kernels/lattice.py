@@ -1,13 +1,13 @@
 """Local recoding by one sweep over the full-domain lattice.
 
-A node of the lattice is a level for each quasi-identifier. The nodes are visited in ascending order of the loss that
-they mean for the whole table. At each node the rows that are left are grouped by their ancestors, and every group that
-satisfies the models is published as a class; the sweep goes on with the other rows. Rows only leave, so a node whose
-groups are too small stays so: one pass suffices for k. (Entropy and distance may get better as rows leave, so with
-these a later pass could still find something; every published class satisfies them all the same.) What no
-node could publish is the subject of :mod:`~privacy_assets.anonymization.kernels.lattice_leftovers`.
+A node of the lattice is a level for each quasi-identifier. The nodes are visited in ascending order of their loss for
+the whole table. At each node the remaining rows are grouped by their ancestors, and every group that satisfies the
+models is published as a class; the sweep continues with the other rows. Groups only shrink, so one pass suffices for k.
+(Entropy and distance may improve as rows leave, so a later pass could find more classes; every published class
+satisfies them in any case.) :mod:`~privacy_assets.anonymization.kernels.lattice_leftovers` handles rows that no node
+could publish.
 
-Equal rows are one item with a weight, so that the cost is that of the different rows.
+Equal rows are one item with a weight, so that the cost depends on the distinct rows.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _group(
 def _are_equal(
     group: NDArray[np.int64], codes: NDArray[np.int64], nodes: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> bool:
-    """Whether all items of a group have the same nodes, not only the same key."""
+    """Whether all items of a group have the same nodes, not just the same key."""
     for item in group:
         for c in range(codes.shape[1]):
             if nodes[starts[c] + codes[item, c]] != nodes[starts[c] + codes[group[0], c]]:
@@ -114,9 +114,9 @@ def _sweep(
     node_of_class: NDArray[np.int64],
     scratch: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]],
 ) -> None:
-    """Visit some nodes of the lattice, publish the classes found, and take their items out of ``live``.
+    """Visit some nodes of the lattice, publish the classes found, and remove their items from ``live``.
 
-    ``steps`` has for each node the place in ``parts`` (and ``nodes``) where each column begins. ``state`` holds the
+    ``steps`` has for each node the start of each column in ``parts`` (and ``nodes``). ``state`` has the
     number of live items, their rows, the classes published and the nodes visited.
     """
     group_of, size_of, members, table_key, table_group = scratch
@@ -162,7 +162,7 @@ def _sort_members(
 ) -> None:
     """Write the items of the groups of at least k rows into ``members``, group by group.
 
-    ``size_of`` becomes the place behind the last member of each of these groups, and -1 for the others.
+    ``size_of`` becomes the position after the last member of each of these groups, and -1 for the others.
     """
     for group in range(n_groups):
         size_of[group] = 0 if size_of[group] >= k else -1
@@ -200,7 +200,7 @@ def count_nodes(columns: Sequence[Column]) -> int:
 
 
 def _lattice(items: Items) -> _Lattice:
-    """Order the nodes by the mean loss that they mean for the table; a node comes after the nodes below it."""
+    """Order the nodes by their mean loss for the table; a node comes after the nodes below it."""
     n_rows = max(int(items.weights.sum()), 1)
     levels = np.indices([len(column.nodes) for column in items.columns]).reshape(len(items.columns), -1).T
     costs = np.zeros(len(levels))
@@ -212,7 +212,7 @@ def _lattice(items: Items) -> _Lattice:
     for c, column in enumerate(items.columns):
         n_levels, n_values = column.nodes.shape
         of_value = np.bincount(column.codes, items.weights, minlength=n_values)
-        # Rounded, so that nodes of equal cost stay in the order of their levels whatever the last bits say.
+        # Rounded, so that nodes of equal cost stay in the order of their levels despite rounding errors.
         costs += np.round(column.loss[column.nodes] @ of_value / n_rows, 12)[levels[:, c]]
         starts.append(n_parts + np.arange(n_levels) * n_values)
         n_parts += n_levels * n_values
@@ -241,18 +241,18 @@ def sweep_lattice(
     items : Items
         Rows, hierarchies, people and sensitive columns.
     k : int
-        Least rows, or people, of a class.
+        Smallest number of rows, or people, in a class.
     n_allowed : int
         Rows that may be suppressed.
     progress : callable, optional
-        Called with nodes visited, nodes in all and rows left, every few nodes, and then while what no node could
-        publish is put into classes; what it raises ends the work.
+        Called every few nodes with nodes visited, nodes in total and rows left, and then while leftover rows are put
+        into classes; its exceptions end the work.
 
     Returns
     -------
     Sweep or None
-        None if the models cannot hold with so few rows suppressed; that never happens if all rows together satisfy
-        them.
+        None if the models cannot be satisfied with so few rows suppressed; that cannot happen if all rows together
+        satisfy them.
 
     Notes
     -----

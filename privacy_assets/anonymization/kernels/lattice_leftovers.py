@@ -1,4 +1,4 @@
-"""What becomes of rows that no node of the lattice could publish: suppressed, or taken into a class that widens."""
+"""Rows that no node of the lattice could publish: suppressed, or added to a class that widens."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from privacy_assets.anonymity.kernels.measures import sort_by_class
 from privacy_assets.anonymization.kernels.lattice_models import Items, Limits, limits_of, satisfies
 
-# Classes tried, cheapest first, for one that satisfies the models together with what is left; see :func:`place`.
+# Classes tried, cheapest first, for one that satisfies the models together with leftover items; see :func:`place`.
 MAX_TRIALS = 1000
-# Different items that are placed between two reports of progress: half a second where 1,000 classes are tried for each.
+# Distinct items placed between two progress reports: half a second if 1,000 classes are tried for each.
 PLACED_PER_STEP = 100
 
 
 class Classes(NamedTuple):
-    """Class of each item (-1 for none), and the level of each quasi-identifier in each class."""
+    """Class of each item (-1 without a class), and the level of each quasi-identifier in each class."""
 
     class_of_item: NDArray[np.int64]
     levels: NDArray[np.int64]
@@ -59,7 +59,7 @@ def _place(
     members: _Members,
     class_of_item: NDArray[np.int64],
 ) -> None:
-    """Put each run of equal items of ``left`` into the class that loses the least by it and still keeps the models.
+    """Put each run of equal items of ``left`` into the class that loses least by it and still satisfies the models.
 
     ``nodes[starts[c, level] + code]`` is a node of column c and ``losses`` has its loss at the same place.
     """
@@ -116,7 +116,7 @@ def place(
     Parameters
     ----------
     items : Items
-        All items, equal ones in the quasi-identifiers side by side.
+        All items, with equal quasi-identifiers adjacent.
     classes : Classes
         Classes of all items but those left; at least one.
     left : ndarray of shape (n,), dtype=int64
@@ -124,12 +124,12 @@ def place(
     limits : Limits
         The models.
     on_tried : callable, optional
-        Called now and then with the items that were tried since; what it raises ends the work.
+        Called from time to time with the number of items tried since the last call; its exceptions end the work.
 
     Returns
     -------
     Classes
-        Items that no class could take have none.
+        Items that no class could take remain without a class.
 
     Notes
     -----
@@ -169,14 +169,14 @@ def place(
 
 
 def absorb(items: Items, classes: Classes, pool: NDArray[np.int64], limits: Limits) -> tuple[Classes, bool]:
-    """Put items into the class that loses the least by it, or into several that become one.
+    """Put items into the class that loses least by it, or into several classes that are merged.
 
     Parameters
     ----------
     items : Items
         All items.
     classes : Classes
-        Classes of all items but the pool and suppressed ones.
+        Classes of all items except the pool and suppressed ones.
     pool : ndarray of shape (n,), dtype=int64
         Items to place, at least one, without a class.
     limits : Limits
@@ -187,7 +187,7 @@ def absorb(items: Items, classes: Classes, pool: NDArray[np.int64], limits: Limi
     classes : Classes
         With the classes that were joined replaced by one, the last.
     is_satisfied : bool
-        Whether that class satisfies the models; if not, all classes are in it.
+        Whether that class satisfies the models; if not, all classes were merged into it.
     """
     n_classes = len(classes.levels)
     members, starts = sort_by_class(
@@ -226,7 +226,7 @@ def _cost_of_joining(
     starts: NDArray[np.int64],
     pool: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Return the loss that each class and the pool gain if they become one."""
+    """Return the additional loss if each class is merged with the pool."""
     n_classes = len(levels)
     examples = members[starts[:n_classes]]
     rows_before = np.append(0, np.cumsum(items.weights[members]))[starts]
@@ -235,7 +235,7 @@ def _cost_of_joining(
     cost = np.zeros(n_classes)
     for c, column in enumerate(items.columns):
         codes, code = column.codes[examples], column.codes[pool[0]]
-        # Nodes that are equal on one level are so above it: the levels that differ are those below the common one.
+        # Nodes that are equal on one level are equal above it: the levels that differ are below the common one.
         n_apart = np.count_nonzero(column.nodes[:, codes] != column.nodes[:, [code]], axis=0)
         level = np.maximum(np.maximum(n_apart, of_pool[c]), levels[:, c])
         after = column.loss[column.nodes[level, code]] * (weights + items.weights[pool].sum())
@@ -250,14 +250,14 @@ def settle(
     n_allowed: int,
     on_tried: Callable[[NDArray[np.int64]], None] | None = None,
 ) -> Classes | None:
-    """Give every item a class, or suppress some of those that have none, whichever loses less.
+    """Give every item a class, or suppress some items without a class, whichever loses less.
 
     Parameters
     ----------
     items : Items
-        All items, equal ones in the quasi-identifiers side by side.
+        All items, with equal quasi-identifiers adjacent.
     classes : Classes
-        Classes that satisfy the models; what no node could publish has none.
+        Classes that satisfy the models; items that no node could publish have no class.
     limits : Limits
         The models.
     n_allowed : int
@@ -268,7 +268,7 @@ def settle(
     Returns
     -------
     Classes or None
-        None if the models cannot hold with so few rows suppressed.
+        None if the models cannot be satisfied with so few rows suppressed.
     """
     left = np.flatnonzero(classes.class_of_item < 0)
     if len(left) == 0:
@@ -289,7 +289,7 @@ def settle(
 
 
 def _loss(items: Items, classes: Classes) -> float:
-    """Return the loss summed over rows and columns; a suppressed row loses all."""
+    """Return the loss summed over rows and columns; a suppressed row has full loss."""
     kept = np.flatnonzero(classes.class_of_item >= 0)
     total = float(items.weights.sum() - items.weights[kept].sum()) * len(items.columns)
     for c, column in enumerate(items.columns):
@@ -299,20 +299,20 @@ def _loss(items: Items, classes: Classes) -> float:
 
 
 def suppress(items: Items, classes: Classes, left: NDArray[np.int64], k: int) -> Classes | None:
-    """Leave items out, and mend the classes that do not satisfy the models in the table without them.
+    """Leave items out, and repair the classes that do not satisfy the models in the table without them.
 
-    The distance of a class is from the table that is released: what is suppressed changes it.
+    The distance of a class is from the released table, so suppression changes it.
 
     Parameters
     ----------
     items : Items
         All items.
     classes : Classes
-        Classes of all items but those left.
+        Classes of all items except those left.
     left : ndarray of shape (n,), dtype=int64
         Items without a class.
     k : int
-        Least rows, or people, of a class.
+        Smallest number of rows, or people, in a class.
 
     Returns
     -------
@@ -349,7 +349,7 @@ def _failing(classes: Classes, limits: Limits) -> list[NDArray[np.int64]]:
 
 
 def merge_equal(items: Items, classes: Classes) -> Classes:
-    """Make one class of those that are released as the same nodes: no reader could tell them apart."""
+    """Merge classes that are released with the same nodes, because readers could not distinguish them."""
     n_classes = len(classes.levels)
     has_class = classes.class_of_item >= 0
     example = np.zeros(n_classes, np.int64)

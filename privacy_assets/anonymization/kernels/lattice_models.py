@@ -1,4 +1,4 @@
-"""The models that a class must satisfy, on rows of which equal ones are one item with a weight."""
+"""The models that a class must satisfy, on weighted items (distinct rows)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privacy_assets.anonymity.kernels.measures import entropy_of, equal_distance, fill_recursive_c, ordered_distance
 from privacy_assets.anonymization.kernels.models import DISTINCT, ENTROPY, RECURSIVE
 
-# exp(entropy) is rounded to nine decimals where it is verified; this is what rounds up there.
+# exp(entropy) is rounded to nine decimals where it is verified; this is the amount that rounds up there.
 ENTROPY_TOLERANCE = 4e-10
 
 
@@ -25,7 +25,7 @@ class Column(NamedTuple):
     nodes : ndarray of shape (n_levels, n_values), dtype=int64
         Node of each value on each level; equal nodes stay equal on higher levels.
     loss : ndarray of shape (n_nodes,), dtype=float64
-        Loss of a row that is released as this node, from 0 to 1, no smaller than that of the nodes below it.
+        Loss of a row that is released as this node, from 0 to 1, at least that of the nodes below it.
     """
 
     codes: NDArray[np.int64]
@@ -62,16 +62,16 @@ class Sensitive(NamedTuple):
 
 
 class Items(NamedTuple):
-    """Rows, equal ones together.
+    """Distinct rows with weights.
 
     Attributes
     ----------
     columns : tuple of Column
         Quasi-identifiers, at least one.
     weights : ndarray of shape (n_items,), dtype=int64
-        Rows that each item stands for.
+        Rows of each item.
     people : ndarray of shape (n_items,), dtype=int64, or None
-        Person of each item, from 0 without a gap; None counts rows.
+        Person of each item, numbered consecutively from 0; None counts rows.
     sensitive : tuple of Sensitive
         Columns with limits.
     """
@@ -108,7 +108,7 @@ class Limits(NamedTuple):
 
 
 def limits_of(items: Items, k: int, is_counted: NDArray[np.bool_] | None = None) -> Limits:
-    """Put the models into arrays; the distribution of the table is that of the counted items (default: of all)."""
+    """Put the models into arrays; the distribution of the table is that of the counted items (default: all)."""
     weights = items.weights if is_counted is None else np.where(is_counted, items.weights, 0)
     n_sensitive = len(items.sensitive)
     width = max((column.n_values for column in items.sensitive), default=1)
@@ -117,7 +117,7 @@ def limits_of(items: Items, k: int, is_counted: NDArray[np.bool_] | None = None)
     n_values = np.zeros(n_sensitive, np.int64)
     for s, column in enumerate(items.sensitive):
         counts = np.bincount(column.codes, weights, minlength=column.n_values).astype(np.int64)
-        # Only values that occur count: one that was suppressed altogether is no value of the released table.
+        # Only values that occur count: a fully suppressed value is not a value of the released table.
         n_values[s] = np.count_nonzero(counts)
         values[s] = np.maximum(np.cumsum(counts > 0) - 1, 0)[column.codes]
         totals[s, : n_values[s]] = counts[counts > 0]
@@ -153,7 +153,7 @@ def limits_of(items: Items, k: int, is_counted: NDArray[np.bool_] | None = None)
 @njit(nogil=True, cache=True)
 def _has_enough(group: NDArray[np.int64], limits: Limits) -> bool:
     """Whether a group of items has k rows or people."""
-    # Every call has a number of its own, so that who was seen in the last one need not be forgotten one by one.
+    # Every call has its own number, so that marks of the last call need not be cleared one by one.
     limits.n_calls[0] += 1
     stamp = limits.n_calls[0]
     n = 0
@@ -170,7 +170,7 @@ def _has_enough(group: NDArray[np.int64], limits: Limits) -> bool:
 
 @njit(nogil=True, cache=True)
 def _is_diverse(present: NDArray[np.int64], size: int, limits: Limits, s: int) -> bool:
-    """Whether the counts of one sensitive column keep its limit on l."""
+    """Whether the counts of one sensitive column meet its limit on l."""
     counts = limits.counts
     if limits.diversity[s] == DISTINCT:
         return bool(len(present) >= limits.least[s])

@@ -1,4 +1,4 @@
-"""What every class must satisfy: k, in rows or in people, l-diversity and t-closeness; tested on both sides of a cut.
+"""The models of every class: k in rows or people, l-diversity and t-closeness, tested on both sides of a cut.
 
 References
 ----------
@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 NO_L, DISTINCT, ENTROPY, RECURSIVE = range(4)
-# Shares are sums of floats: a class exactly at a limit must not fail it by the last bits.
+# Shares are sums of floats: a class exactly at a limit must not fail because of rounding errors.
 TOLERANCE = 1e-9
 
 
@@ -29,7 +29,8 @@ class Models(NamedTuple):
     k : int
         Fewest rows, or people, of a class.
     is_by_range : bool
-        Whether the widest dimension is cut (criterion "range"), not the one that loses most (criterion "gain").
+        Whether the widest dimension is cut (criterion "range") instead of the one with the largest gain (criterion
+        "gain").
     counts_people : bool
         Whether k counts people.
     needs_values : bool
@@ -60,14 +61,14 @@ class Models(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """Counts of one class along one dimension, beyond rows per bin.
+    """Counts of one class along one dimension, in addition to rows per bin.
 
     Attributes
     ----------
     n_people : int
         People in the class.
     people_left, people_right : ndarray of shape (n_listed,), dtype=int64
-        People on each side of a cut after each listed bin; a person may be on both.
+        People on each side of a cut after each listed bin; a person may be on both sides.
     arranged : ndarray of shape (n_rows,), dtype=int64
         Records of the class in the order of the listed bins.
     sensitive : ndarray of shape (n_records, n_sensitive), dtype=int32
@@ -86,7 +87,7 @@ class Evidence(NamedTuple):
 
 
 def no_evidence() -> Evidence:
-    """Return the evidence it takes when only rows are counted."""
+    """Return the counts needed if only rows are counted."""
     none = np.zeros(0, np.int64)
     return Evidence(0, none, none, none, np.zeros((0, 0), np.int32), none, none)
 
@@ -112,13 +113,13 @@ def add_place(begin: int, stop: int, evidence: Evidence) -> None:
 
 @njit(nogil=True, cache=True)
 def sides_hold(n_left: int, n_right: int, models: Models, evidence: Evidence) -> bool:
-    """Whether every l and t holds on both sides."""
+    """Whether every l and t is satisfied on both sides."""
     return values_hold(evidence.left, n_left, models) and values_hold(evidence.right, n_right, models)
 
 
 @njit(nogil=True, cache=True)
 def values_hold(counts: NDArray[np.int64], size: int, models: Models) -> bool:
-    """Whether every l and t holds in a class of ``size`` rows with these counts per sensitive value."""
+    """Whether every l and t is satisfied in a class of ``size`` rows with these counts per sensitive value."""
     for v in range(len(models.l_kind)):
         begin, stop = models.first_value[v], models.first_value[v + 1]
         if not _is_diverse(counts[begin:stop], size, models.l_kind[v], models.l_least[v], models.l_factor[v]):
@@ -160,7 +161,7 @@ def entropy_of(counts: NDArray[np.int64], size: int) -> float:
 def distance_to_table(counts: NDArray[np.int64], size: int, shares: NDArray[np.float64], is_ordered: bool) -> float:
     """Earth mover's distance between a class and the table, with ordered or with equal ground distance [2]_.
 
-    A value without a share is no value of the table: the rows that had it were suppressed.
+    A value without a share does not count, because all its rows were suppressed.
     """
     if size == 0:
         return 0.0
@@ -178,7 +179,7 @@ def distance_to_table(counts: NDArray[np.int64], size: int, shares: NDArray[np.f
 
 
 class ClassMeasures(NamedTuple):
-    """What each class reaches in each sensitive column; arrays of shape (n_classes, n_sensitive).
+    """Diversity and distance of each class in each sensitive column; arrays of shape (n_classes, n_sensitive).
 
     ``n_distinct`` (distinct l-diversity), ``entropy_l`` (exp of the entropy), ``distance`` (t-closeness).
     """
@@ -190,7 +191,7 @@ class ClassMeasures(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def hold_by_class(models: Models, sensitive: NDArray[np.int32], edges: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Say of each class whether every l and t holds in it; ``sensitive`` lies class by class."""
+    """Return whether each class satisfies every l and t; ``sensitive`` is sorted by class."""
     holds = np.ones(len(edges) - 1, np.bool_)
     counts = np.zeros(len(models.shares), np.int64)
     for c in range(len(edges) - 1):
@@ -204,7 +205,7 @@ def hold_by_class(models: Models, sensitive: NDArray[np.int32], edges: NDArray[n
 
 @njit(nogil=True, cache=True)
 def measure_classes(models: Models, sensitive: NDArray[np.int32], edges: NDArray[np.int64]) -> ClassMeasures:
-    """Measure diversity and distance of each class; ``sensitive`` lies class by class."""
+    """Measure diversity and distance of each class; ``sensitive`` is sorted by class."""
     n_classes, n_sensitive = len(edges) - 1, sensitive.shape[1]
     n_distinct = np.zeros((n_classes, n_sensitive), np.int64)
     entropy_l = np.zeros((n_classes, n_sensitive))

@@ -1,11 +1,10 @@
 """Mondrian: the recursive partition of a table into classes that satisfy every privacy model.
 
-A class is cut while an allowable cut exists, one that leaves every model satisfied on both sides. Rows lie packed and
-are moved, so that a class is a range of rows and a node of the tree is two numbers; an explicit stack holds the open
-nodes. Which cut is taken is decided in `mondrian_cuts` from counts alone (histograms, in
-:mod:`~privacy_assets.anonymization.kernels.mondrian_few` with a short way to what they hold; with people, l or t what
-`mondrian_guarded` counts in the rows of the class), so the partition depends neither on
-the order of the rows nor on the number of threads.
+A class is cut while it has an allowable cut, which leaves every model satisfied on both sides. Rows are packed and
+moved, so that a class is a range of rows and a node of the tree is two numbers; an explicit stack has the open nodes.
+`mondrian_cuts` chooses the cut from counts alone (histograms, with a shortcut for small classes in
+:mod:`~privacy_assets.anonymization.kernels.mondrian_few`; with people, l or t the counts of `mondrian_guarded`), so the
+partition depends neither on the order of the rows nor on the number of threads.
 
 References
 ----------
@@ -59,15 +58,15 @@ from privacy_assets.anonymization.kernels.mondrian_kept import (
 )
 from privacy_assets.anonymization.kernels.mondrian_rows import PackedRows, count_rows, move_rows
 
-# The smaller side of a cut is worked on first, so the stack never holds more nodes than a row count has bits.
+# The smaller side of a cut is processed first, so the stack never has more nodes than a row count has bits.
 STACK_SIZE = 80
-# Classes below this many rows are not worth a task of their own.
+# Classes below this many rows are not worth a separate task.
 FEWEST_ROWS_PER_TASK = 50_000
 TASKS_PER_THREAD = 16
 
 
 class Stack(NamedTuple):
-    """Open nodes of a tree: the range of rows and the outermost codes of each.
+    """Open nodes of a tree, with their range of rows and outermost codes.
 
     ``low`` and ``high`` have shape (STACK_SIZE, n_dimensions), ``begin``, ``stop`` and ``slot``, where the histogram of
     the node is kept, (STACK_SIZE,); all int64.
@@ -88,10 +87,10 @@ class Partition(NamedTuple):
     records : ndarray of shape (n_rows,), dtype int32 or int64
         Records, class by class.
     begins : ndarray of shape (n_classes,), dtype=int64
-        Where each class begins in ``records``, ascending: classes in the order of the tree, left before right.
+        Start of each class in ``records``, ascending: classes in the order of the tree, left before right.
     cuts : ndarray of shape (n_cuts, 5), dtype=int64
         Per cut, parents before children and left before right: where the class began and ended, where its right side
-        begins, the dimension, and the largest code on the left (0 for sets). Empty if it was not asked for.
+        begins, the dimension, and the largest code on the left (0 for sets). Empty unless requested.
     """
 
     records: NDArray[np.signedinteger[Any]]
@@ -131,7 +130,7 @@ def _grow(
     evidence: Any,
     kept: Any,
 ) -> tuple[int, int, int]:
-    """Work on the open nodes of a stack until none is left or enough cuts were made.
+    """Process the open nodes of a stack until it is empty or enough cuts were made.
 
     Written in place: ``begins`` of finished classes and, unless ``cuts`` is empty, the cuts. Returns the number of
     open nodes, of finished classes, and of cuts.
@@ -174,7 +173,7 @@ def _grow(
             else:
                 decide_guarded(rows, begin, stop, histogram, dimensions, box, lists, models, guard, cut)
             if cut[DIMENSION] == NO_CUT and cut[IS_COARSE] == 1:
-                # Its bins will hold one code each: what is kept of the class is counted in others.
+                # Its bins will have one code each, so the kept histogram of the class has other bins.
                 free_slot(kept, own_slot, dimensions.first_bin)
                 own_slot = NO_SLOT
                 decide_on_single_codes(rows, begin, stop, dimensions, box, lists, models, guard, cut)
@@ -240,7 +239,7 @@ class _Task(NamedTuple):
 
 
 class _Grown(NamedTuple):
-    """What became of a task: finished classes, cuts, and nodes that are still open."""
+    """Result of a task: finished classes, cuts, and nodes that are still open."""
 
     begins: NDArray[np.int64]
     cuts: NDArray[np.int64]
@@ -270,7 +269,7 @@ class _Grower:
         return _Task(0, len(self.rows.codes), np.zeros(len(n_values), np.int64), n_values - 1)
 
     def grow(self, task: _Task) -> _Grown:
-        """Finish a node, or cut it once if it is larger than a task should be."""
+        """Finish a node, or cut it once if it is too large for one task."""
         size = task.stop - task.begin
         most_cuts = 1 if size > self.task_rows else size
         n_dimensions = len(task.low)
@@ -335,7 +334,7 @@ def partition_rows(
     dimensions : Dimensions
         The columns of ``rows``.
     models : Models
-        What every class must satisfy; the whole table satisfies it (not checked here).
+        The models of every class; the whole table satisfies them (not checked here).
     person : ndarray of shape (n_rows,), dtype=int32, optional
         Person of each record, from 0, if the models count people.
     sensitive : ndarray of shape (n_rows, n_sensitive), dtype=int32, optional
@@ -345,7 +344,7 @@ def partition_rows(
     n_threads : int
         Threads; the result does not depend on it.
     on_rows : callable, optional
-        Called with the number of rows that are in finished classes. What it raises ends the work.
+        Called with the number of rows in finished classes. Its exceptions end the work.
     task_rows : int, optional
         Largest class that one thread finishes on its own.
 
@@ -379,12 +378,12 @@ def partition_rows(
 
 
 def _grow_all(grower: _Grower, n_threads: int, on_rows: Callable[[int], None] | None) -> list[_Grown]:
-    """Work on open nodes, the largest first, until none is left."""
+    """Process open nodes, largest first, until none remains."""
     waiting = [grower.root()]
     done: list[_Grown] = []
     n_rows_done = 0
     running: set[Future[_Grown]] = set()
-    # A single task needs no threads, whose making takes a tenth of a small table's time.
+    # A single task does not need threads; creating them takes a tenth of the time of a small table.
     pool = ThreadPoolExecutor(n_threads) if n_threads > 1 and len(grower.rows.codes) > grower.task_rows else None
     try:
         while waiting or running:

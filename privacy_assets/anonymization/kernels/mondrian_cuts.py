@@ -1,12 +1,12 @@
-"""Where a Mondrian class is cut: a pure function of its size, its box and what is counted in it.
+"""Choice of the cut of a Mondrian class: a pure function of its size, its box and its counts.
 
-Nothing here sees a row. As long as k counts rows and nothing else must hold, two kinds of integer histograms decide:
-rows per bin of every dimension (:func:`decide`) and, where no boundary of bins allows a cut, rows per code of the
-binned dimensions (:func:`decide_on_codes`). Histograms of chunks of a class add up to those of the class, so whoever
-counts (one thread, several, chunks of a file, an engine) gets the same cut from the same functions.
+Nothing here reads rows. If k counts rows and there are no other models, two kinds of integer histograms decide: rows
+per bin of every dimension (:func:`decide`) and, where no boundary of bins allows a cut, rows per code of the binned
+dimensions (:func:`decide_on_codes`). Histograms of chunks of a class add up to that of the class, so any counter (one
+thread, several, chunks of a file, a query engine) gets the same cut from the same functions.
 
-k in people, l-diversity and t-closeness cannot be decided so: people do not add up, as one may have rows in several
-chunks. They need the rows of the class (`mondrian_guarded`), wherever those were before.
+This does not work for k in people, l-diversity and t-closeness: counts of people do not add up, because a person may
+have rows in several chunks. They need the rows of the class (`mondrian_guarded`).
 
 A *dimension* is a column in codes 0, 1, ... in the order of its values. An *ordered* dimension has a coordinate per
 code, and its width in a class is the distance between the outermost coordinates, at most 1. A *set* has no order: its
@@ -29,10 +29,10 @@ MOST_BINS = 256
 # A class of fewer rows is counted in at most as many bins as a word has bits.
 FEW_ROWS = 128
 # Of the criterion "gain". Measured on adult at k = 10, loss in percent: 4.88 at 0.15, 4.86 at 0.25, 4.65 at 0.35, 4.71
-# at 0.5; and so at every other k but 50, where 0.15 is best by half a percent.
+# at 0.5; the order is the same at every other k except 50, where 0.15 is best by half a percent.
 BALANCE_WEIGHT = 0.35
 NO_CUT = -1
-# Places in the array that describes a cut.
+# Positions in the array that describes a cut.
 DIMENSION, THRESHOLD, RIGHT_LOW, N_HEAD, IS_COARSE = range(5)
 
 
@@ -46,7 +46,7 @@ class Dimensions(NamedTuple):
     n_values : ndarray, dtype=int64
         Codes of the dimension.
     first_bin : ndarray of shape (n_dimensions + 1,), dtype=int64
-        Where its bins begin in a flat histogram, and the length of that.
+        Start of its bins in a flat histogram, and the length of the histogram.
     coordinates : ndarray of shape (n_coordinates,), dtype=float64
         Coordinate of each code of each ordered dimension, ascending; from 0 to 1, and 2 for a missing value, so that
         a class of missing and other values has the whole width.
@@ -64,7 +64,7 @@ class Dimensions(NamedTuple):
 class Box(NamedTuple):
     """Smallest and largest code by ordered dimension, and the bins that cover them; int64 of shape (n_dimensions,).
 
-    Bin b of dimension j holds the codes from ``base[j] + (b << shift[j])`` to those of the next bin.
+    Bin b of dimension j has the codes from ``base[j] + (b << shift[j])`` to those of the next bin.
     """
 
     low: NDArray[np.int64]
@@ -75,7 +75,7 @@ class Box(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """Room for the bins of one dimension that hold rows, and how many; and for the codes on the left of a set's cut."""
+    """Buffers for the non-empty bins of one dimension, and for the codes on the left of a cut of a set."""
 
     bins: NDArray[np.int64]
     tally: NDArray[np.int64]
@@ -95,14 +95,14 @@ def make_lists(dimensions: Dimensions) -> Lists:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def set_bins(size: int, dimensions: Dimensions, box: Box) -> None:
-    """Cover the box by bins, as many as a class of this size deserves."""
+    """Cover the box with as many bins as suit a class of this size."""
     most = MOST_BINS if size >= 1024 else MOST_BINS // 2 if size >= FEW_ROWS else BITS
     for j in range(len(box.low)):
         box.base[j] = 0
         box.shift[j] = 0
         box.n_bins[j] = dimensions.n_values[j]
         if not dimensions.is_set[j]:
-            # Bins begin at multiples of their size, so that a code is brought into its bin by a shift and one addition.
+            # Bins begin at multiples of their size, so that a shift and an addition give the bin of a code.
             while (box.high[j] >> box.shift[j]) - (box.low[j] >> box.shift[j]) >= most:
                 box.shift[j] += 1
             box.base[j] = (box.low[j] >> box.shift[j]) << box.shift[j]
@@ -111,7 +111,7 @@ def set_bins(size: int, dimensions: Dimensions, box: Box) -> None:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def list_bins(histogram: NDArray[np.int64], begin: int, n_bins: int, lists: Lists) -> int:
-    """List the bins that hold rows, ascending, and clear them; return how many they are."""
+    """List the non-empty bins, ascending, and clear them; return their number."""
     n_listed = 0
     for b in range(n_bins):
         count = histogram[begin + b]
@@ -153,7 +153,7 @@ def width_between(dimensions: Dimensions, j: int, low: int, high: int) -> float:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def tighten(n_listed: int, j: int, dimensions: Dimensions, box: Box, lists: Lists) -> float:
-    """Shrink an ordered dimension of the box to the bins that hold rows; return the width of the dimension."""
+    """Shrink an ordered dimension of the box to its non-empty bins; return the width of the dimension."""
     if dimensions.is_set[j]:
         return (n_listed - 1) / (dimensions.n_values[j] - 1) if n_listed > 1 else 0.0
     box.low[j] = max(box.low[j], box.base[j] + (lists.bins[0] << box.shift[j]))
@@ -163,7 +163,7 @@ def tighten(n_listed: int, j: int, dimensions: Dimensions, box: Box, lists: List
 
 @njit(nogil=True, cache=True, forceinline=True)
 def take_codes(n_listed: int, j: int, dimensions: Dimensions, box: Box, lists: Lists) -> float:
-    """Let the listed bins of an ordered dimension be single codes; shrink the box and return the width as above."""
+    """Treat the listed bins of an ordered dimension as single codes; shrink the box and return the width as above."""
     box.base[j] = 0
     box.shift[j] = 0
     return tighten(n_listed, j, dimensions, box, lists)
@@ -190,15 +190,15 @@ def weigh_cuts(
     width : float
         Width of the dimension in the class.
     n_listed, lists
-        The bins that hold rows in the order in which they are cut, and how many rows each holds.
+        The non-empty bins in the order in which they are cut, and the rows of each.
     models, evidence
-        What must hold on both sides, and the counts it takes to know.
+        The models on both sides, and the counts needed to decide them.
 
     Returns
     -------
     score : float
-        What the cut is worth: the width of the dimension by the criterion "range", the loss it removes, weighted, by
-        the criterion "gain". -inf when no cut is allowable.
+        Score of the cut: by the criterion "range" the width of the dimension, by "gain" the weighted loss it removes.
+        -inf if no cut is allowable.
     place : int
         The last listed bin on the left.
 
@@ -238,7 +238,7 @@ def weigh_cuts(
                 right_width = width_between(dimensions, j, begin, box.high[j])
             score = size * width - left * left_width - right * right_width
             if score <= best:
-                continue  # the weights are at most 1, and their divisions are what a cut costs
+                continue  # the weights are at most 1, and computing them dominates the cost
             lost = max(most - left_units // k - right_units // k, 0)
             score *= (1.0 - lost / most) * (1.0 - BALANCE_WEIGHT * abs(2.0 * left - size) / size)
         if score > best and (not models.needs_values or sides_hold(left, right, models, evidence)):
@@ -251,14 +251,14 @@ def weigh_cuts(
 
 @njit(nogil=True, cache=True, forceinline=True)
 def can_score(size: int, width: float, best: float, models: Models) -> bool:
-    """Whether a cut of a dimension of this width may score above the best so far: no gain exceeds the whole width."""
+    """Whether a cut of a dimension of this width may score above the best so far: no gain exceeds the width."""
     most = width if models.is_by_range else size * width
     return width > 0.0 and most > best
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def keep_cut(place: int, j: int, dimensions: Dimensions, box: Box, lists: Lists, cut: NDArray[np.int64]) -> None:
-    """Write down the cut after a listed bin."""
+    """Record the cut after a listed bin."""
     cut[DIMENSION] = j
     cut[N_HEAD] = 0
     if dimensions.is_set[j]:
@@ -281,7 +281,7 @@ def decide(
     evidence: Evidence,
     cut: NDArray[np.int64],
 ) -> None:
-    """Choose the dimension and the place of the cut when rows are all that is counted.
+    """Choose the dimension and position of the cut if only rows are counted.
 
     Parameters
     ----------
@@ -290,11 +290,11 @@ def decide(
     histogram : ndarray of shape (n_bins,), dtype=int64
         Rows per bin of every dimension, laid out by ``dimensions.first_bin``. Modified: zero afterwards.
     dimensions, models, evidence
-        The table, and what must hold; the models may count rows only.
+        The table and the models, which may count rows only.
     box : Box
-        The bins of the histogram (:func:`set_bins`). Its ordered dimensions are tightened in place.
+        The bins of the histogram (:func:`set_bins`). Its ordered dimensions are shrunk in place.
     lists : Lists
-        Scratch; ``head`` holds the codes on the left if a set is cut.
+        Scratch; ``head`` has the codes on the left if a set is cut.
     cut : ndarray of shape (5,), dtype=int64
         Written: dimension (-1 for none), largest code on the left, smallest code on the right, length of ``head``, and
         whether single values may allow a cut where bins do not.
@@ -329,21 +329,21 @@ def decide_on_codes(
     evidence: Evidence,
     cut: NDArray[np.int64],
 ) -> None:
-    """Choose the cut among single codes where :func:`decide` found none and said that its bins were too coarse.
+    """Choose the cut among single codes if :func:`decide` found none because its bins were too coarse.
 
     Parameters
     ----------
     size : int
         Rows of the class.
     codes, tally : ndarray of shape (n_listed,), dtype=int64
-        Codes that occur and how many rows have each, dimension by dimension, ascending. Of dimensions whose bins hold
-        one code each (``box.shift`` 0), and of sets, nothing is read.
+        Occurring codes and their numbers of rows, by dimension, ascending. Dimensions whose bins have one code each
+        (``box.shift`` 0), and sets, are ignored.
     first : ndarray of shape (n_dimensions + 1,), dtype=int64
         Where the codes of each dimension begin.
     dimensions, models, evidence, cut
         As for :func:`decide`.
     box : Box
-        As :func:`decide` left it. Binned dimensions are tightened to the codes, and their bins hold one code each.
+        As left by :func:`decide`. Binned dimensions are shrunk to the codes, and their bins have one code each.
     """
     best = -np.inf
     cut[DIMENSION] = NO_CUT

@@ -1,8 +1,8 @@
-"""The cut of a class of few rows, when rows are all that is counted: most classes are small.
+"""The cut of a class with few rows, if only rows are counted; most classes are small.
 
-Small classes have at most 64 bins per dimension, so a word of bits says which of them hold rows. From the word alone it
-is known how wide the dimension is and that most dimensions need not be looked at; finding that out in a histogram takes
-longer than counting. Same decision as :func:`~privacy_assets.anonymization.kernels.mondrian_cuts.decide`.
+Small classes have at most 64 bins per dimension, so the bits of a word mark the non-empty ones. The word alone gives
+the width of the dimension and excludes most dimensions; scanning a histogram for that takes longer than counting. Same
+decision as :func:`~privacy_assets.anonymization.kernels.mondrian_cuts.decide`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ONE = np.uint64(1)
 
 @njit(nogil=True, cache=True)
 def fit_words(dimensions: Dimensions) -> bool:
-    """Whether the bins of small classes fit into words: sets have a bin per value, however small the class."""
+    """Whether the bins of small classes fit into words; sets have a bin per value in classes of any size."""
     for j in range(len(dimensions.is_set)):  # noqa: SIM110 - a compiled loop
         if dimensions.is_set[j] and dimensions.n_values[j] > BITS:
             return False
@@ -51,7 +51,7 @@ def count_few_rows(
     histogram: NDArray[np.int64],
     occupied: NDArray[np.uint64],
 ) -> None:
-    """Add rows to the histogram of their class; write which bins of each dimension hold any, bin b as bit b."""
+    """Add rows to the histogram of their class; write the non-empty bins of each dimension, bin b as bit b."""
     for j in range(len(box.low)):
         shift = np.uint64(box.shift[j])
         base = np.uint64(box.base[j]) >> shift
@@ -89,16 +89,16 @@ def decide_on_few(
     evidence: Evidence,
     cut: NDArray[np.int64],
 ) -> None:
-    """Choose the dimension and the place of the cut.
+    """Choose the dimension and the position of the cut.
 
     Parameters
     ----------
     size : int
         Rows of the class, fewer than ``FEW_ROWS``.
     histogram : ndarray of shape (n_bins,), dtype=int64
-        As :func:`count_few_rows` left it. Modified: zero afterwards.
+        As left by :func:`count_few_rows`. Modified: zero afterwards.
     occupied : ndarray of shape (n_dimensions,), dtype=uint64
-        As :func:`count_few_rows` wrote it; of chunks of a class, the words are joined by "or".
+        As written by :func:`count_few_rows`; the words of chunks of a class are combined with "or".
     dimensions, box, lists, models, evidence, cut
         As for :func:`~privacy_assets.anonymization.kernels.mondrian_cuts.decide`.
     """

@@ -1,8 +1,7 @@
-"""The cut of a Mondrian class when more than its number of rows must hold: people, l-diversity, t-closeness.
+"""The cut of a Mondrian class with models on people, l-diversity or t-closeness.
 
-Same decision as :func:`~privacy_assets.anonymization.kernels.mondrian_cuts.decide`, through the same
-`weigh_cuts`; it takes more counts, which are made here, one dimension at a
-time.
+Same decision as :func:`~privacy_assets.anonymization.kernels.mondrian_cuts.decide`, through the same `weigh_cuts`; it
+needs more counts, which are computed here, one dimension at a time.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from privacy_assets.anonymization.kernels.mondrian_rows import PackedRows, list_
 
 
 class Guard(NamedTuple):
-    """What is known of each record beyond its dimensions, and scratch to count it.
+    """Data of each record other than its dimensions, and scratch for counting.
 
     Attributes
     ----------
     person : ndarray of shape (n_records,), dtype=int32
-        Person of each record, from 0; empty when k counts rows.
+        Person of each record, from 0; empty if k counts rows.
     sensitive : ndarray of shape (n_records, n_sensitive), dtype=int32
         Sensitive values, as positions in the flat list of ``Models.shares``.
     is_met : ndarray of shape (n_people,), dtype=bool
@@ -59,7 +58,7 @@ class Guard(NamedTuple):
 
 
 def make_guard(person: NDArray[np.int32], sensitive: NDArray[np.int32], models: Models) -> Guard:
-    """Return a guard with scratch of its own; every thread needs one."""
+    """Return a guard with its own scratch; every thread needs one."""
     n_people = int(person.max(initial=-1)) + 1
     is_met, first, last = np.zeros(n_people, np.bool_), np.zeros(n_people, np.int64), np.zeros(n_people, np.int64)
     return Guard(person, sensitive, is_met, first, last, np.zeros((2, len(models.shares)), np.int64))
@@ -114,7 +113,7 @@ def _gather(
     models: Models,
     guard: Guard,
 ) -> Evidence:
-    """Count what the models need along one dimension; an empty ``place_of_bin`` says that the bins are ascending."""
+    """Count what the models need along one dimension; an empty ``place_of_bin`` means that the bins are ascending."""
     size = stop - begin
     left, right = guard.counts[0], guard.counts[1]
     if not models.counts_people and not models.needs_values:

@@ -1,7 +1,7 @@
-"""Histograms that are kept from a class for its two sides: what the smaller side has not, the larger one has.
+"""Histograms of a class kept for its two sides: the larger side is the difference to the smaller one.
 
-Counting is most of the work on large classes. With the histogram of a class kept, only its smaller side is counted; the
-larger one is the difference. A side takes it over if its bins are as wide as those of the class.
+Counting is most of the work on large classes. With the kept histogram of a class, only its smaller side is counted; the
+larger one is the difference. A side can use it if its bins are as wide as those of the class.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def take_slot(kept: Kept, box: Box) -> int:
 
 @njit(nogil=True, cache=True)
 def free_slot(kept: Kept, slot: int, first_bin: NDArray[np.int64]) -> None:
-    """Clear a slot and give it back."""
+    """Clear and release a slot."""
     if slot == NO_SLOT:
         return
     histogram = kept.histograms[slot]
@@ -86,7 +86,7 @@ def keep(kept: Kept, histogram: NDArray[np.int64], box: Box, first_bin: NDArray[
 
 @njit(nogil=True, cache=True)
 def subtract(kept: Kept, slot: int, smaller: int, first_bin: NDArray[np.int64]) -> None:
-    """Leave in a slot what another slot with the same bins does not have."""
+    """Subtract another slot with the same bins from a slot."""
     own, other = kept.histograms[slot], kept.histograms[smaller]
     for j in range(kept.base.shape[1]):
         for b in range(first_bin[j], first_bin[j] + kept.n_bins[slot, j]):
@@ -95,9 +95,9 @@ def subtract(kept: Kept, slot: int, smaller: int, first_bin: NDArray[np.int64]) 
 
 @njit(nogil=True, cache=True)
 def take_over(kept: Kept, slot: int, box: Box, first_bin: NDArray[np.int64], histogram: NDArray[np.int64]) -> bool:
-    """Write what a slot holds into the histogram of a side, by the side's own bins, and give the slot back.
+    """Write a slot into the histogram of a side, in the bins of the side, and release the slot.
 
-    Returns whether it could be done: not without a slot, nor where the bins of the side are narrower.
+    Returns whether that was possible: it needs a slot, and the bins of the side must not be narrower.
     """
     if slot == NO_SLOT:
         return False

@@ -1,4 +1,4 @@
-"""Counting and moving the rows of Mondrian's classes: the part that sees rows, and decides nothing."""
+"""Counting and moving the rows of Mondrian classes: the part that reads rows and does not decide."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ BYTES_PER_WORD = 8
 
 
 class PackedRows(NamedTuple):
-    """Rows of codes next to each other in memory, and the record that each row is.
+    """Rows of codes, contiguous in memory, and the record of each row.
 
     Attributes
     ----------
     codes : ndarray of shape (n_rows, n_padded), dtype uint16 or uint32
-        One row per record, filled up with zeros to whole words.
+        One row per record, padded with zeros to whole words.
     words : ndarray of shape (n_rows, n_words), dtype=uint64
         The same memory.
     records : ndarray of shape (n_rows,), dtype int32 or int64
@@ -52,7 +52,7 @@ def pack_rows(columns: Sequence[NDArray[Any]], n_values: Sequence[int]) -> Packe
 
 
 def pack_matrix(codes: NDArray[np.unsignedinteger[Any]]) -> PackedRows:
-    """Take a matrix of rows that fill whole words; its rows will be moved."""
+    """Wrap a matrix of rows that fill whole words; its rows will be moved."""
     n_rows = len(codes)
     records: NDArray[Any] = np.arange(n_rows, dtype=np.int32 if n_rows < 1 << 31 else np.int64)
     return PackedRows(codes, codes.view(np.uint64), records)
@@ -67,7 +67,7 @@ def count_rows(
     box: Box,
     histogram: NDArray[np.int64],
 ) -> None:
-    """Add rows to the histogram of their class: the counting that any engine may do chunk by chunk."""
+    """Add rows to the histogram of their class; any engine may do this counting chunk by chunk."""
     n_dimensions = len(box.low)
     offset, shift = np.empty(n_dimensions, np.uint64), np.empty(n_dimensions, np.uint64)
     is_shifted = False
@@ -97,7 +97,7 @@ def list_codes(
 ) -> int:
     """List the codes of one counted dimension row by row, in no particular order, and clear their bins.
 
-    What `list_bins` does, at the cost of the rows instead of the bins.
+    Like `list_bins`, at a cost by rows instead of bins.
     """
     n_listed = 0
     for i in range(begin, stop):
@@ -154,11 +154,11 @@ def move_rows(
     threshold: int,
     is_head: NDArray[np.bool_],
 ) -> int:
-    """Bring the rows on the left of a cut to the front, in place; return where the right side begins.
+    """Move the rows on the left of a cut to the front, in place; return the start of the right side.
 
     A row is on the left when its code is at most ``threshold``, or, for sets (``is_head`` not empty), is marked.
     """
-    # Every row is exchanged, whichever side it is on: a branch that depends on data costs more than the writes.
+    # Every row is exchanged, regardless of its side: a data-dependent branch costs more than the writes.
     n_words = words.shape[1]
     is_set = len(is_head) > 0
     left = np.int64(begin)
@@ -189,7 +189,7 @@ def list_class_values(
     begins, stops : ndarray of shape (n_ranges,), dtype=int64
         The ranges; they may overlap.
     n_values : int
-        Codes are below it.
+        Upper bound of the codes.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The cuts of a Mondrian partition as a tree: which class a row belongs to, and the cell of space each class got."""
+"""The cuts of a Mondrian partition as a tree: the class of a row, and the region of each class."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TreeArrays(NamedTuple):
 def build_tree(
     partition: Partition, columns: list[NDArray[np.signedinteger]], n_values: list[int], is_set: list[bool]
 ) -> TreeArrays:
-    """Link the cuts of a partition; ``columns`` hold the code of each record by dimension."""
+    """Link the cuts of a partition; ``columns`` has the code of each record by dimension."""
     begins, stops, middles, dimension, threshold = (partition.cuts[:, i].copy() for i in range(5))
     n_cuts = len(begins)
     left = -1 - np.searchsorted(partition.begins, begins)
@@ -92,9 +92,9 @@ def route_rows(tree: TreeArrays, codes: NDArray[np.int64]) -> NDArray[np.int64]:
 def cells_of_classes(
     tree: TreeArrays, n_values: NDArray[np.int64], n_classes: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Smallest and largest code of the part of space that each class got; of shape (n_classes, n_dimensions).
+    """Smallest and largest code of the region of each class; of shape (n_classes, n_dimensions).
 
-    Only ordered dimensions mean anything.
+    Only ordered dimensions are meaningful.
     """
     n_cuts = len(tree.dimension)
     n_dimensions = len(n_values)

@@ -1,4 +1,4 @@
-"""Columns of integer codes, stored as small as they can be."""
+"""Columns of integer codes in the smallest possible storage."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-# Suffixes on which more than this share of the rows differ are not grouped: there is too little to drop.
+# Suffixes on which more than this share of the rows differ are not grouped, because too few rows would be dropped.
 LARGEST_USEFUL_SHARE = 0.8
-# Dropping rows that later columns cannot tell apart is worth its first pass from this size of combinations on.
+# From this size of combinations on, dropping rows that later columns cannot distinguish is worth its first pass.
 FIRST_GROUPED_SIZE = 4
 
 
 class CodeBlocks(NamedTuple):
-    """Columns of codes grouped by width, so that each is stored and read as small as it can be.
+    """Columns of codes grouped by width, so that each has the smallest possible storage.
 
     ``narrow``, ``middle`` and ``wide`` are C-contiguous, of shape (columns of that width, n_rows) and dtype uint8,
     uint16 and uint32. Column c is row ``slot[c]`` of the block ``width[c]`` (0, 1, 2); its codes are below
@@ -32,7 +32,7 @@ class CodeBlocks(NamedTuple):
 
 
 def group_by_width(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> CodeBlocks:
-    """Group columns of codes by the smallest unsigned width that holds them.
+    """Group columns of codes by the smallest unsigned width that fits them.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def group_by_width(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> C
     width = np.array([0 if n <= 1 << 8 else 1 if n <= 1 << 16 else 2 for n in n_codes], np.int64)
     slot = np.array([np.count_nonzero(width[:c] == w) for c, w in enumerate(width)], np.int64)
     n_of_width = np.bincount(width, minlength=3).tolist()
-    # An absent width keeps one column of no rows: slot 0 stays a legal address for compiled code, and costs nothing.
+    # An absent width keeps one column without rows, so that slot 0 is a legal address for compiled code.
     blocks: list[Any] = [np.zeros((max(n, 1), n_rows if n else 0), t) for n, t in zip(n_of_width, dtypes, strict=True)]
     for column, w, s in zip(columns, width, slot, strict=True):
         blocks[w][s] = column
@@ -60,10 +60,10 @@ def take_rows(blocks: CodeBlocks, rows: NDArray[np.int64]) -> CodeBlocks:
 
 
 class SuffixGroups(NamedTuple):
-    """Rows that agree on a column and on every later one.
+    """Groups of rows that agree on a column and on all later ones.
 
-    Inside a class of some combination, such rows stay together in every extension by later columns. Where only 0, 1 and
-    more are told apart, two of them stand for all.
+    Inside a class of some combination, such rows stay together in every extension by later columns. If only 0, 1 and
+    more are distinguished, two of them represent all.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class SuffixGroups(NamedTuple):
 
 
 def no_suffix_groups(n_columns: int) -> SuffixGroups:
-    """Return groups that group nothing."""
+    """Return empty groups."""
     return SuffixGroups(np.zeros((0, 0), np.int32), n_columns, 1)
 
 

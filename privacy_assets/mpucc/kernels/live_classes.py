@@ -1,6 +1,6 @@
 """The compiled part of the mpUCC search: classes of synthetic and original rows that may still identify someone.
 
-A class (rows equal on a combination) is live while it holds a synthetic row that is not yet identified and an original
+A class (rows equal on a combination) is live while it has a synthetic row that is not yet identified and an original
 row, and is more than one pair of them.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, SuffixGroups
 
-# Classes of at most this many rows are not worth a first pass that drops rows which later columns cannot tell apart.
+# Classes of at most this many rows are not worth a first pass that drops rows which later columns cannot distinguish.
 SMALL_CLASS = 8
 
 
@@ -32,7 +32,7 @@ def _count_class(
     counts: NDArray[np.int32],
     touched: NDArray[np.int32],
 ) -> tuple[int, int, int]:
-    """Count the rows of one class by value, as far as an open row has the value; list them in ``kept``.
+    """Count the rows of one class by value, for values of open rows; list these rows in ``kept``.
 
     Arguments as in :func:`_split_live`. Returns the number of values, of synthetic rows kept, and of all rows kept.
     """
@@ -183,11 +183,11 @@ def _match_live(
     first: NDArray[np.int64],
     partner: NDArray[np.int32],
 ) -> bool:
-    """Record every open synthetic row that one more column makes a 1:1 pair; say whether a live part is left.
+    """Record every open synthetic row that one more column turns into a 1:1 pair; return whether a live part remains.
 
-    Classes as in :func:`_split_live`. ``first[s]`` keeps the smallest ordinal (they come in ascending order) and
-    ``partner[s]`` the original row of that pair. Large classes stop counting early once no value is left that occurs
-    once, because nothing can be identified in them then.
+    Classes as in :func:`_split_live`. ``first[s]`` keeps the smallest ordinal (ordinals are ascending) and
+    ``partner[s]`` the original row of that pair. Counting of large classes stops early once no value occurs exactly
+    once, because they cannot identify a record then.
     """
     is_live = False
     for i in range(n_classes):

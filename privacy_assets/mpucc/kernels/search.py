@@ -1,16 +1,16 @@
 """Exact search for maximal partial unique column combinations (mpUCC) over integer codes.
 
-A synthetic row is identified by a column combination X when exactly one synthetic row and exactly one original row
-carry its values on X. The search goes level by level, one level per combination size. Inside a level it walks a
-lexicographic list of candidates and keeps one partition per column of the shared prefix, so a step splits the classes
-of the parent by one more column and never compares whole rows.
+A synthetic row is identified by a column combination X if exactly one synthetic row and exactly one original row have
+its values on X. The search goes level by level, one level per combination size. Inside a level it walks a lexicographic
+list of candidates and keeps one partition per column of the shared prefix, so a step splits the classes of the parent
+by one more column and never compares whole rows.
 
 Four facts make it fast and keep it exact:
 
 - Only *live* classes are split on: those with a synthetic row that is not yet identified and an original row. As X
-  grows, classes only shrink, so a dead class has no descendant that identifies anything.
-- Counts are compared with one only. A row of weight two or more therefore enters as two copies and is never a subject.
-- Rows that agree on every column still to come stay together, so two of them stand for all (SuffixGroups).
+  grows, classes only shrink, so descendants of a dead class cannot identify a record.
+- Counts are only compared with one. A row of weight two or more therefore enters as two copies and is never identified.
+- Rows that agree on all later columns stay together, so two of them represent all (SuffixGroups).
 - The mask of identified rows is constant within a level, so slices of the list are independent: the result does not
   depend on the number of threads.
 """
@@ -44,15 +44,15 @@ class SearchResult(NamedTuple):
     Attributes
     ----------
     combos : ndarray of shape (n_checked, max_size), dtype=int16
-        Column positions of each combination in search order, filled up with -1.
+        Column positions of each combination in search order, padded with -1.
     sizes : ndarray of shape (n_checked,), dtype=int64
-        Columns of each combination.
+        Number of columns of each combination.
     was_searched : ndarray of shape (n_checked,), dtype=bool
-        False where the entropy gain was below the threshold, so that no rows were looked at.
+        False if the entropy gain was below the threshold, so that rows were not searched.
     was_exhausted : ndarray of shape (n_checked,), dtype=bool
-        True where extensions within ``max_size`` were skipped because no live rows were left.
+        True if extensions within ``max_size`` were skipped because no live rows remained.
     profile : Profile or None
-        Unique rows and entropy of each combination; None if they were not asked for.
+        Unique rows and entropy of each combination; None unless requested.
     combo_of_row : ndarray of shape (n_synthetic,), dtype=int64
         Position in ``combos`` of the first combination that identifies the row, -1 if none does.
     partner_of_row : ndarray of shape (n_synthetic,), dtype=int64
@@ -88,7 +88,7 @@ class _Level(NamedTuple):
 
 
 class _Findings(NamedTuple):
-    """What the compiled search says about a level: two arrays per open row, two per candidate."""
+    """Result of the compiled search of a level: two arrays per open row, two per candidate."""
 
     first: NDArray[np.int64]
     partner: NDArray[np.int64]
@@ -119,13 +119,13 @@ class _Search:
         self.suffixes = no_suffix_groups(self.n_columns)
         self.levels: list[_Level] = []
         self.n_checked = 0
-        # The combinations to extend, their place in the last level and their entropy. First the empty combination.
+        # The combinations to extend, their position in the last level and their entropy, starting with the empty one.
         self.parents = np.empty((1, 0), np.int16)
         self.parent_places = np.zeros(1, np.int64)
         self.parent_entropy = np.zeros(1)
 
     def run_level(self, size: int, pool: SlicePool) -> bool:
-        """Search all candidates of one size; False when none was left to check."""
+        """Search all candidates of one size; return False if there was none to check."""
         combos, parent = _extend(self.parents, self.n_columns)
         if len(combos) == 0:
             return False
@@ -192,7 +192,7 @@ class _Search:
         return _Findings(first, partner, is_checked, is_live)
 
     def result(self, pool: SlicePool, with_profile: bool) -> SearchResult:
-        """Put the levels together; profile what no level profiled."""
+        """Combine the levels; profile combinations that no level profiled."""
         sizes = np.repeat([level.combos.shape[1] for level in self.levels], [len(v.combos) for v in self.levels])
         combos = np.full((len(sizes), self.max_size), -1, np.int16)
         stop = 0
@@ -254,8 +254,8 @@ def find_mpuccs(
     n_threads : int
         Threads; the result does not depend on it.
     on_level : callable, optional
-        Called before each level with the size, the combinations checked and the records identified so far. What it
-        raises ends the search.
+        Called before each level with the size, the combinations checked and the records identified so far. Its
+        exceptions end the search.
 
     Returns
     -------

@@ -26,12 +26,12 @@ from privacy_assets.mpucc.kernels.code_blocks import (
 HIGHEST_ORDER_OF_POWERS = 30.0
 # Entropies of this order are the min-entropy within 1e-10, and its logarithms do not overflow.
 HIGHEST_ORDER = 1e12
-# Orders this close to 1 sum differences from 1, so that nothing cancels.
+# For orders this close to 1, differences from 1 are summed, to avoid cancellation.
 NEAR_ONE = 0.1
 
 
 class Profile(NamedTuple):
-    """What a column combination says about the synthetic rows alone, one entry per combination."""
+    """Measures of column combinations on the synthetic rows alone, one entry per combination."""
 
     n_unique: NDArray[np.int64]
     entropy: NDArray[np.float64]
@@ -47,8 +47,8 @@ def _add_class(
 ) -> tuple[float, int]:
     """Add a class to the sum inside the entropy; return the sum and the size of the largest class so far.
 
-    Relative means that the sum is one over powers divided by the power of the largest class, and ``term`` holds their
-    logarithms: powers of a high order would underflow.
+    Relative means that the sum is one over powers divided by the power of the largest class, and ``term`` has their
+    logarithms, because powers of a high order would underflow.
     """
     if not is_relative:
         return total + term[n_rows], max(largest, n_rows)
@@ -76,10 +76,10 @@ def _split_repeated(
     """Split classes of two or more rows by one column, keep the parts of two or more rows.
 
     ``counts`` of shape (n_codes, 3) is zero in its first column on entry and on exit, ``n_seen`` of shape (n_groups,)
-    everywhere. Of rows with one ``group`` (see SuffixGroups; empty for none) two are kept, and a part is dropped in
-    which every row has a twin that no later column tells from it: nothing in it becomes unique. Returns the number of
-    kept parts, of rows that became unique, the sum over the kept parts (see :func:`_add_class`; 0 if ``term`` is empty)
-    and the size of the largest part.
+    everywhere. Of rows with one ``group`` (see SuffixGroups; empty for none) two are kept, and a part is dropped if
+    every row in it has a twin that later columns do not distinguish, because its rows never become unique. Returns the
+    number of kept parts, of rows that became unique, the sum over the kept parts (see :func:`_add_class`; 0 if ``term``
+    is empty) and the size of the largest part.
     """
     n_out = 0
     write = 0
@@ -151,7 +151,7 @@ def _count_repeated(
     counts: NDArray[np.int32],
     touched: NDArray[np.int32],
 ) -> tuple[int, float, int]:
-    """Count like :func:`_split_repeated`, but keep no parts; without ``term`` leave a class once nothing is unique."""
+    """Count like :func:`_split_repeated`, but keep no parts; without ``term`` stop once no row is unique."""
     n_unique = 0
     total = 0.0
     largest = 1
@@ -272,7 +272,7 @@ def _profile(
 
 
 def entropy_terms(n_rows: int, alpha: float) -> NDArray[np.float64]:
-    """Return what a class of c rows adds to the sum inside the Renyi entropy of order alpha, for c from 0 to n_rows.
+    """Return the term of a class of c rows in the sum of the Renyi entropy of order alpha, for c from 0 to n_rows.
 
     With p = c / n_rows it is p ** alpha; near order 1, where the sum is nearly 1 and its logarithm is divided by nearly
     0, it is p ** alpha - p; at order 1 it is p * log2(1 / p) [1]_. Above ``HIGHEST_ORDER_OF_POWERS`` it is the base 2
@@ -334,11 +334,11 @@ def profile_combinations(
     blocks : CodeBlocks
         Columns of the rows to profile, of shape (n_columns, n_rows).
     combos : ndarray of shape (n_combos, max_size), dtype=int16
-        Column positions, ascending, filled up with -1.
+        Column positions, ascending, padded with -1.
     weights : ndarray of shape (n_rows,), dtype=int32
         Multiplicity of each row.
     alpha : float or None
-        Order of the entropy; None leaves it out (zeros), which is faster.
+        Order of the entropy; None omits it (zeros), which is faster.
     pool : SlicePool
         Threads to work on.
     """
@@ -352,7 +352,7 @@ def profile_combinations(
     n_unique = np.zeros(len(combos), np.int64)
     total = np.zeros(len(combos))
     largest = np.ones(len(combos), np.int64)
-    # Entropies need the true sizes of classes, unique rows only need to know that there is more than one.
+    # Entropies need the true sizes of classes; for unique rows only sizes above one matter.
     is_grouped = alpha is None and combos.shape[1] >= FIRST_GROUPED_SIZE
     suffixes = suffix_groups(blocks) if is_grouped else no_suffix_groups(len(blocks.n_codes))
     in_order = combos[order]

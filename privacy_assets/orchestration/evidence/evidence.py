@@ -1,4 +1,4 @@
-"""Collect the evidence for the gate: what is stored now, and what Dagster recorded when it was made."""
+"""Evidence for the gate: the content stored now, and what Dagster recorded when it was made."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -31,7 +31,7 @@ from privacy_assets.safe_names import class_name
 
 INTERRUPTS = (KeyboardInterrupt, GeneratorExit, DagsterExecutionInterruptedError)
 """Exceptions that stop a run from outside pass, without their text and context."""
-WITHHELD = "The text of this error is withheld here, because it may hold cells of the table."
+WITHHELD = "The text of this error is withheld here, because it may contain cells of the table."
 
 T = TypeVar("T")
 

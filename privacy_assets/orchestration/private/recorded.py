@@ -1,4 +1,4 @@
-"""What Dagster recorded when an asset was last materialized."""
+"""Dagster's record of the last materialization of an asset."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

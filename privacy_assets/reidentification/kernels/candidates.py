@@ -1,4 +1,4 @@
-"""Count the candidates of boxes: how many originals lie in each of many products of sets of codes."""
+"""Counting of candidates: the number of originals in each of many products of sets of codes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.kernels.slices import SlicePool
 
-# Marking the codes of a set costs one write per code, looking them up one search per point.
+# Marking the codes of a set costs one write per code; looking them up costs one search per point.
 CODES_PER_SEARCH = 8
 
 
@@ -23,13 +23,13 @@ class Points(NamedTuple):
     codes : ndarray of shape (n_columns, n_points), dtype=int32
         Codes of each column, from 0.
     weights : ndarray of shape (n_points,), dtype=int64
-        Originals that each point stands for.
+        Number of originals of each point.
     person : ndarray of shape (n_points,), dtype=int32
-        Whose records they are, from 0; empty if records are counted.
+        Their people, from 0; empty if records are counted.
     starts : ndarray of shape (n_codes_of_the_first_column + 1,), dtype=int64
-        Where the points of each code of the first column begin.
+        Start of the points of each code of the first column.
     n_people : int
-        People in all; 0 if records are counted.
+        Number of people; 0 if records are counted.
     """
 
     codes: NDArray[np.int32]
@@ -45,11 +45,11 @@ class Boxes(NamedTuple):
     Attributes
     ----------
     sets : ndarray of shape (n_boxes, n_columns), dtype=int32
-        Number of the set of each column; rows in lexicographic order, so that neighbours share their first sets.
+        Number of the set of each column; rows in lexicographic order, so that neighbors share their first sets.
     first : ndarray of shape (n_sets + 1,), dtype=int64
-        Where the ranges of each set begin. All columns share the list of sets.
+        Start of the ranges of each set. All columns share the list of sets.
     low, high : ndarray of shape (n_ranges,), dtype=int32
-        First and last code of each range; ascending within a set, not touching.
+        First and last code of each range; ascending within a set, not adjacent.
     """
 
     sets: NDArray[np.int32]
@@ -64,9 +64,9 @@ def count_candidates(points: Points, boxes: Boxes, n_codes: int, n_threads: int 
     Parameters
     ----------
     points, boxes
-        At least one column. Nothing is checked here.
+        At least one column. Not checked here.
     n_codes : int
-        Codes of all columns are below it.
+        Upper bound of the codes of all columns.
     n_threads : int
         Threads; the counts do not depend on it.
 
@@ -76,9 +76,9 @@ def count_candidates(points: Points, boxes: Boxes, n_codes: int, n_threads: int 
 
     Notes
     -----
-    The boxes are walked as a trie: the points of a common beginning are listed once, and every further column filters
-    that list. The first column costs nothing, since points are sorted by it. Cost: the lengths of the lists that are
-    filtered, summed over the distinct beginnings.
+    The boxes are traversed as a trie: the points of a common prefix are listed once, and every further column filters
+    that list. The first column is free, because points are sorted by it. Cost: the lengths of the filtered lists,
+    summed over the distinct prefixes.
     """
     counts = np.zeros(len(boxes.sets), np.int64)
     with SlicePool(n_threads) as pool:
@@ -97,7 +97,7 @@ class Candidates(NamedTuple):
     Attributes
     ----------
     starts : ndarray of shape (n_boxes + 1,), dtype=int64
-        Where the points of each box begin.
+        Start of the points of each box.
     points : ndarray of shape (n_pairs,), dtype=int32
         Point of each pair of a box and a point in it.
     """
@@ -114,7 +114,7 @@ def list_candidates(points: Points, boxes: Boxes, n_codes: int, n_pairs_of_box: 
     points, boxes, n_codes
         As for :func:`count_candidates`.
     n_pairs_of_box : ndarray of shape (n_boxes,), dtype=int64
-        How many points each box holds: what :func:`count_candidates` finds when all points weigh 1.
+        Number of points in each box: the result of :func:`count_candidates` with weights 1.
     """
     starts = np.concatenate([[0], np.cumsum(n_pairs_of_box)]).astype(np.int64)
     listed = np.empty(starts[-1], np.int32)
@@ -124,7 +124,7 @@ def list_candidates(points: Points, boxes: Boxes, n_codes: int, n_pairs_of_box: 
 
 @njit(nogil=True, cache=True)
 def _list(points: Points, boxes: Boxes, n_codes: int, starts: NDArray[np.int64], listed: NDArray[np.int32]) -> None:
-    """Write the points of each box to its place."""
+    """Write the points of each box to its position."""
     n_columns, n_points = points.codes.shape
     lists = np.empty((max(n_columns - 1, 1), n_points), np.int32)
     sizes = np.zeros(n_columns, np.int64)
@@ -150,7 +150,7 @@ def _list(points: Points, boxes: Boxes, n_codes: int, starts: NDArray[np.int64],
 def _count(points: Points, boxes: Boxes, n_codes: int, begin: int, stop: int, counts: NDArray[np.int64]) -> None:
     """Count for the boxes from ``begin`` to ``stop``."""
     n_columns, n_points = points.codes.shape
-    # lists[t] holds the points that lie in the sets of columns 0 to t + 1; the last column is never listed.
+    # lists[t] has the points in the sets of columns 0 to t + 1; the last column is never listed.
     lists = np.empty((max(n_columns - 1, 1), n_points), np.int32)
     sizes = np.zeros(n_columns, np.int64)
     is_inside = np.zeros(n_codes, np.bool_)
@@ -181,7 +181,7 @@ def _filter(
     sizes: NDArray[np.int64],
     is_inside: NDArray[np.bool_],
 ) -> int:
-    """List the points of the sets of columns 0 to t from those of columns 0 to t - 1; return how many they are."""
+    """List the points of the sets of columns 0 to t from those of columns 0 to t - 1; return their number."""
     column = points.codes[t]
     target = lists[t - 1]
     begin, stop = boxes.first[boxes.sets[b, t]], boxes.first[boxes.sets[b, t] + 1]
@@ -193,7 +193,7 @@ def _filter(
         if stop - begin == 1:
             low, high = boxes.low[begin], boxes.high[begin]
             for i in range(left, right):
-                # Every point is written, whichever side it is on: a branch that depends on data costs more.
+                # Every point is written, regardless of its side: a data-dependent branch costs more.
                 target[n_listed] = i
                 n_listed += (column[i] >= low) & (column[i] <= high)
         elif stop > begin:
@@ -215,7 +215,7 @@ def _filter_list(
     target: NDArray[np.int32],
     is_inside: NDArray[np.bool_],
 ) -> int:
-    """Copy the points of a list whose code lies in a set."""
+    """Copy the points of a list whose code is in a set."""
     n_listed = 0
     if stop == begin:
         return 0
@@ -253,7 +253,7 @@ def _mark(boxes: Boxes, begin: int, stop: int, is_inside: NDArray[np.bool_], mar
 
 @njit(nogil=True, cache=True)
 def _sum_slices(points: Points, boxes: Boxes, b: int, seen: NDArray[np.int64]) -> int:
-    """Count what lies in the set of the only column."""
+    """Count the originals in the set of the only column."""
     total = 0
     for r in range(boxes.first[boxes.sets[b, 0]], boxes.first[boxes.sets[b, 0] + 1]):
         for i in range(points.starts[boxes.low[r]], points.starts[boxes.high[r] + 1]):
@@ -267,7 +267,7 @@ def _sum_slices(points: Points, boxes: Boxes, b: int, seen: NDArray[np.int64]) -
 
 @njit(nogil=True, cache=True)
 def _sum_list(points: Points, members: NDArray[np.int32], size: int, b: int, seen: NDArray[np.int64]) -> int:
-    """Count what a list of points stands for."""
+    """Count the originals of a list of points."""
     total = 0
     for i in members[:size]:
         if points.n_people == 0:

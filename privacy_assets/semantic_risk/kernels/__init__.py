@@ -1,1 +1,1 @@
-"""Kernels: arrays in, arrays out; they know no frames."""
+"""Kernels, which work on arrays only."""

@@ -1,4 +1,4 @@
-"""The concepts of a context and which of them are neighbors, above a support; and what lies above one concept.
+"""The concepts of a context and their covers, above a support; and the upper neighbors of one concept.
 
 Concepts are listed depth first by Close-by-One [1]_: a concept is reached once, from the one that lacks its smallest
 new attribute. One pass over the records of a concept gives the closures of all attributes that it lacks; the smallest
@@ -44,23 +44,23 @@ class Concepts(NamedTuple):
 def list_concepts(
     context: PackedContext, min_support: int = 0, max_concepts: int = 1 << 20, max_words: int = 1 << 40
 ) -> Concepts | None:
-    """List all concepts with at least so many records, and their covers.
+    """List all concepts with a minimum number of records, and their covers.
 
     Parameters
     ----------
     context : PackedContext
         The context.
     min_support : int
-        Fewest records; 0 includes the concept without any, if there is one.
+        Smallest number of records; 0 includes the concept without records, if there is one.
     max_concepts : int
-        Most concepts to list.
+        Maximum number of concepts to list.
     max_words : int
-        Most words of 8 bytes of rows and closures to read.
+        Maximum number of words of 8 bytes of rows and closures to read.
 
     Returns
     -------
     concepts : Concepts or None
-        None at a bound.
+        None if a bound was reached.
 
     Notes
     -----
@@ -105,7 +105,7 @@ def _enumerate(
     intents, supports = np.empty((256, n_words), np.uint64), np.empty(256, np.int64)
     upper, lower = np.empty(256, np.int64), np.empty((256, n_words), np.uint64)
     n_concepts, n_covers, n_read = 0, 0, 0
-    # Records of the concepts on the path down to the current one; each has some of those of the one above.
+    # Records of the concepts on the path to the current one; each has a subset of those of the one above.
     members, starts = np.empty(2 * n_rows, np.int64), np.zeros(n_attributes + 3, np.int64)
     members[:n_rows] = np.arange(n_rows)
     starts[1] = n_rows
@@ -150,7 +150,7 @@ def _enumerate(
             first, largest = _added_by(closures[a], own, n_with)
             if first != a:
                 continue
-            # Another attribute of the closure that more records have would lead to a concept between the two.
+            # If more records had another attribute of the closure, there would be a concept between the two.
             if largest == n_with[a]:
                 if n_covers == len(upper):
                     upper = np.concatenate((upper, np.empty_like(upper)))
@@ -245,7 +245,7 @@ def _below(
 
 @njit(nogil=True, cache=True)
 def _find_sets(sets: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the number of each wanted set among different sets; all are there."""
+    """Return the number of each wanted set among distinct sets; all must exist."""
     both = np.concatenate((sets, wanted))
     table = np.full(power_above(2 * len(both)), -1, np.int64)
     for i in range(len(sets)):
@@ -271,7 +271,7 @@ def upper_neighbors(context: PackedContext, intent: NDArray[np.uint64]) -> tuple
     intents : ndarray of shape (n_neighbors, n_words), dtype=np.uint64
         Intents of the neighbors.
     added : ndarray of shape (n_neighbors,), dtype=np.int64
-        Records that each has beyond those of the concept.
+        Additional records of each.
     """
     sets, counts = _meets(context.rows, context.weights, intent)
     order = np.argsort(-count_bits(sets), kind="stable")
@@ -284,7 +284,7 @@ def upper_neighbors(context: PackedContext, intent: NDArray[np.uint64]) -> tuple
 def _meets(
     rows: NDArray[np.uint64], weights: NDArray[np.int64], intent: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return what rows without all of the intent share with it, each once, and the records that do."""
+    """Return the distinct intersections of other rows with the intent, and their records."""
     sets = np.empty((64, rows.shape[1]), np.uint64)
     counts = np.zeros(64, np.int64)
     table = np.full(power_above(128), -1, np.int64)
@@ -307,7 +307,7 @@ def _meets(
 
 @njit(nogil=True, cache=True)
 def _are_largest(sets: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Mark the sets that no other one includes; they are different, the largest ones first."""
+    """Mark the maximal sets; the sets are distinct, largest first."""
     is_largest = np.ones(len(sets), np.bool_)
     for i in range(len(sets)):
         for other in range(i):
@@ -343,7 +343,7 @@ def close_sets(
     sets: NDArray[np.uint64],
     everything: NDArray[np.uint64],
 ) -> NDArray[np.uint64]:
-    """Return, for each set of attributes, those that all rows with the set have; all attributes if no row has it."""
+    """Return the closure of each set of attributes; all attributes if no row has the set."""
     closures = np.empty_like(sets)
     for i in range(len(sets)):
         closures[i] = everything
@@ -357,7 +357,7 @@ def close_sets(
 
 @njit(nogil=True, cache=True)
 def words_to_close(n_rows: int, first: NDArray[np.int64], holders: NDArray[np.int32], sets: NDArray[np.uint64]) -> int:
-    """Return how many words of 8 bytes :func:`close_sets` reads at most."""
+    """Return the maximum number of words of 8 bytes that :func:`close_sets` reads."""
     n_read = 0
     for i in range(len(sets)):
         begin, stop = shortest_list(sets[i], n_rows, first, holders)

@@ -1,4 +1,4 @@
-"""A formal context in bits: distinct rows, the rows that include others, the rows that hold an attribute."""
+"""A formal context as bits: distinct rows, rows that include others, rows with an attribute."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PackedContext(NamedTuple):
     weights : ndarray of shape (n_rows,), dtype=np.int64
         Records that have the row, at least 1.
     n_larger : ndarray of shape (n_rows,), dtype=np.int64
-        Rows with more attributes than this one: they are the first ones.
+        Number of rows with more attributes than this one; they come first.
     first, holders : ndarray of shape (n_attributes + 1,), dtype=np.int64, and of shape (n_crosses,), dtype=np.int32
         ``holders[first[a]:first[a + 1]]`` are the rows with attribute a, ascending.
     """
@@ -40,7 +40,7 @@ class PackedContext(NamedTuple):
 
 
 def pack_patterns(codes: Sequence[NDArray[np.int64]], patterns: Sequence[NDArray[np.bool_]]) -> NDArray[np.uint64]:
-    """Put the attributes of several columns next to each other, in bits.
+    """Concatenate the attributes of several columns, as bits.
 
     Parameters
     ----------
@@ -81,16 +81,16 @@ def make_context(
     Parameters
     ----------
     rows, weights
-        As in :class:`PackedContext`, in any order; all different, at least one. Not checked here.
+        As in :class:`PackedContext`, in any order; distinct, at least one. Not checked here.
     n_attributes : int
         Number of attributes.
 
     Returns
     -------
     context : PackedContext
-        The same rows in their order; equally large ones stay in the order handed in.
+        The same rows in order; ties keep the input order.
     order : ndarray of shape (n_rows,), dtype=np.int64
-        Place that each row of the context had.
+        Input position of each row of the context.
     """
     sizes = count_bits(rows)
     order = np.argsort(-sizes, kind="stable")
@@ -102,7 +102,7 @@ def make_context(
 
 @njit(nogil=True, cache=True)
 def number_rows(rows: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give equal rows of bits one number, from 0 in order of appearance; return also the first row of each number."""
+    """Assign numbers to distinct rows of bits in order of appearance; return also the first row of each number."""
     table = np.full(power_above(2 * len(rows)), -1, np.int64)
     numbers, first = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
     n_distinct = 0
@@ -158,14 +158,14 @@ def list_holders(rows: NDArray[np.uint64], n_attributes: int) -> tuple[NDArray[n
 def shortest_list(
     own: NDArray[np.uint64], n_larger: int, first: NDArray[np.int64], holders: NDArray[np.int32]
 ) -> tuple[int, int]:
-    """Find where to look for rows that include a set of bits.
+    """Find the candidates for rows that include a set of bits.
 
     Parameters
     ----------
     own : ndarray of shape (n_words,), dtype=np.uint64
         The set.
     n_larger : int
-        Only rows before this one are of interest.
+        Only rows before this one are searched.
     first, holders
         As in :class:`PackedContext`.
 

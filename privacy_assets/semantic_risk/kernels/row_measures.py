@@ -1,7 +1,7 @@
-"""Basic semantic risk of every row of a context, and the greatest subset of records in which it is small enough.
+"""Basic semantic risk of every row of a context, and the greatest acceptable subset of records.
 
-For a row e let e' be its attributes and e'' the records that have them all. Every lower neighbor of the concept of e
-is e'' intersected with the records of one further attribute, so no lattice is needed:
+For a row e let e' be its attributes and e'' the records that have all of them. Every lower neighbor of the concept of e
+is e'' intersected with the records of one further attribute, so the lattice is not needed:
 
     r_BS(e) = 1 / d(e),    d(e) = min over attributes m not in e' of #{g : e' in g', m not in g'}
 
@@ -27,16 +27,16 @@ from privacy_assets.semantic_risk.kernels.formal_context import PackedContext, l
 
 
 class RowMeasures(NamedTuple):
-    """What each row of a context is among the others; all arrays of shape (n_rows,), dtype=np.int64.
+    """Measures of each row of a context; all arrays of shape (n_rows,), dtype=np.int64.
 
     Attributes
     ----------
     extents : ndarray
-        Records whose row includes this one, its own included: #(e'').
+        Number of records whose row includes this one, including its own: #(e'').
     differences : ndarray
         The smallest difference d to the extent of a lower neighbor; the basic semantic risk is 1 / d.
     n_including : ndarray
-        Distinct rows that include this one, itself included.
+        Number of distinct rows that include this one, including itself.
     """
 
     extents: NDArray[np.int64]
@@ -50,11 +50,11 @@ class Round(NamedTuple):
     Attributes
     ----------
     n_records : int
-        Records before the round.
+        Number of records before the round.
     smallest_difference : int
         Smallest d among them; 0 if there are none.
     n_removed : int
-        Records that the round removes.
+        Number of records removed in the round.
     """
 
     n_records: int
@@ -70,9 +70,9 @@ class Suppression(NamedTuple):
     is_kept : ndarray of shape (n_rows,), dtype=bool
         Whether the records of a row stay.
     differences : ndarray of shape (n_rows,), dtype=np.int64
-        d of each kept row among what is kept; 0 for the others.
+        d of each kept row among the kept ones; 0 for the others.
     rounds : tuple of Round
-        The last one removes nothing.
+        Rounds; the last one does not remove records.
     """
 
     is_kept: NDArray[np.bool_]
@@ -92,9 +92,9 @@ def measure_rows(context: PackedContext, n_threads: int = 1) -> RowMeasures:
 
     Notes
     -----
-    Each row is compared with the rows of more attributes that hold the two rarest of its own: quadratic in the number
-    of rows at worst, nothing where all rows have equally many attributes. Memory: a few numbers per row, and per thread
-    the rows of one attribute once more.
+    Each row is compared with larger rows that have its two rarest attributes: at worst quadratic in the number of rows,
+    free if all rows have equally many attributes. Memory: a few numbers per row, and per thread the rows of one
+    attribute once more.
     """
     measures = RowMeasures(*(np.zeros(len(context.rows), np.int64) for _ in range(3)))
     with SlicePool(n_threads) as pool:
@@ -109,10 +109,10 @@ def find_greatest_subset(
     n_threads: int = 1,
     on_round: Callable[[Round], None] | None = None,
 ) -> Suppression:
-    """Remove all records with d < k, measure again, until none is left to remove.
+    """Remove all records with d < k and measure again, until there are none.
 
-    d never falls when records are added; so what stays is the greatest acceptable subset whatever the order, and if
-    nothing stays there is none.
+    d never falls when records are added, so the result is the greatest acceptable subset regardless of the order; if it
+    is empty, there is none.
 
     Parameters
     ----------
@@ -121,11 +121,11 @@ def find_greatest_subset(
     measures : RowMeasures
         Of :func:`measure_rows`.
     k : int
-        Smallest d to accept, at least 1.
+        Smallest acceptable d, at least 1.
     n_threads : int
         Threads; the result does not depend on it.
     on_round : callable, optional
-        Called after each round; what it raises ends the work.
+        Called after each round; its exceptions end the work.
 
     Notes
     -----
@@ -196,7 +196,7 @@ def _measure_group(
     which: NDArray[np.int64],
     measures: RowMeasures,
 ) -> None:
-    """Measure rows among those that hold an attribute of theirs, or, if that is -1, among all."""
+    """Measure rows among those with one of their attributes, or among all if that is -1."""
     rows, n_larger, first, holders = context.rows, context.n_larger, context.first, context.holders
     others = np.arange(len(rows), dtype=np.int32)
     if attribute >= 0:
@@ -215,21 +215,21 @@ def find_rarest(
     holders: NDArray[np.int32],
     which: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], int]:
-    """Find for each row the attribute of its own that fewest larger rows have.
+    """Find the attribute of each row that fewest larger rows have.
 
     Parameters
     ----------
     rows, n_larger, first, holders
         As in :class:`~privacy_assets.semantic_risk.kernels.formal_context.PackedContext`.
     which : ndarray of shape (n_chosen,), dtype=np.int64
-        The rows to look at.
+        The rows to process.
 
     Returns
     -------
     rarest : ndarray of shape (n_chosen,), dtype=np.int64
         The attribute; -1 for a row without attributes.
     n_compared : int
-        Larger rows that have it, summed over the rows chosen: what measuring them compares at most.
+        Larger rows with it, summed over the chosen rows: an upper bound of the comparisons.
     """
     rarest, n_compared = np.empty(len(which), np.int64), 0
     for i in range(len(which)):
@@ -253,7 +253,7 @@ def _measure_among(
     differences: NDArray[np.int64],
     n_including: NDArray[np.int64],
 ) -> None:
-    """Measure rows ``own`` among the first ``n_before`` of ``others``; write to the places ``which``."""
+    """Measure rows ``own`` among the first ``n_before`` of ``others``; write to the positions ``which``."""
     n_words, n_attributes = own.shape[1], len(first_of_all) - 1
     n_with = np.zeros(n_attributes, np.int64)
     first, holders = list_holders(others, n_attributes)

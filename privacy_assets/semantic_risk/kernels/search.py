@@ -1,9 +1,9 @@
 """Semantic risk of every row of a context: the best path down the concept lattice, found without the lattice.
 
-The semantic risk of a concept C with n records is 1 / n if no smaller concept has any, else the largest risk of a lower
-neighbor D divided by n - #D, over those that are not empty [1]_. Its inverse is the smallest product of differences
-along a path down; a best-first search finds it. Concepts of other rows on the way are known already, because rows of
-more attributes come first, so paths end there.
+The semantic risk of a concept C with n records is 1 / n if no smaller concept has records, else the largest risk of a
+non-empty lower neighbor D divided by n - #D [1]_. Its inverse is the smallest product of differences along a path down;
+a best-first search finds it. Concepts of other rows on the path are already known, because rows with more attributes
+come first, so paths end there.
 
 References
 ----------
@@ -32,7 +32,7 @@ from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.semantic_risk.kernels.formal_context import PackedContext, shortest_list
 from privacy_assets.semantic_risk.kernels.row_measures import RowMeasures
 
-# What the search of one row may keep, in words of 8 bytes.
+# Words of 8 bytes that the search of one row may keep.
 WORDS_KEPT = 1 << 22
 
 
@@ -55,10 +55,10 @@ def search_semantic_risks(
     Returns
     -------
     risks : ndarray of shape (n_rows,), dtype=np.float64
-        From above 0 to 1; 0 only below 1e-308. NaN where the search met its bounds.
+        Above 0 and at most 1; 0 only below 1e-308. NaN if the search reached its bounds.
     """
     products = context.weights.astype(np.float64)
-    # A row includes only rows of fewer attributes, so all that a search builds on is known, level by level.
+    # A row includes only rows with fewer attributes, so the prerequisites of a search are known level by level.
     open_rows = np.flatnonzero(measures.n_including > 1)
     edges = np.flatnonzero(np.diff(context.n_larger[open_rows], prepend=-1, append=-1))
     with SlicePool(n_threads) as pool:
@@ -95,7 +95,7 @@ def _search_slice(
     max_words: int,
     products: NDArray[np.float64],
 ) -> None:
-    """Write the smallest product of each of some rows that others include."""
+    """Write the smallest product of some rows that others include."""
     for e in which:
         members = np.empty(n_including[e], np.int64)
         n_members = 0
@@ -112,7 +112,7 @@ def _search_slice(
 
 @njit(nogil=True, cache=True)
 def _columns_of(rows: NDArray[np.uint64], members: NDArray[np.int64], n_attributes: int) -> NDArray[np.uint64]:
-    """Return the members of each attribute that some but not all of them have, in bits; equal columns once."""
+    """Return the members with each attribute that some but not all of them have, as bits; equal columns once."""
     n_words = (len(members) + 63) // 64
     last = members[-1]
     number = np.full(n_attributes, -1, np.int64)
@@ -153,7 +153,7 @@ def _smallest_product(
     products: NDArray[np.float64],
     max_words: int,
 ) -> float:
-    """Search best first from the set of all members; NaN at a bound."""
+    """Search best first from the set of all members; NaN if a bound was reached."""
     n_columns, n_words = columns.shape
     planes = _weight_planes(members, weights, n_words)
     n_read = 0
@@ -183,7 +183,7 @@ def _smallest_product(
                     n_own += np.int64(count_ones(word))
                     last = 64 * j + place_of_highest(word)
             if n_including[members[last]] == n_own:
-                # The concept of a row that was searched before; what it needed too much room for is not known here.
+                # The concept of a row that was searched before, unless it needed too much memory.
                 if np.isnan(products[members[last]]):
                     return np.nan
                 best = min(best, product * products[members[last]])
@@ -215,7 +215,7 @@ def _smallest_product(
 
 @njit(nogil=True, cache=True)
 def _weight_planes(members: NDArray[np.int64], weights: NDArray[np.int64], n_words: int) -> NDArray[np.uint64]:
-    """Return, for each binary digit of the weights, the members that have it; so weights of sets are counts of bits."""
+    """Return the members with each binary digit of the weights, so that weights of sets are counts of bits."""
     n_planes = 1
     for g in members:
         while weights[g] >> n_planes:
@@ -232,7 +232,7 @@ def _weight_planes(members: NDArray[np.int64], weights: NDArray[np.int64], n_wor
 def _grown(
     sets: NDArray[np.uint64], sizes: NDArray[np.int64], reached: NDArray[np.float64], n_sets: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Give the search twice the room."""
+    """Double the memory of the search."""
     n_places = 2 * len(sets)
     new_sets = np.zeros((n_places, sets.shape[1]), np.uint64)
     new_sets[:n_sets] = sets[:n_sets]
@@ -255,7 +255,7 @@ def _lower_neighbors(
     current: int,
     planes: NDArray[np.uint64],
 ) -> int:
-    """Write the largest proper, non-empty intersections of a set with columns behind the others; return how many.
+    """Append the largest proper, non-empty intersections of a set with columns; return their number.
 
     ``sets`` has room for one per column.
     """

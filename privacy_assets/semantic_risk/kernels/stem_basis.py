@@ -1,10 +1,10 @@
-"""The Duquenne-Guigues basis of a context: the fewest implications from which all others follow.
+"""The Duquenne-Guigues basis of a context: a minimal set of implications from which all others follow.
 
-A set is a pseudo-intent if it is not closed but holds the closure of every smaller pseudo-intent in it; the basis has
-one implication for each. Sets that are closed under the implications found so far are visited in lectic order [1]_, as
-a depth-first search whose branches are taken from the last attribute to the first; so the records of a set are found
-among those of the set above, and sets of too few records are left out with all that lies below them. A set holds what
-its last attribute alone implies, unless both have the same records; so a branch that lacks some of it is not taken.
+A set is a pseudo-intent if it is not closed but includes the closure of every smaller pseudo-intent in it; the basis
+has one implication for each. Sets that are closed under the implications found so far are visited in lectic order [1]_,
+in a depth-first search with branches from the last attribute to the first. So the records of a set are found among
+those of its parent, and sets of too few records are pruned with their subtrees. A set includes everything implied by
+its last attribute alone, unless both have the same records; so branches that lack some of it are pruned.
 
 References
 ----------
@@ -30,11 +30,11 @@ class Implications(NamedTuple):
     Attributes
     ----------
     premises, conclusions : ndarray
-        Sets of attributes in bits; a conclusion is the closure of its premise, so it holds the premise.
+        Sets of attributes in bits; a conclusion is the closure of its premise, so it includes the premise.
     supports : ndarray
-        Records that have the premise, so also the conclusion.
+        Records with the premise, and so with the conclusion.
     words_read : int
-        Words of 8 bytes that were read to find them.
+        Words of 8 bytes that were read.
     """
 
     premises: NDArray[np.uint64]
@@ -46,23 +46,23 @@ class Implications(NamedTuple):
 def find_stem_basis(
     context: PackedContext, min_support: int = 0, max_sets: int = 1 << 20, max_words: int = 1 << 40
 ) -> Implications | None:
-    """Find the implications of the stem basis whose premise enough records have.
+    """Find the implications of the stem basis with enough support.
 
     Parameters
     ----------
     context : PackedContext
         The context.
     min_support : int
-        Fewest records with the premise. From the implications found follow all of at least this support.
+        Smallest number of records with the premise. All implications of at least this support follow from the result.
     max_sets : int
-        Most closed sets and pseudo-intents to visit.
+        Maximum number of closed sets and pseudo-intents to visit.
     max_words : int
-        Most words of 8 bytes of rows and implications, and most attributes of sets and rows, to read.
+        Maximum number of words of 8 bytes of rows and implications, and of attributes of sets and rows, to read.
 
     Returns
     -------
     implications : Implications or None
-        In lectic order; None at a bound.
+        In lectic order; None if a bound was reached.
 
     Notes
     -----
@@ -108,14 +108,14 @@ def _find(
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64], int, bool]:
     """Visit the sets; return premises, conclusions, supports, the words read, and whether all sets were visited.
 
-    ``alone`` holds the closure of each attribute.
+    ``alone`` has the closure of each attribute.
     """
     n_rows, n_words = rows.shape
     n_attributes = len(n_holders)
     premises, conclusions = np.empty((256, n_words), np.uint64), np.empty((256, n_words), np.uint64)
     supports, following = np.empty(256, np.int64), np.empty(256, np.int64)
-    # Implications are looked up by the rarest attribute of their premise; the last place is for the empty premise.
-    # Those that no record supports are kept apart: they apply only to sets that no record has, and close these at once.
+    # Implications are looked up by the rarest attribute of their premise; the last position is for the empty premise.
+    # Implications without support are separate: they apply only to sets without records, and close these at once.
     heads = np.full((2, n_attributes + 1), -1, np.int64)
     n_found, n_sets = 0, 0
     members, starts = np.empty(2 * n_rows, np.int64), np.zeros(n_attributes + 3, np.int64)
@@ -236,7 +236,7 @@ def _rarest(own: NDArray[np.uint64], n_holders: NDArray[np.int64]) -> int:
 
 @njit(nogil=True, cache=True)
 def _adds_before(before: NDArray[np.uint64], after: NDArray[np.uint64], attribute: int) -> bool:
-    """Whether a set has an element below ``attribute`` that an earlier one has not."""
+    """Whether a set has an element below ``attribute`` that an earlier one lacks."""
     for j in range(attribute >> 6):
         if after[j] & ~before[j]:
             return True
@@ -253,7 +253,7 @@ def _close(
     heads: NDArray[np.int64],
     following: NDArray[np.int64],
 ) -> int:
-    """Add to a set what follows from the implications whose premise is smaller than it; return how many were tried."""
+    """Extend a set by the implications with smaller premises; return how many were tried."""
     n_tried = 0
     is_changed = True
     while is_changed:
@@ -298,7 +298,7 @@ def _apply(
     head: int,
     following: NDArray[np.int64],
 ) -> tuple[bool, int]:
-    """Apply a list of implications once; tell whether the set has grown, and how many there were."""
+    """Apply a list of implications once; return whether the set has grown, and how many there were."""
     is_changed, n_tried = False, 0
     while head >= 0:
         n_tried += 1

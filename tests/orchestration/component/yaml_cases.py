@@ -258,7 +258,7 @@ CASES = {
     "ColumnYaml.isin": (
         column("diagnosis", isin=["a"]),
         column("plan", isin=["a"]),
-        "column 'plan' has both 'categories' and 'isin', which mean the same",
+        "column 'plan' has both 'categories' and 'isin', which have the same meaning",
     ),
     "ColumnYaml.ordered": (
         column("plan", ordered=True),
@@ -283,7 +283,7 @@ CASES = {
     "ColumnYaml.person": (
         column("patient", person=False),
         column("age", person=True),
-        "`person` is set on ['patient', 'age']; one column at most says whose record a row is",
+        "`person` is set on ['patient', 'age']; at most one column may be the person",
     ),
     "ColumnYaml.leaves_as_is": (
         column("diagnosis", leaves_as_is="Texts of a fixed list, checked by the data office"),
@@ -471,7 +471,7 @@ CASES = {
             method="lattice", hierarchies={name: {"tree": {"a": ["c"]}} for name in ("age", "income", "joined", "plan")}
         ),
         anonymized(hierarchies={"age": {"steps": [5]}}),
-        "A hierarchy is given by a mapping of 1 keys. Expected one key of",
+        "A hierarchy is given as a mapping of 1 keys. Expected one key of",
     ),
     "LDiversity.least": (
         anonymized(l_diversity={"least": 3}),
@@ -534,7 +534,7 @@ CASES = {
     "OtherReleaseSettings.quasi_identifiers": (
         other(release="b", quasi_identifiers=["age"]),
         other(release="b", quasi_identifiers=[]),
-        "The quasi_identifiers of the other release 'last' are a text, empty, or name a column twice",
+        "The quasi_identifiers of the other release 'last' must be a non-empty list of distinct column names",
     ),
     "OtherReleaseSettings.hierarchies": (
         other(release="b", hierarchies={"age": {"intervals": [5]}}),
@@ -579,7 +579,7 @@ MORE_WRONG = [
     (column("diagnosis", leaves_as_is="who\x00 decided it"), "with characters that cannot be printed"),
     (
         column("patient", leaves_as_is="the ethics board decided"),
-        "column 'patient' has a `leaves_as_is`, but never leaves",
+        "column 'patient' has a `leaves_as_is`, but is never released",
     ),
     (
         column("age", leaves_as_is="the ethics board decided"),

@@ -268,7 +268,7 @@ class TestOtherReleases:
         def some() -> pd.DataFrame:
             return numbered().iloc[:290]
 
-        reasons = {shuffled: "contradicts the release that is assessed", some: "10 of 300 keys 'number'"}
+        reasons = {shuffled: "contradicts the assessed release", some: "10 of 300 keys 'number'"}
         for source, reason in reasons.items():
             settings = {"reidentification": ReidentificationSettings(other_releases=self.others)}
             failed = run_all(project, released_as(project, "first", source=source), self.second(project, **settings))
@@ -419,8 +419,14 @@ class TestOtherReleases:
             ({"key": "number", "table": numbered}, "needs one place"),
             ({"key": "patient", "release": "first"}, "is linked by 'patient', which is not released"),
             ({"key": "number", "release": "people"}, "or is this release itself"),
-            ({"key": "number", "release": "first", "quasi_identifiers": []}, "'other' are a text, empty, or name"),
-            ({"key": "number", "release": "first", "quasi_identifiers": "age"}, "'other' are a text, empty, or name"),
+            (
+                {"key": "number", "release": "first", "quasi_identifiers": []},
+                "'other' must be a non-empty list of distinct column names",
+            ),
+            (
+                {"key": "number", "release": "first", "quasi_identifiers": "age"},
+                "'other' must be a non-empty list of distinct column names",
+            ),
         ],
     )
     def test_other_releases_that_cannot_be_are_refused_when_the_definitions_are_built(self, project, settings, message):
