@@ -13,6 +13,7 @@ from privacy_assets.examples.rand_hie import BANDS, load_rand_hie, rand_hie_cont
 from privacy_assets.synthesis.split import people_on_both_sides, split_records
 from privacy_assets.synthesis.synthesize import synthesize
 
+pytest.importorskip("statsmodels", reason="needs the extra `examples`")
 N_PEOPLE = 5912
 
 

@@ -16,6 +16,7 @@ from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.disclosure.planted_columns import planted
+from tests.extras import NEEDS_TREES
 from tests.orchestration.project import CONTRACT, Project, failure_of, key, people, refusal, synthetic_people
 
 CHECK = "no_identifying_column_leaves_undecided"
@@ -145,6 +146,7 @@ def test_what_the_source_says_is_needed_at_the_gate(project):
     assert project.run(decided).success
 
 
+@NEEDS_TREES
 def test_synthetic_records_that_repeat_names_are_refused_whatever_their_role(project):
     for role in ("other", "quasi_identifier"):
         settings = {"synthetic": Synthesis("cart"), "anonymized": None}
@@ -180,6 +182,7 @@ def test_records_that_are_brought_in_with_names_are_refused_before_they_are_asse
     assert not project.stored("preprocessed").exists()
 
 
+@NEEDS_TREES
 def test_originals_that_are_given_are_looked_at_as_the_source_is(project):
     split = GivenSplit(lambda: with_names()[:240], lambda: with_names()[240:].assign(patient=range(60)))
     given = {"source": None, "split": split, "synthetic": Synthesis("cart"), "anonymized": None}

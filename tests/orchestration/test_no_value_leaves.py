@@ -37,6 +37,7 @@ from privacy_assets.orchestration.settings.release import (
 )
 from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from tests.extras import CART
 from tests.orchestration.project import ADMITS, ASSESSMENT, NAME, PROJECT_VARIABLE, Project, refusal
 from tests.orchestration.sentinels import (
     CONTRACT,
@@ -187,7 +188,7 @@ def test_the_search_would_find_a_leak(project, capfd):
 
 
 @pytest.mark.filterwarnings("ignore:odd value")
-@pytest.mark.parametrize("method", ["external", "gaussian_copula", "cart"])
+@pytest.mark.parametrize("method", ["external", "gaussian_copula", CART])
 def test_success_shows_no_cell(project, capfd, method):
     synthetic = {} if method == "external" else {"synthetic": Synthesis(method)}
     definitions = project.definitions(source=loud_source, **synthetic, limit=ADMITS, formats=("csv",))

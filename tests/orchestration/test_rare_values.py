@@ -12,6 +12,7 @@ from privacy_assets.orchestration.settings.release import ExternalSynthetic, Spl
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
+from tests.extras import CART, NEEDS_TREES
 from tests.orchestration.project import (
     ADMITS,
     ASSESSMENT,
@@ -133,7 +134,7 @@ def test_a_synthesizer_that_reproduces_the_value_of_one_person_is_refused_with_i
     assert manifest["refusals_before"] == 2
 
 
-@pytest.mark.parametrize("method", ["gaussian_copula", "cart"])
+@pytest.mark.parametrize("method", ["gaussian_copula", CART])
 def test_the_embedded_synthesizers_redraw_what_one_person_has_and_say_how_much(project, method):
     result = project.run(definitions_of(project, Synthesis(method), policy=policy(people_per_value=12)))
     assert result.success, failure_of(result)
@@ -150,6 +151,7 @@ def test_the_embedded_synthesizers_redraw_what_one_person_has_and_say_how_much(p
     assert {"redrawn": made_with["redrawn"]}.items() <= shown["privacy_assets/made_with"].value.items()
 
 
+@NEEDS_TREES
 def test_who_asks_for_rare_values_is_refused_and_a_warning_is_shown_and_counted(project):
     reproduces = Synthesis("cart", settings={"min_atom": 1, "min_samples_leaf": 5})
     refused = project.run(definitions_of(project, reproduces))

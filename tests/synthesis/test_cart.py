@@ -9,9 +9,12 @@ import pytest
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.synthesis.cart import Cart
 from privacy_assets.synthesis.synthesize import synthesize
+from tests.extras import NEEDS_TREES
 from tests.people import every_kind
 from tests.shared_data import shared_file
 from tests.synthesis.fidelity import marginals_and_pairs, verbatim_share
+
+pytestmark = NEEDS_TREES
 
 
 def test_dependence_no_correlation_shows_is_kept():

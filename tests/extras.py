@@ -1,0 +1,8 @@
+"""Marks for tests that need an extra of the package, for environments without."""
+
+from importlib.util import find_spec
+
+import pytest
+
+NEEDS_TREES = pytest.mark.skipif(find_spec("sklearn") is None, reason="needs the extra `trees`")
+CART = pytest.param("cart", marks=NEEDS_TREES)
