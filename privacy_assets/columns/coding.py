@@ -201,6 +201,15 @@ def _holds_objects(column: pd.Series[Any]) -> bool:
     return isinstance(column.dtype, np.dtype) and column.dtype.kind == "O"
 
 
+def kind_of_dtype(dtype: Any) -> Literal["boolean", "number", "datetime", "text"]:
+    """Return the kind of values that a dtype has; every other one counts as text."""
+    if pd.api.types.is_bool_dtype(dtype):
+        return "boolean"
+    if pd.api.types.is_numeric_dtype(dtype):
+        return "number"
+    return "datetime" if pd.api.types.is_datetime64_any_dtype(dtype) else "text"
+
+
 def _kind_of(column: pd.Series[Any], where: str) -> Kind:
     """Return the kind of values of a column, from its dtype if possible."""
     dtype = column.dtype

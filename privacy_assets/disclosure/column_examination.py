@@ -22,6 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
+from privacy_assets.columns.coding import kind_of_dtype
 from privacy_assets.disclosure.text_shapes import (
     CODES,
     EMAIL,
@@ -195,7 +196,7 @@ def _examine(column: pd.Series, name: str, role: str, people: NDArray[np.intp] |
     present = codes >= 0
     n_values, n_distinct = int(present.sum()), len(values)
     holders = count_holders(codes[present], n_distinct, None if people is None else people[present])
-    kind = _kind(values)
+    kind = kind_of_dtype(values.dtype)
     counted = ColumnExamination(
         name, role, kind, n_values, n_distinct, n_distinct / n_values if n_values else 0.0, holders.share_alone
     )
@@ -246,17 +247,11 @@ def _distinct(column: pd.Series) -> tuple[NDArray[np.intp], pd.Index]:
         values = values.astype(values.categories.dtype)
     if types.is_timedelta64_dtype(values.dtype):
         values = pd.Index(values.to_numpy().astype("int64"))
-    elif (_kind(values) == "text" and not types.is_string_dtype(values.dtype)) or types.is_object_dtype(values.dtype):
+    elif (kind_of_dtype(values.dtype) == "text" and not types.is_string_dtype(values.dtype)) or types.is_object_dtype(
+        values.dtype
+    ):
         values = pd.Index([str(value) for value in values])
     return codes, values
-
-
-def _kind(values: pd.Index) -> str:
-    if types.is_bool_dtype(values.dtype):
-        return "boolean"
-    if types.is_numeric_dtype(values.dtype):
-        return "number"
-    return "datetime" if types.is_datetime64_any_dtype(values.dtype) else "text"
 
 
 def _judge_texts(counted: ColumnExamination, values: pd.Index, holders: Holders) -> ColumnExamination:

@@ -81,10 +81,10 @@ class RareValues:
     @property
     def remark(self) -> str:
         """Columns that the figure comes from, most values first; empty without rare values."""
-        found = sorted(((own.n_values, name) for name, own in self.by_column.items() if own.n_values), key=_most_first)
+        found = [(name, own) for name, own in most_rare_values_first(self.by_column) if own.n_values]
         if not found:
             return ""
-        shown = ", ".join(f"{name!r}: {count:,}" for count, name in found[:MOST_COLUMNS_NAMED])
+        shown = ", ".join(f"{name!r}: {own.n_values:,}" for name, own in found[:MOST_COLUMNS_NAMED])
         more = f", and {len(found) - MOST_COLUMNS_NAMED:,} more columns" if len(found) > MOST_COLUMNS_NAMED else ""
         return f"values shared by fewer than {self.people_per_value} people, by column: {shown}{more}"
 
@@ -206,6 +206,11 @@ def people_of_values(
     return np.bincount(codes, minlength=n_values).astype(np.int64)
 
 
+def most_rare_values_first(by_column: Mapping[str, RareColumn]) -> list[tuple[str, RareColumn]]:
+    """Return columns and their counts, those with the most rare values first, and equal ones by name."""
+    return sorted(by_column.items(), key=lambda item: (-item[1].n_values, item[0]))
+
+
 def _require_columns(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> None:
     missing = sorted({name for table in tables for name in names if name not in table.columns})
     if missing:
@@ -248,7 +253,3 @@ def _rare_among(
         joint.append(np.array([*own, -1], dtype=np.int64)[codes])
     counts = people_of_values(np.concatenate(joint), len(numbers), whose)
     return {value for value, number in numbers.items() if 0 < counts[number] < people_per_value}
-
-
-def _most_first(found: tuple[int, str]) -> tuple[int, str]:
-    return -found[0], found[1]

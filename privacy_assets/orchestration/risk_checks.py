@@ -30,7 +30,7 @@ from privacy_assets.orchestration.settings.release import AssessmentSettings
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.shown.metadata import verdict_metadata
 from privacy_assets.release.gate import AssessmentEvidence, Evidence, Verdict, limit_verdict, settings_verdict
-from privacy_assets.release.policy import ANONYMITY, MPUCC, Limit, Policy, resolve_policy
+from privacy_assets.release.policy import ANONYMITY, MPUCC, Limit, Policy, follows_from_class_size, resolve_policy
 from privacy_assets.safe_names import type_name
 
 SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"
@@ -132,7 +132,7 @@ def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAss
         limits = [limit for limit in policy.limits_of("anonymized") if limit.metric in MEASURED_OF_A_TABLE]
     side = "synthetic" if original is not None else "anonymized"
     blocking = [limit for limit in policy.limits if limit.side == side and limit.blocks]
-    dropped = [limit.metric for limit in blocking if limit not in limits and not _follows(limit, limits)]
+    dropped = [limit.metric for limit in blocking if limit not in limits and not follows_from_class_size(limit, limits)]
     if dropped and any(limit.blocks for limit in limits):
         raise InvalidSettingError(
             f"The policy limits {dropped}, which cannot be measured on a table alone. Release it through "
@@ -145,14 +145,6 @@ def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAss
             f"one, for example on {'privacy_risk_score' if original is not None else 'smallest_class'!r}."
         )
     return limits
-
-
-def _follows(limit: Limit, limits: Sequence[Limit]) -> bool:
-    """Return whether a limit on re-identification follows from one on the smallest class."""
-    smallest = next((each for each in limits if each.metric == "smallest_class" and each.blocks), None)
-    if limit.metric != "max_reidentification_probability" or smallest is None:
-        return False
-    return limit.holds_for(1 / (smallest.value + (smallest.direction == "above")))
 
 
 def _checks(asset: UpstreamAsset, limits: Sequence[Limit], others: Mapping[str, UpstreamAsset], decide: Any) -> Any:

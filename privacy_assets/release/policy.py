@@ -545,6 +545,14 @@ def shown_figure(metric: str, direction: str, value: float, limit: float, *, exa
     return found, f"{direction.replace('_', ' ')} {bound}"
 
 
+def follows_from_class_size(limit: Limit, limits: Sequence[Limit]) -> bool:
+    """Return whether a limit on re-identification is met wherever a limit on the smallest class is."""
+    smallest = next((each for each in limits if each.metric == "smallest_class" and each.blocks), None)
+    if limit.metric != "max_reidentification_probability" or smallest is None:
+        return False
+    return limit.holds_for(1 / (smallest.value + (smallest.direction == "above")))
+
+
 def resolve_policy(policy: Policy | str) -> Policy:
     """Return a policy that is given as it is, or by the name of a use case.
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.disclosure.rare_values import RareColumn, people_of_values
+from privacy_assets.disclosure.rare_values import RareColumn, most_rare_values_first, people_of_values
 from privacy_assets.errors import InvalidTableError
 
 MIN_ATOM: Final = 5
@@ -109,9 +109,8 @@ def redraw_rare_values(
 
 def shown_redrawn(by_column: Mapping[str, RareColumn]) -> dict[str, Any]:
     """Return the counts of redrawn values as JSON values: the totals, and those of the columns with the most values."""
-    most = sorted(by_column.items(), key=lambda item: (-item[1].n_values, item[0]))[:MOST_COLUMNS_NAMED]
     return {
         "n_columns": len(by_column),
         "n_values": sum(own.n_values for own in by_column.values()),
-        "by_column": {name: asdict(own) for name, own in most},
+        "by_column": {name: asdict(own) for name, own in most_rare_values_first(by_column)[:MOST_COLUMNS_NAMED]},
     }

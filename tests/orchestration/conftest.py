@@ -42,6 +42,7 @@ def kept_engines():
             make = module.create_engine
             patch.setattr(module, "create_engine", lambda *a, make=make, connect_args=None, **o: kept(make, *a, **o))
         yield
+    gc.unfreeze()
 
 
 @pytest.fixture

@@ -175,7 +175,7 @@ def shortest_list(
         ``holders[begin:stop]`` are the candidates; ``begin`` is -1 for the empty set, whose candidates are the rows
         before ``stop``.
     """
-    best_begin, best_stop = np.int64(-1), np.int64(n_larger)
+    extent_begin, extent_stop = np.int64(-1), np.int64(n_larger)
     for j in range(len(own)):
         rest = own[j]
         while rest:
@@ -188,6 +188,6 @@ def shortest_list(
                     low = middle + 1
                 else:
                     high = middle
-            if best_begin < 0 or low - begin < best_stop - best_begin:
-                best_begin, best_stop = begin, low
-    return int(best_begin), int(best_stop)
+            if extent_begin < 0 or low - begin < extent_stop - extent_begin:
+                extent_begin, extent_stop = begin, low
+    return int(extent_begin), int(extent_stop)
