@@ -377,7 +377,7 @@ def _assessment_verdicts(name: str, policy: Policy, evidence: Evidence, fingerpr
         of_this_table,
         f"{name} was made from this {evidence.stage} table"
         if of_this_table
-        else f"{name} was made from another {evidence.stage} table than the one that would be released",
+        else f"{name} was made from a different {evidence.stage} table than the one that would be released",
         REMAKE_ADVICE,
     )
     yield _stands_on_what_is_recorded(name, assessment, evidence)

@@ -247,7 +247,7 @@ def test_a_loss_that_is_not_that_of_the_labels_is_refused_though_a_run_recorded_
         patch.setattr(anonymized_assets, "require_measured", lambda *_: None)
         # The check of the limit measures as the gate does.
         assert SMALLEST in blocked_by(project.run(definitions, "source", "anonymized"))
-    assert_refused(project, run_release(project, definitions), "anonymized could not be measured: The figures that are")
+    assert_refused(project, run_release(project, definitions), "anonymized could not be measured: The stored figures")
     monkeypatch.undo()
     assert_released(project, project.run(definitions))
 
@@ -500,7 +500,7 @@ class TestGeneralizedSynthetic:
         mitigated = self.settings(project, 0.9999, generalize_synthetic=generalized)
         project.run(mitigated, "generalized_synthetic")
         reason = refusal(project.run(mitigated, "synthetic_release"))
-        assert "made from another generalized_synthetic table" in reason
+        assert "made from a different generalized_synthetic table" in reason
         project.run(mitigated, "preprocessed", "mpucc_assessment")
         assert project.run(mitigated, "synthetic_release").success
 
@@ -508,7 +508,7 @@ class TestGeneralizedSynthetic:
         mitigated = self.settings(project, 0.9999, generalize_synthetic=AnonymizationSettings(k=5))
         assert project.run(mitigated).success
         plain = self.settings(project, 0.9999)
-        assert "made from another synthetic table" in refusal(project.run(plain, "synthetic_release"))
+        assert "made from a different synthetic table" in refusal(project.run(plain, "synthetic_release"))
         assert len(project.releases()) == 1
 
     def test_other_synthetic_records_make_the_generalized_ones_stale(self, project):

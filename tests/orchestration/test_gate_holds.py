@@ -122,7 +122,7 @@ def test_an_assessment_of_earlier_synthetic_records_is_stale(project):
     project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
     project.write_synthetic(seed=77)
     assert project.run(definitions, "synthetic").success
-    assert_refused(project, release_alone(project, definitions), "made from another synthetic table")
+    assert_refused(project, release_alone(project, definitions), "a different synthetic table")
     project.run(definitions, "preprocessed", ASSESSMENT)
     assert_released(project, release_alone(project, definitions))
 
@@ -526,7 +526,7 @@ def test_a_partition_is_held_by_its_own_evidence(tmp_path):
     assert project.releases("b") == []
     # The evidence of one partition cannot be put in the place of another's.
     shutil.copytree(project.stored(ASSESSMENT, "a"), project.stored(ASSESSMENT, "b"), dirs_exist_ok=True)
-    assert "made from another synthetic table" in refusal(release_alone(project, admits, "b"))
+    assert "a different synthetic table" in refusal(release_alone(project, admits, "b"))
     project.run(admits, ASSESSMENT, partition="b")
     assert_released(project, release_alone(project, admits, "b"), "b")
 

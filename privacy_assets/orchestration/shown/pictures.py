@@ -68,7 +68,7 @@ def identified_by_size(assessment: MpuccAssessment) -> str:
     axes.spines[["top", "right"]].set_visible(False)
     if len(against) > 1:
         axes.legend(title="that single out", fontsize=8, title_fontsize=8, frameon=False)
-    text = f"Identified synthetic records by combination size; single out {', '.join(told)}"
+    text = f"Identified synthetic records by combination size, singling out {', '.join(told)}"
     return as_markdown(figure, text)
 
 

@@ -102,7 +102,7 @@ class TestOtherReleases:
         run_all(project, first, alone, selection=[key(CANDIDATES)])
         with_both = dg.AssetSelection.assets(key("anonymized_release"))
         reason = refusal(run_all(project, first, together, selection=with_both), "anonymized")
-        assert "0 other releases were taken into account, not the 1 asked for" in reason
+        assert "0 other releases were taken into account, not the 1 that are configured" in reason
 
     def test_two_releases_of_the_quickstart_table_pass_alone_and_are_refused_together(self, project):
         pytest.importorskip("statsmodels", reason="needs the extra `examples`")
@@ -165,7 +165,7 @@ class TestOtherReleases:
         telling = OtherReleaseSettings("other", "number", directory=directory)
         today = self.second(project, reidentification=ReidentificationSettings(other_releases=(telling,)))
         alone = dg.AssetSelection.assets(key("anonymized_release"))
-        assert "others_digests is not what" in refusal(run_all(project, today, selection=alone), "anonymized")
+        assert "others_digests differs from what" in refusal(run_all(project, today, selection=alone), "anonymized")
 
     def test_a_directory_that_moved_on_makes_the_assessment_stale(self, project):
         coarse = released_as(project, "first", anonymized=AnonymizationSettings(k=140))
@@ -193,7 +193,7 @@ class TestOtherReleases:
         )
         today = released_as(project, "people", **settings)
         alone = dg.AssetSelection.assets(key("anonymized_release"))
-        assert "known_to_the_policy is not what" in refusal(
+        assert "known_to_the_policy differs from what" in refusal(
             run_all(project, first, today, selection=alone), "anonymized"
         )
 
@@ -488,5 +488,5 @@ class TestOtherReleases:
             for manifest in (None, "{", "{}", "[]"):
                 if manifest is not None:
                     (written / "manifest.json").write_text(manifest)
-                with pytest.raises(InvalidTableError, match="the manifest.json is missing or damaged"):
+                with pytest.raises(InvalidTableError, match="have a missing or damaged manifest.json"):
                     published_besides(*arguments)

@@ -62,11 +62,11 @@ def test_identified_records_are_told_by_size_beside_those_of_the_control():
     by_size = alone.details["combo_size"].value_counts()
     text, png = picture(identified_by_size(alone))
     told = ", ".join(f"{size}: {count}" for size, count in sorted(by_size.items()) if count >= SMALLEST_GROUP_DRAWN)
-    assert text == (f"Identified synthetic records by combination size; that single out an original ({told})")
+    assert text == (f"Identified synthetic records by combination size, singling out an original ({told})")
     assert len(png) < LARGEST_PICTURE_BYTES
     both = assess_mpuccs(original, synthetic, control=control, n_matched_samples=2)
     text, png = picture(identified_by_size(both))
-    assert "that single out one of 100 originals (" in text
+    assert "singling out one of 100 originals (" in text
     assert "one of 100 control records (" in text
     first = both.control.control_identified_by_size
     assert all(f"{size}: {round(n)}" in text for size, n in enumerate(first, start=1) if n >= SMALLEST_GROUP_DRAWN)
