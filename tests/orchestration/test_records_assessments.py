@@ -72,7 +72,7 @@ class TestReidentification:
         assert_refused(project, run_release(project, definitions), f"no readable {CANDIDATES}")
         project.run(definitions, "source", "anonymized", CANDIDATES)
         project.run(definitions_of(project, policy=candidates_policy(), k=9), "anonymized")
-        assert_refused(project, run_release(project, definitions), "it was made from a different anonymized table")
+        assert_refused(project, run_release(project, definitions), "was made from a different anonymized table")
         project.run(definitions, CANDIDATES)
         stored = read_artifact(project.stored(CANDIDATES))
         header = copy.deepcopy(dict(stored.header))
@@ -97,7 +97,7 @@ class TestReidentification:
         assert_released(project, project.run(definitions))
         project.run(definitions_of(project, k=9, **asked), "anonymized")
         reason = refusal(run_release(project, definitions), "anonymized")
-        assert "it was made from a different anonymized table" in reason
+        assert "was made from a different anonymized table" in reason
 
     def test_an_attacker_who_knows_little_does_not_protect(self, project):
         little = Policy((Limit("max_reidentification_probability", 0.5),), known=(("plan",),))

@@ -226,7 +226,7 @@ def test_a_partition_is_checked_by_itself_whatever_its_asset_is_called(tmp_path)
             expected = banded(sizes[partition]).groupby(["age_band", "plan"]).size().min()
             assert checks["smallest_class_is_at_least_its_limit"].metadata["score"].value == expected
         alone = run_of(None, dg.AssetSelection.checks_for_assets(dg.AssetKey(key)))
-        assert "marts/my-model has partitions, and the run is about none of them" in failure_of(alone)
+        assert "marts/my-model has partitions, and the run selects none of them" in failure_of(alone)
 
 
 def test_checks_stand_beside_a_release_in_one_project(tmp_path, monkeypatch):
