@@ -6,6 +6,8 @@ from io import BytesIO
 import pandas as pd
 from hypothesis import strategies as st
 
+UNREACHABLE = ("k is ", "l_diversity is more than", "The table as one class does not satisfy l_diversity")
+"""How the messages begin that refuse models which a table cannot satisfy."""
 NAIVE = [pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-02 03:00"), pd.Timestamp("2021-05-05 10:30:15.5")]
 POOLS = {
     "integer": ([0, 1, 2, 39, -5], "int64"),

@@ -130,12 +130,12 @@ def test_time_zones_must_be_the_same():
 
 
 def test_infinite_values_are_counted_not_shown():
-    refused(ORIGINAL, SYNTHETIC.assign(weight=np.inf), "Column 'weight' of the synthetic table holds 2 infinite values")
+    refused(ORIGINAL, SYNTHETIC.assign(weight=np.inf), "Column 'weight' of the synthetic table has 2 infinite values")
 
 
 def test_lists_are_refused():
     lists = ORIGINAL.assign(city=[[1], [2], [3]])
-    refused(lists, SYNTHETIC, "Column 'city' of the original table holds values of a kind that cannot be compared")
+    refused(lists, SYNTHETIC, "Column 'city' of the original table has values of a kind that cannot be compared")
 
 
 @pytest.mark.parametrize(
