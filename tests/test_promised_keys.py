@@ -18,7 +18,7 @@ from tests.shared_data import REPOSITORY, TESTS
 
 PROMISED = json.loads((TESTS / "promised_keys.json").read_text(encoding="utf-8"))
 SECTION = re.compile(r"^## `([^`]+)`\n(.*?)(?=^## |\Z)", flags=re.MULTILINE | re.DOTALL)
-SAME = re.compile(r"^The same settings stand in (.*)\.$", flags=re.MULTILINE)
+SAME = re.compile(r"^The same settings are in (.*)\.$", flags=re.MULTILINE)
 ROW = re.compile(r"^\| `(\w+)` \| ((?:\\\||[^|])*) \| ((?:\\\||[^|])*) \|", flags=re.MULTILINE)
 
 
@@ -57,7 +57,7 @@ def test_the_keys_of_a_release_in_yaml_are_those_of_the_list():
 
 def test_a_page_is_read_with_its_choices_and_its_other_places():
     page = (
-        "## `a`\n\nWords.\n\nThe same settings stand in `b`, `c.<name>`.\n\n| field | takes | default | meaning |\n"
+        "## `a`\n\nWords.\n\nThe same settings are in `b`, `c.<name>`.\n\n| field | takes | default | meaning |\n"
         "|---|---|---|---|\n| `x` | `one`, `two` or text | **required** | It. |\n| `y` | number | `1` | It. |\n\n"
         "## `d`\n| `z` | settings |  | It. |\n"
     )

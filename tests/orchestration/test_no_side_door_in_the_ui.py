@@ -177,7 +177,7 @@ def test_whoever_has_the_webserver_gets_nothing_out_that_the_policy_refuses(site
     wiped = site.ask(WIPE, key={"path": ["first", "anonymized_release"]})
     assert wiped["__typename"] == "AssetWipeSuccess"
     _, said = site.finished(site.launch("people", "anonymized_release"))
-    assert "no run made the latest materialization of mpucc_assessment" in said
+    assert "no run made the latest materialization of" in said
     assert site.released("people") == []
     assert not elsewhere.exists()
 

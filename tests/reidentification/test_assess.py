@@ -551,5 +551,5 @@ def test_models_return_from_json():
     }  # fmt: skip
     model = ReleaseModel(masks)
     assert ReleaseModel.from_json(json.loads(json.dumps(model.to_json()))) == model
-    with pytest.raises(InvalidSettingError, match=r"more than once: \['a'\]"):
+    with pytest.raises(InvalidSettingError, match=r"repeat these columns: \['a'\]"):
         ReleaseModel.from_labels(["a"], exact=["a"])
