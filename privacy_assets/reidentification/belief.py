@@ -10,7 +10,7 @@ from privacy_assets.errors import ConflictError, InvalidSettingError
 
 # Masses are written as decimals, so their sum is only approximately 1.
 MASS_TOLERANCE = 1e-6
-MOST_UNIONS = 1_000_000
+MOST_UNIONS = 100_000
 
 
 class BeliefFunction:
@@ -87,7 +87,7 @@ class BeliefFunction:
         Raises
         ------
         InvalidSettingError
-            If ``truth`` is not a probability, or more than a million unions of focal sets would have to be compared.
+            If ``truth`` is not a probability, or more than 100,000 unions of focal sets would have to be compared.
 
         Notes
         -----
@@ -104,14 +104,19 @@ class BeliefFunction:
                 rest[next(iter(focal))] -= mass
             else:
                 several[focal] = mass
-        if any(value < -tolerance for value in rest.values()):
-            return False
-        return all(
-            fsum(rest[record] for record in union)
-            >= fsum(mass for focal, mass in own.items() if focal <= union) - tolerance
-            for own in _connected(several)
-            for union in _unions(own)
-        )
+        # The set whose probability is furthest below its belief is made of the worst set of each connected part.
+        joined = frozenset[int]().union(*several)
+        differences = [min(value, 0.0) for record, value in rest.items() if record not in joined]
+        for own in _connected(several):
+            records = frozenset[int]().union(*own)
+            differences.append(
+                min(
+                    fsum(rest[record] if record in union else min(rest[record], 0.0) for record in records)
+                    - fsum(mass for focal, mass in own.items() if focal <= union)
+                    for union in _unions(own)
+                )
+            )
+        return fsum(differences) >= -tolerance
 
     def combine(self, *others: BeliefFunction) -> BeliefFunction:
         """Combine with the evidence of independent sources, one after the other, by Dempster's rule.
