@@ -37,7 +37,7 @@ def undecided(
 
 def in_words(examined: Sequence[ColumnExamination]) -> str:
     """Describe what columns look like in one text, with counts and shares and without values."""
-    said = [f"column {each.column!r} {' and '.join(each.reasons)}" for each in examined[:MOST_COLUMNS_NAMED]]
+    said = [f"column {each.column!r}: {' and '.join(each.reasons)}" for each in examined[:MOST_COLUMNS_NAMED]]
     if len(examined) > MOST_COLUMNS_NAMED:
         said.append(f"and {len(examined) - MOST_COLUMNS_NAMED} more columns")
     return "; ".join(said)

@@ -423,9 +423,9 @@ def _table_is_as_recorded(evidence: Evidence, fingerprint: str) -> Verdict:
         return _failed(sentence, reason, advice)
     same = table.digest == table.recorded_digest and fingerprint == (table.content or table.digest)
     reason = (
-        f"the stored {evidence.stage} is what the run recorded"
+        f"the stored {evidence.stage} table is what the run recorded"
         if same
-        else f"the stored {evidence.stage} is not what the run recorded: it was overwritten, or a run was interrupted"
+        else f"the stored {evidence.stage} table is not what the run recorded: it was overwritten, or a run was interrupted"
     )
     return _verdict(sentence, same, reason, advice)
 

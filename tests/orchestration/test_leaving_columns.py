@@ -71,7 +71,7 @@ def test_names_are_refused_at_the_source_before_anything_is_computed(project, ro
     assert check.asset_key == key("source")
     assert check.severity == dg.AssetCheckSeverity.ERROR
     assert (
-        "columns that would be released unchanged look identifying (1): column 'other' looks like names of people"
+        "columns that would be released unchanged look identifying (1): column 'other': looks like names of people"
         in (failure_of(result))
     )
     assert "leaves_as_is" in failure_of(result)
@@ -112,7 +112,7 @@ def test_the_gate_asks_again_when_only_the_release_is_made(project):
     assert project.run(definitions_of(project, REASON), *stages, checks=False).success
     undecided = definitions_of(project)
     reason = refusal(project.run(undecided, "anonymized_release", checks=False), "anonymized")
-    assert "look identifying (1): column 'other' looks like names of people" in reason
+    assert "look identifying (1): column 'other': looks like names of people" in reason
     assert project.everything_released() == []
     assert not shows_a_name(project)
     result = project.run(definitions_of(project, REASON), "anonymized_release")
@@ -126,12 +126,12 @@ def test_the_gate_counts_people_where_the_source_tells_them_apart(project):
         table = people(60, 1).assign(other=numbers)
         return table.loc[table.index.repeat(5)].reset_index(drop=True)
 
-    assert "'other' looks like identification codes" in failure_of(project.run(definitions_of(project, source=visits)))
+    assert "'other': looks like identification codes" in failure_of(project.run(definitions_of(project, source=visits)))
     decided = definitions_of(project, REASON, source=visits)
     assert project.run(decided, "source", "anonymized").success
     # In the records alone every number stands five times.
     reason = refusal(project.run(definitions_of(project, source=visits), "anonymized_release"), "anonymized")
-    assert "'other' looks like identification codes" in reason
+    assert "'other': looks like identification codes" in reason
     assert project.run(decided, "anonymized_release").success
 
 
@@ -151,7 +151,7 @@ def test_synthetic_records_that_repeat_names_are_refused_whatever_their_role(pro
     for role in ("other", "quasi_identifier"):
         settings = {"synthetic": Synthesis("cart"), "anonymized": None}
         result = project.run(definitions_of(project, role=role, **settings))
-        assert "'other' looks like names of people" in failure_of(result)
+        assert "'other': looks like names of people" in failure_of(result)
         assert evaluation_of(result).metadata["columns"].records[0].data["sides"] == "synthetic"
     assert project.everything_released() == []
 
@@ -203,7 +203,7 @@ def test_a_measure_that_is_nearly_unique_is_released_with_a_warning_until_it_is_
         next(each for each in manifest["verdicts"] if each["name"] == name) for manifest in manifests(project)
     )
     assert (warned["passed"], warned["severity"]) == (False, "warn")
-    assert "column 'cost' 100.0% of the people have a unique value" in warned["reason"]
+    assert "column 'cost': 100.0% of the people have a unique value" in warned["reason"]
     assert passed["passed"]
 
 

@@ -477,7 +477,7 @@ def test_a_refused_column_is_named_once_with_what_was_found():
     evidence = good_evidence(examined={"synthetic": (NAMES, WEIGHT), "source": (NAMES,)})
     refused = [verdict for verdict in verdicts(POLICY, evidence, "s") if verdict.blocks]
     assert [verdict.reason for verdict in refused] == [
-        "columns that would be released unchanged look identifying (1): column 'name' reads like names of people "
+        "columns that would be released unchanged look identifying (1): column 'name': reads like names of people "
         "(98.0% of "
         "its texts)"
     ]
@@ -492,7 +492,7 @@ def test_an_identifying_column_refuses_and_a_nearly_unique_measure_warns_under_e
     assert decided["no_identifying_column_leaves_undecided"].blocks
     warned = decided["no_nearly_unique_measure_leaves_undecided"]
     assert (warned.passed, warned.severity) == (False, "warn")
-    assert "'weight' 40.0% of the people are alone" in warned.reason
+    assert "'weight': 40.0% of the people are alone" in warned.reason
 
 
 def test_a_thousand_refused_columns_are_counted_and_the_first_are_named():
