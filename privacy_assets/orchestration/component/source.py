@@ -10,6 +10,7 @@ from pydantic import Field
 from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.component.yaml_settings import (
+    FUNCTION,
     Flag,
     Whole,
     Written,
@@ -63,7 +64,7 @@ ResolvedSource: TypeAlias = Annotated[
         written(TableFile, names={"path": "file"}, kinds={"format": Literal["csv", "parquet"] | None}),
         written(SqlQuery),
         written(UpstreamAsset, names={"key": "asset"}, kinds={"key": str}),
-        Written(object, _FUNCTION.model, lambda given: _FUNCTION.make(given).function),
+        Written(FUNCTION, _FUNCTION.model, lambda given: _FUNCTION.make(given).function),
     ),
 ]
 

@@ -22,7 +22,11 @@ from pydantic_core import core_schema
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.dagster_internals import resolve_fields
+from privacy_assets.safe_names import type_name
 
+FUNCTION: Any = Callable
+"""For settings that are given as a function."""
+Place: TypeAlias = tuple[int | str, ...]
 TEMPLATE: dict[str, Any] = {"type": "string", "pattern": r"\{\{"}
 """Text that Dagster evaluates."""
 
@@ -64,7 +68,7 @@ class YamlSettings(dg.Model, dg.Resolvable):
         """
         resolved = resolve_fields(model, cls, context)
         kept = {name: _text_kept(getattr(model, name, None), value) for name, value in resolved.items()}
-        return _said_plainly(lambda: cls(**kept))
+        return _placed(context, lambda: _said_plainly(lambda: cls(**kept)))
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> Self:
@@ -83,6 +87,26 @@ class YamlSettings(dg.Model, dg.Resolvable):
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
+class WrongFieldsError(InvalidSettingError):
+    """Errors in settings, each with its place, so that the settings around them can name the whole path.
+
+    Parameters
+    ----------
+    *problems : tuple of (tuple, str)
+        The keys and positions that lead to each error, and what is said about it.
+    """
+
+    def __init__(self, *problems: tuple[Place, str]) -> None:
+        super().__init__(
+            " ".join(": ".join([*([".".join(map(str, place))] if place else []), said]) for place, said in problems)
+        )
+        self.problems = problems
+
+    def below(self, place: Place) -> "WrongFieldsError":
+        """Return the same errors for settings that are at a place in others."""
+        return WrongFieldsError(*(((*place, *inner), said) for inner, said in self.problems))
+
+
 class Written(dg.Resolver):
     """How settings are written in YAML, for the ``Annotated`` type of a field that takes them.
 
@@ -91,8 +115,8 @@ class Written(dg.Resolver):
 
     Parameters
     ----------
-    settings : type
-        The class of the settings.
+    settings : type, or tuple of types
+        The classes of the settings that may be given as they are.
     model : type of YamlSettings
         The model of the YAML.
     make : callable
@@ -105,13 +129,14 @@ class Written(dg.Resolver):
 
     def __init__(
         self,
-        settings: type[Any],
+        settings: type[Any] | tuple[type[Any], ...],
         model: type[YamlSettings],
         make: Callable[[YamlSettings], Any],
         or_else: Any = None,
         read_plain: Callable[[Any], Any] = lambda value: value,
     ) -> None:
-        self.settings, self.model, self.make, self.or_else = settings, model, make, or_else
+        self.settings = settings if isinstance(settings, tuple) else (settings,)
+        self.model, self.make, self.or_else = model, make, or_else
         self._read_plain = read_plain
         kind = model.model()
         super().__init__(self._resolve, model_field_type=kind if or_else is None else or_else | kind)
@@ -123,7 +148,8 @@ class Written(dg.Resolver):
     def _resolve(self, context: dg.ResolutionContext, value: Any) -> Any:
         if not isinstance(value, BaseModel):
             return self._read_plain(value)
-        return self.make(self.model.resolve_from_model(context, value))
+        model = self.model.resolve_from_model(context, value)
+        return _placed(context, lambda: self.make(model))
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
         """Let pydantic take the settings themselves, or a mapping as in YAML."""
@@ -140,7 +166,14 @@ class Written(dg.Resolver):
             return self.make(value)
         if isinstance(value, self.settings) or self.or_else is not None:
             return self._read_plain(value)
-        raise InvalidSettingError(f"Expected {self.settings.__name__} or a mapping of its fields.")
+        raise WrongFieldsError(((), f"Expected {self._expected}; found {type_name(value)}."))
+
+    @property
+    def _expected(self) -> str:
+        names = ["a function" if each is FUNCTION else each.__name__ for each in self.settings if each is not dict]
+        if not names:
+            return f"a mapping of the fields of {self.model.__name__}"
+        return f"{', '.join(names)} or a mapping of {'its' if len(names) == 1 else 'their'} fields"
 
 
 def written(
@@ -220,7 +253,7 @@ def written_as_one_of(name: str, description: str, *alternatives: Written) -> Wr
             return fitting[0].make(fitting[0].model.from_mapping(values))
         raise InvalidSettingError(f"This {name.lower()} has {sorted(values)}; expected one of: {expected}.")
 
-    return Written(object, model, make)
+    return Written(tuple(kind for each in alternatives for kind in each.settings), model, make)
 
 
 def _takes(model: type[YamlSettings], given: set[str]) -> bool:
@@ -260,18 +293,31 @@ def _text_kept(written: Any, resolved: Any) -> Any:
 
 
 def _said_plainly(make: Callable[[], Any]) -> Any:
-    problem = ""
+    problems: list[tuple[Place, str]] = []
     try:
         return make()
     except ValidationError as error:
-        problem = " ".join(_sentence(each["loc"], each["msg"]) for each in error.errors())
+        problems = [problem for each in error.errors() for problem in _problems(each)]
+    raise WrongFieldsError(*problems)
+
+
+def _problems(error: Any) -> tuple[tuple[Place, str], ...]:
+    """Return what one error of pydantic says, and where."""
+    own, place = error.get("ctx", {}).get("error"), error["loc"]
+    if isinstance(own, WrongFieldsError):
+        return own.below(place).problems
+    # Our own sentences name what they are about.
+    return (((), str(own)) if isinstance(own, InvalidSettingError) else (place, f"{error['msg']}."),)
+
+
+def _placed(context: dg.ResolutionContext, make: Callable[[], Any]) -> Any:
+    """Name the place in the file where it is not named yet."""
+    problem = ""
+    try:
+        return make()
+    except WrongFieldsError as error:
+        problem = str(error.below(tuple(context.path[context.path[:1] == ["attributes"] :])))
     raise InvalidSettingError(problem)
-
-
-def _sentence(place: tuple[int | str, ...], message: str) -> str:
-    where = ".".join(map(str, place))
-    said = message.removeprefix("Value error, ")
-    return f"{where}: {said}." if where and said == message else said
 
 
 def _pointed(settings: type[YamlSettings], extra: Mapping[str, Any], schema: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ from privacy_assets.semantic_risk.assess import assess_semantic_risk
 from privacy_assets.semantic_risk.settings import SemanticSettings
 from privacy_assets.synthesis.split import split_records
 from privacy_assets.synthesis.synthesize import synthesize
-from tests.orchestration.component.yaml_cases import BASE, CASES, MORE_WRONG, install_objects, models_of
+from tests.orchestration.component.yaml_cases import ANONYMIZED, BASE, CASES, MORE_WRONG, install_objects, models_of
 
 install_objects()
 jsonschema = pytest.importorskip("jsonschema", reason="comes with dagster-dg-cli (extra `dev`)")
@@ -142,6 +142,60 @@ def test_what_is_written_in_yaml_is_read_into_the_settings_themselves():
     assert in_python.anonymized == component.anonymized
     with pytest.raises(ValueError, match="Expected AnonymizationSettings or a mapping of its fields"):
         PrivacyReleaseComponent(**BASE, anonymized=3)
+
+
+OTHER = {"name": "last", "key": "age", "masks": {"age": {"kind": "exact", "column": "age"}}}
+A_SOURCE = "Expected TableFile, SqlQuery, UpstreamAsset, a function or a mapping of their fields"
+AN_ANONYMIZATION = "Expected AnonymizationSettings or a mapping of its fields; found int."
+WRONG_KINDS = [
+    ({"source": "people.csv"}, f"source: {A_SOURCE}; found str."),
+    ({"source": "{{ 30712 }}"}, f"source: {A_SOURCE}; found int."),
+    ({"split": "text"}, "split: Expected Split, GivenSplit or a mapping of their fields; found str."),
+    (
+        {"split": {"original": "{{ 30712 }}", "control": {"file": "b.csv"}}},
+        f"split.original: {A_SOURCE}; found int.",
+    ),
+    ({"synthetic": "cart"}, "synthetic: Expected Synthesis, ExternalSynthetic or a mapping of their fields; found str"),
+    ({"synthetic": {"external": "people.csv"}}, f"synthetic.external: {A_SOURCE}; found str."),
+    (
+        ANONYMIZED | {"reidentification": {"other_releases": [OTHER | {"table": "{{ 30712 }}"}]}},
+        f"reidentification.other_releases.0.table: {A_SOURCE}; found int.",
+    ),
+    ({"anonymized": "{{ 30712 }}"}, f"anonymized: {AN_ANONYMIZATION}"),
+    ({"generalize_synthetic": "{{ 30712 }}"}, f"generalize_synthetic: {AN_ANONYMIZATION}"),
+    (
+        {"policy": {"required": "{{ 30712 }}"}},
+        "policy.required: Expected a mapping of the fields of RequiredSettings; found int.",
+    ),
+    (
+        {"policy": {"required": "{{ {'control_recordz': 30712} }}"}},
+        "policy.required.control_recordz: Extra inputs are not permitted.",
+    ),
+    ({"policy": "{{ {'limits': [30712]} }}"}, "policy.limits.0: Expected Limit or a mapping of its fields; found int."),
+    ({"synthetic": {"seed": "{{ 'one' }}"}}, "synthetic.seed: Input should be a valid integer"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG_KINDS)
+def test_a_value_of_another_kind_is_refused_at_load_by_its_key_and_not_shown(wrong, message):
+    # `dagster dev` asks no schema, and templates are evaluated after it.
+    with pytest.raises(Exception) as raised:
+        PrivacyReleaseComponent.from_attributes_dict(attributes=BASE | wrong, context=CONTEXT)
+    said = str(raised.value).partition("InvalidSettingError: ")[2] or str(raised.value)
+    assert said.startswith(message)
+    assert "30712" not in said
+
+
+@pytest.mark.parametrize("name", ["source", "split", "synthetic"])
+def test_a_value_of_another_kind_is_refused_in_python(name):
+    with pytest.raises(ValueError, match=rf"(?s){name}\n.*or a mapping of their fields; found int\."):
+        PrivacyReleaseComponent(**BASE | {name: 3})
+
+
+def test_settings_and_functions_are_taken_as_they_are():
+    objects = {"split": Split(seed=1), "synthetic": Synthesis(seed=2), "source": list}
+    component = PrivacyReleaseComponent(**BASE | objects)
+    assert {name: getattr(component, name) for name in objects} == objects
 
 
 def test_every_argument_of_the_factory_can_be_written():
