@@ -4,6 +4,7 @@ import time
 from datetime import UTC, datetime
 
 import dagster as dg
+import numpy as np
 import pandas as pd
 import pytest
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
@@ -210,6 +211,10 @@ def test_who_switches_the_sensor_on_is_told_of_what_is_new_and_of_its_partition(
         ({"freshness_days": 0}, "freshness_days is 0; expected a number of days from 1 to 36,500"),
         ({"drift_limit": 0}, "drift_limit is 0; expected a distance between 0 and 1"),
         ({"drift_limit": 1.5}, "drift_limit is 1.5"),
+        # JSON and Dagster would refuse numbers of numpy later.
+        ({"freshness_days": np.int64(30)}, "freshness_days is .*30.*; expected a number of days from 1 to 36,500"),
+        ({"drift_limit": np.float32(0.1)}, "drift_limit is .*0.1.*; expected a distance between 0 and 1"),
+        ({"automate": "no"}, "automate is 'no'; expected True or False"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):

@@ -74,13 +74,15 @@ class MonitoringSettings:
     def __post_init__(self) -> None:
         self._check_schedule()
         days = self.freshness_days
-        if days is not None and not is_integer(days, 1, MOST_DAYS):
+        if days is not None and not is_integer(days, 1, MOST_DAYS, plain=True):
             raise InvalidSettingError(
                 f"freshness_days is {days!r}; expected a number of days from 1 to {MOST_DAYS:,}, or None."
             )
         limit = self.drift_limit
-        if limit is not None and not (is_number(limit) and 0 < limit < 1):
+        if limit is not None and not (is_number(limit, plain=True) and 0 < limit < 1):
             raise InvalidSettingError(f"drift_limit is {limit!r}; expected a distance between 0 and 1, or None.")
+        if not isinstance(self.automate, bool):
+            raise InvalidSettingError(f"automate is {self.automate!r}; expected True or False.")
         if self.on_refusal is not None and not callable(self.on_refusal):
             raise InvalidSettingError(
                 f"on_refusal is a {type(self.on_refusal).__name__}; expected a function that is called with the "
