@@ -1,6 +1,6 @@
 """How the source, the contract and the policy of a release are written in YAML."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -56,15 +56,37 @@ _FUNCTION = written(
     kinds={"function": Annotated[str | Callable[..., Any], dg.Resolver.default(model_field_type=str)]},
     read={"function": _read_function},
 )
+COMPANIONS = {"format": "file", "url_variable": "query", "io_manager_key": "asset"}
+
+
+def _place_of_table(given: Mapping[str, Any]) -> str:
+    """Return which of the places of a table is given."""
+    places = [name for name in ("file", "query", "asset", "function") if name in given]
+    stray = [(name, of) for name, of in COMPANIONS.items() if name in given and of not in places]
+    if len(places) != 1:
+        found = str(places) if places else f"only {stray[0][0]}, which belongs to {stray[0][1]}" if stray else "nothing"
+        raise InvalidSettingError(
+            f"A table comes from one of file, query, asset and function; this one has {found}. Give one of the four."
+        )
+    for name, of in stray:
+        raise InvalidSettingError(f"{name} belongs to {of}, but the table comes from {places[0]}. Leave it out.")
+    if "query" in given and "url_variable" not in given:
+        raise InvalidSettingError(
+            "A query needs url_variable: the name of the environment variable with the URL of the database."
+        )
+    return places[0]
+
+
 ResolvedSource: TypeAlias = Annotated[
     TableFile | SqlQuery | UpstreamAsset | Callable[..., Any],
     written_as_one_of(
         "Source",
         "Where a table comes from: give one of file, query, asset and function.",
-        written(TableFile, names={"path": "file"}, kinds={"format": Literal["csv", "parquet"] | None}),
-        written(SqlQuery),
-        written(UpstreamAsset, names={"key": "asset"}, kinds={"key": str}),
-        Written(FUNCTION, _FUNCTION.model, lambda given: _FUNCTION.make(given).function),
+        _place_of_table,
+        file=written(TableFile, names={"path": "file"}, kinds={"format": Literal["csv", "parquet"] | None}),
+        query=written(SqlQuery),
+        asset=written(UpstreamAsset, names={"key": "asset"}, kinds={"key": str, "io_manager_key": str | None}),
+        function=Written(FUNCTION, _FUNCTION.model, lambda given: _FUNCTION.make(given).function),
     ),
 ]
 

@@ -1,6 +1,7 @@
 """Settings of the component that shape the synthetic side of a release, and its partitions."""
 
 import datetime as dt
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 import dagster as dg
@@ -23,13 +24,33 @@ from privacy_assets.orchestration.settings.release import (
     Synthesis,
 )
 
+
+def _kind_of_split(given: Mapping[str, Any]) -> str:
+    """Return whether originals and control are divided here, or given."""
+    tables = [name for name in ("original", "control") if name in given]
+    if not tables:
+        return "divided"
+    if len(tables) == 1:
+        raise InvalidSettingError(
+            f"A split that is given needs both original and control; this one has only {tables[0]}."
+        )
+    divided_here = [name for name in ("train_fraction", "seed") if name in given]
+    if divided_here:
+        raise InvalidSettingError(
+            f"The split gives original and control, so {' and '.join(divided_here)} would divide nothing. Leave "
+            f"{'it' if len(divided_here) == 1 else 'them'} out."
+        )
+    return "given"
+
+
 ResolvedSplit: TypeAlias = Annotated[
     Split | GivenSplit,
     written_as_one_of(
         "Split",
         "How originals and control are divided: here, or given as two tables.",
-        written(Split),
-        written(GivenSplit, kinds={"original": ResolvedSource, "control": ResolvedSource}),
+        _kind_of_split,
+        divided=written(Split),
+        given=written(GivenSplit, kinds={"original": ResolvedSource, "control": ResolvedSource}),
     ),
 ]
 
@@ -56,13 +77,34 @@ def _make(synthesizer: type[Any], settings: dict[str, Any]) -> Any:
 
 
 _SYNTHESIS = written(Synthesis, kinds={"method": Annotated[Any, dg.Resolver.default(model_field_type=str)]})
+
+
+def _kind_of_synthesis(given: Mapping[str, Any]) -> str:
+    """Return whether synthetic records are made here, or elsewhere."""
+    if "external" not in given:
+        if given.get("control_was_withheld"):
+            raise InvalidSettingError(
+                "control_was_withheld is about external records, but these are made here, where it is always so. "
+                "Leave it out."
+            )
+        return "made_here"
+    of_synthesis = [name for name in _SYNTHESIS.model.model_fields if name in given]
+    if of_synthesis:
+        raise InvalidSettingError(
+            f"The synthetic records are external, so {' and '.join(of_synthesis)} would do nothing. Leave "
+            f"{'it' if len(of_synthesis) == 1 else 'them'} out."
+        )
+    return "external"
+
+
 ResolvedSynthesis: TypeAlias = Annotated[
     Synthesis | ExternalSynthetic,
     written_as_one_of(
         "Synthesis",
         "How synthetic records come about: made here, or elsewhere (external).",
-        Written(Synthesis, _SYNTHESIS.model, _make_synthesis),
-        written(ExternalSynthetic, kinds={"source": ResolvedSource}, names={"source": "external"}),
+        _kind_of_synthesis,
+        made_here=Written(Synthesis, _SYNTHESIS.model, _make_synthesis),
+        external=written(ExternalSynthetic, kinds={"source": ResolvedSource}, names={"source": "external"}),
     ),
 ]
 ResolvedAssessment: TypeAlias = Annotated[AssessmentSettings, written(AssessmentSettings)]

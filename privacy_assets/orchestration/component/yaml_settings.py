@@ -225,7 +225,9 @@ def written(
     return Written(settings, model, make)
 
 
-def written_as_one_of(name: str, description: str, *alternatives: Written) -> Written:
+def written_as_one_of(
+    name: str, description: str, choose: Callable[[Mapping[str, Any]], str], /, **alternatives: Written
+) -> Written:
     """Say how one of several kinds of settings is written: by the fields of one of them, none of the others'.
 
     Parameters
@@ -234,39 +236,35 @@ def written_as_one_of(name: str, description: str, *alternatives: Written) -> Wr
         Name of the model, for the schema.
     description : str
         One sentence for the reference page.
-    *alternatives : Written
+    choose : callable
+        Returns the name of the kind that has the fields given, of which none is null; raises if there is none.
+    **alternatives : Written
         The kinds of settings; no two take the same fields.
     """
     described: dict[str, Any] = {}
-    for each in alternatives:
+    for each in alternatives.values():
         for field, info in each.model.model_fields.items():
             shown = Field(description=info.description, examples=info.examples)
             optional = (info.rebuild_annotation() | None, FieldInfo.merge_field_infos(shown, default=None))
             described[field] = optional if info.is_required() else (info.rebuild_annotation(), info)
     model = create_model(name, __base__=YamlSettings, __doc__=description, **described)
-    expected = "; ".join(map(_shape, alternatives))
 
     def make(given: YamlSettings) -> Any:
         values = {field: value for field, value in given.given().items() if value is not None}
-        fitting = [each for each in alternatives if _takes(each.model, set(values))]
-        if len(fitting) == 1:
-            return fitting[0].make(fitting[0].model.from_mapping(values))
-        raise InvalidSettingError(f"This {name.lower()} has {sorted(values)}; expected one of: {expected}.")
+        chosen = alternatives[_chosen(choose, values)]
+        own = {field: value for field, value in values.items() if field in chosen.model.model_fields}
+        return chosen.make(chosen.model.from_mapping(own))
 
-    return Written(tuple(kind for each in alternatives for kind in each.settings), model, make)
-
-
-def _takes(model: type[YamlSettings], given: set[str]) -> bool:
-    required = {name for name, info in model.model_fields.items() if info.is_required()}
-    return required <= given <= set(model.model_fields)
+    return Written(tuple(kind for each in alternatives.values() for kind in each.settings), model, make)
 
 
-def _shape(alternative: Written) -> str:
-    """Say which fields are written together; those in brackets may be left out."""
-    fields = alternative.model.model_fields.items()
-    required = " and ".join(name for name, info in fields if info.is_required())
-    optional = ", ".join(name for name, info in fields if not info.is_required())
-    return " ".join(part for part in (required, f"[{optional}]" if optional else "") if part)
+def _chosen(choose: Callable[[Mapping[str, Any]], str], values: Mapping[str, Any]) -> str:
+    problem = ""
+    try:
+        return choose(values)
+    except InvalidSettingError as error:
+        problem = str(error)
+    raise WrongFieldsError(((), problem))
 
 
 def _strict(annotation: Any) -> Any:
@@ -316,7 +314,9 @@ def _placed(context: dg.ResolutionContext, make: Callable[[], Any]) -> Any:
     try:
         return make()
     except WrongFieldsError as error:
-        problem = str(error.below(tuple(context.path[context.path[:1] == ["attributes"] :])))
+        # In a file, the settings of the component are below `attributes`.
+        place = context.path[1:] if context.path[:1] == ["attributes"] else context.path
+        problem = str(error.below(tuple(place)))
     raise InvalidSettingError(problem)
 
 

@@ -354,6 +354,9 @@ def test_what_settings_can_tell_is_said_at_their_line():
     said = message_of(people=release(split={"train_fraction": 7}))
     assert re.search(r"people/defs\.yaml:\d+ - attributes\.split", said)
     assert "^ privacy_assets.errors.InvalidSettingError: `train_fraction` is 7; expected a number above 0" in said
+    said = message_of(people=release(source={"query": "SELECT 1"}))
+    assert re.search(r"people/defs\.yaml:\d+ - attributes\.source", said)
+    assert "^ privacy_assets.errors.InvalidSettingError: source: A query needs url_variable" in said
 
 
 def test_dg_check_yaml_points_at_typos_by_line():

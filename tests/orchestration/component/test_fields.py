@@ -144,6 +144,29 @@ def test_what_is_written_in_yaml_is_read_into_the_settings_themselves():
         PrivacyReleaseComponent(**BASE, anonymized=3)
 
 
+@pytest.mark.parametrize(
+    ("as_default", "left_out"),
+    [
+        ({"synthetic": {"control_was_withheld": False}}, {"synthetic": {}}),
+        ({"synthetic": {"external": None, "method": "cart"}}, {"synthetic": {"method": "cart"}}),
+        (
+            {"synthetic": {"external": {"file": "s.csv"}, "control_was_withheld": False, "n_records": None}},
+            {"synthetic": {"external": {"file": "s.csv"}}},
+        ),
+        ({"source": {"asset": "a/b", "io_manager_key": None}}, {"source": {"asset": "a/b"}}),
+        (
+            {"source": {"file": "people.csv", "format": None, "url_variable": None, "io_manager_key": None}},
+            {"source": {"file": "people.csv"}},
+        ),
+        ({"split": {"seed": 1, "original": None, "control": None}}, {"split": {"seed": 1}}),
+    ],
+)
+def test_a_key_with_null_or_its_default_is_as_if_it_were_not_written(as_default, left_out):
+    assert [error.message for error in SCHEMA.iter_errors(BASE | as_default)] == []
+    (name,) = as_default
+    assert arguments_of(BASE | as_default)[name] == arguments_of(BASE | left_out)[name]
+
+
 OTHER = {"name": "last", "key": "age", "masks": {"age": {"kind": "exact", "column": "age"}}}
 A_SOURCE = "Expected TableFile, SqlQuery, UpstreamAsset, a function or a mapping of their fields"
 AN_ANONYMIZATION = "Expected AnonymizationSettings or a mapping of its fields; found int."

@@ -200,12 +200,12 @@ CASES = {
     "Source.query": (
         source(query="SELECT 1", url_variable="URL"),
         source(query="SELECT 1", file="people.csv"),
-        "This source has ['file', 'query']; expected one of: file [format]; query and url_variable; asset",
+        "source: A table comes from one of file, query, asset and function; this one has ['file', 'query']. Give one",
     ),
     "Source.url_variable": (
         source(query="SELECT 1", url_variable="URL"),
         source(query="SELECT 1"),
-        "This source has ['query']; expected one of: file [format]; query and url_variable; asset",
+        "source: A query needs url_variable: the name of the environment variable with the URL of the database.",
     ),
     "Source.asset": (
         source(asset="warehouse/people"),
@@ -215,7 +215,7 @@ CASES = {
     "Source.io_manager_key": (
         source(asset="people", io_manager_key="lake"),
         source(file="people.csv", io_manager_key="lake"),
-        "This source has ['file', 'io_manager_key']; expected one of: file [format]; query and url_variable; asset",
+        "source: io_manager_key belongs to asset, but the table comes from file. Leave it out.",
     ),
     "Source.function": (
         source(function=f"{MODULE}:load"),
@@ -373,7 +373,7 @@ CASES = {
     "Split.control": (
         {"source": None, "split": {"original": {"file": "a.csv"}, "control": {"file": "c.csv"}}},
         {"split": {"control": {"file": "a.csv"}}},
-        "This split has ['control']; expected one of: [train_fraction, seed]; original and control",
+        "split: A split that is given needs both original and control; this one has only control.",
     ),
     **by_name("Synthesis", "synthetic")(
         method=(f"{MODULE}:Made", "gan", "There is no synthesizer named 'gan'. There are ['cart', 'gaussian_copula']"),
@@ -393,7 +393,7 @@ CASES = {
     "Synthesis.control_was_withheld": (
         {"synthetic": {"external": {"file": "t.csv"}, "control_was_withheld": True}},
         {"synthetic": {"control_was_withheld": True}},
-        "This synthesis has ['control_was_withheld']; expected one of: [method, n_records, seed, settings]; external [",
+        "synthetic: control_was_withheld is about external records, but these are made here, where it is always so.",
     ),
     **by_name("AssessmentSettings", "assessment", then={"assessment": {"max_baseline_cols": 3}})(
         max_baseline_cols=(2, 0, "max_baseline_cols is 0"),
@@ -568,7 +568,39 @@ CASES["SemanticRiskSettings.withhold"] = (
 
 
 STATIC = {"partitions": {"type": "static", "partition_keys": ["north", "south"]}}
+GIVEN_SPLIT = {"original": {"file": "a.csv"}, "control": {"file": "b.csv"}}
 MORE_WRONG = [
+    (
+        source(),
+        "source: A table comes from one of file, query, asset and function; this one has nothing. Give one of the four",
+    ),
+    (
+        source(url_variable="URL"),
+        "source: A table comes from one of file, query, asset and function; this one has only url_variable, which "
+        "belongs to query.",
+    ),
+    (
+        source(file="people.csv", url_variable="URL"),
+        "source: url_variable belongs to query, but the table comes from file. Leave it out.",
+    ),
+    (
+        {"split": GIVEN_SPLIT | {"seed": 1}},
+        "split: The split gives original and control, so seed would divide nothing. Leave it out.",
+    ),
+    (
+        {"split": GIVEN_SPLIT | {"seed": 0, "train_fraction": 0.8}},
+        "split: The split gives original and control, so train_fraction and seed would divide nothing. Leave them out.",
+    ),
+    ({"split": {"original": {"file": "a.csv"}}}, "this one has only original."),
+    (
+        {"split": GIVEN_SPLIT | {"control": {"query": "SELECT 1"}}},
+        "split.control: A query needs url_variable: the name of the environment variable",
+    ),
+    (
+        {"synthetic": {"external": {"file": "s.csv"}, "method": "cart", "seed": 1}},
+        "synthetic: The synthetic records are external, so method and seed would do nothing. Leave them out.",
+    ),
+    ({"synthetic": "{{ {'external': {}} }}"}, "synthetic.external: A table comes from one of file, query, asset"),
     ({"signing": {}}, "The settings of signing need one of key_file and key_variable"),
     ({"signing": {"key_file": "a.pem", "key_variable": "KEY"}}, "need one of key_file and key_variable"),
     ({"signing": {"key_variable": "MC4CAQAwBQYDK2VwBCIEI" + "A" * 43}}, "What was given is not shown"),
