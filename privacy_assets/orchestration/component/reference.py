@@ -1,4 +1,7 @@
-"""The reference page of the configuration, written from the models: ``python -m ...component_reference`` prints it."""
+"""The reference page of the configuration, written from the models.
+
+``python -m privacy_assets.orchestration.component.reference`` prints it.
+"""
 
 import sys
 from collections.abc import Iterator

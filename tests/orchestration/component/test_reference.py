@@ -2,6 +2,7 @@ import re
 
 import yaml
 
+from privacy_assets.orchestration.component import reference
 from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
 from privacy_assets.orchestration.component.fields import in_yaml
 from privacy_assets.orchestration.component.reference import configuration_reference
@@ -14,6 +15,10 @@ def test_the_reference_page_is_up_to_date():
     assert page == configuration_reference(), (
         "run python -m privacy_assets.orchestration.component.reference > docs/configuration.md"
     )
+
+
+def test_the_module_names_the_command_that_prints_the_page():
+    assert f"``python -m {reference.__name__}``" in reference.__doc__
 
 
 def test_the_reference_has_a_row_for_every_field_of_every_model():
