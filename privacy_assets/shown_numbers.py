@@ -1,67 +1,132 @@
 """Numbers as people read them, to three significant digits; files and programs get all digits."""
 
-from math import isnan
+from decimal import Decimal
+from math import isfinite, isnan
+from numbers import Integral
 
 DIGITS = 3
 ALL_DIGITS = 17
 """Significant digits with which every float reads back as itself."""
+SMALLEST_PLAIN, LARGEST_PLAIN = 1e-4, 1e15
+"""Magnitudes between which a number is written without an exponent."""
 
 
-def percent(share: float) -> str:
-    """Write a share in percent; only 0 reads ``0.0%``, and only 1 reads ``100.0%``."""
-    if 0 < share < 0.0001:
-        return "<0.01%"
-    if 0.999 < share < 1:
-        return ">99.9%"
-    return f"{share:.2%}" if 0 < share < 0.1 else f"{share:.1%}"
+def percent(share: float, limit: float | None = None) -> str:
+    """Write a share in percent; only 0 reads ``0.0%``, and only 1 reads ``100.0%``.
+
+    With a limit, it has as many decimals as it takes to show which is larger.
+    """
+    shown = _short_percent(share)
+    if limit is None or not isfinite(share):
+        return shown
+    order, at_most = _order(share, limit), Decimal(repr(float(limit))) * 100
+    # A text such as `<0.01%` says on which side of a limit the share is only if that is the side of the mark.
+    marks = {"<": (True, False), ">": (False, True)}
+    if order == _order(_read(shown.strip("<>%")), at_most) == marks.get(shown[0], order):
+        return shown
+    exact = Decimal(repr(float(share)))
+    for decimals in range(1, ALL_DIGITS):
+        shown = f"{exact:.{decimals}%}"
+        if _read(shown.strip("%")) not in {0, 100} and _order(_read(shown.strip("%")), at_most) == order:
+            return shown
+    return f"{exact:%}"
+
+
+def _short_percent(share: float) -> str:
+    for low, high, bound in ((0, 0.0001, "0.01%"), (0.999, 1, "99.9%"), (1, 1.001, "100.0%")):
+        if low < abs(share) < high:
+            is_below = (low == 0) == (share > 0)
+            return f"{'<' if is_below else '>'}{'-' if share < 0 else ''}{bound}"
+    # Adding 0 removes the sign of -0.0.
+    return f"{share + 0.0:.2%}" if 0 < abs(share) < 0.1 else f"{share + 0.0:.1%}"
 
 
 def number(value: float) -> str:
-    """Write a whole number in full and any other to three significant digits; only 1 reads ``1``."""
-    if isnan(value):
-        return "nan"
-    if abs(value) >= 1000 or float(value).is_integer():
-        return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.{DIGITS}g}"
-    return ">0.999" if 0.999 < value < 1 else f"{value:.{DIGITS}g}"
+    """Write a whole number in full and any other to three significant digits; only 0, 1 and -1 read like that."""
+    return _rounded(value, DIGITS)
 
 
-def in_full(value: float) -> str:
-    """Write a number so that it reads back as the same number, in six digits where they suffice."""
+def in_full(value: float, *, grouped: bool = False) -> str:
+    """Write a number so that it reads back as the same number, ``grouped`` by commas in thousands for people."""
+    if _is_whole(value):
+        return f"{int(value):,}" if grouped else str(int(value))
     shown = f"{value:g}"
-    if float(shown) == value:
-        return shown
-    return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+    exact = shown if isnan(value) or float(shown) == value else repr(float(value))
+    return f"{Decimal(exact):,f}" if grouped and _is_plain(value) else exact
 
 
 def against(value: float, limit: float, *, exact: bool = False) -> tuple[str, str]:
     """Write a value and its limit to three digits, or as many as it takes to show which is larger.
 
-    A limit of at most six digits is written in full, as is every limit if ``exact``.
+    A limit of at most six digits is written in full. If ``exact``, every limit is, and neither number is grouped by
+    commas, so that programs can read them.
     """
-    is_short = float(f"{limit:g}") == limit
+    is_short = _is_whole(limit) or float(f"{limit:g}") == limit
     for digits in range(DIGITS, ALL_DIGITS):
-        shown = _rounded(value, digits), in_full(limit) if exact or is_short else _rounded(limit, digits)
-        if _order(*map(float, shown)) == _order(value, limit):
-            return shown
-    return in_full(value), in_full(limit)
-
-
-def _rounded(value: float, digits: int) -> str:
-    is_whole = float(value).is_integer() and abs(value) < 1e15
-    return f"{value:.0f}" if is_whole else f"{value:.{digits}g}"
-
-
-def _order(value: float, limit: float) -> tuple[bool, bool]:
-    return value < limit, value > limit
+        shown = (
+            _rounded(value, digits),
+            in_full(limit, grouped=True) if exact or is_short else _rounded(limit, digits),
+        )
+        if _order(*map(_read, shown)) == _order(value, limit):
+            break
+    else:
+        shown = in_full(value, grouped=True), in_full(limit, grouped=True)
+    return (shown[0].replace(",", ""), shown[1].replace(",", "")) if exact else shown
 
 
 def apart(one: float, other: float) -> tuple[str, str]:
     """Write two numbers that differ with three digits, or with as many as it takes to see the difference."""
     for digits in range(DIGITS, ALL_DIGITS):
-        shown = f"{one:.{digits}g}", f"{other:.{digits}g}"
+        shown = _rounded(one, digits), _rounded(other, digits)
         if shown[0] != shown[1]:
             return shown
-    return repr(float(one)), repr(float(other))
+    return in_full(one, grouped=True), in_full(other, grouped=True)
+
+
+def _rounded(value: float, digits: int) -> str:
+    """Write a whole number in full and any other to so many digits, or to more if it would read 1 or -1."""
+    if _is_whole(value) or not isfinite(value):
+        return in_full(value, grouped=True)
+    for enough in range(digits, ALL_DIGITS):
+        shown = _to_digits(value, enough)
+        if shown not in ("1", "-1"):
+            return shown
+    return in_full(value, grouped=True)
+
+
+def _to_digits(value: float, digits: int) -> str:
+    if not _is_plain(value):
+        return f"{value:.{digits}g}"
+    # The exponent after rounding: 999.6 has that of 1,000.
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
+    shown = f"{value:,.{max(0, digits - 1 - exponent)}f}"
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
+def _is_whole(value: float) -> bool:
+    return _is_integer(value) or (abs(value) <= LARGEST_PLAIN and float(value).is_integer())
+
+
+def _is_integer(value: object) -> bool:
+    """Return whether it is an integer by type, which may be larger than any float."""
+    return isinstance(value, Integral)
+
+
+def _is_plain(value: float) -> bool:
+    return SMALLEST_PLAIN <= abs(value) <= LARGEST_PLAIN
+
+
+def _read(shown: str) -> Decimal:
+    return Decimal(shown.replace(",", ""))
+
+
+def _order(value: float | Decimal, limit: float | Decimal) -> tuple[bool, bool]:
+    # Decimals refuse to compare NaN.
+    return (False, False) if _is_nan(value) or _is_nan(limit) else (value < limit, value > limit)
+
+
+def _is_nan(value: float | Decimal) -> bool:
+    return not _is_integer(value) and isnan(value)
 
 
 def yes_or_no(value: float) -> str:

@@ -259,7 +259,7 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
         # A waiver must name figure and limit exactly.
         can_be_waived = limit.blocks and not passed and limit.metric not in YES_NO_METRICS
         found, expected = shown_figure(limit.metric, str(limit.direction), value, limit.value, exact=can_be_waived)
-        if can_be_waived and float(found) != value:
+        if can_be_waived and found != in_full(value):
             found += f" (exactly {in_full(value)})"
         reason = f"{limit.metric} is {found}; expected {expected}"
         if not passed:

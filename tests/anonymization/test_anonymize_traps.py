@@ -232,6 +232,19 @@ def test_suppressed_rows_are_left_out_and_never_called_a_class():
         anonymize(table.assign(disease="flu"), **arguments, max_suppression=0.2)
 
 
+def test_a_share_that_is_not_all_rows_does_not_read_1():
+    # Only the class of 2 rows has two diseases in equal shares.
+    table = pd.DataFrame({"job": ["a"] * 3998 + ["b"] * 2, "disease": ["flu"] * 3999 + ["cold"]})
+    arguments = {
+        "quasi_identifiers": ["job"],
+        "k": 2,
+        "sensitive": ["disease"],
+        "l_diversity": LDiversity(1.9, "entropy"),
+    }
+    with pytest.raises(InvalidSettingError, match=r"3998 of 4000 rows, a share of 0\.9995, would have to be left out"):
+        anonymize(table, **arguments, max_suppression=0.2)
+
+
 @pytest.mark.parametrize("method", ["mondrian", "lattice"])
 def test_a_share_of_rows_means_its_decimals(method):
     # 0.29 * 100 is 28.999999999999996.

@@ -401,6 +401,14 @@ def test_a_failed_limit_says_in_three_digits_what_was_found_and_exactly_what_a_w
     assert verdict.value == 0.788058
 
 
+def test_a_large_figure_has_commas_for_people_but_not_where_a_waiver_must_name_it():
+    limit = Limit("rare_values_released", 2_000_000)
+    for figure in (1_999_999, 2_000_001):
+        evidence = replace(good_evidence(), measured={"rare_values": {"rare_values_released": figure}})
+        shown = {1_999_999: "1,999,999; expected at most 2,000,000", 2_000_001: "2000001; expected at most 2000000"}
+        assert limit_verdict(limit, evidence).reason == f"rare_values_released is {shown[figure]}"
+
+
 def test_detected_leakage_says_what_is_beyond_the_control():
     verdict = limit_verdict(POLICY.limits[1], with_metrics(leakage_detected=1.0, excess_copy_rate=0.0055))
     assert verdict.reason == "leakage_detected is yes; expected no (beyond the control: excess_copy_rate 0.0055)"

@@ -236,3 +236,16 @@ def test_a_value_is_rare_as_a_class_is_small_unless_the_policy_says_otherwise(po
 
 def test_a_policy_by_hand_has_no_limit_on_rare_values():
     assert Policy((Limit("privacy_risk_score", 0.1),)).limit_on("rare_values_released") is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "bound"),
+    [
+        (Limit("rare_values_released", 2_000_000), "at most 2,000,000"),
+        (Limit("smallest_class", 1_000_000), "at least 1,000,000"),
+        (Limit("privacy_risk_score", 0.2), "below 0.2"),
+        (Limit("leakage_detected", 0), "no"),
+    ],
+)
+def test_a_bound_reads_as_people_write_it(limit, bound):
+    assert limit.bound == bound
