@@ -19,17 +19,22 @@ def percent(share: float, limit: float | None = None) -> str:
     shown = _short_percent(share)
     if limit is None or not isfinite(share):
         return shown
-    order, at_most = _order(share, limit), Decimal(repr(float(limit))) * 100
-    # A text such as `<0.01%` says on which side of a limit the share is only if that is the side of the mark.
-    marks = {"<": (True, False), ">": (False, True)}
-    if order == _order(_read(shown.strip("<>%")), at_most) == marks.get(shown[0], order):
-        return shown
-    exact = Decimal(repr(float(share)))
-    for decimals in range(1, ALL_DIGITS):
-        shown = f"{exact:.{decimals}%}"
-        if _read(shown.strip("%")) not in {0, 100} and _order(_read(shown.strip("%")), at_most) == order:
+    order, exact, bound = _order(share, limit), _hundredfold(share), _hundredfold(limit)
+    if shown[0] in "<>":
+        # `<0.01%` says on which side of a limit the share is only if it is below.
+        on_side = (shown[0] == "<", shown[0] == ">")
+        if order == on_side == _order(_read(shown.strip("<>%")), bound):
             return shown
-    return f"{exact:%}"
+    for decimals in range(2 if 0 < abs(share) < 0.1 else 1, ALL_DIGITS):
+        shown = f"{exact:.{decimals}f}"
+        expected = bound if _is_short(limit) else Decimal(f"{bound:.{decimals}f}")
+        if _order(Decimal(shown), expected) == order and (abs(Decimal(shown)) in {0, 100}) == (abs(exact) in {0, 100}):
+            return f"{shown}%"
+    return f"{exact:f}%"
+
+
+def _hundredfold(share: float) -> Decimal:
+    return Decimal(repr(float(share) + 0.0)) * 100
 
 
 def _short_percent(share: float) -> str:
@@ -61,11 +66,10 @@ def against(value: float, limit: float, *, exact: bool = False) -> tuple[str, st
     A limit of at most six digits is written in full. If ``exact``, every limit is, and neither number is grouped by
     commas, so that programs can read them.
     """
-    is_short = _is_whole(limit) or float(f"{limit:g}") == limit
     for digits in range(DIGITS, ALL_DIGITS):
         shown = (
             _rounded(value, digits),
-            in_full(limit, grouped=True) if exact or is_short else _rounded(limit, digits),
+            in_full(limit, grouped=True) if exact or _is_short(limit) else _rounded(limit, digits),
         )
         if _order(*map(_read, shown)) == _order(value, limit):
             break
@@ -110,6 +114,10 @@ def _is_whole(value: float) -> bool:
 def _is_integer(value: object) -> bool:
     """Return whether it is an integer by type, which may be larger than any float."""
     return isinstance(value, Integral)
+
+
+def _is_short(limit: float) -> bool:
+    return _is_whole(limit) or float(f"{limit:g}") == limit
 
 
 def _is_plain(value: float) -> bool:

@@ -23,13 +23,15 @@ from privacy_assets.release.policy import (
 )
 from privacy_assets.release.ratings import RISK_LEVELS, risk_level
 from privacy_assets.release.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, plain_words
-from privacy_assets.shown_numbers import in_full, number, percent, yes_or_no
+from privacy_assets.shown_numbers import against, in_full, number, percent, yes_or_no
 
 TEMPLATE = "report.html"
 LONGEST_SETTING = 400
 MOST_ROWS = 40
 HIDDEN_SETTINGS = ("model", "hierarchies")
 """Long settings that are meant for programs; the manifest has them."""
+METRIC_OF_COLUMN = {"distinct_l": "l_diversity", "entropy_l": "l_diversity", "t": "t_closeness"}
+"""Metrics of the policy by the figures of a sensitive column that they limit."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
     decided = [Verdict(**verdict) for verdict in manifest["verdicts"]]
     has_sensitive = any(column.get("role") == "sensitive" for column in manifest["columns"])
     limits = [_outcome(verdict, has_sensitive=has_sensitive) for verdict in decided if verdict.metric is not None]
+    bounds = {str(verdict.metric): verdict.limit for verdict in decided if verdict.limit is not None}
     side = manifest["stage"]
     score = manifest["figures"].get(MPUCC, {}).get("privacy_risk_score")
     return _ENVIRONMENT.get_template(TEMPLATE).render(
@@ -130,16 +133,16 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
         warnings=[verdict for verdict in decided if not verdict.passed],
         waived=[verdict for verdict in decided if verdict.waived_by is not None],
         waivers=_waivers_table(manifest["waivers"]),
-        words=plain_words(manifest["figures"]),
+        words=plain_words(manifest["figures"], bounds),
         caveats=CAVEATS[side],
         pictures=material.pictures,
         notes=material.notes,
-        figures=list(_figure_tables(manifest["figures"])),
-        sensitive=_sensitive_table(manifest["figures"]),
+        figures=list(_figure_tables(manifest["figures"], bounds)),
+        sensitive=_sensitive_table(manifest["figures"], bounds),
         risk_levels=RISK_LEVELS if side == "synthetic" else (),
         risk_level=None if score is None else risk_level(score),
         advised=[outcome for outcome in limits if outcome.advice],
-        measured=list(_measured_tables(manifest["figures"], material)),
+        measured=list(_measured_tables(manifest["figures"], material, bounds)),
         settings=list(_settings_tables(manifest["settings"])),
         policy=_policy_table(manifest["policy"]),
         columns=_columns_table(manifest["columns"]),
@@ -174,11 +177,11 @@ def _outcome(verdict: Verdict, *, has_sensitive: bool) -> _Outcome:
     )
 
 
-def _figure_tables(figures: Mapping[str, Any]) -> Iterator[_Table]:
+def _figure_tables(figures: Mapping[str, Any], bounds: Mapping[str, float]) -> Iterator[_Table]:
     """Yield a table of the plain figures of each assessment, in their order."""
     for assessment, own in figures.items():
         rows = [
-            (FIGURES_IN_WORDS.get(name, _in_words(name)), _figure(name, value))
+            (FIGURES_IN_WORDS.get(name, _in_words(name)), _figure(name, value, bounds))
             for name, value in own.items()
             if isinstance(value, int | float | str)
         ]
@@ -186,18 +189,23 @@ def _figure_tables(figures: Mapping[str, Any]) -> Iterator[_Table]:
             yield _Table(f"Figures: {_in_words(assessment)}", ("Figure", "Value"), rows, frozenset({1}))
 
 
-def _sensitive_table(figures: Mapping[str, Any]) -> _Table:
+def _sensitive_table(figures: Mapping[str, Any], bounds: Mapping[str, float]) -> _Table:
     by_column = figures.get(STATISTICS, {}).get("sensitive", {})
     names = list(dict.fromkeys(name for own in by_column.values() for name in own))
     return _Table(
         "Sensitive columns: the worst class of each",
         ("Column", *map(_in_words, names)),
-        [(column, *(_text(own.get(name)) for name in names)) for column, own in by_column.items()],
+        [
+            (column, *(_figure(METRIC_OF_COLUMN.get(name, name), own.get(name), bounds) for name in names))
+            for column, own in by_column.items()
+        ],
         frozenset(range(1, len(names) + 1)),
     )
 
 
-def _measured_tables(figures: Mapping[str, Any], material: ReportMaterial) -> Iterator[_Table]:
+def _measured_tables(
+    figures: Mapping[str, Any], material: ReportMaterial, bounds: Mapping[str, float]
+) -> Iterator[_Table]:
     changes = material.column_changes
     if changes is not None and len(changes):
         yield _Table(
@@ -208,9 +216,13 @@ def _measured_tables(figures: Mapping[str, Any], material: ReportMaterial) -> It
                     row["column"],
                     f"{percent(row['share_of_identified'])} of the identified",
                     f"{row['change']}: {row['how']}",
-                    _or_out_of_time(row["identification_rate"], percent),
+                    _or_out_of_time(
+                        row["identification_rate"], lambda rate: percent(rate, bounds.get("identification_rate"))
+                    ),
                     _or_out_of_time(row["difference"], lambda points: f"{100 * points:+.3g} points"),
-                    _or_out_of_time(row["privacy_risk_score"], number, ""),
+                    _or_out_of_time(
+                        row["privacy_risk_score"], lambda score: _figure("privacy_risk_score", score, bounds), ""
+                    ),
                 )
                 for row in changes.to_dict("records")
             ],
@@ -240,7 +252,10 @@ def _measured_tables(figures: Mapping[str, Any], material: ReportMaterial) -> It
         yield _Table(
             "Semantic risk if columns were forgotten",
             tuple(_in_words(name) for name in columns),
-            [tuple(_text(row[name]) for name in columns) for row in advice.head(MOST_ROWS).to_dict("records")],
+            [
+                tuple(_figure(name, row[name], bounds) for name in columns)
+                for row in advice.head(MOST_ROWS).to_dict("records")
+            ],
             frozenset(i for i, name in enumerate(columns) if name not in ("columns", "reason")),
         )
 
@@ -255,7 +270,7 @@ def _settings_tables(settings: Mapping[str, Any]) -> Iterator[_Table]:
 
 def _setting(name: str, value: Any) -> str:
     """Write a setting with all its digits; the manifest has those that are long or meant for programs."""
-    text = _text(value, in_full)
+    text = _text(value, _exactly)
     return "see manifest.json" if name in HIDDEN_SETTINGS or len(text) > LONGEST_SETTING else text
 
 
@@ -266,7 +281,9 @@ def _policy_table(policy: Mapping[str, Any]) -> _Table:
     required = policy["required"].items()
     # If it is not set, the figures have the number of people required.
     rows += [
-        (f"required: {_in_words(name)}", _text(value, in_full)) for name, value in required if not _is_open(name, value)
+        (f"required: {_in_words(name)}", _text(value, _exactly))
+        for name, value in required
+        if not _is_open(name, value)
     ]
     known = "; ".join(", ".join(columns) for columns in policy["known"]) or "all quasi-identifiers"
     return _Table("The policy", ("Setting", "Value"), [*rows, ("columns that an attacker knows", known)])
@@ -313,7 +330,7 @@ def _files_table(files: Mapping[str, Any]) -> _Table:
 
 def _waivers_table(waivers: Sequence[Mapping[str, Any]]) -> _Table:
     shown = ("metric", "limit", "figure", "person", "reason", "signed_on", "expires_on", "file")
-    rows = [tuple(_text(waiver[name], in_full) for name in shown) for waiver in waivers]
+    rows = [tuple(_text(waiver[name], _exactly) for name in shown) for waiver in waivers]
     return _Table("Waivers under which these records were released", tuple(map(_in_words, shown)), rows)
 
 
@@ -329,8 +346,16 @@ def _moment(text: str) -> str:
         return text
 
 
-def _figure(name: str, value: Any) -> str:
-    return yes_or_no(value) if name in YES_NO_METRICS else _text(value)
+def _figure(name: str, value: Any, bounds: Mapping[str, float]) -> str:
+    """Write a figure with the digits that show on which side of its limit it is."""
+    if name in YES_NO_METRICS:
+        return yes_or_no(value)
+    bound = bounds.get(name)
+    return _text(value) if bound is None else _text(value, lambda figure: against(figure, bound)[0])
+
+
+def _exactly(value: float) -> str:
+    return in_full(value, grouped=True)
 
 
 def _text(value: Any, write: Callable[[float], str] = number) -> str:

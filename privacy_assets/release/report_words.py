@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.release.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC
 from privacy_assets.release.ratings import rate_baseline, rate_identification
-from privacy_assets.shown_numbers import number, percent
+from privacy_assets.shown_numbers import against, number, percent
 
 CONTROL = "control"
 STATISTICS = "statistics"
@@ -35,13 +35,15 @@ FIGURES_IN_WORDS = {
 """Figures whose names would suggest that the release was changed, although it was only measured."""
 
 
-def plain_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
+def plain_words(figures: Mapping[str, Any], limits: Mapping[str, float]) -> tuple[str, ...]:
     """Explain the figures of a manifest in plain words.
 
     Parameters
     ----------
     figures : mapping
         ``figures`` of a manifest.
+    limits : mapping of str to float
+        Limits on the figures by metric: a figure has as many digits as it takes to show whether it is above its limit.
 
     Returns
     -------
@@ -49,11 +51,25 @@ def plain_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
         Sentences about the figures that exist, with counts and shares only.
     """
     return tuple(
-        saying.say(figures[saying.assessment])
+        saying.say(_Figures(figures[saying.assessment], limits))
         for saying in _SAYINGS
         if set(saying.needs)
         <= {name for name, value in figures.get(saying.assessment, {}).items() if value is not None}
     )
+
+
+class _Figures(dict[str, Any]):
+    """The figures of an assessment, each written with the digits that its limit needs."""
+
+    def __init__(self, figures: Mapping[str, Any], limits: Mapping[str, float]) -> None:
+        super().__init__(figures)
+        self._limits = limits
+
+    def number(self, name: str) -> str:
+        return against(self[name], self._limits[name])[0] if name in self._limits else number(self[name])
+
+    def percent(self, name: str) -> str:
+        return percent(self[name], self._limits.get(name))
 
 
 class _Saying(NamedTuple):
@@ -61,38 +77,39 @@ class _Saying(NamedTuple):
 
     assessment: str
     needs: tuple[str, ...]
-    say: Callable[[Mapping[str, Any]], str]
+    say: Callable[[_Figures], str]
 
 
-def _identified(scores: Mapping[str, Any]) -> str:
-    rate = scores["identification_rate"]
+def _identified(scores: _Figures) -> str:
+    rating = rate_identification(scores["identification_rate"])
     return (
-        f"{scores['total_identified']:,} of {scores['total_syn_records']:,} synthetic records ({percent(rate)}) can be "
-        f"pinned to one original: some combination of up to {scores['max_combo_size']} columns occurs exactly once "
-        f"among the synthetic and once among the original records. This share is rated {rate_identification(rate)}."
+        f"{scores['total_identified']:,} of {scores['total_syn_records']:,} synthetic records "
+        f"({scores.percent('identification_rate')}) can be pinned to one original: some combination of up to "
+        f"{scores['max_combo_size']} columns occurs exactly once among the synthetic and once among the original "
+        f"records. This share is rated {rating}."
     )
 
 
-def _score(scores: Mapping[str, Any]) -> str:
+def _score(scores: _Figures) -> str:
     return (
-        f"The privacy risk score is {number(scores['privacy_risk_score'])}, on a scale from 0 (as safe as "
-        f"random data of this structure) to 1: the records have {percent(scores['overall_protection'])} of the "
+        f"The privacy risk score is {scores.number('privacy_risk_score')}, on a scale from 0 (as safe as "
+        f"random data of this structure) to 1: the records have {scores.percent('overall_protection')} of the "
         "protection that random data would have."
     )
 
 
-def _baseline(scores: Mapping[str, Any]) -> str:
+def _baseline(scores: _Figures) -> str:
     baseline = scores["baseline_protection"]
-    return f"The baseline protection is {number(baseline)}: {rate_baseline(baseline)}."
+    return f"The baseline protection is {scores.number('baseline_protection')}: {rate_baseline(baseline)}."
 
 
-def _search(scores: Mapping[str, Any]) -> str:
+def _search(scores: _Figures) -> str:
     if scores["search"] == "exact":
         return "The search was exact, so no such combination was missed."
     return "The search was heuristic and may have missed combinations, so the true risk may be higher."
 
 
-def _control(control: Mapping[str, Any]) -> str:
+def _control(control: _Figures) -> str:
     found = {
         "yes": "The originals are found more often than people whom the synthesizer never saw, beyond chance: it "
         "copies.",
@@ -102,12 +119,12 @@ def _control(control: Mapping[str, Any]) -> str:
     }[control["leakage"]]
     return (
         f"{found} Among {control['n_matched_records']:,} records of each, "
-        f"{percent(control['matched_identification_rate'])} of the synthetic records are pinned to an original and "
-        f"{percent(control['control_identification_rate'])} to a person of the control."
+        f"{control.percent('matched_identification_rate')} of the synthetic records are pinned to an original and "
+        f"{control.percent('control_identification_rate')} to a person of the control."
     )
 
 
-def _rare_values(counts: Mapping[str, Any]) -> str:
+def _rare_values(counts: _Figures) -> str:
     least, found = counts["people_per_value"], counts[RARE_VALUES_RELEASED]
     if not found:
         return (
@@ -123,7 +140,7 @@ def _rare_values(counts: Mapping[str, Any]) -> str:
     )
 
 
-def _classes(report: Mapping[str, Any]) -> str:
+def _classes(report: _Figures) -> str:
     size, unit = (report["k"], "records") if report.get("k_people") is None else (report["k_people"], "people")
     return (
         f"The records are in {report['n_classes']:,} classes. Records of a class are the same on all "
@@ -131,43 +148,44 @@ def _classes(report: Mapping[str, Any]) -> str:
     )
 
 
-def _homogeneous(report: Mapping[str, Any]) -> str:
+def _homogeneous(report: _Figures) -> str:
     if not report["share_in_homogeneous_classes"]:
         return "In every class each sensitive column has several values, so no value is certain for anybody."
     return (
-        f"{percent(report['share_in_homogeneous_classes'])} of the records are in classes where a sensitive column "
+        f"{report.percent('share_in_homogeneous_classes')} of the records are in classes where a sensitive column "
         "has only one value: whoever knows that a person is in such a class knows that value, without singling out "
         "a record."
     )
 
 
-def _loss(statistics: Mapping[str, Any]) -> str:
+def _loss(statistics: _Figures) -> str:
     return (
-        f"Generalizing cost {percent(statistics['information_loss'])} of the precision of the quasi-identifiers on "
+        f"Generalizing cost {statistics.percent('information_loss')} of the precision of the quasi-identifiers on "
         "average (0 %: unchanged, 100 %: no information left)."
     )
 
 
-def _suppressed(statistics: Mapping[str, Any]) -> str:
-    share = statistics["suppressed_share"]
-    return f"{percent(share)} of the records were left out of the release." if share else "No record was left out."
+def _suppressed(statistics: _Figures) -> str:
+    if not statistics["suppressed_share"]:
+        return "No record was left out."
+    return f"{statistics.percent('suppressed_share')} of the records were left out of the release."
 
 
-def _candidates(scores: Mapping[str, Any]) -> str:
+def _candidates(scores: _Figures) -> str:
     return (
         "An attacker who knows the columns that the policy assumes is left with at least "
         f"{scores['fewest_candidates']:,} candidates for every record, and picks the right one with a probability of "
         "at most "
-        f"{percent(scores['max_reidentification_probability'])} "
-        f"({percent(scores['mean_reidentification_probability'])} on average)."
+        f"{scores.percent('max_reidentification_probability')} "
+        f"({scores.percent('mean_reidentification_probability')} on average)."
     )
 
 
-def _concepts(scores: Mapping[str, Any]) -> str:
+def _concepts(scores: _Figures) -> str:
     return (
         "An attacker who knows all attributes of a record and one that it lacks singles it out with a probability of "
-        f"at most {percent(scores['max_basic_semantic_risk'])} "
-        f"({percent(scores['mean_basic_semantic_risk'])} on average)."
+        f"at most {scores.percent('max_basic_semantic_risk')} "
+        f"({scores.percent('mean_basic_semantic_risk')} on average)."
     )
 
 

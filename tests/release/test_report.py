@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from privacy_assets.release.files import ReleaseRecord, write_release
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.policy import Limit, Policy
-from privacy_assets.release.report import Picture, Refusal, ReportMaterial
+from privacy_assets.release.report import Picture, Refusal, ReportMaterial, render_report
 from privacy_assets.shown_numbers import percent
 from privacy_assets.storage.fingerprint import fingerprint
 
@@ -170,6 +171,47 @@ def test_a_figure_never_reads_like_the_limit_that_it_is_not_nor_like_none_or_all
         "800 of 4,000 synthetic records (&lt;0.01%) can be pinned",
         "the records have &gt;99.9% of the protection",
     ):
+        assert said in text, said
+
+
+def test_a_figure_that_failed_its_limit_does_not_look_as_if_it_met_it_in_any_table_or_sentence(tmp_path):
+    verdicts = (
+        CONDITION,
+        limit_verdict("privacy_risk_score", 0.1004, 0.1, False, "warn"),
+        limit_verdict("identification_rate", 0.2004, 0.2, False, "warn"),
+        limit_verdict("max_basic_semantic_risk", 0.2504, 0.25, False, "warn"),
+        limit_verdict("l_diversity", 2.9996, 3, False, "warn"),
+        limit_verdict("t_closeness", 0.3001, 0.3, False, "warn"),
+    )
+    figures = {
+        "mpucc_assessment": SCORES | {"privacy_risk_score": 0.1004, "identification_rate": 0.2004},
+        "statistics": {"sensitive": {"disease": {"distinct_l": 3, "entropy_l": 2.9996, "t": 0.3001}}},
+        "anonymity": {"l_diversity": 2.9996, "t_closeness": 0.3001},
+    }
+    material = replace(
+        MATERIAL,
+        column_changes=CHANGES.assign(identification_rate=0.20004, privacy_risk_score=0.10004),
+        attribute_advice=ADVICE.assign(max_basic_semantic_risk=0.2504),
+    )
+    manifest = page_of(tmp_path)[1] | {"verdicts": [asdict(verdict) for verdict in verdicts], "figures": figures}
+    text = text_of(render_report(manifest, material))
+    for said in (
+        "The privacy risk score is 0.1004,",
+        "privacy risk score 0.1004 overall protection 0.83",
+        "identification rate 0.2004 total identified 800",
+        "800 of 4,000 synthetic records (20.04%) can be pinned",
+        "l diversity 2.9996 t closeness 0.3001",
+        "disease 3 2.9996 0.3001",
+        "dropped: left out 20.004% -15 points 0.10004",
+        "age scaled column 0.2504 40",
+    ):
+        assert said in text, said
+
+
+def test_large_settings_and_limits_are_written_in_full_with_commas(tmp_path):
+    asked = {"max_combinations": 5_000_000, "max_comparisons": 200_000_000_000, "seed": 2**60 + 1, "rate": 1234.5678}
+    text = text_of(page_of(tmp_path, settings={"mpucc_assessment": {"asked": asked}})[0])
+    for said in ("5,000,000", "200,000,000,000", "1,152,921,504,606,846,977", "1,234.5678"):
         assert said in text, said
 
 
