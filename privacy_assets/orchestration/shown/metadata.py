@@ -10,7 +10,6 @@ import pandas as pd
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.ratings import rate_baseline, rate_identification
 from privacy_assets.safe_names import dtype_name
-from privacy_assets.shown_numbers import DIGITS
 
 NAMESPACE = "privacy_assets"
 VERDICTS = "verdicts"
@@ -132,8 +131,8 @@ def _plain(value: Any) -> str | int | float | bool:
         return ", ".join(value) or "none"
     if pd.isna(value):
         return ""
-    value = value.item() if hasattr(value, "item") else value
-    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+    plain: str | int | float | bool = value.item() if hasattr(value, "item") else value
+    return plain
 
 
 def verdict_metadata(verdict: Verdict) -> dict[str, Any]:

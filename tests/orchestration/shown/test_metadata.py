@@ -5,7 +5,7 @@ import pandas as pd
 from dagster_shared.serdes import serialize_value
 
 from privacy_assets.anonymization.settings import AnonymizeSettings
-from privacy_assets.orchestration.shown.metadata import settings_metadata, table_metadata
+from privacy_assets.orchestration.shown.metadata import advice_table, settings_metadata, table_metadata
 
 # Pictures take what is left.
 MOST_BYTES = 60_000
@@ -60,3 +60,9 @@ def test_column_names_as_long_as_an_event_are_counted_and_not_shown():
 def test_settings_of_a_usual_table_are_shown_as_they_are():
     settings = settings_of([f"column_{place}" for place in range(40)])
     assert settings_metadata(settings).value == settings
+
+
+def test_figures_of_an_advice_keep_all_their_digits():
+    advice = pd.DataFrame({"columns": [("age", "sex")], "max_basic_semantic_risk": [0.2504], "chance": [1 / 3]})
+    (record,) = advice_table(advice).records
+    assert record.data == {"columns": "age, sex", "max_basic_semantic_risk": 0.2504, "chance": 1 / 3}
