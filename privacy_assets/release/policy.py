@@ -147,7 +147,7 @@ METRICS: Mapping[str, Metric] = {
         "at_most",
         0,
         1,
-        "1 / candidates of a released record, for the record with the fewest",
+        "1 / people that a released record can come from, for the record with the fewest",
         advice=CANDIDATES_ADVICE,
         protects_from=0.5,
     ),

@@ -5,6 +5,7 @@ import pytest
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.policy import (
+    METRICS,
     Limit,
     Policy,
     RequiredSettings,
@@ -249,3 +250,8 @@ def test_a_policy_by_hand_has_no_limit_on_rare_values():
 )
 def test_a_bound_reads_as_people_write_it(limit, bound):
     assert limit.bound == bound
+
+
+@pytest.mark.parametrize("metric", ["smallest_class", "max_reidentification_probability"])
+def test_what_counts_people_says_so(metric):
+    assert "people" in METRICS[metric].meaning
