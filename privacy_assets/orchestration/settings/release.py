@@ -210,7 +210,7 @@ class ReleaseSettings:
             if not self.policy.protects(side):
                 raise InvalidSettingError(
                     f"The release {self.name!r} lets {side} records out, on which its policy has no limit of severity "
-                    "'error' that would keep them from being distinguished. Add one, for example on "
+                    "'error' that keeps people from being singled out. Add one, for example on "
                     f"{EXAMPLE_METRICS[side]!r}."
                 )
         _check_owners(self.owners)
@@ -232,8 +232,8 @@ class ReleaseSettings:
             require_cryptography()
         elif self.policy.required.signature:
             raise InvalidSettingError(
-                f"The policy of {self.name!r} demands that releases are signed, but this one has no signing key. Name "
-                "one: signing=SigningKey(path=...) or SigningKey(variable=...); `privacy_assets keygen` makes one."
+                f"The policy of {self.name!r} requires that releases are signed, but this one has no signing key. "
+                "Name one: signing=SigningKey(path=...) or SigningKey(variable=...); `privacy_assets keygen` makes one."
             )
 
     def _check_synthetic_side(self) -> None:
@@ -252,9 +252,10 @@ class ReleaseSettings:
         blocked_by_leakage = any(limit.needs_control and limit.blocks for limit in self.policy.limits)
         if external and isinstance(self.split, Split) and blocked_by_leakage:
             raise InvalidSettingError(
-                f"The release {self.name!r} brings synthetic records in, divides the source itself, and limits "
-                "leakage. That is measured against people whom the synthesizer has not seen. Give original and control "
-                "as they were for it (GivenSplit), or say ExternalSynthetic(..., control_was_withheld=True)."
+                f"The release {self.name!r} has synthetic records that were made elsewhere, divides the source "
+                "itself, and limits leakage. That is measured against people whom the synthesizer has not seen. Give "
+                "original and control as they were for it (GivenSplit), or say "
+                "ExternalSynthetic(..., control_was_withheld=True)."
             )
         self.assessment.check(len(self.contract.released_columns))
         precisions = self.assessment.numeric_precision, self.assessment.datetime_precision
@@ -343,7 +344,7 @@ class ReleaseSettings:
         if not covers and all(limit.assessment == REIDENTIFICATION for limit in limits if limit.protects):
             raise InvalidSettingError(
                 f"The policy of {self.name!r} protects by re-identification alone, and assumes that an attacker never "
-                "knows all quasi-identifiers, so whoever does could distinguish people. Add a limit on smallest_class, "
+                "knows all quasi-identifiers, so whoever does could single people out. Add a limit on smallest_class, "
                 "or all quasi-identifiers to `known`."
             )
 

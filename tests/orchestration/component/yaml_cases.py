@@ -348,7 +348,7 @@ CASES = {
     "RequiredSettings.signature": (
         policy(required={"signature": True}) | SIGNED,
         policy(required={"signature": True}),
-        "demands that releases are signed, but this one has no signing key. Name one",
+        "requires that releases are signed, but this one has no signing key. Name one",
     ),
     # the signature
     **by_name("SigningYaml", "signing")(
@@ -599,6 +599,10 @@ MORE_WRONG = [
     (
         {"synthetic": {"external": {"file": "s.csv"}, "method": "cart", "seed": 1}},
         "synthetic: The synthetic records are external, so method and seed would do nothing. Leave them out.",
+    ),
+    (
+        {"synthetic": {"external": {"file": "s.csv"}}},
+        "has synthetic records that were made elsewhere, divides the source itself, and limits leakage",
     ),
     ({"synthetic": "{{ {'external': {}} }}"}, "synthetic.external: A table comes from one of file, query, asset"),
     ({"signing": {}}, "The settings of signing need one of key_file and key_variable"),
