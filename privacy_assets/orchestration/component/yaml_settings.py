@@ -79,7 +79,7 @@ class YamlSettings(dg.Model, dg.Resolvable):
         InvalidSettingError
             If anything is wrong with them; the message names all of it.
         """
-        made: Self = _said_plainly(lambda: cls(**mapping))
+        made: Self = _said_plainly(lambda: cls.model_validate(dict(mapping)))
         return made
 
     def given(self) -> dict[str, Any]:
@@ -97,8 +97,9 @@ class WrongFieldsError(InvalidSettingError):
     """
 
     def __init__(self, *problems: tuple[Place, str]) -> None:
+        places = [".".join(map(str, place)) for place, _ in problems]
         super().__init__(
-            " ".join(": ".join([*([".".join(map(str, place))] if place else []), said]) for place, said in problems)
+            " ".join(f"{place}: {said}" if place else said for place, (_, said) in zip(places, problems, strict=True))
         )
         self.problems = problems
 

@@ -195,6 +195,7 @@ WRONG_KINDS = [
         "policy.required.control_recordz: Extra inputs are not permitted.",
     ),
     ({"policy": "{{ {'limits': [30712]} }}"}, "policy.limits.0: Expected Limit or a mapping of its fields; found int."),
+    ({"split": "{{ {30: 712} }}"}, "split.30: Keys should be strings."),
     ({"synthetic": {"seed": "{{ 'one' }}"}}, "synthetic.seed: Input should be a valid integer"),
 ]
 
