@@ -20,6 +20,7 @@ from privacy_assets.anonymization.kernels.models import (
 from privacy_assets.anonymization.quasi_identifiers import read_dimensions
 from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.shown_numbers import against
 
 _L_KINDS = {"distinct": DISTINCT, "entropy": ENTROPY, "recursive": RECURSIVE}
 
@@ -120,7 +121,7 @@ def require_reachable(settings: AnonymizeSettings, values: SensitiveValues, mode
         own = np.sort(counts[values.first[v] : values.first[v + 1]])[::-1]
         found = {
             "distinct": f"it has {reached.n_distinct[0, v]} values",
-            "entropy": f"the whole table reaches {reached.entropy_l[0, v]:.3f}",
+            "entropy": f"the whole table reaches {against(reached.entropy_l[0, v], diversity.least)[0]}",
             "recursive": f"its most frequent value has {own[0]} rows, and the values from the {int(diversity.least)}. "
             f"on together {own[int(diversity.least) - 1 :].sum()}",
         }[diversity.kind]

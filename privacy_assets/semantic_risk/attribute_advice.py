@@ -18,6 +18,7 @@ from privacy_assets.semantic_risk.kernels.stem_basis import Implications, find_s
 from privacy_assets.semantic_risk.risk_chains import columns_of_chains
 from privacy_assets.semantic_risk.row_measures import measure_context
 from privacy_assets.semantic_risk.settings import SemanticSettings, smallest_acceptable
+from privacy_assets.shown_numbers import in_full
 from privacy_assets.storage.result_columns import tuple_column
 
 # Maximum number of sets of columns from risk chains, most frequent first.
@@ -139,7 +140,7 @@ def _notes(context: FormalContext, rows: list[dict[str, Any]], settings: Semanti
     if n_unmeasured:
         yield (
             f"The remaining risk is missing for {n_unmeasured} of {len(rows)} sets of columns: more than "
-            f"max_comparisons = {settings.max_comparisons:.2g} pairs of rows would be compared."
+            f"max_comparisons = {in_full(settings.max_comparisons, grouped=True)} pairs of rows would be compared."
         )
 
 

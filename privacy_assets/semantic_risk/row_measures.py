@@ -7,6 +7,7 @@ import numpy as np
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.semantic_risk.formal_context import FormalContext
 from privacy_assets.semantic_risk.kernels.row_measures import RowMeasures, find_rarest, measure_rows
+from privacy_assets.shown_numbers import against
 
 MAX_COMPARISONS = 2 * 10**11
 
@@ -22,9 +23,10 @@ def measure_context(context: FormalContext, max_comparisons: int = MAX_COMPARISO
     packed = context.packed
     _, n_compared = find_rarest(packed.rows, packed.n_larger, packed.first, packed.holders, np.arange(context.n_rows))
     if n_compared > max_comparisons:
+        shown, most = against(n_compared, max_comparisons)
         raise InvalidSettingError(
             f"The context has {context.n_rows} distinct rows of {len(context.attributes)} attributes, of which up to "
-            f"{n_compared:.2g} pairs would be compared. Expected at most max_comparisons = {max_comparisons:.2g}. Use "
+            f"{shown} pairs would be compared. Expected at most max_comparisons = {most}. Use "
             "coarser scales or fewer columns, or raise max_comparisons. Nothing was assessed."
         )
     return measure_rows(packed, n_threads)

@@ -279,8 +279,13 @@ def test_a_diversity_that_cannot_hold_says_which_and_by_how_much():
     columns = {"quasi_identifiers": ["age", "job"], "sensitive": ["disease"], "k": 2}
     with pytest.raises(InvalidSettingError, match=r"distinct l = 3 of 'disease': it has 2 values"):
         anonymize(PATIENTS, **columns, l_diversity=3)
-    with pytest.raises(InvalidSettingError, match=r"entropy l = 2.5 of 'disease': the whole table reaches 2.000"):
+    with pytest.raises(InvalidSettingError, match=r"entropy l = 2.5 of 'disease': the whole table reaches 2\."):
         anonymize(PATIENTS, **columns, l_diversity=LDiversity(2.5, "entropy"))
+    with pytest.raises(InvalidSettingError, match=r"entropy l = 2.00001 of 'disease': the whole table reaches 2\."):
+        anonymize(PATIENTS, **columns, l_diversity=LDiversity(2.00001, "entropy"))
+    nearly = pd.DataFrame({"age": range(2000), "disease": ["flu", "cold"] * 990 + ["flu"] * 20})
+    with pytest.raises(InvalidSettingError, match=r"entropy l = 2 of 'disease': the whole table reaches 1\.9999\."):
+        anonymize(nearly, quasi_identifiers=["age"], sensitive=["disease"], k=2, l_diversity=LDiversity(2, "entropy"))
     with pytest.raises(InvalidSettingError, match=r"c = 0.5 of 'disease': its most frequent value has 4 rows"):
         anonymize(PATIENTS, **columns, l_diversity=LDiversity(2, "recursive", 0.5))
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -409,6 +410,12 @@ def test_too_many_comparisons_are_refused_before_they_start():
     message = "11 distinct rows of 7 attributes, of which up to .* pairs would be compared. .* coarser scales"
     with pytest.raises(InvalidSettingError, match=message):
         assess_semantic_risk(CONTEXT, "binary", max_comparisons=3)
+
+
+def test_a_bound_on_comparisons_that_was_just_missed_does_not_read_as_if_it_were_met():
+    table = pd.DataFrame(list(product([False, True], repeat=7)), columns=list("abcdefg"))
+    with pytest.raises(InvalidSettingError, match="up to 4,159 pairs .* max_comparisons = 4,158. "):
+        assess_semantic_risk(table, "binary", max_comparisons=4158)
 
 
 def test_a_search_that_meets_its_bounds_is_refused(monkeypatch):
