@@ -425,7 +425,8 @@ def _table_is_as_recorded(evidence: Evidence, fingerprint: str) -> Verdict:
     reason = (
         f"the stored {evidence.stage} table is what the run recorded"
         if same
-        else f"the stored {evidence.stage} table is not what the run recorded: it was changed, or a run was interrupted"
+        else f"the stored {evidence.stage} table is not what the run recorded: it was overwritten, or a run was "
+        "interrupted"
     )
     return _verdict(sentence, same, reason, advice)
 
