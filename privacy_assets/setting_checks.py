@@ -15,9 +15,8 @@ from privacy_assets.errors import InvalidSettingError
 T = TypeVar("T")
 LARGEST = sys.float_info.max
 """Neither infinity nor NaN nor an integer beyond all floats lies between this and its negative."""
-
-
 REQUIRED: Any = MISSING
+"""Default of a setting that has none."""
 
 
 def setting(default: Any, description: str, example: Any) -> Any:

@@ -50,7 +50,10 @@ class Warehouse(dg.IOManager):
 
     def handle_output(self, context: dg.OutputContext, obj: object) -> None:
         """Refuse to write."""
-        raise NotImplementedError("dbt writes the tables.")
+        raise dg.DagsterInvariantViolationError(
+            f"{context.asset_key.to_user_string()} returned a {type(obj).__name__}, but this IO manager only reads "
+            "tables that dbt wrote. Return nothing, or give the asset another IO manager."
+        )
 
 
 patients = model("patients", deps=[])

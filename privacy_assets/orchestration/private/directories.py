@@ -47,19 +47,19 @@ def require_separate(private_path: Path, release_paths: Iterable[Path]) -> None:
                 f"one contains the other{links}. Private tables and releases need separate directories. Nothing "
                 "was written."
             )
-        _require_nothing_private_above(release_path)
+        _require_nothing_private_above(release_path, released)
+    marks = {MANIFEST_FILE: "a published release", RELEASES_MARK_FILE: "a release_path, perhaps of another project"}
     for path in (private, *private.parents):
-        if (path / MANIFEST_FILE).exists() or (path / RELEASES_MARK_FILE).exists():
-            is_release = (path / MANIFEST_FILE).exists()
-            raise InvalidSettingError(
-                f"private_path {str(private_path)!r} is inside {str(path)!r}, which "
-                f"{'is a published release' if is_release else 'is a release_path, perhaps of another project'}. "
-                "Expected a separate directory. Nothing was written."
-            )
+        for mark, what in marks.items():
+            if (path / mark).exists():
+                raise InvalidSettingError(
+                    f"private_path {str(private_path)!r} is inside {str(path)!r}, which is {what}. Expected a "
+                    "separate directory. Nothing was written."
+                )
 
 
-def _require_nothing_private_above(release_path: Path) -> None:
-    for path in (release_path.resolve(), *release_path.resolve().parents):
+def _require_nothing_private_above(release_path: Path, released: Path) -> None:
+    for path in (released, *released.parents):
         if is_marked(path):
             raise InvalidSettingError(
                 f"release_path {str(release_path)!r} is inside {str(path)!r}, which is a private directory, perhaps "
