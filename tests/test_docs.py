@@ -23,7 +23,8 @@ from privacy_assets.cli import main
 from privacy_assets.contract.contract import ROLES, TableContract
 from privacy_assets.contract.mapping import COLUMN_KEYS
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
-from privacy_assets.release.policy import METRICS, USE_CASES
+from privacy_assets.release.metrics import METRICS
+from privacy_assets.release.policy import USE_CASES
 from privacy_assets.release.verification import MANIFEST_KEYS
 from privacy_assets.release.waivers import Waiver
 from tests.running_example import PEOPLE

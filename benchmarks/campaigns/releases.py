@@ -21,9 +21,11 @@ import pandas as pd
 
 from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.anonymization.anonymize import anonymize
+from privacy_assets.release.evidence import Evidence
 from privacy_assets.release.files import ReleaseRecord, write_release
-from privacy_assets.release.gate import Evidence, Verdict, limit_verdict
-from privacy_assets.release.policy import ANONYMITY, MPUCC, Limit, Policy
+from privacy_assets.release.gate import Verdict, limit_verdict
+from privacy_assets.release.metrics import ANONYMITY, MPUCC
+from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.release.report import ReportMaterial
 from privacy_assets.release.verification import MANIFEST_FILE, verify_release
 from privacy_assets.storage.artifact import Artifact

@@ -59,7 +59,7 @@ from privacy_assets.orchestration.stages import asset_arguments, blocking_check,
 from privacy_assets.reidentification.assess import CandidateProgress, assess_reidentification
 from privacy_assets.reidentification.other_releases import OtherRelease, join_original, require_described_columns
 from privacy_assets.release.files import read_anonymized_release
-from privacy_assets.release.policy import REIDENTIFICATION, SEMANTIC
+from privacy_assets.release.metrics import REIDENTIFICATION, SEMANTIC
 from privacy_assets.semantic_risk.assess import assess_semantic_risk_with
 from privacy_assets.semantic_risk.result import SemanticAssessment, SemanticProgress
 from privacy_assets.semantic_risk.settings import SemanticSettings

@@ -37,7 +37,7 @@ from privacy_assets.orchestration.stages import (
     progress_logger,
     stored_table,
 )
-from privacy_assets.release.policy import MPUCC
+from privacy_assets.release.metrics import MPUCC
 from privacy_assets.release.ratings import risk_level
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.generalized import preprocess_generalized

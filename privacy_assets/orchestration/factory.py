@@ -50,7 +50,8 @@ from privacy_assets.orchestration.settings.release import (
 )
 from privacy_assets.orchestration.settings.sources import TableSource, UpstreamAsset
 from privacy_assets.release.files import require_formats
-from privacy_assets.release.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, Policy, resolve_policy
+from privacy_assets.release.metrics import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.release.policy import Policy, resolve_policy
 from privacy_assets.release.signing import SigningKey
 from privacy_assets.storage.private_directories import require_private_root
 

@@ -27,11 +27,10 @@ from privacy_assets.orchestration.shown.metadata import (
 )
 from privacy_assets.orchestration.stages import GATE_CHECK, RESOURCES, asset_arguments, blocking_check, partition_key_of
 from privacy_assets.release.drift import profile_table
+from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED
 from privacy_assets.release.files import ReleaseRecord, write_release
 from privacy_assets.release.gate import (
     MEASURED_AT_THE_GATE,
-    SPLIT_STAGES,
-    STAGES_ASSESSED,
     Verdict,
     is_admitted,
     limit_verdict,
@@ -39,7 +38,7 @@ from privacy_assets.release.gate import (
     verdicts,
     waived_verdict,
 )
-from privacy_assets.release.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES
+from privacy_assets.release.metrics import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES
 from privacy_assets.safe_names import class_name
 
 SECRETS = ("seed", "scale_digests")

@@ -25,7 +25,7 @@ from privacy_assets.orchestration.shown.pictures import (
 )
 from privacy_assets.orchestration.shown.reidentification_pictures import reidentification_curve
 from privacy_assets.orchestration.shown.semantic_pictures import describe_risks, risk_distribution
-from privacy_assets.release.policy import MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.release.metrics import MPUCC, REIDENTIFICATION, SEMANTIC
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial
 from privacy_assets.storage.artifact import Artifact
 

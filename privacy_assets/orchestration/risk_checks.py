@@ -29,8 +29,10 @@ from privacy_assets.orchestration.private.resources import (
 from privacy_assets.orchestration.settings.release import AssessmentSettings
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.shown.metadata import verdict_metadata
-from privacy_assets.release.gate import AssessmentEvidence, Evidence, Verdict, limit_verdict, settings_verdict
-from privacy_assets.release.policy import ANONYMITY, MPUCC, Limit, Policy, follows_from_class_size, resolve_policy
+from privacy_assets.release.evidence import AssessmentEvidence, Evidence
+from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
+from privacy_assets.release.metrics import ANONYMITY, MPUCC
+from privacy_assets.release.policy import Limit, Policy, follows_from_class_size, resolve_policy
 from privacy_assets.safe_names import type_name
 
 SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"

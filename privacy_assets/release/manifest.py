@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from privacy_assets.release.policy import SIDES
+from privacy_assets.release.metrics import SIDES
 from privacy_assets.release.received_files import parse_json_object, read_regular
 from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.artifact import canonical_json

@@ -3,192 +3,28 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
-from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
+from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release.metrics import (
+    ANONYMITY,
+    DIRECTIONS,
+    LEAKAGE_METRICS,
+    METRICS,
+    MPUCC,
+    PROTECTING_METRICS,
+    SAFE_SIDES,
+    SEMANTIC,
+    SENSITIVE_METRICS,
+    SEVERITIES,
+    SIDES,
+    Direction,
+    Severity,
+    shown_figure,
+)
 from privacy_assets.release.ratings import mitigation
 from privacy_assets.setting_checks import REQUIRED, described, is_integer, is_number, setting
-from privacy_assets.shown_numbers import against, yes_or_no
-
-Direction = Literal["below", "at_most", "above", "at_least"]
-Severity = Literal["error", "warn"]
-DIRECTIONS: tuple[Direction, ...] = ("below", "at_most", "above", "at_least")
-SEVERITIES: tuple[Severity, ...] = ("error", "warn")
-
-
-class Metric(NamedTuple):
-    """A figure that a policy can limit."""
-
-    assessment: str
-    direction: Direction
-    low: float
-    high: float
-    meaning: str
-    sentence: str | None = None
-    severity: Severity = "error"
-    advice: str | None = None
-    protects_from: float | None = None
-    """The loosest bound that still keeps a record from being singled out, for figures that can."""
-
-
-SAFE_SIDES: tuple[tuple[Direction, Direction], ...] = (("below", "at_most"), ("above", "at_least"))
-MPUCC = "mpucc_assessment"
-ANONYMITY = "anonymity"
-REIDENTIFICATION = "reidentification_assessment"
-SEMANTIC = "semantic_assessment"
-SIDES: Mapping[str, str] = {
-    MPUCC: "synthetic",
-    RARE_VALUES: "synthetic",
-    ANONYMITY: "anonymized",
-    REIDENTIFICATION: "anonymized",
-    SEMANTIC: "anonymized",
-}
-"""The side of a release that an assessment covers: its synthetic or its anonymized records."""
-
-CERTAIN_ADVICE = (
-    "Require l_diversity or t_closeness of the anonymization: k alone does not keep a sensitive value from being "
-    "certain."
-)
-CANDIDATES_ADVICE = (
-    "Anonymize with a larger k or fewer quasi-identifiers; if another release of the same people causes the risk, "
-    "use its classes here as well, or leave out the column that links the two."
-)
-SEMANTIC_ADVICE = (
-    "Leave out or coarsen the columns that the advice table of the assessment names, or withhold the records at risk "
-    "(semantic_risk: withhold)."
-)
-RARE_VALUES_ADVICE = (
-    "Coarsen or drop the columns that are named, or let the synthesizer redraw their rare values: the built-in ones "
-    "do if `min_atom` in their settings is at least the number of people that the policy requires."
-)
-METRICS: Mapping[str, Metric] = {
-    "privacy_risk_score": Metric(MPUCC, "below", 0, 1, "1 - overall_protection"),
-    "overall_protection": Metric(MPUCC, "above", 0, 1, "main protection over baseline protection, at most 1"),
-    "main_protection": Metric(MPUCC, "above", 0, 1, "1 - identification_rate"),
-    "baseline_protection": Metric(MPUCC, "above", 0, 1, "1 - 1 / product of the distinct values of the columns"),
-    "identification_rate": Metric(MPUCC, "below", 0, 1, "share of synthetic records that single out an original"),
-    "total_identified": Metric(MPUCC, "at_most", 0, math.inf, "synthetic records that single out an original"),
-    "excess_identification_rate": Metric(MPUCC, "below", -1, 1, "identification rate beyond that of the control"),
-    "verbatim_rate": Metric(MPUCC, "below", 0, 1, "share of identified pairs that agree on every column"),
-    "excess_verbatim_rate": Metric(MPUCC, "below", -1, 1, "verbatim rate beyond that of the control"),
-    "verbatim_copies": Metric(MPUCC, "at_most", 0, math.inf, "synthetic records equal to an original on all columns"),
-    "excess_copy_rate": Metric(MPUCC, "below", -1, 1, "share of synthetic records that copy, beyond the control's"),
-    "leakage_detected": Metric(
-        MPUCC,
-        "at_most",
-        0,
-        1,
-        "yes if an excess over the control is beyond chance; no value if the control is too small",
-        "no_leakage_is_detected",
-    ),
-    RARE_VALUES_RELEASED: Metric(
-        RARE_VALUES,
-        "at_most",
-        0,
-        math.inf,
-        "released text and category values that somebody in the source has, but fewer people than the policy requires",
-        advice=RARE_VALUES_ADVICE,
-    ),
-    "smallest_class": Metric(
-        ANONYMITY,
-        "at_least",
-        1,
-        math.inf,
-        "people in the smallest class; records if the contract names no person column",
-        advice="Anonymize with a larger k, fewer quasi-identifiers, or more records.",
-        protects_from=2,
-    ),
-    "l_diversity": Metric(
-        ANONYMITY,
-        "at_least",
-        1,
-        math.inf,
-        "fewest values of a sensitive column in a class",
-        advice=CERTAIN_ADVICE,
-        protects_from=2,
-    ),
-    "t_closeness": Metric(
-        ANONYMITY,
-        "at_most",
-        0,
-        1,
-        "largest distance between the sensitive values of a class and of the table",
-        advice="Require t_closeness of the anonymization, or a larger k.",
-    ),
-    "suppressed_share": Metric(
-        ANONYMITY,
-        "at_most",
-        0,
-        1,
-        "share of the records that were left out",
-        advice="Lower max_suppression, l or k: counts in a table that lacks many records are misleading.",
-    ),
-    "share_in_homogeneous_classes": Metric(
-        ANONYMITY,
-        "at_most",
-        0,
-        1,
-        "share of the records in classes where a sensitive value is certain",
-        severity="warn",
-        advice=CERTAIN_ADVICE,
-    ),
-    "information_loss": Metric(
-        ANONYMITY,
-        "at_most",
-        0,
-        1,
-        "mean loss over all cells of the quasi-identifiers (GCP)",
-        severity="warn",
-        advice="Lower k, release fewer quasi-identifiers, or use more records.",
-    ),
-    "max_reidentification_probability": Metric(
-        REIDENTIFICATION,
-        "at_most",
-        0,
-        1,
-        "1 / people that a released record can come from, for the record with the fewest",
-        advice=CANDIDATES_ADVICE,
-        protects_from=0.5,
-    ),
-    "mean_reidentification_probability": Metric(
-        REIDENTIFICATION, "at_most", 0, 1, "expected share of correct links over all records", advice=CANDIDATES_ADVICE
-    ),
-    "share_of_singletons": Metric(
-        REIDENTIFICATION,
-        "at_most",
-        0,
-        1,
-        "share of the records with a single candidate",
-        advice=CANDIDATES_ADVICE,
-    ),
-    "max_basic_semantic_risk": Metric(
-        SEMANTIC,
-        "at_most",
-        0,
-        1,
-        "1 / records left to an attacker who knows all attributes of a record and one that it lacks; counts records, "
-        "so each must belong to a different person",
-        advice=SEMANTIC_ADVICE,
-    ),
-    "mean_basic_semantic_risk": Metric(
-        SEMANTIC,
-        "at_most",
-        0,
-        1,
-        "mean of the basic semantic risk over all records; each must belong to a different person",
-        advice=SEMANTIC_ADVICE,
-    ),
-}
-
-SENSITIVE_METRICS = frozenset({"l_diversity", "t_closeness", "share_in_homogeneous_classes"})
-PROTECTING_METRICS = frozenset(
-    {"privacy_risk_score", "overall_protection", "main_protection", "identification_rate", "leakage_detected"}
-)
-"""Figures of synthetic records that are worst for a copy of the originals, whatever its size."""
-YES_NO_METRICS = frozenset({"leakage_detected"})
-"""Figures that are 1 for yes and 0 for no, and read as such."""
-LEAKAGE_METRICS = frozenset(name for name in METRICS if "excess" in name or "verbatim" in name or "leakage" in name)
 
 USE_CASES: Mapping[str, float] = {
     "public_release": 0.05,
@@ -535,14 +371,6 @@ class Policy:
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values for the manifest, with its changes of the preset."""
         return asdict(self) | {"limits": [asdict(limit) for limit in self.limits], "changes": list(self.changes)}
-
-
-def shown_figure(metric: str, direction: str, value: float, limit: float, *, exact: bool = False) -> tuple[str, str]:
-    """Write a figure and what its limit allows, such as ``0.171`` and ``at most 0.2``, or ``yes`` and ``no``."""
-    if metric in YES_NO_METRICS:
-        return yes_or_no(value), "no"
-    found, bound = against(value, limit, exact=exact)
-    return found, f"{direction.replace('_', ' ')} {bound}"
 
 
 def follows_from_class_size(limit: Limit, limits: Sequence[Limit]) -> bool:

@@ -14,13 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.release.gate import Verdict
-from privacy_assets.release.policy import (
-    METRICS,
-    MPUCC,
-    SENSITIVE_METRICS,
-    YES_NO_METRICS,
-    shown_figure,
-)
+from privacy_assets.release.metrics import METRICS, MPUCC, SENSITIVE_METRICS, YES_NO_METRICS, shown_figure
 from privacy_assets.release.ratings import RISK_LEVELS, risk_level
 from privacy_assets.release.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, plain_words
 from privacy_assets.shown_numbers import against, in_full, number, percent, yes_or_no

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
-from privacy_assets.release.policy import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.release.metrics import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC
 from privacy_assets.release.ratings import rate_baseline, rate_identification
 from privacy_assets.shown_numbers import against, number, percent
 

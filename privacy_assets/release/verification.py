@@ -30,8 +30,9 @@ from privacy_assets.release.manifest import (
     parse_manifest,
     read_manifest_bytes,
 )
+from privacy_assets.release.metrics import SEVERITIES
 from privacy_assets.release.parquet_bounds import bound_problem
-from privacy_assets.release.policy import SEVERITIES, Limit, Policy, RequiredSettings
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.received_files import TooLargeError, is_as_recorded, open_regular
 from privacy_assets.release.recorded_rare_values import rare_values_problems
 from privacy_assets.release.released_csv import read_csv, write_csv

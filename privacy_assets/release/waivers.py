@@ -29,7 +29,8 @@ from typing import Any
 import yaml
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.release.policy import METRICS, SIDES, Limit
+from privacy_assets.release.metrics import METRICS, SIDES
+from privacy_assets.release.policy import Limit
 from privacy_assets.setting_checks import is_number
 from privacy_assets.shown_numbers import in_full
 

@@ -4,16 +4,10 @@ from dataclasses import replace
 import pytest
 
 from privacy_assets.disclosure.column_examination import ColumnExamination
-from privacy_assets.release.gate import (
-    AssessmentEvidence,
-    Evidence,
-    SigningEvidence,
-    TableEvidence,
-    is_admitted,
-    limit_verdict,
-    verdicts,
-)
-from privacy_assets.release.policy import MPUCC, Limit, Policy
+from privacy_assets.release.evidence import AssessmentEvidence, Evidence, SigningEvidence, TableEvidence
+from privacy_assets.release.gate import is_admitted, limit_verdict, verdicts
+from privacy_assets.release.metrics import MPUCC
+from privacy_assets.release.policy import Limit, Policy
 
 POLICY = Policy.for_use_case("research_sharing").with_limit(Limit("verbatim_copies", 3, severity="warn"))
 MADE_OF = {"original": "o", "control": "c", "synthetic": "s", "preprocessed": "p"}

@@ -4,12 +4,8 @@ import re
 import pytest
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.release.policy import (
-    METRICS,
-    Limit,
-    Policy,
-    RequiredSettings,
-)
+from privacy_assets.release.metrics import METRICS
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.ratings import mitigation
 
 

@@ -20,7 +20,8 @@ from privacy_assets.orchestration.component.yaml_settings import (
     written_as_one_of,
 )
 from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
-from privacy_assets.release.policy import METRICS, USE_CASES, Limit, Policy, RequiredSettings, resolve_policy
+from privacy_assets.release.metrics import METRICS
+from privacy_assets.release.policy import USE_CASES, Limit, Policy, RequiredSettings, resolve_policy
 from privacy_assets.setting_checks import REQUIRED, setting
 
 Role: TypeAlias = Literal["direct_identifier", "quasi_identifier", "sensitive", "other"]

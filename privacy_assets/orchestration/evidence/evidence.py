@@ -26,15 +26,9 @@ from privacy_assets.orchestration.private.resources import PrivateParquetIOManag
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings, Synthesis
 from privacy_assets.reidentification.assess import ReidentificationAssessment
+from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED, AssessmentEvidence, Evidence, TableEvidence
 from privacy_assets.release.files import published_fingerprint
-from privacy_assets.release.gate import (
-    SPLIT_STAGES,
-    STAGES_ASSESSED,
-    AssessmentEvidence,
-    Evidence,
-    TableEvidence,
-)
-from privacy_assets.release.policy import ANONYMITY, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.release.metrics import ANONYMITY, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC
 from privacy_assets.release.report_words import CONTROL, LEAKAGE
 from privacy_assets.semantic_risk.result import SemanticAssessment
 from privacy_assets.storage.artifact import Artifact

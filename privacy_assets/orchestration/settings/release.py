@@ -30,8 +30,10 @@ from privacy_assets.orchestration.settings.anonymized import (
 )
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.settings.sources import TableSource, require_partitioned
-from privacy_assets.release.gate import EXAMPLE_METRICS, SigningEvidence
-from privacy_assets.release.policy import MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, Policy
+from privacy_assets.release.evidence import SigningEvidence
+from privacy_assets.release.gate import EXAMPLE_METRICS
+from privacy_assets.release.metrics import MPUCC, REIDENTIFICATION, SEMANTIC, SIDES
+from privacy_assets.release.policy import Policy
 from privacy_assets.release.signing import Signer, SigningKey, load_signer, require_cryptography
 from privacy_assets.release.waivers import Waiver, Waivers, read_waivers
 from privacy_assets.setting_checks import REQUIRED, described, setting

@@ -1,0 +1,131 @@
+"""What the gate decides on: the stored tables and assessments, and what was recorded when they were made."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from privacy_assets.disclosure.column_examination import ColumnExamination
+from privacy_assets.release.metrics import MPUCC
+
+SPLIT_STAGES = ("original", "control")
+STAGES_ASSESSED = (*SPLIT_STAGES, "preprocessed")
+"""Tables that an assessment is based on, in addition to the table to be released."""
+
+
+@dataclass(frozen=True)
+class TableEvidence:
+    """The state of one stored artifact, and what Dagster recorded when it was made.
+
+    Parameters
+    ----------
+    digest : str or None
+        Fingerprint of a table or digest of a result as stored now; None if it cannot be read.
+    recorded_digest : str or None
+        Data version of the latest materialization; None if there is no materialization.
+    run_id : str or None
+        Run that made the latest materialization; None if there is no materialization, it was reported by hand, or the
+        instance does not know the run.
+    made_of : mapping of str to str
+        Fingerprints of the tables it was made from, by stage, as recorded in the artifact or the materialization.
+    content : str or None
+        Fingerprint of the contained table, if the artifact is more than a table.
+    """
+
+    digest: str | None
+    recorded_digest: str | None
+    run_id: str | None
+    made_of: Mapping[str, str] = field(default_factory=dict)
+    content: str | None = None
+
+    @property
+    def made_by_run(self) -> bool:
+        """Whether a run made the latest materialization."""
+        return self.run_id is not None
+
+
+@dataclass(frozen=True)
+class AssessmentEvidence(TableEvidence):
+    """An assessment: its figures and the settings it was made with."""
+
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SigningEvidence:
+    """The key that would sign a release.
+
+    Parameters
+    ----------
+    key_id : str or None
+        Identifier of the key; None if it cannot be used.
+    problem : str
+        Why the key cannot be used, else empty. It shows nothing of the key.
+    """
+
+    key_id: str | None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All evidence about a table that is to be released.
+
+    Parameters
+    ----------
+    side : {"synthetic", "anonymized"}
+        Side whose limits apply.
+    stage : str
+        Name of the stage whose table is to be released, for example ``"synthetic"``.
+    columns : tuple of str
+        Columns of the table that an assessment must have covered.
+    tables : mapping of str to TableEvidence
+        The table itself and the tables that the assessment is based on (``"original"``, ``"control"``,
+        ``"preprocessed"``).
+    assessments : mapping of str to AssessmentEvidence
+        Assessments by name.
+    declared_precisions : mapping of str to int or str
+        Precision of columns as declared in the contract.
+    lineage : mapping of str to tuple of str
+        Stages that a table must have been made from, by its stage; empty for a table made elsewhere.
+    keeps_contract : bool
+        Whether the current contract admits the table unchanged.
+    stands_on : mapping of str to tuple of str
+        Stages that an assessment must be based on in addition to the table itself, by its name.
+    asked_for : mapping of str to mapping of str to JSON values
+        Settings that an assessment must have been made with, by its name.
+    measured : mapping of str to mapping of str to float or None
+        Figures measured on this exact table, by the name of their assessment.
+    must_succeed : tuple of str
+        Assessments that must exist, with or without a limit on them. If they fail, releases contradict each other or
+        the masks are described wrongly.
+    signing : SigningEvidence, optional
+        The key that would sign the release, if one is configured.
+    remarks : mapping of str to str
+        Origin of a figure, by its metric, for the reason of a failed limit: names of columns and counts.
+    examined : mapping of str to sequence of ColumnExamination
+        Columns that are released unchanged, by the stage in which they were examined.
+    must_be_examined : tuple of str
+        Stages in which they must be examined: the table itself and the one it was made from.
+    acknowledged : mapping of str to str
+        Reasons in the contract for releasing columns although they look identifying.
+    """
+
+    side: str
+    stage: str
+    columns: tuple[str, ...]
+    tables: Mapping[str, TableEvidence]
+    assessments: Mapping[str, AssessmentEvidence]
+    declared_precisions: Mapping[str, int | str] = field(default_factory=dict)
+    lineage: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    keeps_contract: bool = False
+    stands_on: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {MPUCC: STAGES_ASSESSED})
+    asked_for: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    measured: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    must_succeed: tuple[str, ...] = ()
+    signing: SigningEvidence | None = None
+    problem: str = ""
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    examined: Mapping[str, Sequence[ColumnExamination]] = field(default_factory=dict)
+    must_be_examined: tuple[str, ...] = ()
+    acknowledged: Mapping[str, str] = field(default_factory=dict)
