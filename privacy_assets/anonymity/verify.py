@@ -24,8 +24,8 @@ from privacy_assets.anonymity.kernels.measures import (
 )
 from privacy_assets.anonymity.report import AnonymityReport, ClassSizes, SensitiveReport
 from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, group_rows, read_column
+from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.safe_names import type_name
 from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.fingerprint import require_unique_text_names
 

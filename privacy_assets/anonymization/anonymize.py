@@ -49,8 +49,8 @@ from privacy_assets.anonymization.settings import (
     spread,
 )
 from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.safe_names import type_name
 from privacy_assets.setting_checks import is_integer
 from privacy_assets.shown_numbers import against
 from privacy_assets.storage.fingerprint import require_unique_text_names

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.columns.safe_names import class_name, dtype_name, type_name
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.safe_names import class_name, dtype_name, type_name
 
 Kind = Literal["number", "boolean", "text", "datetime", "aware datetime", "duration", "missing"]
 

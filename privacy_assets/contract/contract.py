@@ -17,11 +17,11 @@ import pandas as pd
 import pandera.pandas as pa
 from pandas.api import types
 
+from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.scales import read_scale
 from privacy_assets.contract.conversion import ColumnType, Kind, convert
 from privacy_assets.contract.mapping import schema_from_mapping
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
-from privacy_assets.safe_names import type_name
 from privacy_assets.setting_checks import is_integer
 
 ROLES: Final = ("direct_identifier", "quasi_identifier", "sensitive", "other")

@@ -19,8 +19,8 @@ from privacy_assets.columns.coding import (
     group_rows,
     read_column,
 )
+from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.safe_names import type_name
 from privacy_assets.setting_checks import is_integer, require, require_flag
 from privacy_assets.storage.artifact import Artifact
 

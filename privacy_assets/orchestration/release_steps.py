@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 
+from privacy_assets.columns.safe_names import class_name
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.orchestration.column_checks import with_examined_columns
 from privacy_assets.orchestration.evidence.evidence import Gathered, gather_evidence
@@ -39,7 +40,6 @@ from privacy_assets.release.gate import (
     waived_verdict,
 )
 from privacy_assets.release.metrics import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES
-from privacy_assets.safe_names import class_name
 
 SECRETS = ("seed", "scale_digests")
 GATE_DESCRIPTION = "The policy admits the exact content that would be released; decided in the release step itself."

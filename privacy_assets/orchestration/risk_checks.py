@@ -15,6 +15,7 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.anonymity.verify import verify_anonymity
+from privacy_assets.columns.safe_names import type_name
 from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues, count_rare_values
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -33,7 +34,6 @@ from privacy_assets.release.evidence import AssessmentEvidence, Evidence
 from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
 from privacy_assets.release.metrics import ANONYMITY, MPUCC
 from privacy_assets.release.policy import Limit, Policy, follows_from_class_size, resolve_policy
-from privacy_assets.safe_names import type_name
 
 SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"
 IDENTIFIERS_CHECK = "no_direct_identifier_is_left"

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import ReleaseModel, Suppressed
+from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.reidentification.candidate_index import CandidateIndex, Figures
 from privacy_assets.reidentification.other_releases import OtherRelease
-from privacy_assets.safe_names import type_name
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.result_columns import tuple_column

@@ -14,11 +14,11 @@ from privacy_assets.anonymization.quasi_identifiers import read_dimension
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import Mask, ReleaseModel, Suppressed, columns_of
+from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.reidentification.code_sets import CodeSets, coarsen, partition_of
 from privacy_assets.reidentification.kernels.candidates import Boxes, Points
 from privacy_assets.reidentification.mask_sets import Original, read_mask
-from privacy_assets.safe_names import type_name
 from privacy_assets.storage.fingerprint import require_unique_text_names
 
 # Up to this many possible keys per record, counting all keys is faster than sorting the occurring ones.

@@ -13,8 +13,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privacy_assets.columns.safe_names import dtype_name
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.safe_names import dtype_name
 
 FINGERPRINT_VERSION = b"privacy_assets table 1"
 

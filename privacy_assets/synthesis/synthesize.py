@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from privacy_assets.columns.safe_names import dtype_name, type_name
 from privacy_assets.disclosure.rare_values import RareColumn
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.safe_names import dtype_name, type_name
 from privacy_assets.setting_checks import is_integer
 
 Kind = Literal["integer", "float", "boolean", "datetime", "category", "text"]

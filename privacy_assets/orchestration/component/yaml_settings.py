@@ -20,9 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 from pydantic.fields import FieldInfo
 from pydantic_core import core_schema
 
+from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.dagster_internals import resolve_fields
-from privacy_assets.safe_names import type_name
 
 FUNCTION: Any = Callable
 """For settings that are given as a function."""

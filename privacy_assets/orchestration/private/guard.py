@@ -23,11 +23,11 @@ from typing import Any, TypeVar, cast
 
 import dagster as dg
 
+from privacy_assets.columns.safe_names import class_name
 from privacy_assets.errors import PrivacyAssetsError
 from privacy_assets.orchestration.dagster_internals import DagsterExecutionInterruptedError, nothing_attached_to_step
 from privacy_assets.orchestration.private.hidden_output import HiddenOutput, say_openly
 from privacy_assets.own_code import MadeHere, is_own_class, is_own_frame, is_trusted_frame
-from privacy_assets.safe_names import class_name
 
 INTERRUPTS = (KeyboardInterrupt, GeneratorExit, DagsterExecutionInterruptedError)
 """Exceptions that stop a run from outside pass, without their text and context."""

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import dagster as dg
 import pandas as pd
 
+from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.settings.sql_rows import PARTITION_PARAMETER, read_rows
-from privacy_assets.safe_names import type_name
 from privacy_assets.setting_checks import REQUIRED, described, setting
 
 

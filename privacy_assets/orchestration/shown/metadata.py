@@ -7,9 +7,9 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
+from privacy_assets.columns.safe_names import dtype_name
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.ratings import rate_baseline, rate_identification
-from privacy_assets.safe_names import dtype_name
 
 NAMESPACE = "privacy_assets"
 VERDICTS = "verdicts"
