@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.mpucc.intervals import Estimate, newcombe_interval, normal_quantile
@@ -311,6 +310,8 @@ def probability_of_a_draw(n_equal: NDArray[np.int64], n_records: int, n_drawn: i
 
     Draws are without replacement, so it is 1 - C(n_records - n_equal, n_drawn) / C(n_records, n_drawn).
     """
+    from scipy.special import gammaln
+
     n_others = n_records - n_equal
     log_missed = (
         gammaln(n_others + 1.0)

@@ -4,17 +4,16 @@ import base64
 import io
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import PatchCollection
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from PIL import Image
 
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SMALLEST_GROUP_DRAWN = 5
 MOST_COLUMNS_DRAWN = 30
@@ -51,7 +50,7 @@ def identified_by_size(assessment: MpuccAssessment) -> str:
             f"{n_matched} control records": control.control_identified_by_size,
         }
     sizes = range(1, max(map(len, against.values())) + 1)
-    figure = Figure(figsize=(6, 3), layout="constrained")
+    figure = new_figure(6, 3)
     axes = figure.subplots()
     width, told = 0.8 / len(against), []
     for place, (whom, counts) in enumerate(against.items()):
@@ -89,7 +88,7 @@ def columns_that_drive_the_risk(columns: Sequence[tuple[str, float]], n_identifi
     """
     drawn = [(name, share) for name, share in columns if round(share * n_identified) >= SMALLEST_GROUP_DRAWN]
     drawn = drawn[:MOST_COLUMNS_DRAWN]
-    figure = Figure(figsize=(6, 0.9 + 0.28 * len(drawn)), layout="constrained")
+    figure = new_figure(6, 0.9 + 0.28 * len(drawn))
     axes = figure.subplots()
     bars = axes.barh([name for name, _ in drawn], [100 * share for _, share in drawn], color=BLUE)
     axes.bar_label(bars, fmt="%.1f %%", fontsize=8, padding=2)
@@ -120,7 +119,7 @@ def records_by_class_size(classes: pd.DataFrame) -> str:
     edges = edges if len(edges) > 1 else np.array([sizes.min(), sizes.min() + 1])
     records, _ = np.histogram(sizes, bins=edges, weights=rows)
     records = np.where(records >= SMALLEST_GROUP_DRAWN, records, 0)
-    figure = Figure(figsize=(6, 3), layout="constrained")
+    figure = new_figure(6, 3)
     axes = figure.subplots()
     axes.bar(range(len(records)), records, width=0.9, color=BLUE)
     step = max(len(records) // 8, 1)
@@ -139,7 +138,7 @@ def records_by_class_size(classes: pd.DataFrame) -> str:
 def information_loss_by_column(certainty_penalty: Mapping[str, float]) -> str:
     """Draw the loss of the 30 worst quasi-identifiers (NCP), from 0 % (unchanged) to 100 % (none left)."""
     by_loss = sorted(certainty_penalty.items(), key=lambda item: item[1])[-MOST_COLUMNS_DRAWN:]
-    figure = Figure(figsize=(6, 0.9 + 0.28 * len(by_loss)), layout="constrained")
+    figure = new_figure(6, 0.9 + 0.28 * len(by_loss))
     axes = figure.subplots()
     bars = axes.barh([name for name, _ in by_loss], [100 * loss for _, loss in by_loss], color=BLUE)
     axes.bar_label(bars, fmt="%.1f %%", fontsize=8, padding=2)
@@ -166,8 +165,11 @@ def classes_as_rectangles(rectangles: pd.DataFrame, x: str, y: str) -> str:
     str
         Markdown with the picture as PNG.
     """
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
     drawn = rectangles[rectangles["rows"] >= SMALLEST_GROUP_DRAWN].nlargest(MOST_RECTANGLES, "rows")
-    figure = Figure(figsize=(4, 4), layout="constrained")
+    figure = new_figure(4, 4)
     axes = figure.subplots()
     width = (drawn["x_high"] - drawn["x_low"]).to_numpy()
     height = (drawn["y_high"] - drawn["y_low"]).to_numpy()
@@ -188,10 +190,18 @@ def _interval(low: int, high: int) -> str:
     return f"{low:,}" if low == high else f"{low:,}-{high:,}"
 
 
-def as_markdown(figure: Figure, text: str) -> str:
+def new_figure(width: float, height: float) -> "Figure":
+    """Return an empty figure, in inches; Matplotlib is imported now, as most processes draw nothing."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def as_markdown(figure: "Figure", text: str) -> str:
     """Write a picture as PNG in Markdown, with alternative text."""
+    from PIL import Image
+
     drawn, buffer = io.BytesIO(), io.BytesIO()
-    FigureCanvasAgg(figure)
     figure.savefig(drawn, format="png")
     # A palette makes it a third of the size; an event takes 100 KB in total.
     Image.open(drawn).convert("RGB").quantize(COLORS).save(buffer, "png", optimize=True)

@@ -1,10 +1,13 @@
 """The picture of a re-identification assessment: risk by the number of known columns."""
 
-import pandas as pd
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from typing import TYPE_CHECKING
 
-from privacy_assets.orchestration.shown.pictures import BLUE, as_markdown
+import pandas as pd
+
+from privacy_assets.orchestration.shown.pictures import BLUE, as_markdown, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def reidentification_curve(curve: pd.DataFrame) -> str:
@@ -28,13 +31,13 @@ def reidentification_curve(curve: pd.DataFrame) -> str:
     )
 
 
-def draw_reidentification_curve(curve: pd.DataFrame) -> Figure:
+def draw_reidentification_curve(curve: pd.DataFrame) -> "Figure":
     """Draw mean probability and mean nonspecificity over the number of known columns.
 
     The band and its mean cover all sets of a size, if all were assessed. The dashed line is the most identifying set of
     each size; for larger sizes, that of the greedy chain.
     """
-    figure = Figure(figsize=(6, 5), layout="constrained")
+    figure = new_figure(6, 5)
     panels = (
         ("mean_reidentification_probability", "max", "mean 1 / candidates"),
         ("mean_nonspecificity", "min", "mean N = ln candidates"),
@@ -51,7 +54,7 @@ def draw_reidentification_curve(curve: pd.DataFrame) -> Figure:
         axes.plot(most_telling.index, most_telling, color=BLUE, linestyle="--", label="most identifying set")
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.get_major_locator().set_params(integer=True)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=8)
     axes.set_xlabel("columns that an attacker knows")

@@ -1,12 +1,15 @@
 """Pictures of a semantic assessment: counts and names of attributes, without values of the table."""
 
-import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
+from typing import TYPE_CHECKING
 
-from privacy_assets.orchestration.shown.pictures import SMALLEST_GROUP_DRAWN
+import pandas as pd
+
+from privacy_assets.orchestration.shown.pictures import SMALLEST_GROUP_DRAWN, new_figure
 from privacy_assets.semantic_risk.result import SemanticAssessment
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLORS = {"keep": "#3b6ea8", "boundary": "#c9a227", "discard": "#b3392f"}
 WORDS = {"keep": "keep: up to alpha", "boundary": "boundary", "discard": "discard: from beta on"}
@@ -16,7 +19,7 @@ MOST_NAMES = 4
 MOST_RISKS_SAID = 6
 
 
-def risk_distribution(assessment: SemanticAssessment) -> Figure:
+def risk_distribution(assessment: SemanticAssessment) -> "Figure":
     """Draw the number of records by basic semantic risk, in the colors of the three regions.
 
     Parameters
@@ -34,7 +37,7 @@ def risk_distribution(assessment: SemanticAssessment) -> Figure:
     regions = records["region"] if "region" in records else pd.Series("keep", index=records.index)
     counts = pd.crosstab(largest, regions).reindex(range(1, MOST_BARS + 1), fill_value=0)
     counts = counts.where(counts >= SMALLEST_GROUP_DRAWN, 0)
-    figure = Figure(figsize=(6, 3.2), layout="constrained")
+    figure = new_figure(6, 3.2)
     axes = figure.subplots()
     places = MOST_BARS - counts.index.to_numpy()
     below = pd.Series(0, index=counts.index)
@@ -63,9 +66,11 @@ def describe_risks(assessment: SemanticAssessment) -> str:
     return f"Records by basic semantic risk{among} (the largest risks: {numbers})"
 
 
-def _explain(axes: Axes, assessment: SemanticAssessment, *, is_colored: bool) -> None:
+def _explain(axes: "Axes", assessment: SemanticAssessment, *, is_colored: bool) -> None:
     """Add the legend of the regions and the line of the limit."""
     if is_colored:
+        from matplotlib.patches import Patch
+
         patches = [Patch(color=color, label=WORDS[region]) for region, color in COLORS.items()]
         axes.legend(handles=patches, fontsize=7, frameon=False)
     limit = assessment.settings["risk_limit"]
@@ -78,7 +83,7 @@ def _explain(axes: Axes, assessment: SemanticAssessment, *, is_colored: bool) ->
         axes.set_title(f"risk limit {limit:.3g}{within}", fontsize=8)
 
 
-def concept_neighborhood(assessment: SemanticAssessment) -> Figure:
+def concept_neighborhood(assessment: SemanticAssessment) -> "Figure":
     """Draw the riskiest concept of a record with its neighbors as a small line diagram.
 
     Attributes are named by column and number. Counts below 5 records are not shown.
@@ -94,7 +99,7 @@ def concept_neighborhood(assessment: SemanticAssessment) -> Figure:
         Concepts with more records are above; the attributes that a line adds or removes are at its other end.
     """
     neighborhood = assessment.neighborhood
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = new_figure(7, 4)
     axes = figure.subplots()
     axes.set_axis_off()
     axes.set_xlim(-0.5, 0.5)
@@ -122,7 +127,7 @@ def _nodes(neighborhood: pd.DataFrame, place: str) -> list[tuple[tuple[str, ...]
 
 
 def _draw_node(
-    axes: Axes, place: tuple[float, float], n_records: int, text: str, offset: float, color: str = COLORS["keep"]
+    axes: "Axes", place: tuple[float, float], n_records: int, text: str, offset: float, color: str = COLORS["keep"]
 ) -> None:
     x, y = place
     count = f"{n_records:,}" if n_records >= SMALLEST_GROUP_DRAWN else f"< {SMALLEST_GROUP_DRAWN}"
