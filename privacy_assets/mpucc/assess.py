@@ -156,21 +156,24 @@ def assess_mpuccs(
     calculate_baseline : bool
         Whether to compare with the protection that the number of distinct values gives.
     max_combinations : int
-        Refuse to start a search of more combinations than this.
+        Combinations that may be checked. The search ends before the size with which it would check more; its result is
+        then complete up to the size before (``max_combo_size``), and a sample of the synthetic records shows how many
+        single out an original by combinations of any size (``any_size_identification_rate``).
     n_matched_samples, seed, confidence_level
         Number of random samples of the originals to compare with the control, their seed, and the confidence level of
         all intervals.
     n_threads : int, optional
         Threads to search on; the result does not depend on it. Default: all cores that this process may use.
     progress : callable, optional
-        Called before each level of each search; its exceptions end the assessment.
+        Called before each size of combinations of each search, and again after each 8,192 combinations; its exceptions
+        end the assessment.
 
     Raises
     ------
     InvalidTableError
         If the tables cannot be compared.
     InvalidSettingError
-        If a setting is out of range or there are too many combinations; checked before any work starts.
+        If a setting is out of range; checked before any work starts.
 
     Notes
     -----
@@ -219,14 +222,16 @@ def assess_preprocessed(
     require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or an integer above 0")
     n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
     search = SyntheticSearch(tables, settings, n_used or os.cpu_count() or 1, progress)
-    found = search.against(tables.original, "synthetic against original", with_profile=True)
+    found = search.against(
+        tables.original, "synthetic against original", with_profile=True, max_combinations=settings.max_combinations
+    )
     tree = describe_tree(search, found)
     details = describe_details(search, found, tree)
     control = None
     if tables.control is not None:
         control = compare_with_control(
             tables,
-            lambda table, stage: search.matches(table, stage),
+            lambda table, stage: search.matches(table, stage, found.complete_size),
             n_samples=settings.n_matched_samples,
             seed=settings.seed,
             confidence_level=settings.confidence_level,
@@ -234,7 +239,8 @@ def assess_preprocessed(
     if not settings.calculate_baseline:
         tree = tree.drop(columns=["baseline_protection", "overall_protection"])
         details = details.drop(columns="baseline_protection")
-    return MpuccAssessment(score(search, found), details, tree, control, _described(tables, settings))
+    described = {**_described(tables, settings), "complete_up_to": found.complete_size}
+    return MpuccAssessment(score(search, found), details, tree, control, described)
 
 
 def _described(tables: PreprocessedTables, settings: MpuccSettings) -> dict[str, Any]:

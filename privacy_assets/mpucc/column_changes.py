@@ -127,6 +127,9 @@ def measure_column_changes(
 
 def _settings_of(assessment: MpuccAssessment) -> MpuccSettings:
     named = {field.name: assessment.settings[field.name] for field in fields(MpuccSettings)}
+    if assessment.scores["max_combo_size"] != len(assessment.settings["columns"]):
+        # Where it ended early, the same sizes are searched again.
+        named["max_baseline_cols"] = assessment.scores["max_combo_size"]
     return MpuccSettings(**{**named, "renyi_alpha": inf if named["renyi_alpha"] == "inf" else named["renyi_alpha"]})
 
 

@@ -9,22 +9,39 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.mpucc.any_size import sample_any_size
 from privacy_assets.mpucc.control import Matches, count_agreements
 from privacy_assets.mpucc.intervals import wilson_interval
-from privacy_assets.mpucc.kernels.search import SearchResult, find_mpuccs
+from privacy_assets.mpucc.kernels.search import LevelProgress, SearchResult, find_mpuccs
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
 from privacy_assets.mpucc.settings import MpuccSettings, count_combinations
 from privacy_assets.storage.result_columns import tuple_column
 
 
 class SearchProgress(NamedTuple):
-    """Progress of a search before the next size of combinations."""
+    """Progress of a search before it goes on.
+
+    Attributes
+    ----------
+    stage : str
+        Tables that are searched.
+    combo_size, max_combo_size : int
+        Columns of the combinations that are searched now, and of the largest ones.
+    combinations_checked : int
+        Combinations checked so far.
+    n_identified : int
+        Synthetic records identified so far.
+    n_done, n_candidates : int
+        Combinations of this size that are done, and all of them.
+    """
 
     stage: str
     combo_size: int
     max_combo_size: int
     combinations_checked: int
     n_identified: int
+    n_done: int
+    n_candidates: int
 
 
 class SyntheticSearch:
@@ -45,14 +62,27 @@ class SyntheticSearch:
         self.names = [tables.columns[c] for c in self.order]
         self.n_distinct_original = _count_distinct(tables.original, tables.n_codes)[self.order].astype(np.float64)
 
-    def against(self, other: CodedTable, stage: str, *, with_profile: bool) -> SearchResult:
-        """Search the synthetic records against another table."""
+    def against(
+        self,
+        other: CodedTable,
+        stage: str,
+        *,
+        with_profile: bool,
+        max_size: int | None = None,
+        max_combinations: int | None = None,
+    ) -> SearchResult:
+        """Search the synthetic records against another table, by default up to the size of the settings.
+
+        Without ``max_combinations`` it is complete, however long that takes.
+        """
+        largest = self.max_size if max_size is None else max_size
         synthetic = self.tables.synthetic
         settings = self.settings
 
-        def on_level(size: int, n_checked: int, n_identified: int) -> None:
+        def report(at: LevelProgress) -> None:
             if self.progress is not None:
-                self.progress(SearchProgress(stage, size, self.max_size, n_checked, n_identified))
+                counts = at.n_checked, at.n_identified, at.n_done, at.n_candidates
+                self.progress(SearchProgress(stage, at.size, largest, *counts))
 
         needs_entropy = settings.min_entropy_delta > 0 or (with_profile and settings.shows_entropy)
         return find_mpuccs(
@@ -60,17 +90,18 @@ class SyntheticSearch:
             [self.tables.n_codes[c] for c in self.order],
             synthetic.n_distinct,
             np.concatenate([synthetic.multiplicities, other.multiplicities]),
-            max_size=self.max_size,
+            max_size=largest,
+            max_combinations=max_combinations,
             alpha=settings.renyi_alpha if needs_entropy else None,
             min_entropy_gain=settings.min_entropy_delta,
             with_profile=with_profile,
             n_threads=self.n_threads,
-            on_level=on_level,
+            on_progress=report,
         )
 
-    def matches(self, other: CodedTable, stage: str) -> Matches:
+    def matches(self, other: CodedTable, stage: str, max_size: int) -> Matches:
         """Return the row of another table that each synthetic row singles out, and the number of columns it takes."""
-        found = self.against(other, stage, with_profile=False)
+        found = self.against(other, stage, with_profile=False, max_size=max_size)
         combo_size = np.zeros(len(found.combo_of_row), np.int64)
         # Where no combination had a row that is alone, there are no sizes to look up either.
         identified = np.flatnonzero(found.combo_of_row >= 0)
@@ -182,6 +213,19 @@ def _value_combos(search: SyntheticSearch, found: SearchResult, rows: NDArray[np
     )
 
 
+def _of_any_size(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
+    """Estimate the rate over all combinations, if there were too many to search."""
+    if found.complete_size == search.max_size:
+        return {}
+    sampled = sample_any_size(search.tables, search.settings.seed, search.settings.confidence_level)
+    return {
+        "any_size_identification_rate": sampled.rate.value,
+        "any_size_interval_low": sampled.rate.low,
+        "any_size_interval_high": sampled.rate.high,
+        "any_size_records": sampled.n_records,
+    }
+
+
 def score(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
     """Score the whole table, with the names and order of the source."""
     tables, settings = search.tables, search.settings
@@ -209,10 +253,11 @@ def score(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
         "total_syn_records": n_records,
         "identification_rate_interval_low": identified.low,
         "identification_rate_interval_high": identified.high,
+        **_of_any_size(search, found),
         "search": settings.search,
-        "max_combo_size": search.max_size,
+        "max_combo_size": found.complete_size,
         "columns_assessed": len(tables.columns),
         "combinations_checked": n_searched,
-        "combinations_pruned": count_combinations(len(tables.columns), search.max_size) - n_searched,
+        "combinations_pruned": count_combinations(len(tables.columns), found.complete_size) - n_searched,
         **{f"{name}_duplicates_dropped": table.n_duplicates_dropped for name, table in tables.tables.items()},
     }

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from privacy_assets.errors import InvalidSettingError
 from privacy_assets.setting_checks import is_integer, is_number, require, require_flag, setting
 
 DEFAULT_MAX_COMBINATIONS = 5_000_000
@@ -27,7 +26,11 @@ class MpuccSettings:
     field_decay_factor: float = setting(DEFAULT_DECAY_FACTOR, "Weight of further columns in the search tree.", 0.5)
     renyi_alpha: float = setting(DEFAULT_RENYI_ALPHA, "Order of the Renyi entropy.", 1)
     calculate_baseline: bool = setting(True, "Whether to compare with what the columns allow.", False)
-    max_combinations: int = setting(DEFAULT_MAX_COMBINATIONS, "Refuse to search more combinations than these.", 100_000)
+    max_combinations: int = setting(
+        DEFAULT_MAX_COMBINATIONS,
+        "Combinations that may be checked; the search ends before the size that would exceed them.",
+        100_000,
+    )
     n_matched_samples: int = setting(5, "Samples of originals as large as the control, for the comparison.", 10)
     seed: int = setting(0, "Seed of these samples.", 1)
     confidence_level: float = setting(0.95, "Confidence of the intervals.", 0.9)
@@ -59,13 +62,12 @@ class MpuccSettings:
         return {each.name: getattr(self, each.name) for each in fields(MpuccSettings)}
 
     def check(self, n_columns: int) -> None:
-        """Refuse settings out of their range, and a search with too many combinations.
+        """Refuse settings out of their range, and more columns than combinations may be checked.
 
         Raises
         ------
         InvalidSettingError
-            If a setting is out of its range, or there are too many combinations; then the message has their number and
-            the largest size that fits.
+            If a setting is out of its range, or not even single columns may all be checked.
         """
         size = self.max_baseline_cols
         require(size is None or is_integer(size, 1), "max_baseline_cols", size, "None or an integer of at least 1")
@@ -92,20 +94,11 @@ class MpuccSettings:
             level,
             f"more than 0 and at most {MAX_CONFIDENCE_LEVEL}",
         )
-        self._check_combinations(n_columns)
-
-    def _check_combinations(self, n_columns: int) -> None:
-        n_combinations = count_combinations(n_columns, self.max_size(n_columns))
-        if n_combinations <= self.max_combinations:
-            return
-        fits = 0
-        while count_combinations(n_columns, fits + 1) <= self.max_combinations:
-            fits += 1
-        advice = f"Set max_baseline_cols to {fits} or less" if fits else "Assess fewer columns"
-        raise InvalidSettingError(
-            f"{n_columns} columns have {n_combinations} combinations of up to {self.max_size(n_columns)} columns. "
-            f"Expected at most max_combinations = {self.max_combinations}. {advice}, or raise max_combinations. "
-            "Nothing was assessed."
+        require(
+            n_columns <= self.max_combinations,
+            "max_combinations",
+            self.max_combinations,
+            f"at least {n_columns}, the number of columns, to search them one by one",
         )
 
 

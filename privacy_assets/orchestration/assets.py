@@ -315,5 +315,6 @@ def _assessment_metadata(assessment: MpuccAssessment) -> dict[str, Any]:
 def _combinations_checked(progress: SearchProgress) -> str:
     return (
         f"{progress.stage}: combinations of {progress.combo_size} of at most {progress.max_combo_size} columns, "
-        f"{progress.combinations_checked} checked so far, {progress.n_identified} records identified"
+        f"{progress.n_done:,} of {progress.n_candidates:,} done; {progress.combinations_checked:,} checked so far, "
+        f"{progress.n_identified:,} records identified"
     )

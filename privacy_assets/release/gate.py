@@ -375,9 +375,9 @@ def _weaker_settings(settings: Mapping[str, Any], required: RequiredSettings, ev
         count = len(set(evidence.columns).symmetric_difference(assessed or ()))
         yield f"{count} columns differ between the assessed table and the one that would be released"
     expected_columns = min(required.max_baseline_cols or len(evidence.columns), len(evidence.columns))
-    searched = settings.get("max_baseline_cols", 0)
-    if searched is not None and (not isinstance(searched, int) or searched < expected_columns):
-        yield f"combinations of up to {searched} columns were searched, expected at least {expected_columns}"
+    searched = settings.get("complete_up_to")
+    if not isinstance(searched, int) or searched < expected_columns:
+        yield f"combinations of up to {searched} columns were searched completely, expected at least {expected_columns}"
     given = settings.get("given_precision")
     if required.default_precision and (not isinstance(given, Mapping) or not _are_declared(given, evidence)):
         yield "a precision was set by hand; expected the precision found in the originals or declared in the contract"

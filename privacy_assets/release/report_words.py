@@ -90,6 +90,14 @@ def _identified(scores: _Figures) -> str:
     )
 
 
+def _any_size(scores: _Figures) -> str:
+    return (
+        f"Larger combinations are too many to search. Of a sample of {scores['any_size_records']:,} synthetic records, "
+        f"{scores.percent('any_size_identification_rate')} can be pinned to one original by some combination of any "
+        f"size (interval {percent(scores['any_size_interval_low'])} to {percent(scores['any_size_interval_high'])})."
+    )
+
+
 def _score(scores: _Figures) -> str:
     return (
         f"The privacy risk score is {scores.number('privacy_risk_score')}, on a scale from 0 (as safe as "
@@ -191,6 +199,11 @@ def _concepts(scores: _Figures) -> str:
 
 _SAYINGS = (
     _Saying(MPUCC, ("identification_rate", "total_identified", "total_syn_records", "max_combo_size"), _identified),
+    _Saying(
+        MPUCC,
+        ("any_size_identification_rate", "any_size_interval_low", "any_size_interval_high", "any_size_records"),
+        _any_size,
+    ),
     _Saying(MPUCC, ("privacy_risk_score", "overall_protection"), _score),
     _Saying(MPUCC, ("baseline_protection",), _baseline),
     _Saying(MPUCC, ("search",), _search),

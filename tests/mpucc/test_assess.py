@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from math import inf, isclose, nan
 
 import numpy as np
@@ -259,10 +260,63 @@ def test_sixty_columns_are_assessed_up_to_two():
     assert found.scores["total_identified"] == 40
 
 
-def test_too_many_combinations_are_refused_before_the_search_with_what_would_fit():
-    wide = pd.DataFrame(np.zeros((3, 60), int), columns=[f"c{i}" for i in range(60)])
-    with pytest.raises(InvalidSettingError, match=r"1152921504606846975 combinations.* max_baseline_cols to 4 or less"):
-        assess_mpuccs(wide, wide, progress=lambda _: pytest.fail("the search started"))
+def wide_tables(n_columns, seed=0):
+    """Originals, synthetic records and a control of few values, so that combinations of several columns are needed."""
+    rng = np.random.default_rng(seed)
+    names = [f"c{i}" for i in range(n_columns)]
+    return [pd.DataFrame(rng.integers(0, 3, (n, n_columns)), columns=names) for n in (80, 90, 60)]
+
+
+def test_thirty_columns_are_searched_in_full_because_only_what_is_checked_counts():
+    original, synthetic, _ = wide_tables(30)
+    found = assess_mpuccs(original, synthetic)
+    assert found.scores["max_combo_size"] == found.settings["complete_up_to"] == 30
+    assert found.scores["combinations_checked"] < 200_000 < 2**30 - 1
+    assert found.scores["combinations_checked"] + found.scores["combinations_pruned"] == 2**30 - 1
+    assert "any_size_identification_rate" not in found.scores
+
+
+def test_a_search_that_may_check_no_more_is_complete_up_to_the_size_before():
+    original, synthetic, control = wide_tables(12)
+    sizes = []
+    found = assess_mpuccs(
+        original, synthetic, control, max_combinations=100, progress=lambda at: sizes.append(at.combo_size)
+    )
+    upto_two = assess_mpuccs(original, synthetic, control, max_baseline_cols=2)
+    assert found.scores["max_combo_size"] == found.settings["complete_up_to"] == max(sizes) == 2
+    assert found.tree.equals(upto_two.tree)
+    assert found.details.equals(upto_two.details)
+    assert found.control == upto_two.control
+    everything = assess_mpuccs(original, synthetic).scores["identification_rate"]
+    assert found.scores["any_size_records"] == 90
+    assert found.scores["any_size_identification_rate"] == everything > found.scores["identification_rate"]
+    low, high = found.scores["any_size_interval_low"], found.scores["any_size_interval_high"]
+    assert (low, high) == tuple(wilson_interval(everything * 90, 90, 0.95)[1:])
+
+
+def test_four_hundred_columns_end_at_two_and_say_what_any_size_finds():
+    original, synthetic, _ = wide_tables(400)
+    found = assess_mpuccs(original, synthetic)
+    assert (found.scores["max_combo_size"], found.scores["any_size_identification_rate"]) == (2, 1.0)
+    assert found.scores["combinations_checked"] == 400 + 400 * 399 // 2
+
+
+def test_more_columns_than_combinations_that_may_be_checked_are_refused_before_the_search():
+    original, synthetic, _ = wide_tables(12)
+    with pytest.raises(
+        InvalidSettingError, match=r"max_combinations is 11\. Expected at least 12, the number of columns"
+    ):
+        assess_mpuccs(original, synthetic, max_combinations=11, progress=lambda _: pytest.fail("the search started"))
+
+
+def test_progress_is_reported_within_a_size_of_combinations():
+    original, synthetic, _ = wide_tables(60)
+    seen = []
+    assess_mpuccs(original, synthetic, max_baseline_cols=3, progress=seen.append)
+    of_three = [at for at in seen if at.combo_size == 3]
+    assert [at.n_done for at in of_three] == list(range(0, of_three[-1].n_done + 1, 8192))
+    assert {at.n_candidates for at in of_three} == {60 * 59 * 58 // 6}
+    assert all(a.combinations_checked <= b.combinations_checked for a, b in pairwise(seen))
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ ARGUMENTS = {"contract": CONTRACT, "policy": "development", "source": TableFile(
         ({"assessment": AssessmentSettings(min_entropy_delta=-0.1)}, "min_entropy_delta is -0.1"),
         ({"assessment": AssessmentSettings(numeric_precision=-1)}, "numeric_precision"),
         ({"assessment": AssessmentSettings(datetime_precision="fortnight")}, "fortnight"),
-        ({"assessment": AssessmentSettings(max_baseline_cols=4, max_combinations=10)}, "15 combinations"),
+        ({"assessment": AssessmentSettings(max_combinations=3)}, "max_combinations is 3. Expected at least 4"),
         ({"source": None}, "it has neither"),
         ({"split": GivenSplit(TableFile("a.csv"), TableFile("b.csv"))}, "it has both"),
     ],

@@ -14,7 +14,7 @@ MADE_OF = {"original": "o", "control": "c", "synthetic": "s", "preprocessed": "p
 SETTINGS = {
     "search": "exact",
     "columns": ["age", "sex", "plan", "visits"],
-    "max_baseline_cols": 3,
+    "complete_up_to": 3,
     "given_precision": {},
     "n_rows": {"original": 400, "control": 100},
     "confidence_level": 0.95,
@@ -148,8 +148,9 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         (with_table("synthetic", made_of={"original": "older"}), "synthetic_was_made_of_the_recorded_tables"),
         (with_table("synthetic", made_of={}), "synthetic_was_made_of_the_recorded_tables"),
         (with_settings(search="heuristic"), "mpucc_assessment_settings_meet_the_policy"),
-        (with_settings(max_baseline_cols=2), "mpucc_assessment_settings_meet_the_policy"),
-        (with_settings(max_baseline_cols="3"), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(complete_up_to=2), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(complete_up_to="3"), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(complete_up_to=None, max_baseline_cols=None), "mpucc_assessment_settings_meet_the_policy"),
         (with_settings(columns=["age", "sex", "plan"]), "mpucc_assessment_settings_meet_the_policy"),
         (with_settings(columns=None), "mpucc_assessment_settings_meet_the_policy"),
         (with_settings(given_precision={"age": 0}), "mpucc_assessment_settings_meet_the_policy"),
@@ -379,9 +380,8 @@ def test_a_precision_that_the_contract_declares_is_accepted():
 def test_a_narrow_table_is_searched_in_full_and_a_policy_may_ask_for_all_columns():
     all_columns = POLICY.with_required(max_baseline_cols=None)
     assert blocking(good_evidence(), policy=all_columns) == ["mpucc_assessment_settings_meet_the_policy"]
-    assert not blocking(with_settings(max_baseline_cols=4), policy=all_columns)
-    assert not blocking(with_settings(max_baseline_cols=None), policy=all_columns)
-    narrow = replace(with_settings(columns=["age", "sex"], max_baseline_cols=2), columns=("age", "sex"))
+    assert not blocking(with_settings(complete_up_to=4), policy=all_columns)
+    narrow = replace(with_settings(columns=["age", "sex"], complete_up_to=2), columns=("age", "sex"))
     assert not blocking(narrow)
 
 

@@ -10,6 +10,7 @@ from privacy_assets.release.files import ReleaseRecord, write_release
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial, render_report
+from privacy_assets.release.report_words import plain_words
 from privacy_assets.shown_numbers import percent
 from privacy_assets.storage.fingerprint import fingerprint
 
@@ -404,3 +405,17 @@ def test_what_withholding_would_do_is_not_said_to_be_done(tmp_path):
     text = text_of(page_of(tmp_path, figures=figures)[0])
     assert "records that withholding would leave out 40 share that withholding would leave out 1" in text
     assert "records not kept" not in text
+
+
+def test_a_search_that_ended_early_says_what_larger_combinations_would_find():
+    sampled = {
+        "any_size_identification_rate": 0.97,
+        "any_size_interval_low": 0.948,
+        "any_size_interval_high": 0.983,
+        "any_size_records": 400,
+    }
+    words = " ".join(plain_words({"mpucc_assessment": SCORES | sampled}, {}))
+    assert "combination of up to 3 columns occurs exactly once" in words
+    assert "Of a sample of 400 synthetic records, 97.0% can be pinned to one original" in words
+    assert "(interval 94.8% to 98.3%)" in words
+    assert "sample of" not in " ".join(plain_words({"mpucc_assessment": SCORES}, {}))

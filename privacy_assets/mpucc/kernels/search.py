@@ -11,8 +11,12 @@ Four facts make it fast and keep it exact:
   grows, classes only shrink, so descendants of a dead class cannot identify a record.
 - Counts are only compared with one. A row of weight two or more therefore enters as two copies and is never identified.
 - Rows that agree on all later columns stay together, so two of them represent all (SuffixGroups).
-- The mask of identified rows is constant within a level, so slices of the list are independent: the result does not
-  depend on the number of threads.
+- A level is searched in batches of the list. Rows that a batch identifies are masked in the next one, and a level ends
+  when no row is left. The mask is constant within a batch, so its slices are independent: the result does not depend on
+  the number of threads.
+
+Before a level, its combinations are counted. If they would exceed what may be checked, the search ends; it is then
+complete up to the size before.
 """
 
 from __future__ import annotations
@@ -36,6 +40,8 @@ from privacy_assets.mpucc.kernels.live_classes import identify
 from privacy_assets.mpucc.kernels.uniqueness import Profile, profile_combinations
 
 NOT_IDENTIFIED = np.iinfo(np.int64).max
+BATCH = 8_192
+"""Combinations after which identified rows are masked, and progress is reported."""
 
 
 class SearchResult(NamedTuple):
@@ -57,6 +63,8 @@ class SearchResult(NamedTuple):
         Position in ``combos`` of the first combination that identifies the row, -1 if none does.
     partner_of_row : ndarray of shape (n_synthetic,), dtype=int64
         The original row it singles out, -1 if none.
+    complete_size : int
+        Every combination of at most so many columns was searched, or could not have identified a row.
     """
 
     combos: NDArray[np.int16]
@@ -66,15 +74,38 @@ class SearchResult(NamedTuple):
     profile: Profile | None
     combo_of_row: NDArray[np.int64]
     partner_of_row: NDArray[np.int64]
+    complete_size: int
 
 
-def _extend(combos: NDArray[np.int16], n_columns: int) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
+class LevelProgress(NamedTuple):
+    """Progress of a search before it goes on: within a level, ``n_done`` of its ``n_candidates`` are done.
+
+    ``n_checked`` and ``n_identified`` count the combinations of all levels, and the rows identified so far.
+    """
+
+    size: int
+    n_checked: int
+    n_identified: int
+    n_done: int
+    n_candidates: int
+
+
+def _count_extensions(combos: NDArray[np.int16], n_columns: int) -> int:
+    """Count the combinations that `_extend` returns."""
+    return int((n_columns - 1 - _last_columns(combos)).sum())
+
+
+def _last_columns(combos: NDArray[np.int16]) -> NDArray[np.int64]:
+    return combos[:, -1].astype(np.int64) if combos.shape[1] else np.full(len(combos), -1, np.int64)
+
+
+def _extend(combos: NDArray[np.int16], n_columns: int) -> tuple[NDArray[np.int16], NDArray[np.int32]]:
     """Extend each combination by every later column; keep lexicographic order. Returns them and their parents."""
-    last = combos[:, -1].astype(np.int64) if combos.shape[1] else np.full(len(combos), -1, np.int64)
-    n_children = n_columns - 1 - last
-    parents = np.repeat(np.arange(len(combos)), n_children)
-    first_child = np.cumsum(n_children) - n_children
-    added = np.arange(len(parents)) - first_child[parents] + last[parents] + 1
+    n_children = n_columns - 1 - _last_columns(combos)
+    parents = np.repeat(np.arange(len(combos), dtype=np.int32), n_children)
+    # The added column of the first child is one behind the last, and the children of all are one list.
+    shift = n_columns - np.cumsum(n_children)
+    added = np.arange(len(parents), dtype=np.int32) + shift.astype(np.int32)[parents]
     return np.column_stack([combos[parents], added.astype(np.int16)]), parents
 
 
@@ -88,7 +119,7 @@ class _Level(NamedTuple):
 
 
 class _Findings(NamedTuple):
-    """Result of the compiled search of a level: two arrays per open row, two per candidate."""
+    """Result of the compiled search of some candidates: two arrays per row, two per candidate."""
 
     first: NDArray[np.int64]
     partner: NDArray[np.int64]
@@ -124,7 +155,7 @@ class _Search:
         self.parent_places = np.zeros(1, np.int64)
         self.parent_entropy = np.zeros(1)
 
-    def run_level(self, size: int, pool: SlicePool) -> bool:
+    def run_level(self, size: int, pool: SlicePool, report: Callable[[LevelProgress], None]) -> bool:
         """Search all candidates of one size; return False if there was none to check."""
         combos, parent = _extend(self.parents, self.n_columns)
         if len(combos) == 0:
@@ -135,17 +166,16 @@ class _Search:
             profile = profile_combinations(self.synthetic, combos, self.synthetic_weights, self.alpha, pool)
             if size > 1:
                 is_skipped = profile.entropy - self.parent_entropy[parent] < self.min_entropy_gain
-        open_rows = np.flatnonzero((self.combo_of_row < 0) & (self.synthetic_weights == 1))
-        found = self._search(combos, is_skipped, open_rows, pool)
+        found = self._search_in_batches(size, combos, is_skipped, pool, report)
         if size > 1:
             self.levels[-1].was_exhausted[self.parent_places[parent[~found.is_checked]]] = True
         kept = np.flatnonzero(found.is_checked)
         if len(kept) == 0:
             return False
         place = np.cumsum(found.is_checked) - 1
-        identified = found.first < NOT_IDENTIFIED
-        self.combo_of_row[open_rows[identified]] = self.n_checked + place[found.first[identified]]
-        self.partner_of_row[open_rows[identified]] = found.partner[identified]
+        identified = np.flatnonzero(found.first < NOT_IDENTIFIED)
+        self.combo_of_row[identified] = self.n_checked + place[found.first[identified]]
+        self.partner_of_row[identified] = found.partner[identified]
         was_searched = ~is_skipped[kept]
         could_grow = (combos[kept, -1] < self.n_columns - 1) & (size < self.max_size)
         was_exhausted = ~found.is_live[kept] & was_searched & could_grow
@@ -156,6 +186,41 @@ class _Search:
         if profile is not None:
             self.parent_entropy = profile.entropy[kept[self.parent_places]]
         return True
+
+    def _search_in_batches(
+        self,
+        size: int,
+        combos: NDArray[np.int16],
+        is_skipped: NDArray[np.bool_],
+        pool: SlicePool,
+        report: Callable[[LevelProgress], None],
+    ) -> _Findings:
+        """Search the candidates of a level; those after the last open row was identified stay unchecked."""
+        n_synthetic = len(self.combo_of_row)
+        of_level = _Findings(
+            np.full(n_synthetic, NOT_IDENTIFIED),
+            np.zeros(n_synthetic, np.int64),
+            np.zeros(len(combos), np.bool_),
+            np.zeros(len(combos), np.bool_),
+        )
+        could_be = (self.combo_of_row < 0) & (self.synthetic_weights == 1)
+        n_before = int((self.combo_of_row >= 0).sum())
+        if size == FIRST_GROUPED_SIZE:
+            self.suffixes = suffix_groups(self.blocks)
+        for begin in range(0, len(combos), BATCH):
+            of_batch = slice(begin, begin + BATCH)
+            open_rows = np.flatnonzero(could_be & (of_level.first == NOT_IDENTIFIED))
+            n_identified = n_before + int((of_level.first < NOT_IDENTIFIED).sum())
+            n_checked = self.n_checked + int(of_level.is_checked[:begin].sum())
+            report(LevelProgress(size, n_checked, n_identified, begin, len(combos)))
+            if len(open_rows) == 0:
+                break
+            found = self._search(combos[of_batch], is_skipped[of_batch], open_rows, pool)
+            of_level.is_checked[of_batch], of_level.is_live[of_batch] = found.is_checked, found.is_live
+            identified = found.first < NOT_IDENTIFIED
+            of_level.first[open_rows[identified]] = begin + found.first[identified]
+            of_level.partner[open_rows[identified]] = found.partner[identified]
+        return of_level
 
     def _search(
         self, combos: NDArray[np.int16], is_skipped: NDArray[np.bool_], open_rows: NDArray[np.int64], pool: SlicePool
@@ -169,8 +234,6 @@ class _Search:
         original_rows = np.repeat(np.arange(n_synthetic, len(copies)), copies[n_synthetic:])
         rows = np.concatenate([open_rows, closed_rows, original_rows])
         blocks = take_rows(self.blocks, rows)
-        if combos.shape[1] == FIRST_GROUPED_SIZE:
-            self.suffixes = suffix_groups(self.blocks)
         suffixes = self.suffixes.take(rows)
         is_checked, is_live = np.zeros(len(combos), np.bool_), np.zeros(len(combos), np.bool_)
         n_open, n_subject = len(open_rows), len(open_rows) + len(closed_rows)
@@ -191,7 +254,7 @@ class _Search:
         partner[found] = rows[partner[found]] - n_synthetic
         return _Findings(first, partner, is_checked, is_live)
 
-    def result(self, pool: SlicePool, with_profile: bool) -> SearchResult:
+    def result(self, pool: SlicePool, with_profile: bool, complete_size: int) -> SearchResult:
         """Combine the levels; profile combinations that no level profiled."""
         sizes = np.repeat([level.combos.shape[1] for level in self.levels], [len(v.combos) for v in self.levels])
         combos = np.full((len(sizes), self.max_size), -1, np.int16)
@@ -214,6 +277,7 @@ class _Search:
             profile,
             self.combo_of_row,
             self.partner_of_row,
+            complete_size,
         )
 
 
@@ -224,11 +288,12 @@ def find_mpuccs(
     weights: NDArray[np.int32],
     *,
     max_size: int,
+    max_combinations: int | None = None,
     alpha: float | None = None,
     min_entropy_gain: float = 0.0,
     with_profile: bool = True,
     n_threads: int = 1,
-    on_level: Callable[[int, int, int], None] | None = None,
+    on_progress: Callable[[LevelProgress], None] | None = None,
 ) -> SearchResult:
     """Find for each synthetic row the first column combination that singles out one original row.
 
@@ -244,6 +309,8 @@ def find_mpuccs(
         Multiplicity of each row, at least 1. Only rows of weight one can be identified or singled out.
     max_size : int
         Largest combination size, from 1 to the number of columns.
+    max_combinations : int, optional
+        End before the size with which more combinations than this would be checked. Default: no limit.
     alpha : float or None
         Order of the Renyi entropy. None: not measured (then ``min_entropy_gain`` must be 0).
     min_entropy_gain : float
@@ -253,9 +320,8 @@ def find_mpuccs(
         Whether to count the unique rows of each combination.
     n_threads : int
         Threads; the result does not depend on it.
-    on_level : callable, optional
-        Called before each level with the size, the combinations checked and the records identified so far. Its
-        exceptions end the search.
+    on_progress : callable, optional
+        Called before each level and each batch of a level. Its exceptions end the search.
 
     Returns
     -------
@@ -267,10 +333,13 @@ def find_mpuccs(
     a few numbers per combination checked.
     """
     search = _Search(group_by_width(columns, n_codes), n_synthetic, weights, max_size, alpha, min_entropy_gain)
+    largest_size = min(max_size, len(columns))
+    report = on_progress or (lambda _: None)
     with SlicePool(n_threads) as pool:
-        for size in range(1, min(max_size, len(columns)) + 1):
-            if on_level is not None:
-                on_level(size, search.n_checked, int((search.combo_of_row >= 0).sum()))
-            if not search.run_level(size, pool):
+        for size in range(1, largest_size + 1):
+            n_candidates = _count_extensions(search.parents, search.n_columns)
+            if max_combinations is not None and search.n_checked + n_candidates > max_combinations:
+                return search.result(pool, with_profile, size - 1)
+            if not search.run_level(size, pool, report):
                 break
-        return search.result(pool, with_profile)
+        return search.result(pool, with_profile, largest_size)

@@ -100,6 +100,48 @@ def test_threads_never_change_a_result(seed, n_original, n_synthetic, n_columns)
         assert np.array_equal(results[0].profile.entropy, other.profile.entropy)
 
 
+@given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 40), st.integers(1, 5), st.integers(1, 7))
+@settings(max_examples=examples(60), deadline=None)
+def test_the_size_of_batches_changes_no_record(seed, n_original, n_synthetic, n_columns, batch):
+    rng = np.random.default_rng(seed)
+    n_values = rng.integers(1, 6, n_columns).tolist()
+    tables = [skewed_rows(rng, n, n_values) for n in (n_original, n_synthetic)]
+    at_once, _ = search(*tables, n_values, n_columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("privacy_assets.mpucc.kernels.search.BATCH", batch)
+        one, two = (search(*tables, n_values, n_columns, n_threads=n)[0] for n in (1, 2))
+    for found in (one, two):
+        combos, expected = (
+            [tuple(each.combos[place, : each.sizes[place]]) if place >= 0 else None for place in each.combo_of_row]
+            for each in (found, at_once)
+        )
+        assert combos == expected
+        assert np.array_equal(found.partner_of_row, at_once.partner_of_row)
+    assert np.array_equal(one.combos, two.combos)
+    # A search in batches checks less, never more.
+    assert {tuple(row) for row in one.combos} <= {tuple(row) for row in at_once.combos}
+
+
+@given(st.integers(0, 2**32), st.integers(2, 6), st.integers(1, 40))
+@settings(max_examples=examples(60), deadline=None)
+def test_a_search_ends_before_the_size_that_would_check_too_much(seed, n_columns, most):
+    rng = np.random.default_rng(seed)
+    n_values = rng.integers(1, 4, n_columns).tolist()
+    tables = [skewed_rows(rng, n, n_values) for n in (30, 35)]
+    found, order = search(*tables, n_values, n_columns, max_combinations=most)
+    assert len(found.sizes) <= most
+    if found.complete_size == 0:
+        assert n_columns > most
+        return
+    check(found, order, *tables, found.complete_size)
+    if found.complete_size < n_columns:
+        further, _ = search(*tables, n_values, found.complete_size + 1)
+        n_live = int((~found.was_exhausted & (found.sizes == found.complete_size)).sum())
+        assert n_live > 0
+        assert len(found.sizes) + n_live * n_columns > most
+        assert len(further.sizes) >= len(found.sizes)
+
+
 @pytest.mark.parametrize(("n_original", "n_synthetic"), [(0, 0), (0, 2), (2, 0), (1, 1), (2, 2)])
 @pytest.mark.parametrize("n_columns", [0, 1, 3, 4])
 def test_tables_of_no_one_and_two_rows_work(n_original, n_synthetic, n_columns):

@@ -401,11 +401,7 @@ CASES = {
         field_decay_factor=(0.7, 1.5, "field_decay_factor is 1.5"),
         renyi_alpha=(1, -1, "renyi_alpha is -1"),
         calculate_baseline=(False, "no", f"'no' {NO_FLAG}"),
-        max_combinations=(
-            1000,
-            10,
-            "5 columns have 25 combinations of up to 3 columns. Expected at most max_combinations = 10",
-        ),
+        max_combinations=(1000, 4, "max_combinations is 4. Expected at least 5, the number of columns"),
         n_matched_samples=(3, 0, "n_matched_samples is 0"),
         seed=(1, -1, "seed is -1"),
         confidence_level=(0.9, 1, "confidence_level is 1"),

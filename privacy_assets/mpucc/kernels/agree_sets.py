@@ -1,0 +1,83 @@
+"""Whether a row singles out another one by any combination of columns, from the columns on which rows agree with it.
+
+The agree set of two rows holds the columns on which they have the same values. A row is singled out by some combination
+if and only if its agree set is contained in no other row's: that agree set is then such a combination. This takes time
+quadratic in the rows at worst, but is independent of the number of combinations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+WORD = 64
+
+
+def agree_sets(columns: Sequence[NDArray[Any]], row: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Return the columns on which each row agrees with one row, as bits.
+
+    Parameters
+    ----------
+    columns : sequence of ndarray of shape (n_rows,), integer
+        Codes of each column.
+    row : int
+        The row that all others are compared with.
+
+    Returns
+    -------
+    sets : ndarray of shape (n_rows, n_words), dtype=uint64
+        Bit ``c % 64`` of word ``c // 64`` is column ``c``.
+    sizes : ndarray of shape (n_rows,), dtype=int64
+        Number of columns in each.
+    """
+    sets = np.zeros((len(columns[0]), -(-len(columns) // WORD)), np.uint64)
+    sizes = np.zeros(len(columns[0]), np.int64)
+    for c, column in enumerate(columns):
+        agrees = column == column[row]
+        sets[:, c // WORD] |= agrees.astype(np.uint64) << np.uint64(c % WORD)
+        sizes += agrees
+    return sets, sizes
+
+
+def singles_out(sets: NDArray[np.uint64], sizes: NDArray[np.int64], is_candidate: NDArray[np.bool_]) -> bool:
+    """Return whether the agree set of some candidate is not empty, and contained in that of no other row.
+
+    Parameters
+    ----------
+    sets : ndarray of shape (n_rows, n_words), dtype=uint64
+        Agree sets of all rows but the one they were compared with.
+    sizes : ndarray of shape (n_rows,), dtype=int64
+        Number of columns in each.
+    is_candidate : ndarray of shape (n_rows,), dtype=bool
+        Rows that may be singled out.
+    """
+    # The larger a set, the more others it contains, so that most are found to be contained at once.
+    order = np.argsort(-sizes, kind="stable")
+    return bool(_has_own_set(sets[order], sizes[order], is_candidate[order]))
+
+
+@njit(nogil=True, cache=True)
+def _has_own_set(sets: NDArray[np.uint64], sizes: NDArray[np.int64], is_candidate: NDArray[np.bool_]) -> bool:
+    """Return whether a candidate's set is contained in no other; sets are in descending order of their size."""
+    for i in range(sets.shape[0]):
+        if not is_candidate[i]:
+            continue
+        if sizes[i] == 0:
+            break
+        is_contained = False
+        j = 0
+        while j < sets.shape[0] and sizes[j] >= sizes[i] and not is_contained:
+            if j != i:
+                is_contained = True
+                for word in range(sets.shape[1]):
+                    if sets[i, word] & ~sets[j, word]:
+                        is_contained = False
+                        break
+            j += 1
+        if not is_contained:
+            return True
+    return False
