@@ -16,6 +16,7 @@ from privacy_assets.mpucc.preprocess import (
     PreprocessedTables,
     check_columns,
     preprocess,
+    separate_people,
 )
 from privacy_assets.mpucc.results import (
     SearchProgress,
@@ -55,7 +56,8 @@ class MpuccAssessment:
         Figures of the whole table, ``privacy_risk_score`` first (absent with ``calculate_baseline=False``).
     details : DataFrame
         One row per identified synthetic record, in search order: ``risk_level, syn_idx, ori_idx, combo_size,
-        field_combo, value_combo, baseline_protection, agreement``. Private, because it contains cells.
+        field_combo, value_combo, baseline_protection, agreement``. Private, because it contains cells. Where people
+        have several equal records, equal synthetic records have one row.
     tree : DataFrame
         One row per combination checked, in search order.
     control : ControlComparison or None
@@ -127,6 +129,7 @@ def assess_mpuccs(
     datetime_precision: DatetimePrecision = None,
     calculate_baseline: bool = True,
     deduplicate: bool = True,
+    person: str | None = None,
     max_combinations: int = DEFAULT_MAX_COMBINATIONS,
     n_matched_samples: int = 5,
     seed: int = 0,
@@ -151,7 +154,7 @@ def assess_mpuccs(
         Weight lost per further column, in (0, 1], for ``weighted_collision``.
     renyi_alpha : float
         Order of the entropy, 0 or more; infinity is allowed.
-    numeric_precision, datetime_precision, deduplicate
+    numeric_precision, datetime_precision, deduplicate, person
         See :func:`~privacy_assets.mpucc.preprocess.preprocess`.
     calculate_baseline : bool
         Whether to compare with the protection that the number of distinct values gives.
@@ -191,7 +194,8 @@ def assess_mpuccs(
         seed=seed,
         confidence_level=confidence_level,
     )
-    settings.check(len(check_columns({"original": original, "synthetic": synthetic})))
+    frames, _ = separate_people({"original": original, "synthetic": synthetic}, person)
+    settings.check(len(check_columns(frames)))
     tables = preprocess(
         original,
         synthetic,
@@ -199,6 +203,7 @@ def assess_mpuccs(
         numeric_precision=numeric_precision,
         datetime_precision=datetime_precision,
         deduplicate=deduplicate,
+        person=person,
     )
     assessment = assess_preprocessed(tables, settings, n_threads, progress)
     labels = {
@@ -255,4 +260,11 @@ def _described(tables: PreprocessedTables, settings: MpuccSettings) -> dict[str,
         "given_precision": dict(tables.given_precision),
         "deduplicate": tables.deduplicate,
         "n_rows": {name: table.n_records for name, table in tables.tables.items()},
+        **_described_people(tables),
     }
+
+
+def _described_people(tables: PreprocessedTables) -> dict[str, Any]:
+    """Return the people of each table, if its records are assigned to them."""
+    n_people = {name: table.people.n_people for name, table in tables.tables.items() if table.people is not None}
+    return {"n_people": n_people} if n_people else {}

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment
-from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
+from privacy_assets.mpucc.people import group_people
+from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables, table_of_people
 from privacy_assets.mpucc.results import SearchProgress, SyntheticSearch, score
 from privacy_assets.mpucc.settings import MpuccSettings
 from privacy_assets.setting_checks import require
@@ -255,6 +256,12 @@ def _grouped(
 ) -> CodedTable:
     """Keep the first of rows that have become equal, as preprocessing does."""
     groups, n_groups = group_rows(codes, n_codes)
+    if table.people is not None:
+        of_row, n_alike, _ = table.people
+        rows = np.arange(len(groups))
+        grouped = group_people(groups, of_row, rows, table.n_equal, n_alike, deduplicate=deduplicate)
+        changed = table_of_people(codes, grouped, table.n_records, deduplicate)
+        return replace(changed, positions=table.positions[changed.positions])
     first = np.zeros(n_groups, np.int64)
     first[groups[::-1]] = np.arange(len(groups) - 1, -1, -1)
     n_equal = np.bincount(groups, weights=table.n_equal, minlength=n_groups).astype(np.int32)

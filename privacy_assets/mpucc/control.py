@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.mpucc.intervals import Estimate, newcombe_interval, normal_quantile
+from privacy_assets.mpucc.people import Subjects
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
 
 
@@ -38,7 +39,8 @@ class ControlComparison:
 
     All rates except those of copies have the same basis: the smaller of the numbers of originals and of control
     records, before deduplication. The larger table is represented by several random samples of that size, and rates are
-    means over the samples; duplicates are dropped from each sample if ``deduplicate`` is set.
+    means over the samples; duplicates are dropped from each sample if ``deduplicate`` is set. If records are assigned
+    to people, these are numbers of people, who are drawn with all their records.
 
     Attributes
     ----------
@@ -60,7 +62,7 @@ class ControlComparison:
         Share of all synthetic records that copy an original, beyond the share that copies a control record; both as
         expected for the matched number of records. For the interval see :func:`compare_with_control`.
     n_matched_records : int
-        Number of records that either table is compared with: the smaller of the two numbers.
+        Number of records, or of people, that either table is compared with: the smaller of the two numbers.
     confidence_level : float
         Confidence of the intervals.
     """
@@ -164,7 +166,9 @@ def compare_with_control(
     its probability to be among the matched number of records, which for a value of m of N records is hypergeometric and
     not proportional to the size. Its difference between the two tables has mean 0 if the synthesizer did not copy, so
     the sum of the squared differences estimates the variance of their sum; z squared is added to it, in the spirit of
-    Wilson's interval, because a few copies against 0 would have almost no variance.
+    Wilson's interval, because a few copies against 0 would have almost no variance. Copies of several records of one
+    person are not independent: the products of their differences are added to the sum, and z squared is that of a
+    person's copies.
 
     References
     ----------
@@ -173,7 +177,7 @@ def compare_with_control(
     """
     control = tables.control
     assert control is not None  # noqa: S101 - stated above
-    n_matched = min(tables.original.n_records, control.n_records)
+    n_matched = min(tables.original.subjects.n_people, control.subjects.n_people)
     rng = np.random.default_rng(seed)
     matched = _draw_and_search(tables.original, n_matched, n_samples, rng, search, tables, "original")
     against = _draw_and_search(control, n_matched, n_samples, rng, search, tables, "control")
@@ -214,7 +218,8 @@ def _draw_and_search(
     name: str,
 ) -> _Draws:
     """Search against the table if it has the matched size, otherwise against random samples of it."""
-    is_whole = table.n_records == n_matched
+    n_people = table.subjects.n_people
+    is_whole = n_people == n_matched
     n_draws = 1 if is_whole else n_samples
     n_records = tables.synthetic.n_assessed
     identified = np.zeros(tables.synthetic.n_distinct)
@@ -225,38 +230,47 @@ def _draw_and_search(
         stage = f"against {name}" if is_whole else f"{name} sample {draw + 1} of {n_draws}"
         partner, combo_size = search(drawn, stage)
         rows = np.flatnonzero(partner >= 0)
-        by_size += np.bincount(combo_size[rows], minlength=len(by_size)) / n_draws
+        weights, subjects = tables.synthetic.multiplicities[rows], drawn.subjects
+        by_size += np.bincount(combo_size[rows], weights, len(by_size)) / n_draws
         identified[rows] += 1 / n_draws
-        rates.append(len(rows) / n_records)
-        pairs.append(len(rows))
+        n_pairs = int(weights.sum(dtype=np.int64))
+        rates.append(n_pairs / n_records)
+        pairs.append(n_pairs)
         agreement = count_agreements(tables.synthetic, drawn, rows, partner[rows])
-        verbatim.append(np.count_nonzero(agreement == len(tables.columns)))
-        per_record = np.bincount(partner[rows], minlength=drawn.n_distinct)
-        variances.append(_variance_of_sum(per_record, drawn.n_assessed) / n_records**2)
+        verbatim.append(int(weights[agreement == len(tables.columns)].sum(dtype=np.int64)))
+        per_person = np.bincount(subjects.of_row[partner[rows]], weights, len(subjects.weights))
+        variances.append(_variance_of_sum(per_person, subjects.n_assessed) / n_records**2)
     over_records = float(np.mean(variances))
     if n_draws > 1:
         # Samples without replacement vary less than draws from the population (finite population correction).
-        over_records = max(over_records, float(np.var(rates, ddof=1)) / (1 - n_matched / table.n_records))
-    n_pairs = float(np.mean(pairs))
-    variance = max(over_records - n_pairs / n_records**2, 0.0)
+        over_records = max(over_records, float(np.var(rates, ddof=1)) / (1 - n_matched / n_people))
+    mean_pairs = float(np.mean(pairs))
+    variance = max(over_records - mean_pairs / n_records**2, 0.0)
     sizes = tuple(np.trim_zeros(by_size[1:], "b").tolist())
-    return _Draws(identified, np.array(rates), sizes, n_pairs, float(np.mean(verbatim)), variance)
+    return _Draws(identified, np.array(rates), sizes, mean_pairs, float(np.mean(verbatim)), variance)
 
 
-def _variance_of_sum(per_record: NDArray[np.int64], n_records: int) -> float:
-    """Estimate the variance of a sum over independent records from their contributions."""
-    return float((per_record.astype(np.float64) ** 2).sum() - per_record.sum() ** 2 / n_records)
+def _variance_of_sum(per_person: NDArray[Any], n_people: int) -> float:
+    """Estimate the variance of a sum over independent people from their contributions."""
+    return float((per_person**2).sum() - per_person.sum() ** 2 / n_people)
 
 
-def _sample(table: CodedTable, n_records: int, rng: np.random.Generator, deduplicate: bool) -> CodedTable:
-    """Draw records without replacement, then drop duplicates among them if ``deduplicate`` is set."""
-    rows = np.repeat(np.arange(table.n_distinct), table.n_equal)
-    drawn = np.bincount(rng.choice(rows, n_records, replace=False), minlength=table.n_distinct).astype(np.int32)
-    kept = np.flatnonzero(drawn)
+def _sample(table: CodedTable, n_people: int, rng: np.random.Generator, deduplicate: bool) -> CodedTable:
+    """Draw people without replacement, then drop duplicates among them if ``deduplicate`` is set."""
+    of_row, n_alike, _ = table.subjects
+    people = np.repeat(np.arange(len(n_alike)), n_alike)
+    drawn = np.bincount(rng.choice(people, n_people, replace=False), minlength=len(n_alike)).astype(np.int32)
+    kept = np.flatnonzero(drawn[of_row])
     codes = tuple(column[kept] for column in table.codes)
-    n_equal = drawn[kept]
+    own = of_row[kept]
+    n_equal = (table.n_equal[kept].astype(np.int64) * drawn[own] // n_alike[own]).astype(np.int32)
     multiplicities = np.ones_like(n_equal) if deduplicate else n_equal
-    return CodedTable(codes, table.positions[kept], multiplicities, n_equal, n_records)
+    subjects = None
+    if table.people is not None:
+        known = drawn[drawn > 0]
+        number = np.cumsum(drawn > 0) - 1
+        subjects = Subjects(number[own], known, np.ones_like(known) if deduplicate else known)
+    return CodedTable(codes, table.positions[kept], multiplicities, n_equal, int(n_equal.sum()), subjects)
 
 
 def count_agreements(
@@ -281,23 +295,82 @@ def _compare_copies(
     tables: PreprocessedTables, control: CodedTable, n_matched: int, confidence_level: float
 ) -> _Copies:
     """Compare the synthetic records that equal an original with those that equal a control record."""
-    synthetic = tables.synthetic
+    synthetic, own = tables.synthetic, tables.original
     weights, n_records = synthetic.multiplicities, synthetic.n_assessed
-    n_equal = count_equal_records(synthetic, tables.original, tables.n_codes)
-    n_equal_control = count_equal_records(synthetic, control, tables.n_codes)
-    probability = probability_of_a_draw(n_equal, tables.original.n_records, n_matched)
-    excess_of_row = weights * (probability - probability_of_a_draw(n_equal_control, control.n_records, n_matched))
-    excess = float(excess_of_row.sum()) / n_records
-    n_moved = float(np.abs(excess_of_row).sum())
-    # Rows of several records are weighted by their number, and so is the record that was missed by chance.
-    weight = float((weights * np.abs(excess_of_row)).sum()) / n_moved if n_moved else 1.0
-    z = normal_quantile(confidence_level)
-    reach = z * sqrt(float((excess_of_row**2).sum()) + (z * weight) ** 2) / n_records
-    return _Copies(
-        int(weights[n_equal > 0].sum()),
-        int(weights[n_equal_control > 0].sum()),
-        _within(excess, reach),
+    n_equal, n_equal_control = (count_equal_records(synthetic, table, tables.n_codes) for table in (own, control))
+    probability = probability_of_a_draw(n_equal, own.subjects.n_people, n_matched)
+    control_probability = probability_of_a_draw(n_equal_control, control.subjects.n_people, n_matched)
+    shared = [
+        _shared_copies(synthetic, table, tables.n_codes, p / np.maximum(n, 1))
+        for table, p, n in ((own, probability, n_equal), (control, control_probability, n_equal_control))
+    ]
+    excess = excess_of_copies(
+        weights,
+        probability - control_probability,
+        SharedCopies(*np.sum(shared, axis=0).tolist()),
+        n_records=n_records,
+        confidence_level=confidence_level,
     )
+    return _Copies(int(weights[n_equal > 0].sum()), int(weights[n_equal_control > 0].sum()), excess)
+
+
+class SharedCopies(NamedTuple):
+    """What copies of several records of one person add to an interval; 0 where each has one record.
+
+    ``products`` is the sum over people of the products of the differences of two of their rows; ``weights`` that of
+    the difference of a row and the records of their other rows.
+    """
+
+    products: float = 0.0
+    weights: float = 0.0
+
+
+def excess_of_copies(
+    weights: NDArray[np.int32],
+    difference: NDArray[np.float64],
+    shared: SharedCopies,
+    *,
+    n_records: int,
+    confidence_level: float,
+) -> Estimate:
+    """Estimate the share of synthetic records that copy an original beyond those that copy a control record.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_rows,)
+        Records of each distinct synthetic row.
+    difference : ndarray of shape (n_rows,), dtype=float64
+        Probability that the row equals one of the matched originals, minus that of the control.
+    shared : SharedCopies
+        Of people with several records.
+    n_records : int
+        Synthetic records assessed.
+    confidence_level : float
+        Confidence of the interval; see :func:`compare_with_control`.
+    """
+    excess_of_row = weights * difference
+    n_moved = float(np.abs(excess_of_row).sum())
+    weighted = float((weights * np.abs(excess_of_row)).sum()) + shared.weights
+    squares = float((excess_of_row**2).sum()) + shared.products
+    reach = float(reach_of_copies(squares, n_moved, weighted, confidence_level)) / n_records
+    return _within(float(excess_of_row.sum()) / n_records, reach)
+
+
+def reach_of_copies(squares: Any, n_moved: Any, weighted: Any, confidence_level: float) -> Any:
+    """Return how far the number of excess copies may be off by chance, for numbers or arrays of cases.
+
+    Parameters
+    ----------
+    squares, n_moved, weighted : float or ndarray
+        Sums over the synthetic rows of the squared difference, of its size, and of its size times the records of the
+        row; each with what `SharedCopies` adds.
+    confidence_level : float
+        Confidence of the interval.
+    """
+    z = normal_quantile(confidence_level)
+    # Rows of several records are weighted by their number, and so is the record, or person, missed by chance.
+    weight = np.divide(weighted, n_moved, out=np.ones_like(squares, np.float64), where=np.asarray(n_moved) > 0)
+    return z * np.sqrt(squares + (z * weight) ** 2)
 
 
 def _within(difference: float, reach: float) -> Estimate:
@@ -325,9 +398,34 @@ def probability_of_a_draw(n_equal: NDArray[np.int64], n_records: int, n_drawn: i
 
 
 def count_equal_records(synthetic: CodedTable, other: CodedTable, n_codes: tuple[int, ...]) -> NDArray[np.int64]:
-    """Count, for each distinct synthetic row, the records of the other table that equal it on every column."""
-    columns = [np.concatenate(pair) for pair in zip(synthetic.codes, other.codes, strict=True)]
-    groups, n_groups = group_rows(columns, n_codes)
-    n_equal = np.zeros(n_groups, np.int64)
-    n_equal[groups[synthetic.n_distinct :]] = other.n_equal
+    """Count, for each distinct synthetic row, the records (or people with one) that equal it on every column."""
+    groups, n_groups = _group_both(synthetic, other, n_codes)
+    of_row, n_alike, _ = other.subjects
+    n_equal = np.bincount(groups[synthetic.n_distinct :], n_alike[of_row], n_groups).astype(np.int64)
     return n_equal[groups[: synthetic.n_distinct]]
+
+
+def _group_both(synthetic: CodedTable, other: CodedTable, n_codes: tuple[int, ...]) -> tuple[NDArray[np.int64], int]:
+    """Give equal rows of both tables one number; synthetic rows come first."""
+    return group_rows([np.concatenate(pair) for pair in zip(synthetic.codes, other.codes, strict=True)], n_codes)
+
+
+def _shared_copies(
+    synthetic: CodedTable, other: CodedTable, n_codes: tuple[int, ...], probability: NDArray[np.float64]
+) -> SharedCopies:
+    """Add up over people what the probability per synthetic row that equals one of theirs adds to an interval."""
+    if other.people is None:
+        return SharedCopies()
+    groups, n_groups = _group_both(synthetic, other, n_codes)
+    of_row, n_alike, _ = other.people
+    own, others = groups[: synthetic.n_distinct], groups[synthetic.n_distinct :]
+    share, records = np.zeros(n_groups), np.zeros(n_groups)
+    records[own] = synthetic.multiplicities
+    share[own] = synthetic.multiplicities * probability
+
+    def per_person(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(of_row, values[others], len(n_alike)).astype(np.float64, copy=False)
+
+    products = per_person(share) ** 2 - per_person(share**2)
+    weights = per_person(share) * per_person(records) - per_person(share * records)
+    return SharedCopies(*(float((n_alike * np.maximum(own, 0.0)).sum()) for own in (products, weights)))

@@ -21,6 +21,7 @@ from privacy_assets.columns.coding import (
 )
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.mpucc.people import RowsOfPeople, Subjects, group_people, take_person
 from privacy_assets.setting_checks import is_integer, require, require_flag
 from privacy_assets.storage.artifact import Artifact
 
@@ -39,7 +40,7 @@ DatetimePrecision = str | Mapping[str, str] | None
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
-    """One table as codes, one entry per distinct row.
+    """One table as codes, one entry per distinct row; with people, per distinct row of a person.
 
     Attributes
     ----------
@@ -53,6 +54,8 @@ class CodedTable:
         Number of equal rows in the input table, whether duplicates were dropped or not; they sum to ``n_records``.
     n_records : int
         Number of rows of the input table.
+    people : Subjects or None
+        Whose the rows are; None if every record is a person.
     """
 
     codes: tuple[NDArray[np.unsignedinteger[Any]], ...]
@@ -60,6 +63,12 @@ class CodedTable:
     multiplicities: NDArray[np.int32]
     n_equal: NDArray[np.int32]
     n_records: int
+    people: Subjects | None = None
+
+    @property
+    def subjects(self) -> Subjects:
+        """Whose the rows are; without people, each distinct row is that of all who have it."""
+        return self.people or Subjects(np.arange(self.n_distinct), self.n_equal, self.multiplicities)
 
     @property
     def n_distinct(self) -> int:
@@ -77,7 +86,7 @@ class CodedTable:
         return self.n_records - self.n_assessed
 
     def _key(self) -> tuple[Any, ...]:
-        arrays = (*self.codes, self.positions, self.multiplicities, self.n_equal)
+        arrays = (*self.codes, self.positions, self.multiplicities, self.n_equal, *(self.people or ()))
         return (self.n_records, *((array.dtype.str, array.tobytes()) for array in arrays))
 
     def __eq__(self, other: object) -> bool:
@@ -158,6 +167,10 @@ class PreprocessedTables:
                 "n_equal": table.n_equal,
             }
             columns.update({f"code_{i}": codes for i, codes in enumerate(table.codes)})
+            if table.people is not None:
+                columns["person"] = table.people.of_row
+                alike = {"n_alike": table.people.n_alike, "weight": table.people.weights}
+                frames[f"people_of_{name}"] = pd.DataFrame(alike)
             frames[name] = pd.DataFrame(columns)
         texts = [text for labels in self.labels for text in labels if text is not None]
         frames["labels"] = pd.DataFrame({"label": pd.Series(texts, dtype=str)})
@@ -186,7 +199,12 @@ class PreprocessedTables:
             codes = tuple(frame[f"code_{i}"].to_numpy().astype(dtype) for i, dtype in enumerate(dtypes))
             positions = frame["position"].to_numpy().astype(np.int64)
             multiplicities, n_equal = (frame[c].to_numpy().astype(np.int32) for c in ("multiplicity", "n_equal"))
-            tables[name] = CodedTable(codes, positions, multiplicities, n_equal, n_records)
+            people = None
+            if "person" in frame:
+                alike = frames[f"people_of_{name}"]
+                counts = (alike[c].to_numpy().astype(np.int32) for c in ("n_alike", "weight"))
+                people = Subjects(frame["person"].to_numpy().astype(np.int64), *counts)
+            tables[name] = CodedTable(codes, positions, multiplicities, n_equal, n_records, people)
         texts = frames["labels"]["label"].astype(object).tolist()
         labels = []
         begin = 0
@@ -222,6 +240,7 @@ def preprocess(
     numeric_precision: NumericPrecision = None,
     datetime_precision: DatetimePrecision = None,
     deduplicate: bool = True,
+    person: str | None = None,
 ) -> PreprocessedTables:
     """Convert tables to one precision and to common integer codes.
 
@@ -237,14 +256,19 @@ def preprocess(
         D, H, T, s, ms, us or ns (any case; also min, sec, L, U, N) for flooring datetimes, for all columns or by name.
         Default: the coarsest unit that leaves the original unchanged.
     deduplicate : bool
-        Whether to drop exact duplicates (after rounding) from each table.
+        Whether to drop exact duplicates (after rounding) from each table. With ``person`` these are equal rows of a
+        person, and people who have the same rows.
+    person : str, optional
+        Column of original and control with the person of each row; it is not compared, and the synthetic table does not
+        have it. Default: every record is a person.
 
     Raises
     ------
     InvalidTableError
-        If the tables cannot be compared; the message names every column concerned.
+        If the tables cannot be compared; the message names every column concerned. Or if a record has no person, or a
+        person is in both original and control.
     InvalidSettingError
-        If a precision does not exist, or the column cannot have it.
+        If a precision does not exist, or the column cannot have it; or if original or control lacks the person.
 
     Notes
     -----
@@ -254,6 +278,7 @@ def preprocess(
     if control is not None:
         frames["control"] = control
     require_flag("deduplicate", deduplicate)
+    frames, people = separate_people(frames, person)
     columns = check_columns(frames)
     decimals, units = check_precisions(numeric_precision, datetime_precision, columns)
     values = _read_columns(frames, columns)
@@ -262,7 +287,7 @@ def preprocess(
     encoded = _encode_columns(values, decimals, units)
     n_codes = [len(column.labels) for column in encoded]
     tables = {
-        name: _coded_table([column.codes[t] for column in encoded], n_codes, deduplicate)
+        name: _coded_table([column.codes[t] for column in encoded], n_codes, deduplicate, people.get(name))
         for t, name in enumerate(frames)
     }
     precisions = {name: column.precision for name, column in zip(columns, encoded, strict=True)}
@@ -286,10 +311,17 @@ def _given(precision: NumericPrecision | DatetimePrecision, columns: Sequence[st
     return dict(precision) if isinstance(precision, Mapping) else dict.fromkeys(columns, precision)
 
 
-def _coded_table(codes: Sequence[NDArray[Any]], n_codes: Sequence[int], deduplicate: bool) -> CodedTable:
-    """Keep the first of equal rows; without deduplication its weight is their number."""
+def _coded_table(
+    codes: Sequence[NDArray[Any]], n_codes: Sequence[int], deduplicate: bool, people: NDArray[np.int64] | None
+) -> CodedTable:
+    """Keep the first of equal rows (of a person); without deduplication its weight is their number."""
     groups, n_groups = group_rows(codes, n_codes)
     n_records = len(groups)
+    if people is not None:
+        ones = np.ones(n_records, np.int32)
+        alone = np.ones(int(people.max()) + 1, np.int32)
+        grouped = group_people(groups, people, np.arange(n_records), ones, alone, deduplicate=deduplicate)
+        return table_of_people(codes, grouped, n_records, deduplicate)
     positions = np.zeros(n_groups, np.int64)
     # Written backwards, so that the first of equal rows stays.
     positions[groups[::-1]] = np.arange(n_records - 1, -1, -1)
@@ -298,13 +330,37 @@ def _coded_table(codes: Sequence[NDArray[Any]], n_codes: Sequence[int], deduplic
     return CodedTable(tuple(column[positions] for column in codes), positions, multiplicities, n_equal, n_records)
 
 
-def check_columns(frames: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
-    """Check that tables are frames with rows and the same distinct columns; return these in the original's order."""
+def table_of_people(
+    codes: Sequence[NDArray[Any]], grouped: RowsOfPeople, n_records: int, deduplicate: bool
+) -> CodedTable:
+    """Return the coded table of the rows of people; its positions are those of the codes."""
+    rows, n_equal = grouped.positions, grouped.n_equal
+    multiplicities = np.ones_like(n_equal) if deduplicate else n_equal
+    return CodedTable(
+        tuple(column[rows] for column in codes), rows, multiplicities, n_equal, n_records, grouped.subjects
+    )
+
+
+def _require_frames(frames: Mapping[str, object]) -> None:
     for name, frame in frames.items():
         if not isinstance(frame, pd.DataFrame):
             raise InvalidTableError(
                 f"The {name} table is a {type_name(frame)}. Expected a pandas DataFrame. Convert it first."
             )
+
+
+def separate_people(
+    frames: Mapping[str, pd.DataFrame], person: str | None
+) -> tuple[dict[str, pd.DataFrame], dict[str, NDArray[np.int64]]]:
+    """Return the tables without the person column, and the person of each row; see `take_person`."""
+    _require_frames(frames)
+    return (dict(frames), {}) if person is None else take_person(frames, person)
+
+
+def check_columns(frames: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
+    """Check that tables are frames with rows and the same distinct columns; return these in the original's order."""
+    _require_frames(frames)
+    for name, frame in frames.items():
         labels = list(frame.columns)
         odd = [str(label) for label in labels if not isinstance(label, str)]
         if odd:

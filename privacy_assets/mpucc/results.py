@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,9 @@ from privacy_assets.mpucc.kernels.search import LevelProgress, SearchResult, fin
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
 from privacy_assets.mpucc.settings import MpuccSettings, count_combinations
 from privacy_assets.storage.result_columns import tuple_column
+
+# Bounds the memory for finding the closest record of a person; a few hundred bytes per pair.
+MOST_PAIRS_AT_ONCE = 500_000
 
 
 class SearchProgress(NamedTuple):
@@ -78,6 +81,11 @@ class SyntheticSearch:
         largest = self.max_size if max_size is None else max_size
         synthetic = self.tables.synthetic
         settings = self.settings
+        subjects = None
+        if other.people is not None and not _are_rows(other):
+            is_alone = other.people.weights == 1
+            own = np.where(is_alone[other.people.of_row], other.people.of_row, -1)
+            subjects = np.concatenate([np.full(synthetic.n_distinct, -1), own]).astype(np.int32)
 
         def report(at: LevelProgress) -> None:
             if self.progress is not None:
@@ -90,6 +98,7 @@ class SyntheticSearch:
             [self.tables.n_codes[c] for c in self.order],
             synthetic.n_distinct,
             np.concatenate([synthetic.multiplicities, other.multiplicities]),
+            subjects=subjects,
             max_size=largest,
             max_combinations=max_combinations,
             alpha=settings.renyi_alpha if needs_entropy else None,
@@ -100,13 +109,71 @@ class SyntheticSearch:
         )
 
     def matches(self, other: CodedTable, stage: str, max_size: int) -> Matches:
-        """Return the row of another table that each synthetic row singles out, and the number of columns it takes."""
+        """Return the row of another table that each synthetic row singles out, and the number of columns it takes.
+
+        Of a person's rows it is the one that agrees on most columns.
+        """
         found = self.against(other, stage, with_profile=False, max_size=max_size)
         combo_size = np.zeros(len(found.combo_of_row), np.int64)
         # Where no combination had a row that is alone, there are no sizes to look up either.
         identified = np.flatnonzero(found.combo_of_row >= 0)
         combo_size[identified] = found.sizes[found.combo_of_row[identified]]
-        return Matches(found.partner_of_row, combo_size)
+        return Matches(self.closest_partners(found, other), combo_size)
+
+    def closest_partners(self, found: SearchResult, other: CodedTable) -> NDArray[np.int64]:
+        """Return for each synthetic row the partner's row, with its values on X, that agrees with it on most columns.
+
+        Of equally close rows it is the first.
+        """
+        if other.people is None:
+            return found.partner_of_row
+        of_row, partners = other.people.of_row, found.partner_of_row.copy()
+        by_person = np.argsort(of_row, kind="stable")
+        n_rows = np.bincount(of_row)
+        starts = np.cumsum(n_rows) - n_rows
+        identified = np.flatnonzero(partners >= 0)
+        n_pairs = n_rows[of_row[partners[identified]]]
+        for begin, stop in slices_of(n_pairs, MOST_PAIRS_AT_ONCE):
+            rows, n = identified[begin:stop], n_pairs[begin:stop]
+            own = np.repeat(rows, n)
+            offsets = np.arange(len(own)) - np.repeat(np.cumsum(n) - n, n)
+            others = by_person[np.repeat(starts[of_row[partners[rows]]], n) + offsets]
+            agreement = count_agreements(self.tables.synthetic, other, own, others)
+            agreement[~self._agree_on_combination(found, other, own, others)] = -1
+            best = np.lexsort((others, -agreement, own))
+            partners[rows] = others[best[np.cumsum(n) - n]]
+        return partners
+
+    def _agree_on_combination(
+        self, found: SearchResult, other: CodedTable, rows: NDArray[np.int64], other_rows: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Return whether pairs of rows agree on the combination that identifies the first."""
+        combos = found.combos[found.combo_of_row[rows]]
+        agree = np.ones(len(rows), np.bool_)
+        for place, c in enumerate(self.order):
+            differ = self.tables.synthetic.codes[c][rows] != other.codes[c][other_rows]
+            agree &= ~(differ & (combos == place).any(axis=1))
+        return agree
+
+
+def _are_rows(table: CodedTable) -> bool:
+    """Return whether every person has one record, so that people are found by counting rows."""
+    people = table.people
+    assert people is not None  # noqa: S101 - the caller asks
+    return len(people.of_row) == len(people.weights) and bool(
+        (table.multiplicities == people.weights[people.of_row]).all()
+    )
+
+
+def slices_of(sizes: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+    """Yield consecutive slices of a list whose sizes add up to at most ``most``, or that have one entry."""
+    ends = np.cumsum(sizes)
+    begin = 0
+    while begin < len(sizes):
+        done = int(ends[begin - 1]) if begin else 0
+        stop = max(int(np.searchsorted(ends, done + most, side="right")), begin + 1)
+        yield begin, stop
+        begin = stop
 
 
 def _count_distinct(table: CodedTable, n_codes: tuple[int, ...]) -> NDArray[np.int64]:
@@ -124,9 +191,14 @@ def describe_tree(search: SyntheticSearch, found: SearchResult) -> pd.DataFrame:
     """Describe every combination checked."""
     assert found.profile is not None  # noqa: S101 - the caller requests it
     n_checked = len(found.sizes)
-    is_identified = found.combo_of_row >= 0
-    n_collisions = np.bincount(found.combo_of_row[is_identified], minlength=n_checked)
-    n_unique = found.profile.n_unique
+    rows = np.flatnonzero(found.combo_of_row >= 0)
+    together = rows[found.together_of_row[rows] > 1]
+    weights = search.tables.synthetic.multiplicities
+    n_collisions, n_together = (
+        np.bincount(found.combo_of_row[own], weights[own], n_checked).astype(np.int64) for own in (rows, together)
+    )
+    # Several records that single out one person together are not unique, but are found out as if they were.
+    n_unique = found.profile.n_unique + n_together
     # The position after the last column has one distinct value, so that the padding -1 does not change products.
     baseline = _baseline_protection(np.append(search.n_distinct_original, 1.0)[found.combos])
     protection = 1.0 - n_collisions / np.maximum(n_unique, 1)
@@ -180,7 +252,7 @@ def describe_details(search: SyntheticSearch, found: SearchResult, tree: pd.Data
     rows = np.flatnonzero(found.combo_of_row >= 0)
     rows = rows[np.argsort(found.combo_of_row[rows], kind="stable")]
     combos = found.combo_of_row[rows]
-    partners = found.partner_of_row[rows]
+    partners = search.closest_partners(found, tables.original)[rows]
     sizes = found.sizes[combos]
     # Without a baseline the ratio is the share of unique rows that are not identified.
     n_unique, n_collisions = tree["mpuccs_cnt"].to_numpy()[combos], tree["mpuccs_collision_cnt"].to_numpy()[combos]
@@ -215,7 +287,8 @@ def _value_combos(search: SyntheticSearch, found: SearchResult, rows: NDArray[np
 
 def _of_any_size(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
     """Estimate the rate over all combinations, if there were too many to search."""
-    if found.complete_size == search.max_size:
+    people = search.tables.original.people
+    if found.complete_size == search.max_size or (people is not None and not _are_rows(search.tables.original)):
         return {}
     sampled = sample_any_size(search.tables, search.settings.seed, search.settings.confidence_level)
     return {
@@ -226,11 +299,24 @@ def _of_any_size(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]
     }
 
 
+def _of_people(original: CodedTable, partners: NDArray[np.int64]) -> dict[str, Any]:
+    """Count the people who are singled out; nothing if records are not assigned to people."""
+    if original.people is None:
+        return {}
+    n_people, n_identified = original.people.n_assessed, len(np.unique(original.people.of_row[partners]))
+    return {
+        "people_identified": n_identified,
+        "people_assessed": n_people,
+        "people_identified_rate": n_identified / n_people,
+    }
+
+
 def score(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
     """Score the whole table, with the names and order of the source."""
     tables, settings = search.tables, search.settings
     n_records = tables.synthetic.n_assessed
-    n_identified = int((found.combo_of_row >= 0).sum())
+    is_identified = found.combo_of_row >= 0
+    n_identified = int(tables.synthetic.multiplicities[is_identified].sum(dtype=np.int64))
     main = 1.0 - n_identified / n_records
     identified = wilson_interval(n_identified, n_records, settings.confidence_level)
     n_searched = int(found.was_searched.sum())
@@ -251,6 +337,7 @@ def score(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
         "identification_rate": identified.value,
         "total_identified": n_identified,
         "total_syn_records": n_records,
+        **_of_people(tables.original, found.partner_of_row[is_identified]),
         "identification_rate_interval_low": identified.low,
         "identification_rate_interval_high": identified.high,
         **_of_any_size(search, found),

@@ -185,8 +185,11 @@ def preprocessed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     def preprocessed_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202, ARG001
         # Only for the assessed table: a precision declared for values does not apply to labels.
         made_of = _fingerprints(inputs, "original", "control", *([] if generalizes else ["synthetic"]))
-        original, control, synthetic = (_released_columns(release, inputs[stage]) for stage in stages)
+        person = release.contract.person
+        original, control = (_released_columns(release, inputs[stage], person) for stage in ("original", "control"))
+        synthetic = _released_columns(release, inputs["synthetic"])
         settings: dict[str, Any] = {
+            "person": person,
             "numeric_precision": release.assessment.numeric_precision,
             "datetime_precision": release.assessment.datetime_precision,
             "deduplicate": release.assessment.deduplicate,
@@ -290,8 +293,9 @@ def _fingerprints(inputs: dict[str, Any], *stages: str) -> dict[str, str]:
     return {stage: fingerprint(inputs[stage]) for stage in stages if stage in inputs}
 
 
-def _released_columns(release: ReleaseSettings, table: pd.DataFrame) -> pd.DataFrame:
-    return table[list(release.contract.released_columns)]
+def _released_columns(release: ReleaseSettings, table: pd.DataFrame, person: str | None = None) -> pd.DataFrame:
+    """Return the released columns, and the person's if it is asked for."""
+    return table[[*release.contract.released_columns, *([] if person is None else [person])]]
 
 
 def _assessment_metadata(assessment: MpuccAssessment) -> dict[str, Any]:

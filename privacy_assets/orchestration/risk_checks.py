@@ -222,8 +222,11 @@ def _evidence_of_synthetic(
     released = list(contract.released_columns)
     tables = {name: contract.admit(table)[released] for name, table in others.items()}
     admitted = contract.admit_synthetic(synthetic)
-    found = assess_mpuccs(tables["original"], admitted, tables.get("control"), **asdict(settings))
-    rare = _rare_values(contract, policy, admitted, tables, others)
+    tables, person = _with_people(contract, tables, others)
+    # People who are in both tables spoil the comparison, so only one that counts is made.
+    control = tables.get("control") if any(limit.needs_control for limit in policy.limits) else None
+    found = assess_mpuccs(tables["original"], admitted, control, **asdict(settings), person=person)
+    rare = _rare_values(contract, policy, admitted, tables, person)
     assessed = AssessmentEvidence(None, None, None, metrics=metrics_of(found), settings=found.settings)
     return Evidence(
         "synthetic",
@@ -234,7 +237,26 @@ def _evidence_of_synthetic(
         declared_precisions=contract.precisions,
         measured={} if rare is None else {RARE_VALUES: rare.metrics},
         remarks={} if rare is None else {RARE_VALUES_RELEASED: rare.remark},
+        has_person=contract.person is not None,
     )
+
+
+def _with_people(
+    contract: TableContract, tables: Mapping[str, pd.DataFrame], others: Mapping[str, pd.DataFrame]
+) -> tuple[dict[str, pd.DataFrame], str | None]:
+    """Add a column with the person of each record, as a number that all tables share; return it with its name.
+
+    Only the tables as loaded show who it is.
+    """
+    if contract.person is None:
+        return dict(tables), None
+    name = "person"
+    while name in contract.columns:
+        name += "_"
+    codes = iter(pd.factorize(pd.concat([table[contract.person] for table in others.values()]))[0])
+    return {
+        stage: table.assign(**{name: [next(codes) for _ in range(len(table))]}) for stage, table in tables.items()
+    }, name
 
 
 def _rare_values(
@@ -242,23 +264,16 @@ def _rare_values(
     policy: Policy,
     admitted: pd.DataFrame,
     tables: Mapping[str, pd.DataFrame],
-    others: Mapping[str, pd.DataFrame],
+    person: str | None,
 ) -> RareValues | None:
-    """Count the rare values, if the policy limits them; the tables as loaded show which person a record belongs to."""
+    """Count the rare values, if the policy limits them."""
     if policy.limit_on(RARE_VALUES_RELEASED) is None:
         return None
-    people, whose = list(tables.values()), None
-    if contract.person is not None:
-        whose = "person"
-        while whose in contract.columns:
-            whose += "_"
-        codes = iter(pd.factorize(pd.concat([table[contract.person] for table in others.values()]))[0])
-        people = [table.assign(**{whose: [next(codes) for _ in range(len(table))]}) for table in people]
     return count_rare_values(
         admitted,
-        people,
+        list(tables.values()),
         people_per_value=policy.people_per_value,
-        person=whose,
+        person=person,
         columns=contract.released_columns,
     )
 

@@ -109,6 +109,8 @@ class Evidence:
         Stages in which they must be examined: the table itself and the one it was made from.
     acknowledged : mapping of str to str
         Reasons in the contract for releasing columns although they look identifying.
+    has_person : bool
+        Whether the contract names a person column, so that an mpUCC assessment must have counted people.
     """
 
     side: str
@@ -129,3 +131,4 @@ class Evidence:
     examined: Mapping[str, Sequence[ColumnExamination]] = field(default_factory=dict)
     must_be_examined: tuple[str, ...] = ()
     acknowledged: Mapping[str, str] = field(default_factory=dict)
+    has_person: bool = False

@@ -381,15 +381,17 @@ def _weaker_settings(settings: Mapping[str, Any], required: RequiredSettings, ev
     given = settings.get("given_precision")
     if required.default_precision and (not isinstance(given, Mapping) or not _are_declared(given, evidence)):
         yield "a precision was set by hand; expected the precision found in the originals or declared in the contract"
+    if evidence.has_person and not isinstance(settings.get("n_people"), Mapping):
+        yield "records were counted, but the contract names a person column, so people must be"
     if required.deduplicated and settings.get("deduplicate") is not True:
         yield "repeated records were kept, expected deduplicate=True"
 
 
 def _weaker_comparison(settings: Mapping[str, Any], required: RequiredSettings) -> Iterator[str]:
-    n_rows = settings.get("n_rows")
-    n_control = n_rows.get("control", 0) if isinstance(n_rows, Mapping) else 0
+    counted, unit = (settings["n_people"], "people") if "n_people" in settings else (settings.get("n_rows"), "records")
+    n_control = counted.get("control", 0) if isinstance(counted, Mapping) else 0
     if not isinstance(n_control, int) or n_control < required.control_records:
-        yield f"the control has {n_control} records, expected at least {required.control_records}"
+        yield f"the control has {n_control} {unit}, expected at least {required.control_records}"
     level = settings.get("confidence_level")
     if not isinstance(level, float) or not level <= required.confidence_level:
         yield f"intervals have confidence {level}, expected at most {required.confidence_level}"

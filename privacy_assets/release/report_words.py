@@ -82,6 +82,15 @@ class _Saying(NamedTuple):
 
 def _identified(scores: _Figures) -> str:
     rating = rate_identification(scores["identification_rate"])
+    if "people_identified" in scores:
+        return (
+            f"{scores['total_identified']:,} of {scores['total_syn_records']:,} synthetic records "
+            f"({scores.percent('identification_rate')}) can be pinned to one person: in some combination of up to "
+            f"{scores['max_combo_size']} columns, every original record with the same values belongs to that person, "
+            "and no more synthetic records than original ones have these values. This share is rated "
+            f"{rating}. {scores['people_identified']:,} of {scores['people_assessed']:,} people "
+            f"({scores.percent('people_identified_rate')}) are singled out."
+        )
     return (
         f"{scores['total_identified']:,} of {scores['total_syn_records']:,} synthetic records "
         f"({scores.percent('identification_rate')}) can be pinned to one original: some combination of up to "
@@ -126,7 +135,7 @@ def _control(control: _Figures) -> str:
         "too few records to tell": "There are too few control records to distinguish leakage from coincidence.",
     }[control["leakage"]]
     return (
-        f"{found} Among {control['n_matched_records']:,} records of each, "
+        f"{found} Among {control['n_matched_records']:,} {control.get('counted', 'records')} of each, "
         f"{control.percent('matched_identification_rate')} of the synthetic records are pinned to an original and "
         f"{control.percent('control_identification_rate')} to a person of the control."
     )

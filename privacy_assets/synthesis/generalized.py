@@ -20,6 +20,7 @@ from privacy_assets.anonymization.cut_tree import NO_CLASS, apply_cuts
 from privacy_assets.anonymization.quasi_identifiers import Scale, code_values
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.mpucc.people import without_repeated_people
 from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
 
 DISTINCT_RECORD = "(distinct record)"
@@ -42,6 +43,7 @@ def preprocess_generalized(
     numeric_precision: int | Mapping[str, int] | None,
     datetime_precision: str | Mapping[str, str] | None,
     deduplicate: bool,
+    person: str | None = None,
 ) -> PreprocessedTables:
     """Label originals and control like generalized synthetic records, and convert all three to codes.
 
@@ -55,6 +57,8 @@ def preprocess_generalized(
         See `preprocess`; for the columns that were not generalized.
     deduplicate : bool
         Whether records with equal values count once.
+    person : str, optional
+        Column of ``original`` and ``control`` with the person of each row.
 
     Returns
     -------
@@ -64,17 +68,31 @@ def preprocess_generalized(
     rows = generalized.members["row"].to_numpy()
     labels = _labels_alone(generalized, list(synthetic.columns))
     if deduplicate:
-        original, control = original.drop_duplicates(), control.drop_duplicates()
+        original, control = (
+            table.drop_duplicates() if person is None else without_repeated_people(table, person)
+            for table in (original, control)
+        )
         labels = labels[~synthetic.duplicated().to_numpy()[rows]].reset_index(drop=True)
     prepared = preprocess(
-        generalize_alike(generalized, original, synthetic),
+        _generalize_values(generalized, original, synthetic, person),
         labels,
-        generalize_alike(generalized, control, synthetic),
+        _generalize_values(generalized, control, synthetic, person),
         numeric_precision=numeric_precision,
         datetime_precision=datetime_precision,
         deduplicate=False,
+        person=person,
     )
     return replace(prepared, deduplicate=deduplicate)
+
+
+def _generalize_values(
+    anonymization: Anonymization, table: pd.DataFrame, anonymized: pd.DataFrame, person: str | None
+) -> pd.DataFrame:
+    """Label the rows of another table, and keep whose they are."""
+    if person is None:
+        return generalize_alike(anonymization, table, anonymized)
+    labels = generalize_alike(anonymization, table.drop(columns=person), anonymized)
+    return labels.assign(**{person: table[person].to_numpy()})
 
 
 def generalize_alike(anonymization: Anonymization, table: pd.DataFrame, anonymized: pd.DataFrame) -> pd.DataFrame:

@@ -156,6 +156,9 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         (with_settings(given_precision={"age": 0}), "mpucc_assessment_settings_meet_the_policy"),
         (with_settings(n_rows={"control": 99}), "mpucc_assessment_settings_meet_the_policy"),
         (with_settings(n_rows=None), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(n_people={"original": 400, "control": 99}), "mpucc_assessment_settings_meet_the_policy"),
+        (with_settings(n_people=None), "mpucc_assessment_settings_meet_the_policy"),
+        (good_evidence(has_person=True), "mpucc_assessment_settings_meet_the_policy"),
         (with_settings(confidence_level=0.99), "mpucc_assessment_settings_meet_the_policy"),
         (with_settings(given_precision=None), "mpucc_assessment_settings_meet_the_policy"),
         (with_settings(deduplicate=False), "mpucc_assessment_settings_meet_the_policy"),
@@ -504,3 +507,11 @@ def test_a_thousand_refused_columns_are_counted_and_the_first_are_named():
     assert reason.startswith("columns that would be released unchanged look identifying (1000)")
     assert reason.endswith("; and 980 more columns")
     assert len(reason) < 2_000
+
+
+def test_records_are_enough_only_if_the_contract_names_no_person():
+    by_person = with_settings(n_people={"original": 400, "control": 100}, n_rows={"original": 900, "control": 250})
+    assert not blocking(replace(by_person, has_person=True))
+    few = replace(with_settings(n_people={"original": 400, "control": 99}, n_rows={"control": 250}), has_person=True)
+    reasons = {verdict.name: verdict.reason for verdict in verdicts(POLICY, few, "s")}
+    assert reasons["mpucc_assessment_settings_meet_the_policy"] == "the control has 99 people, expected at least 100"

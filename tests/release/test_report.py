@@ -209,6 +209,18 @@ def test_a_figure_that_failed_its_limit_does_not_look_as_if_it_met_it_in_any_tab
         assert said in text, said
 
 
+def test_where_people_were_counted_the_page_speaks_of_people(tmp_path):
+    counted = {"people_identified": 300, "people_assessed": 1200, "people_identified_rate": 0.25}
+    figures = {"mpucc_assessment": SCORES | counted, "control": CONTROL | {"counted": "people"}}
+    text = text_of(page_of(tmp_path, figures=figures)[0])
+    for said in (
+        "800 of 4,000 synthetic records (20.0%) can be pinned to one person: in some combination of up to 3 columns",
+        "300 of 1,200 people (25.0%) are singled out.",
+        "Among 900 people of each,",
+    ):
+        assert said in text, said
+
+
 def test_large_settings_and_limits_are_written_in_full_with_commas(tmp_path):
     asked = {"max_combinations": 5_000_000, "max_comparisons": 200_000_000_000, "seed": 2**60 + 1, "rate": 1234.5678}
     text = text_of(page_of(tmp_path, settings={"mpucc_assessment": {"asked": asked}})[0])

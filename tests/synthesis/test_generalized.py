@@ -130,3 +130,22 @@ def test_repeated_values_are_left_out_before_and_equal_labels_are_kept():
     distinct = len(synthetic.drop_duplicates())
     assert sum(once.synthetic.multiplicities) == distinct
     assert sum(twice.synthetic.multiplicities) == len(synthetic)
+
+
+def test_people_keep_their_records_where_synthetic_records_are_generalized():
+    synthetic, original = records(120, 1), records(90, 2)
+    anonymization = generalized(synthetic)
+    one_each = [original.assign(who=range(start, start + 90)) for start in (0, 1000)]
+    settings = {**PRECISIONS, "deduplicate": True}
+    expected = preprocess_generalized(original, synthetic, original, anonymization, **settings)
+    found = preprocess_generalized(one_each[0], synthetic, one_each[1], anonymization, **settings, person="who")
+    by_record, by_person = (assess_preprocessed(tables, MpuccSettings()) for tables in (expected, found))
+    assert by_person.details.equals(by_record.details)
+    assert by_person.control == by_record.control
+    visits = original.assign(who=np.arange(90) // 3)
+    twice = pd.concat([visits, visits.assign(who=visits["who"] + 500)])
+    once = preprocess_generalized(visits, synthetic, one_each[1], anonymization, **settings, person="who").original
+    both = preprocess_generalized(twice, synthetic, one_each[1], anonymization, **settings, person="who").original
+    # People who repeat the records of others are left out before.
+    assert once == both
+    assert once.people.n_people == 30

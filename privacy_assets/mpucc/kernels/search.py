@@ -17,6 +17,9 @@ Four facts make it fast and keep it exact:
 
 Before a level, its combinations are counted. If they would exceed what may be checked, the search ends; it is then
 complete up to the size before.
+
+If people may have several original rows, one person takes the place of one original row, and as many synthetic rows as
+the person has rows that of one synthetic row. The second and third fact do not apply then.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from privacy_assets.mpucc.kernels.code_blocks import (
     take_rows,
 )
 from privacy_assets.mpucc.kernels.live_classes import identify
+from privacy_assets.mpucc.kernels.people_classes import identify_people
 from privacy_assets.mpucc.kernels.uniqueness import Profile, profile_combinations
 
 NOT_IDENTIFIED = np.iinfo(np.int64).max
@@ -62,7 +66,9 @@ class SearchResult(NamedTuple):
     combo_of_row : ndarray of shape (n_synthetic,), dtype=int64
         Position in ``combos`` of the first combination that identifies the row, -1 if none does.
     partner_of_row : ndarray of shape (n_synthetic,), dtype=int64
-        The original row it singles out, -1 if none.
+        The original row it singles out, or the first row of the person in its class; -1 if none.
+    together_of_row : ndarray of shape (n_synthetic,), dtype=int64
+        Synthetic records in the class that identifies the row, 0 if none does; more than one only by person.
     complete_size : int
         Every combination of at most so many columns was searched, or could not have identified a row.
     """
@@ -74,6 +80,7 @@ class SearchResult(NamedTuple):
     profile: Profile | None
     combo_of_row: NDArray[np.int64]
     partner_of_row: NDArray[np.int64]
+    together_of_row: NDArray[np.int64]
     complete_size: int
 
 
@@ -109,6 +116,13 @@ def _extend(combos: NDArray[np.int16], n_columns: int) -> tuple[NDArray[np.int16
     return np.column_stack([combos[parents], added.astype(np.int16)]), parents
 
 
+def _most_records(weights: NDArray[np.int32], subjects: NDArray[np.int32] | None) -> int:
+    """Return the largest number of records of one person: so many equal synthetic rows can still single one out."""
+    if subjects is None or not (subjects >= 0).any():
+        return 1
+    return int(np.bincount(subjects[subjects >= 0], weights[subjects >= 0]).max())
+
+
 class _Level(NamedTuple):
     """Combinations of one size that were checked."""
 
@@ -119,10 +133,11 @@ class _Level(NamedTuple):
 
 
 class _Findings(NamedTuple):
-    """Result of the compiled search of some candidates: two arrays per row, two per candidate."""
+    """Result of the compiled search of some candidates: three arrays per row, two per candidate."""
 
     first: NDArray[np.int64]
     partner: NDArray[np.int64]
+    together: NDArray[np.int64]
     is_checked: NDArray[np.bool_]
     is_live: NDArray[np.bool_]
 
@@ -135,6 +150,7 @@ class _Search:
         blocks: CodeBlocks,
         n_synthetic: int,
         weights: NDArray[np.int32],
+        subjects: NDArray[np.int32] | None,
         max_size: int,
         alpha: float | None,
         min_entropy_gain: float,
@@ -144,9 +160,12 @@ class _Search:
         self.n_columns = len(blocks.n_codes)
         self.weights = weights
         self.synthetic_weights = weights[:n_synthetic]
+        self.subjects = subjects
+        self.most_records = _most_records(weights[n_synthetic:], None if subjects is None else subjects[n_synthetic:])
         self.max_size, self.alpha, self.min_entropy_gain = max_size, alpha, min_entropy_gain
         self.combo_of_row = np.full(n_synthetic, -1, np.int64)
         self.partner_of_row = np.full(n_synthetic, -1, np.int64)
+        self.together_of_row = np.zeros(n_synthetic, np.int64)
         self.suffixes = no_suffix_groups(self.n_columns)
         self.levels: list[_Level] = []
         self.n_checked = 0
@@ -176,6 +195,7 @@ class _Search:
         identified = np.flatnonzero(found.first < NOT_IDENTIFIED)
         self.combo_of_row[identified] = self.n_checked + place[found.first[identified]]
         self.partner_of_row[identified] = found.partner[identified]
+        self.together_of_row[identified] = found.together[identified]
         was_searched = ~is_skipped[kept]
         could_grow = (combos[kept, -1] < self.n_columns - 1) & (size < self.max_size)
         was_exhausted = ~found.is_live[kept] & was_searched & could_grow
@@ -200,12 +220,13 @@ class _Search:
         of_level = _Findings(
             np.full(n_synthetic, NOT_IDENTIFIED),
             np.zeros(n_synthetic, np.int64),
+            np.zeros(n_synthetic, np.int64),
             np.zeros(len(combos), np.bool_),
             np.zeros(len(combos), np.bool_),
         )
-        could_be = (self.combo_of_row < 0) & (self.synthetic_weights == 1)
+        could_be = (self.combo_of_row < 0) & (self.synthetic_weights <= self.most_records)
         n_before = int((self.combo_of_row >= 0).sum())
-        if size == FIRST_GROUPED_SIZE:
+        if size == FIRST_GROUPED_SIZE and self.subjects is None:
             self.suffixes = suffix_groups(self.blocks)
         for begin in range(0, len(combos), BATCH):
             of_batch = slice(begin, begin + BATCH)
@@ -220,6 +241,7 @@ class _Search:
             identified = found.first < NOT_IDENTIFIED
             of_level.first[open_rows[identified]] = begin + found.first[identified]
             of_level.partner[open_rows[identified]] = found.partner[identified]
+            of_level.together[open_rows[identified]] = found.together[identified]
         return of_level
 
     def _search(
@@ -229,7 +251,7 @@ class _Search:
         n_synthetic = len(self.combo_of_row)
         is_open = np.zeros(n_synthetic, np.bool_)
         is_open[open_rows] = True
-        copies = np.minimum(self.weights, 2)
+        copies = np.minimum(self.weights, 2) if self.subjects is None else np.ones_like(self.weights)
         closed_rows = np.repeat(np.flatnonzero(~is_open), copies[:n_synthetic][~is_open])
         original_rows = np.repeat(np.arange(n_synthetic, len(copies)), copies[n_synthetic:])
         rows = np.concatenate([open_rows, closed_rows, original_rows])
@@ -237,22 +259,31 @@ class _Search:
         suffixes = self.suffixes.take(rows)
         is_checked, is_live = np.zeros(len(combos), np.bool_), np.zeros(len(combos), np.bool_)
         n_open, n_subject = len(open_rows), len(open_rows) + len(closed_rows)
+        subjects = None if self.subjects is None else self.subjects[rows]
+        weights = self.weights[rows]
 
-        def task(slices: Iterator[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        def task(slices: Iterator[tuple[int, int]]) -> tuple[NDArray[Any], ...]:
             first, partner = np.full(n_open, NOT_IDENTIFIED), np.zeros(n_open, np.int32)
+            together = np.ones(n_open, np.int32)
             for begin, stop in slices:
-                identify(combos, is_skipped, begin, stop, blocks, suffixes, len(rows), n_open, n_subject, first,
-                          partner, is_checked, is_live)  # fmt: skip
-            return first, partner
+                if subjects is None:
+                    identify(combos, is_skipped, begin, stop, blocks, suffixes, len(rows), n_open, n_subject, first,
+                             partner, is_checked, is_live)  # fmt: skip
+                else:
+                    identify_people(combos, is_skipped, begin, stop, blocks, len(rows), n_open, n_subject, subjects,
+                                    weights, first, partner, together, is_checked, is_live)  # fmt: skip
+            return first, partner, together
 
         first, partner = np.full(n_open, NOT_IDENTIFIED), np.zeros(n_open, np.int64)
-        for first_of_thread, partner_of_thread in pool.run(len(combos), task):
+        together = np.zeros(n_open, np.int64)
+        for first_of_thread, partner_of_thread, together_of_thread in pool.run(len(combos), task):
             is_earlier = first_of_thread < first
             first[is_earlier] = first_of_thread[is_earlier]
             partner[is_earlier] = partner_of_thread[is_earlier]
+            together[is_earlier] = together_of_thread[is_earlier]
         found = first < NOT_IDENTIFIED
         partner[found] = rows[partner[found]] - n_synthetic
-        return _Findings(first, partner, is_checked, is_live)
+        return _Findings(first, partner, together, is_checked, is_live)
 
     def result(self, pool: SlicePool, with_profile: bool, complete_size: int) -> SearchResult:
         """Combine the levels; profile combinations that no level profiled."""
@@ -277,6 +308,7 @@ class _Search:
             profile,
             self.combo_of_row,
             self.partner_of_row,
+            self.together_of_row,
             complete_size,
         )
 
@@ -287,6 +319,7 @@ def find_mpuccs(
     n_synthetic: int,
     weights: NDArray[np.int32],
     *,
+    subjects: NDArray[np.int32] | None = None,
     max_size: int,
     max_combinations: int | None = None,
     alpha: float | None = None,
@@ -306,7 +339,12 @@ def find_mpuccs(
     n_synthetic : int
         Number of synthetic rows.
     weights : ndarray of shape (n_rows,), dtype=int32
-        Multiplicity of each row, at least 1. Only rows of weight one can be identified or singled out.
+        Multiplicity of each row, at least 1. Without ``subjects``, only rows of weight one are identified
+        or singled out.
+    subjects : ndarray of shape (n_rows,), dtype=int32, optional
+        Person of each original row, -1 for people who are not told apart; not read for synthetic rows. Then a synthetic
+        row is identified if all original rows with its values belong to one person, and there are at most as many
+        synthetic records as original ones with these values. Default: every original record is a person.
     max_size : int
         Largest combination size, from 1 to the number of columns.
     max_combinations : int, optional
@@ -332,7 +370,8 @@ def find_mpuccs(
     Definitions: ``docs/mpucc.md``. Memory: the codes twice, per thread one row list per column of a combination, and
     a few numbers per combination checked.
     """
-    search = _Search(group_by_width(columns, n_codes), n_synthetic, weights, max_size, alpha, min_entropy_gain)
+    blocks = group_by_width(columns, n_codes)
+    search = _Search(blocks, n_synthetic, weights, subjects, max_size, alpha, min_entropy_gain)
     largest_size = min(max_size, len(columns))
     report = on_progress or (lambda _: None)
     with SlicePool(n_threads) as pool:

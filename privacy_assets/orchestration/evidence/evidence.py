@@ -230,6 +230,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         keeps_contract=keeps_contract,
         measured={} if rare is None else {RARE_VALUES: rare.metrics},
         remarks={} if rare is None else {RARE_VALUES_RELEASED: rare.remark},
+        has_person=contract.person is not None,
     )
     settings = {made: storage.recorded(name).made_with for made, name in _settings_of(release).items()}
     if assessed is not None:
@@ -239,7 +240,8 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         found[MPUCC] = assessment
         if assessment.control is not None:
             leakage = LEAKAGE[assessment.control.leakage_detected]
-            figures[CONTROL] = {"leakage": leakage, **assessment.control.to_header()}
+            unit = "people" if "n_people" in assessment.settings else "records"
+            figures[CONTROL] = {"leakage": leakage, "counted": unit, **assessment.control.to_header()}
     figures |= {} if rare is None else {RARE_VALUES: rare.to_json()}
     return Gathered(evidence, table, content or "", columns, settings, figures, found)
 

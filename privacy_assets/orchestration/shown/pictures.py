@@ -45,9 +45,12 @@ def identified_by_size(assessment: MpuccAssessment) -> str:
     else:
         control = assessment.control
         n_matched = f"one of {control.n_matched_records:,}"
+        units = ("originals", "control records")
+        if "n_people" in assessment.settings:
+            units = ("people of the original", "people of the control")
         against = {
-            f"{n_matched} originals": control.matched_identified_by_size,
-            f"{n_matched} control records": control.control_identified_by_size,
+            f"{n_matched} {units[0]}": control.matched_identified_by_size,
+            f"{n_matched} {units[1]}": control.control_identified_by_size,
         }
     sizes = range(1, max(map(len, against.values())) + 1)
     figure = new_figure(6, 3)

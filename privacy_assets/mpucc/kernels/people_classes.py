@@ -1,0 +1,244 @@
+"""The compiled part of the mpUCC search where a person may have several original records.
+
+Classes as in `live_classes`, but a class identifies its open synthetic rows if all of its original records belong to
+one person, and it has no more synthetic records than these. Where everybody has one record this is a 1:1 pair.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks
+
+# The columns of the counts of a value: rows and records of both tables, the person, and two places in lists.
+N_COUNTS = 7
+
+
+@njit(nogil=True, cache=True)
+def _count_people(
+    code: NDArray[np.unsignedinteger[Any]],
+    rows: NDArray[np.int32],
+    start: int,
+    mid: int,
+    end: int,
+    n_open: int,
+    subject: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    touched: NDArray[np.int32],
+) -> int:
+    """Count the rows and records of one class by value, for values of open rows; return the number of values.
+
+    Written to ``counts``: synthetic rows, synthetic records, original rows, original records, their person (-1 for
+    several), the first original row.
+    """
+    n_touched = 0
+    for p in range(start, mid):
+        row = rows[p]
+        value = code[row]
+        if counts[value, 0] == 0:
+            if row >= n_open:
+                continue
+            counts[value, 1] = counts[value, 2] = counts[value, 3] = 0
+            touched[n_touched] = value
+            n_touched += 1
+        counts[value, 0] += 1
+        counts[value, 1] += weight[row]
+    for p in range(mid, end):
+        row = rows[p]
+        value = code[row]
+        if counts[value, 0] == 0:
+            continue
+        if counts[value, 2] == 0:
+            counts[value, 4] = subject[row]
+            counts[value, 5] = row
+        elif counts[value, 4] != subject[row]:
+            counts[value, 4] = -1
+        counts[value, 2] += 1
+        counts[value, 3] += weight[row]
+    return n_touched
+
+
+@njit(nogil=True, cache=True)
+def _split_people(
+    code: NDArray[np.unsignedinteger[Any]],
+    rows: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    mids: NDArray[np.int32],
+    n_classes: int,
+    n_open: int,
+    subject: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    touched: NDArray[np.int32],
+    out_rows: NDArray[np.int32],
+    out_starts: NDArray[np.int32],
+    out_mids: NDArray[np.int32],
+) -> int:
+    """Split live classes by one column, in a stable order, and keep the live parts; return their number.
+
+    A part is live if it has an open synthetic row and an original row, and does not identify its open rows.
+    """
+    n_out = 0
+    write = 0
+    out_starts[0] = 0
+    for i in range(n_classes):
+        start, mid, end = starts[i], mids[i], starts[i + 1]
+        n_touched = _count_people(code, rows, start, mid, end, n_open, subject, weight, counts, touched)
+        before = write
+        for t in range(n_touched):
+            value = touched[t]
+            n_synthetic, n_original = counts[value, 0], counts[value, 2]
+            if n_original > 0 and (counts[value, 4] < 0 or counts[value, 1] > counts[value, 3]):
+                counts[value, 5] = write
+                counts[value, 6] = write + n_synthetic
+                out_mids[n_out] = write + n_synthetic
+                n_out += 1
+                write += n_synthetic + n_original
+                out_starts[n_out] = write
+            else:
+                counts[value, 0] = 0
+        if write > before:
+            for p in range(start, end):
+                row = rows[p]
+                value = code[row]
+                if counts[value, 0] > 0:
+                    place = 5 if p < mid else 6
+                    out_rows[counts[value, place]] = row
+                    counts[value, place] += 1
+        for t in range(n_touched):
+            counts[touched[t], 0] = 0
+    return n_out
+
+
+@njit(nogil=True, cache=True)
+def _match_people(
+    code: NDArray[np.unsignedinteger[Any]],
+    rows: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    mids: NDArray[np.int32],
+    n_classes: int,
+    n_open: int,
+    subject: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    touched: NDArray[np.int32],
+    ordinal: int,
+    first: NDArray[np.int64],
+    partner: NDArray[np.int32],
+    together: NDArray[np.int32],
+) -> bool:
+    """Record every open synthetic row that one more column lets single out a person; return whether a part is live.
+
+    ``first[s]`` keeps the smallest ordinal (ordinals are ascending), ``partner[s]`` the first original row of that
+    class and ``together[s]`` its synthetic records.
+    """
+    is_live = False
+    for i in range(n_classes):
+        start, mid, end = starts[i], mids[i], starts[i + 1]
+        n_touched = _count_people(code, rows, start, mid, end, n_open, subject, weight, counts, touched)
+        n_found = 0
+        for t in range(n_touched):
+            value = touched[t]
+            if counts[value, 2] == 0:
+                counts[value, 0] = 0
+            elif counts[value, 4] < 0 or counts[value, 1] > counts[value, 3]:
+                counts[value, 0] = 0
+                is_live = True
+            else:
+                n_found += 1
+        if n_found > 0:
+            for p in range(start, mid):
+                row = rows[p]
+                if row >= n_open:
+                    break
+                value = code[row]
+                if counts[value, 0] > 0 and first[row] > ordinal:
+                    first[row] = ordinal
+                    partner[row] = counts[value, 5]
+                    together[row] = counts[value, 1]
+        for t in range(n_touched):
+            counts[touched[t], 0] = 0
+    return is_live
+
+
+@njit(nogil=True, cache=True)
+def identify_people(
+    candidates: NDArray[np.int16],
+    is_skipped: NDArray[np.bool_],
+    begin: int,
+    stop: int,
+    blocks: CodeBlocks,
+    n_rows: int,
+    n_open: int,
+    n_synthetic: int,
+    subject: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    first: NDArray[np.int64],
+    partner: NDArray[np.int32],
+    together: NDArray[np.int32],
+    is_checked: NDArray[np.bool_],
+    is_live: NDArray[np.bool_],
+) -> None:
+    """Search the candidates from ``begin`` to ``stop`` like ``live_classes.identify``, by person.
+
+    Parameters
+    ----------
+    subject : ndarray of shape (n_rows,), dtype=int32
+        Person of each original row; -1 if several people have the records of this one. Not read for synthetic rows.
+    weight : ndarray of shape (n_rows,), dtype=int32
+        Records that a row stands for.
+    first, partner, together
+        Written in place, see :func:`_match_people`. The others are those of ``live_classes.identify``.
+    """
+    narrow, middle, wide, width, slot, n_codes = blocks
+    size = candidates.shape[1]
+    rows = np.empty((size, n_rows), np.int32)
+    starts = np.empty((size, n_rows // 2 + 2), np.int32)
+    mids = np.empty((size, n_rows // 2 + 2), np.int32)
+    n_classes = np.zeros(size, np.int64)
+    counts = np.zeros((n_codes.max(), N_COUNTS), np.int32)
+    touched = np.empty(n_codes.max(), np.int32)
+    for row in range(n_rows):
+        rows[0, row] = row
+    starts[0, 0], mids[0, 0], starts[0, 1] = 0, n_synthetic, n_rows
+    n_classes[0] = 1 if n_open > 0 and n_synthetic < n_rows else 0
+    prefix = np.full(size, -1, np.int64)
+    depth = 0
+    for i in range(begin, stop):
+        shared = 0
+        while shared < depth and prefix[shared] == candidates[i, shared]:
+            shared += 1
+        depth = shared
+        while depth < size - 1 and n_classes[depth] > 0:
+            c, d, e = candidates[i, depth], depth, depth + 1
+            if width[c] == 0:
+                n_classes[e] = _split_people(narrow[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open,
+                                             subject, weight, counts, touched, rows[e], starts[e], mids[e])  # fmt: skip
+            elif width[c] == 1:
+                n_classes[e] = _split_people(middle[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open,
+                                             subject, weight, counts, touched, rows[e], starts[e], mids[e])  # fmt: skip
+            else:
+                n_classes[e] = _split_people(wide[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open,
+                                             subject, weight, counts, touched, rows[e], starts[e], mids[e])  # fmt: skip
+            prefix[depth] = c
+            depth += 1
+        if n_classes[depth] == 0:
+            continue
+        is_checked[i] = True
+        if is_skipped[i]:
+            continue
+        c, d = candidates[i, depth], depth
+        if width[c] == 0:
+            is_live[i] = _match_people(narrow[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, subject,
+                                       weight, counts, touched, i, first, partner, together)  # fmt: skip
+        elif width[c] == 1:
+            is_live[i] = _match_people(middle[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, subject,
+                                       weight, counts, touched, i, first, partner, together)  # fmt: skip
+        else:
+            is_live[i] = _match_people(wide[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, subject,
+                                       weight, counts, touched, i, first, partner, together)  # fmt: skip

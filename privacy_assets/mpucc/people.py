@@ -1,0 +1,193 @@
+"""People with several records: whom the rows of a table belong to, and who has the same records as somebody else.
+
+Where everybody has one record, a person is a record, and people with the same records are equal records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.columns.coding import read_column
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+
+
+class Subjects(NamedTuple):
+    """People of a table, one entry for all who have the same records.
+
+    Attributes
+    ----------
+    of_row : ndarray of shape (n_distinct,), dtype=int64
+        Position of the person in the other arrays, for each row of the coded table.
+    n_alike : ndarray of shape (n_subjects,), dtype=int32
+        Number of people with these records.
+    weights : ndarray of shape (n_subjects,), dtype=int32
+        How many of them are assessed: 1 after deduplication, otherwise all. Only one who is alone can be singled out.
+    """
+
+    of_row: NDArray[np.int64]
+    n_alike: NDArray[np.int32]
+    weights: NDArray[np.int32]
+
+    @property
+    def n_people(self) -> int:
+        """Number of people, before deduplication."""
+        return int(self.n_alike.sum(dtype=np.int64))
+
+    @property
+    def n_assessed(self) -> int:
+        """Number of people, after it."""
+        return int(self.weights.sum(dtype=np.int64))
+
+
+class RowsOfPeople(NamedTuple):
+    """Distinct rows of each subject: see `group_people`.
+
+    ``groups``, ``positions`` and ``n_equal`` have an entry per row of the coded table.
+    """
+
+    groups: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    n_equal: NDArray[np.int32]
+    subjects: Subjects
+
+
+def take_person(
+    frames: Mapping[str, pd.DataFrame], person: str
+) -> tuple[dict[str, pd.DataFrame], dict[str, NDArray[np.int64]]]:
+    """Separate the person column from original and control.
+
+    Parameters
+    ----------
+    frames : mapping of str to DataFrame
+        The tables by their stage: original, synthetic, and control if there is one.
+    person : str
+        Column of original and control with the person of each row.
+
+    Returns
+    -------
+    frames : dict of str to DataFrame
+        The tables without that column.
+    people : dict of str to ndarray of shape (n_rows,), dtype=int64
+        A number for each person, from 0, for original and control.
+
+    Raises
+    ------
+    InvalidSettingError
+        If original or control lacks the column, or the synthetic table has it.
+    InvalidTableError
+        If a record has no person, or a person is in both original and control.
+    """
+    others, people, known = dict(frames), {}, []
+    for name, frame in frames.items():
+        n_columns = list(frame.columns).count(person)
+        if n_columns != (name != "synthetic"):
+            expected = "none: synthetic records belong to nobody" if name == "synthetic" else "one"
+            raise InvalidSettingError(
+                f"`person` names {person!r}, of which the {name} table has {n_columns} columns. Expected {expected}. "
+                "Nothing was assessed."
+            )
+        if name == "synthetic":
+            continue
+        read = read_column(frame[person], f"Column {person!r} of the {name} table")
+        n_missing = int((read.codes < 0).sum())
+        if n_missing:
+            raise InvalidTableError(
+                f"{n_missing} records of the {name} table have no value in the person column {person!r}; each needs "
+                "one. Nothing was assessed."
+            )
+        others[name], people[name] = frame.drop(columns=person), read.codes.astype(np.int64)
+        known.append(pd.Index(frame[person].unique()))
+    on_both = int(known[0].isin(known[1]).sum()) if len(known) == 2 else 0
+    if on_both:
+        raise InvalidTableError(
+            f"{on_both} people have records in both original and control. The control must contain only people whom "
+            "the synthesizer has not seen. Split the records by person. Nothing was assessed."
+        )
+    return others, people
+
+
+def group_people(
+    groups: NDArray[np.int64],
+    people: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    n_equal: NDArray[np.int32],
+    n_alike: NDArray[np.int32],
+    *,
+    deduplicate: bool,
+) -> RowsOfPeople:
+    """List each person's distinct rows, and those of people with the same records once.
+
+    Parameters
+    ----------
+    groups, people, positions : ndarray of shape (n_rows,), dtype=int64
+        Equal rows have one group; ``positions`` are places in the input table.
+    n_equal : ndarray of shape (n_rows,), dtype=int32
+        Records that a row stands for.
+    n_alike : ndarray of shape (n_people,), dtype=int32
+        Number of people that a person stands for.
+    deduplicate : bool
+        Whether it counts once what a person, or people with the same records, repeat. If not, people are only the same
+        if they have each record equally often.
+
+    Returns
+    -------
+    RowsOfPeople
+        In order of the groups; subjects are in order of their first group.
+    """
+    order = np.lexsort((groups, people))
+    person, group = people[order], groups[order]
+    starts = np.flatnonzero(np.r_[True, (person[1:] != person[:-1]) | (group[1:] != group[:-1])])
+    person, group = person[starts], group[starts]
+    n_rows = np.add.reduceat(n_equal[order].astype(np.int64), starts)
+    first = np.minimum.reduceat(positions[order], starts)
+    counts = np.ones_like(n_rows) if deduplicate else n_rows // n_alike[person]
+    subject_of, n_subjects = _same_records(person, np.column_stack([group, counts]))
+    of_row = subject_of[person]
+    order = np.lexsort((of_row, group))
+    starts = np.flatnonzero(np.r_[True, (np.diff(group[order]) != 0) | (np.diff(of_row[order]) != 0)])
+    entries = order[starts]
+    is_known = subject_of >= 0
+    alike = np.bincount(subject_of[is_known], n_alike[is_known], n_subjects).astype(np.int32)
+    return RowsOfPeople(
+        group[entries],
+        np.minimum.reduceat(first[order], starts),
+        np.add.reduceat(n_rows[order], starts).astype(np.int32),
+        Subjects(of_row[entries], alike, np.ones_like(alike) if deduplicate else alike),
+    )
+
+
+def _same_records(person: NDArray[np.int64], records: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Assign a number to each person, the same one to people whose records are the same, in order of their first.
+
+    ``person`` is ascending, and so are the records of each. Returns a number per person, -1 for those without records.
+    """
+    starts = np.flatnonzero(np.r_[True, np.diff(person) != 0])
+    stops = np.r_[starts[1:], len(person)]
+    numbers: dict[bytes, int] = {}
+    subject_of = np.full(int(person[-1]) + 1, -1, np.int64)
+    for i in np.argsort(records[starts, 0], kind="stable"):
+        own = records[starts[i] : stops[i]].tobytes()
+        subject_of[person[starts[i]]] = numbers.setdefault(own, len(numbers))
+    return subject_of, len(numbers)
+
+
+def without_repeated_people(table: pd.DataFrame, person: str) -> pd.DataFrame:
+    """Return the first of each person's equal rows, of the first of people who have the same distinct rows."""
+    columns = [name for name in table.columns if name != person]
+    groups = table.groupby(columns, dropna=False, observed=True, sort=False).ngroup().to_numpy().astype(np.int64)
+    people: NDArray[np.int64] = np.asarray(pd.factorize(table[person])[0], np.int64)
+    ones = np.ones(len(table), np.int32)
+    of_people = group_people(
+        groups, people, np.arange(len(table)), ones, np.ones(int(people.max()) + 1, np.int32), deduplicate=True
+    )
+    # The first person of each subject; the rows of the others repeat theirs.
+    first = np.full(len(of_people.subjects.n_alike), len(table))
+    np.minimum.at(first, of_people.subjects.of_row, of_people.positions)
+    is_kept = np.isin(people, people[first]) & ~table.duplicated().to_numpy()
+    kept: pd.DataFrame = table[is_kept]
+    return kept
