@@ -21,6 +21,7 @@ from privacy_assets.mpucc.assess import MpuccAssessment, SearchProgress, assess_
 from privacy_assets.mpucc.column_changes import driving_columns
 from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
 from privacy_assets.orchestration.column_checks import check_columns, columns_check
+from privacy_assets.orchestration.control_plans import judged_metadata, plan_metadata
 from privacy_assets.orchestration.evidence.evidence import metrics_of
 from privacy_assets.orchestration.private.guard import guarded, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
@@ -70,7 +71,8 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     @guarded
     def source_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         table = read_source("source", source, partition_key_of(context, release.partitions_def), inputs)
-        yield from _admitted(release, "source", check, lambda: release.contract.admit(table), sides=release.sides)
+        admit, describe = partial(release.contract.admit, table), partial(plan_metadata, release)
+        yield from _admitted(release, "source", check, admit, sides=release.sides, describe=describe)
 
     return source_stage
 
@@ -119,11 +121,13 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
                 f"{on_both} people have records in both original and control. The control must contain only people "
                 "whom the synthesizer has not seen. Split the records by person. Nothing was stored."
             )
+        judged = judged_metadata(release, *sides)
         if given:
             yield from check_columns(release, "original", pd.concat(sides, ignore_index=True), ("synthetic",))
         made = {MADE_WITH: release.for_manifest()["split"], MADE_OF: _fingerprints(inputs, "source")}
         for stage, table in zip(("original", "control"), sides, strict=True):
-            yield stored_table(release, stage, table, made, None if given else "source")
+            more = judged if stage == "control" else None
+            yield stored_table(release, stage, table, made, None if given else "source", more)
 
     return split_stage
 
@@ -240,10 +244,12 @@ def _admitted(
     made: dict[str, Any] | None = None,
     made_of: str | None = None,
     sides: Sequence[str] = (),
+    describe: Callable[[pd.DataFrame], dict[str, Any]] = lambda _: {},
 ) -> Iterator[dg.MaterializeResult[pd.DataFrame] | dg.AssetCheckResult]:
     """Yield the table that the contract admits, or the failed check with its counts, followed by the error.
 
-    Columns that would be released unchanged on one of the `sides` are examined before anything is stored.
+    Columns that would be released unchanged on one of the `sides` are examined before anything is stored. What
+    `describe` says of the table is shown with it.
     """
     violation: ContractError | None = None
     try:
@@ -259,7 +265,7 @@ def _admitted(
     yield dg.AssetCheckResult(check_name=check, passed=True)
     if sides:
         yield from check_columns(release, stage, table, sides)
-    yield stored_table(release, stage, table, made, made_of)
+    yield stored_table(release, stage, table, made, made_of, describe(table))
 
 
 def _split_check(release: ReleaseSettings, check: str, person: str | None, on_both: int) -> dg.AssetCheckResult:

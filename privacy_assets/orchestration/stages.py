@@ -78,10 +78,12 @@ def stored_table(
     table: pd.DataFrame,
     made: dict[str, Any] | None = None,
     made_of: str | None = None,
+    more: dict[str, Any] | None = None,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """Return the result of a stage that makes a plain table; its data version is the fingerprint.
 
-    ``made`` has the settings and fingerprints it was made with; ``made_of`` is the stage its columns come from.
+    ``made`` has the settings and fingerprints it was made with; ``made_of`` is the stage its columns come from,
+    and ``more`` is metadata to add.
     """
     content = fingerprint(table)
     return dg.MaterializeResult(
@@ -93,7 +95,8 @@ def stored_table(
             release.contract.roles,
             None if made_of is None else (release.key(made_of), {name: name for name in table.columns}),
         )
-        | {name: dg.MetadataValue.json(value) for name, value in (made or {}).items()},
+        | {name: dg.MetadataValue.json(value) for name, value in (made or {}).items()}
+        | (more or {}),
         data_version=dg.DataVersion(content),
     )
 

@@ -203,7 +203,7 @@ class RequiredSettings:
     )
     default_precision: bool = setting(True, "Refuse a precision other than the originals' or the contract's.", False)
     deduplicated: bool = setting(True, "Refuse an assessment of repeated records.", False)
-    control_records: int = setting(100, "Smallest control where leakage is limited.", 200)
+    control_records: int = setting(100, "Fewest people (or records) in the control where leakage is limited.", 200)
     confidence_level: float = setting(0.95, "Highest confidence of the intervals where leakage is limited.", 0.9)
     signature: bool = setting(False, "Refuse a release that no key signs (signing).", True)
     people_per_value: int | None = setting(

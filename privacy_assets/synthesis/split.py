@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.mpucc.control_size import people_in_original
 from privacy_assets.setting_checks import is_integer, is_number
 
 
@@ -53,7 +54,7 @@ def split_records(
             f"The table has {n_people} {noun}{'' if n_people == 1 else 's'}; a split needs one on each side, so at "
             "least 2. Nothing was split."
         )
-    n_original = min(max(round(train_fraction * n_people), 1), n_people - 1)
+    n_original = people_in_original(n_people, train_fraction)
     chosen = np.zeros(n_people, dtype=bool)
     chosen[np.random.default_rng(seed).permutation(n_people)[:n_original]] = True
     is_original = chosen[people]

@@ -260,6 +260,11 @@ class ReleaseSettings:
                 "ExternalSynthetic(..., control_was_withheld=True)."
             )
         self.assessment.check(len(self.contract.released_columns))
+        if blocked_by_leakage and self.assessment.confidence_level > self.policy.required.confidence_level:
+            raise InvalidSettingError(
+                f"The release {self.name!r} limits leakage, but its assessment has a higher confidence_level than its "
+                "policy admits, which would refuse every table. Change the one or the other."
+            )
         precisions = self.assessment.numeric_precision, self.assessment.datetime_precision
         check_precisions(*precisions, self.contract.released_columns)
         if self.generalize_synthetic is not None:

@@ -1,0 +1,162 @@
+"""The control of a release, judged before it is used: what it could reveal, and whether it can decide at all."""
+
+import math
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from privacy_assets.errors import InvalidTableError, PrivacyAssetsError
+from privacy_assets.mpucc.control import MIN_CONTROL_RECORDS
+from privacy_assets.mpucc.control_size import (
+    DEFAULT_POWER,
+    ControlSize,
+    SharedRecords,
+    count_shared_records,
+    judge_control,
+    people_in_original,
+    plan_by,
+)
+from privacy_assets.orchestration.settings.release import ReleaseSettings, Split, Synthesis
+from privacy_assets.orchestration.shown.metadata import NAMESPACE
+from privacy_assets.shown_numbers import percent
+
+LEAKAGE = "leakage_detected"
+
+
+def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, Any]:
+    """Describe the control that the split of a source will have, and the split that is recommended.
+
+    Empty if the release does not split it. A source whose control cannot be judged may still be anonymized, so the
+    reason is shown instead; the split refuses it.
+    """
+    if "synthetic" not in release.sides or not isinstance(release.split, Split):
+        return {}
+    try:
+        shared = _shared_records(release, source)
+        plan = plan_by(shared, release.split.train_fraction, least_control=_least_control(release), **_asked(release))
+    except PrivacyAssetsError as error:
+        return {f"{NAMESPACE}/control": f"The control of the split cannot be judged. {error}"}
+    unit, planned = _unit(release), plan.planned
+    said = _reveals(release, planned)
+    problem = _problem(release, planned.n_original, planned.n_control)
+    if problem:
+        said += f" The split will be refused: {problem}"
+    fraction, best = plan.recommended_fraction, plan.recommended
+    if fraction is None or best is None:
+        said += f" No split of {shared.n_people:,} {unit} has a control that decides."
+    elif fraction == release.split.train_fraction:
+        said += f" For this table and policy, train_fraction {fraction:g} is recommended, as configured."
+    else:
+        said += f" For this table and policy, train_fraction {math.floor(fraction * 100) / 100:g} is recommended: "
+        said += _reveals(release, best)
+    described = {"planned": _described(planned), "recommended": None if best is None else _described(best)}
+    return {
+        f"{NAMESPACE}/control": said,
+        f"{NAMESPACE}/control_plan": dg.MetadataValue.json(
+            {"counted": unit, "power": DEFAULT_POWER, **described, "recommended_train_fraction": fraction}
+        ),
+    }
+
+
+def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: pd.DataFrame) -> dict[str, Any]:
+    """Describe the control of a split that was made, and refuse one with which the policy cannot decide.
+
+    Raises
+    ------
+    InvalidTableError
+        If the policy limits leakage, and either side has too few people to decide it.
+    """
+    person = release.contract.person
+    sizes = [len(table) if person is None else int(table[person].nunique()) for table in (original, control)]
+    problem = _problem(release, *sizes)
+    if problem:
+        raise InvalidTableError(f"{problem} Nothing was stored.")
+    if not all(sizes):
+        return {}
+    shared = _shared_records(release, pd.concat([original, control], ignore_index=True))
+    size = judge_control(sizes[0], sizes[1], shared, **_asked(release))
+    return {
+        f"{NAMESPACE}/control": _reveals(release, size),
+        f"{NAMESPACE}/control_size": dg.MetadataValue.json(
+            {"counted": _unit(release), "power": DEFAULT_POWER, **_described(size)}
+        ),
+    }
+
+
+def _unit(release: ReleaseSettings) -> str:
+    return "records" if release.contract.person is None else "people"
+
+
+def _asked(release: ReleaseSettings) -> dict[str, Any]:
+    made = release.synthetic.n_records if isinstance(release.synthetic, Synthesis) else None
+    return {"n_synthetic": made, "confidence_level": release.assessment.confidence_level}
+
+
+def _least_control(release: ReleaseSettings) -> int:
+    limits_leakage = any(limit.needs_control for limit in release.policy.limits)
+    return release.policy.required.control_records if limits_leakage else 0
+
+
+def _shared_records(release: ReleaseSettings, table: pd.DataFrame) -> SharedRecords:
+    """Count who shares records; labels of generalized records are not known yet, so there nobody counts as sharing."""
+    person = release.contract.person
+    columns = [*release.contract.released_columns, *([] if person is None else [person])]
+    if release.generalize_synthetic is not None:
+        n_people = len(table) if person is None else int(table[person].nunique())
+        distinct = len(table[columns].drop_duplicates()) if person is not None else n_people
+        return SharedRecords(np.zeros(0, np.int64), n_people, distinct / max(n_people, 1))
+    settings = release.assessment
+    return count_shared_records(
+        table[columns],
+        person=person,
+        numeric_precision=settings.numeric_precision,
+        datetime_precision=settings.datetime_precision,
+    )
+
+
+def _problem(release: ReleaseSettings, n_original: int, n_control: int) -> str:
+    """Say why the policy could not decide on leakage with this split, and what to do; empty if it can."""
+    limits = [limit for limit in release.policy.limits if limit.needs_control and limit.blocks]
+    if not limits:
+        return ""
+    least_control = release.policy.required.control_records
+    least = MIN_CONTROL_RECORDS if any(limit.metric == LEAKAGE for limit in limits) else 1
+    if n_control >= max(least_control, least) and n_original >= least:
+        return ""
+    unit, n_people = _unit(release), n_original + n_control
+    needed = max(least_control, least)
+    advice = f"Divide at least {needed + least:,} {unit}, or let the policy only warn of leakage."
+    if isinstance(release.split, Split) and n_people >= needed + least:
+        fits = math.floor((1 - needed / n_people) * 100) / 100
+        if people_in_original(n_people, fits) >= least:
+            advice = f"Set train_fraction to {fits:g}."
+    return (
+        f"The split has {n_original:,} {unit} that the synthesizer may see and {n_control:,} in the control. The "
+        f"policy limits leakage, which cannot be decided with fewer than {needed:,} in the control and {least:,} "
+        f"originals. {advice}"
+    )
+
+
+def _reveals(release: ReleaseSettings, size: ControlSize) -> str:
+    unit, share = _unit(release), size.detectable_share
+    if size.detectable_copies is None or share is None:
+        return (
+            f"A control of {size.n_control:,} {unit} would not reveal verbatim copies, even of all {size.n_original:,} "
+            "originals."
+        )
+    return (
+        f"A control of {size.n_control:,} {unit} reveals verbatim copies of {size.detectable_copies:,} or more of the "
+        f"{size.n_original:,} originals ({percent(share)}) with a probability of "
+        f"{percent(DEFAULT_POWER)}, and usually not of fewer."
+    )
+
+
+def _described(size: ControlSize) -> dict[str, Any]:
+    return {
+        "original": size.n_original,
+        "control": size.n_control,
+        "detectable_copies": size.detectable_copies,
+        "detectable_share": size.detectable_share,
+    }

@@ -1,0 +1,79 @@
+"""The control is judged when the source is admitted and when it is split, and refused if the policy cannot decide."""
+
+import pytest
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.mpucc.control_size import judge_control
+from privacy_assets.orchestration.settings.release import AssessmentSettings, Split
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from tests.orchestration.project import Project, failure_of
+
+SIDES = ("source", "original", "control")
+
+
+@pytest.fixture
+def project(tmp_path):
+    project = Project(tmp_path)
+    project.write_tables()
+    return project
+
+
+def shown(result, stage):
+    """Return what the stage shows about the control."""
+    [event] = [
+        each
+        for each in result.get_asset_materialization_events()
+        if each.asset_key is not None and each.asset_key.path[-1] == stage
+    ]
+    metadata = event.materialization.metadata
+    return {name.removeprefix("privacy_assets/"): metadata[name].value for name in metadata if "control" in name}
+
+
+def policy(control_records, severity="error"):
+    limits = (Limit("privacy_risk_score", 0.999, "at_most"), Limit("leakage_detected", 0, severity=severity))
+    return Policy(limits, RequiredSettings(control_records=control_records))
+
+
+def test_source_and_split_show_what_the_control_reveals_and_which_split_is_recommended(project):
+    result = project.run(project.definitions(), *SIDES)
+    assert result.success, failure_of(result)
+    source, control = shown(result, "source"), shown(result, "control")
+    assert not shown(result, "original")
+    size = judge_control(240, 60)
+    assert size.detectable_copies == 18
+    described = {"original": 240, "control": 60, "detectable_copies": 18, "detectable_share": 18 / 240}
+    assert source["control_plan"]["planned"] == described
+    assert control["control_size"] == {"counted": "people", "power": 0.95, **described}
+    reveals = (
+        "A control of 60 people reveals verbatim copies of 18 or more of the 240 originals (7.50%) with a probability "
+        "of 95.0%, and usually not of fewer."
+    )
+    assert control["control"] == reveals
+    assert source["control_plan"]["recommended_train_fraction"] == 0.6
+    assert source["control"].startswith(reveals)
+    assert "train_fraction 0.6 is recommended: A control of 120 people reveals" in source["control"]
+
+
+def test_a_split_with_which_the_policy_cannot_decide_is_refused_before_anything_is_made(project):
+    result = project.run(project.definitions(policy=policy(100)), *SIDES)
+    assert not result.success
+    refused = (
+        "The split has 240 people that the synthesizer may see and 60 in the control. The policy limits leakage, which "
+        "cannot be decided with fewer than 100 in the control and 50 originals. Set train_fraction to 0.66."
+    )
+    assert f"{refused} Nothing was stored." in failure_of(result)
+    # The source is admitted, because it may be anonymized, and says what will happen.
+    assert f"The split will be refused: {refused}" in shown(result, "source")["control"]
+    again = project.run(project.definitions(policy=policy(100), split=Split(train_fraction=0.66)), *SIDES)
+    assert again.success, failure_of(again)
+    assert shown(again, "control")["control_size"]["control"] == 102
+    too_few = project.run(project.definitions(policy=policy(290)), *SIDES)
+    assert "Divide at least 340 people, or let the policy only warn of leakage." in failure_of(too_few)
+    assert project.run(project.definitions(policy=policy(290, "warn")), *SIDES).success
+
+
+def test_a_confidence_that_the_policy_never_admits_is_refused_in_the_definitions(project):
+    assessment = AssessmentSettings(max_baseline_cols=3, confidence_level=0.99)
+    with pytest.raises(InvalidSettingError, match="has a higher confidence_level than its policy admits"):
+        project.definitions(assessment=assessment)
+    project.definitions(assessment=assessment, policy=Policy((Limit("privacy_risk_score", 0.5),)))
