@@ -101,14 +101,14 @@ print(seconds)
 """
 
 
-def read_adult(data: Path):
+def read_adult(data: Path, columns: list[str] = COLUMNS):
     import pandas as pd
 
     table = pd.read_csv(data / "adult.csv", na_values="?", skipinitialspace=True).dropna().reset_index(drop=True)
     for name in COLUMNS:
         if name not in NUMBERS:
             table[name] = table[name].astype(object)
-    return table[[*COLUMNS, "income"]]
+    return table[[*dict.fromkeys(columns), "income"]]
 
 
 def score(table, classes) -> tuple[float, int]:
@@ -140,8 +140,12 @@ def run_peer(python, code: str, file: Path, k: int, place: str = "") -> tuple[fl
         return float(child.stdout.split()[-1]), np.load(out)
 
 
-def time_ours(table, k: int, repeats: int = 15) -> tuple[float, float, np.ndarray]:
-    """CPU seconds of the kernel on one thread, and of the whole call with its verification; class of each row."""
+def time_ours(table, k: int, repeats: int = 15) -> tuple[float, float, float, np.ndarray]:
+    """Time the kernel on one thread and the whole call with its verification.
+
+    Returns the CPU seconds of the kernel by rank, of both kernels that the call runs, and of the call; and the class of
+    each row.
+    """
     from privacy_assets.anonymity.verify import verify_anonymity
     from privacy_assets.anonymization.anonymize import anonymize
     from privacy_assets.anonymization.kernels.models import row_models
@@ -150,13 +154,16 @@ def time_ours(table, k: int, repeats: int = 15) -> tuple[float, float, np.ndarra
     from privacy_assets.anonymization.quasi_identifiers import read_dimensions
 
     read = read_dimensions(table, COLUMNS)
-    dimensions = make_dimensions([d.scale.coordinates("rank") for d in read], [d.scale.n_values for d in read])
-    kernel, call = [], []
+    kernels: dict[str, list[float]] = {"rank": [], "range": []}
+    call = []
     for _ in range(repeats):
-        rows = pack_rows([d.codes for d in read], [d.scale.n_values for d in read])
-        start = time.process_time()
-        partition_rows(rows, dimensions, row_models(k))
-        kernel.append(time.process_time() - start)
+        for normalize, seconds in kernels.items():
+            coordinates = [d.scale.coordinates(normalize) for d in read]
+            dimensions = make_dimensions(coordinates, [d.scale.n_values for d in read])
+            rows = pack_rows([d.codes for d in read], [d.scale.n_values for d in read])
+            start = time.process_time()
+            partition_rows(rows, dimensions, row_models(k))
+            seconds.append(time.process_time() - start)
         start = time.process_time()
         found = anonymize(table, quasi_identifiers=COLUMNS, k=k, sensitive=["income"])
         report = verify_anonymity(found.table, COLUMNS, ["income"])
@@ -165,7 +172,8 @@ def time_ours(table, k: int, repeats: int = 15) -> tuple[float, float, np.ndarra
         raise AssertionError(f"the smallest class has {report.k} rows, expected at least {k}")
     classes = np.empty(len(table), np.int64)
     classes[found.members["row"]] = found.members["class"]
-    return min(kernel[1:]), min(call[1:]), classes
+    by_rank, by_range = (min(seconds[1:]) for seconds in kernels.values())
+    return by_rank, by_rank + by_range, min(call[1:]), classes
 
 
 def anonypyx_python(cache: Path) -> Path:
@@ -281,14 +289,14 @@ def compare_on_adult(arguments: argparse.Namespace, bars: Bars) -> None:
         file = Path(folder) / "adult.csv"
         table[COLUMNS].to_csv(file, index=False)
         for k in KS:
-            kernel, call, classes = time_ours(table, k)
+            kernel, kernels, call, classes = time_ours(table, k)
             gcp, dm = score(table, classes)
             print(f"{'ours':<12}{k:>4}{gcp:>9.3f}{dm:>12,}{1e3 * kernel:>12.2f}{'':>9}  whole call {1e3 * call:.1f} ms")
             bars.measured.keep(**{f"gcp_percent_k{k}": gcp, f"kernel_seconds_k{k}": kernel, f"call_seconds_k{k}": call})
             bars.check(f"k = {k}: GCP", gcp, BEST_GCP[k])
             if k in BEST_DM:
                 bars.check(f"k = {k}: DM", dm, BEST_DM[k])
-            bars.check(f"k = {k}: whole call / kernel", call / kernel, 10)
+            bars.check(f"k = {k}: whole call / its kernels", call / kernels, 10)
             run: dict[str, tuple[float, float, int]] = {}
             for name, python, code, place, ks in peers:
                 if k in ks:
@@ -306,6 +314,40 @@ def compare_on_adult(arguments: argparse.Namespace, bars: Bars) -> None:
                     bars.check(bar, times * kernel / run[name][0], 1)
                 else:
                     bars.skip(bar, PUBLISHED_SECONDS[name][k])
+
+
+def compare_normalizations(arguments: argparse.Namespace, bars: Bars) -> None:
+    """Compare the default with rank and range, and relaxed cuts with the example code of the blog."""
+    from privacy_assets.anonymization.anonymize import anonymize
+    from tests.published.test_mondrian_blog import NUMBERS, loss_of_blog
+
+    table = read_adult(arguments.data, [*COLUMNS, *NUMBERS])
+    print(
+        f"\nnormalizations, {len(table)} rows\n{'columns':<8}{'k':>4}{'rank':>9}{'range':>9}{'best':>9}{'relaxed':>9}"
+    )
+    for what, names in (("numbers", NUMBERS), ("eight", COLUMNS)):
+        for k in KS:
+            loss, seconds = {}, {}
+            for name, chosen in (
+                ("rank", {"normalize": "rank"}),
+                ("range", {"normalize": "range"}),
+                ("best", {}),
+                ("relaxed", {"relaxed": True}),
+            ):
+                times = []
+                for _ in range(5):
+                    start = time.process_time()
+                    found = anonymize(table, quasi_identifiers=names, k=k, **chosen)
+                    times.append(time.process_time() - start)
+                loss[name], seconds[name] = found.stats["information_loss"], min(times)
+            print(f"{what:<8}{k:>4}" + "".join(f"{own:>9.4f}" for own in loss.values()), flush=True)
+            bars.measured.keep(**{f"{what}_loss_{name}_k{k}": own for name, own in loss.items()})
+            bars.check(
+                f"{what}, k = {k}: loss / better normalization", loss["best"] / min(loss["rank"], loss["range"]), 1
+            )
+            bars.check(f"{what}, k = {k}: CPU time / rank", seconds["best"] / seconds["rank"], 2)
+            if names is NUMBERS:
+                bars.check(f"{what}, k = {k}: relaxed / blog", loss["relaxed"] / loss_of_blog(table[NUMBERS], k), 1)
 
 
 def compare_hierarchies(arguments: argparse.Namespace, bars: Bars) -> None:
@@ -369,6 +411,7 @@ def main() -> int:
     bars = Bars(measured)
     compare_on_adult(arguments, bars)
     compare_hierarchies(arguments, bars)
+    compare_normalizations(arguments, bars)
     if not arguments.skip_scale:
         measure_scale(arguments, bars)
     measured.save()

@@ -5,34 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.class_statistics import Classes
+from privacy_assets.anonymization.classes_by_cuts import CodedTable, code_table, cut_table, tree_of_values
 from privacy_assets.anonymization.cut_tree import CutTree, apply_cuts
 from privacy_assets.anonymization.generalization import generalize
-from privacy_assets.anonymization.information_loss import class_widths
-from privacy_assets.anonymization.kernels.models import Models, hold_by_class, measure_classes
-from privacy_assets.anonymization.kernels.mondrian import Partition, make_dimensions, partition_rows
-from privacy_assets.anonymization.kernels.mondrian_rows import list_class_values, pack_rows
-from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays, build_tree
-from privacy_assets.anonymization.labels import require_free_names
+from privacy_assets.anonymization.kernels.models import measure_classes
+from privacy_assets.anonymization.kernels.mondrian import Partition
+from privacy_assets.anonymization.kernels.mondrian_rows import list_class_values
 from privacy_assets.anonymization.lattice import lattice_classes, read_hierarchies
-from privacy_assets.anonymization.quasi_identifiers import Dimension, read_dimensions
 from privacy_assets.anonymization.release import release
 from privacy_assets.anonymization.result import Anonymization, AnonymizationProgress
-from privacy_assets.anonymization.row_hashes import hash_rows
-from privacy_assets.anonymization.sensitive_values import (
-    SensitiveValues,
-    make_models,
-    read_people,
-    read_sensitive,
-    require_reachable,
-    table_holds,
-)
+from privacy_assets.anonymization.sensitive_values import make_models
 from privacy_assets.anonymization.settings import (
     AnonymizeSettings,
     Bounds,
@@ -52,20 +41,9 @@ from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer
-from privacy_assets.shown_numbers import against
 from privacy_assets.storage.fingerprint import require_unique_text_names
 
 __all__ = ["Anonymization", "AnonymizationProgress", "LDiversity", "anonymize", "apply_cuts"]
-
-
-class _Coded(NamedTuple):
-    """A table in codes; ``cut_codes`` and ``cut_scales`` separate ties if the cut is relaxed."""
-
-    dimensions: list[Dimension]
-    cut_codes: list[NDArray[np.integer[Any]]]
-    value_of_code: list[NDArray[np.int64] | None]
-    sensitive: SensitiveValues
-    people: NDArray[np.int32] | None
 
 
 def anonymize(
@@ -78,7 +56,7 @@ def anonymize(
     method: Method = "mondrian",
     criterion: Criterion = "gain",
     relaxed: bool = False,
-    normalize: Normalization = "rank",
+    normalize: Normalization = "best",
     l_diversity: DiversitySetting = None,
     t_closeness: ClosenessSetting = None,
     max_suppression: float = 0.0,
@@ -113,9 +91,11 @@ def anonymize(
     criterion : {"gain", "range"}
         How to choose the cut: the one that removes most loss, or the widest column at the median.
     relaxed : bool
-        Whether equal values of an ordered column may be separated, by a hash of the row.
-    normalize : {"rank", "range"}
-        Whether cuts are chosen by rank or by value; losses are reported by value.
+        Whether equal values of an ordered column may be separated: by the other quasi-identifiers, and among records
+        that are equal in all of them by a hash of the row.
+    normalize : {"best", "rank", "range"}
+        Whether cuts are chosen by rank or by value; losses are reported by value. "best" tries both and keeps what
+        loses less, by value without the outermost records; ``Anonymization.settings`` has which it was.
     l_diversity : int, LDiversity or mapping of these by column, optional
         Fewest values, or another diversity, of each sensitive column in every class.
     t_closeness : float or mapping of float by column, optional
@@ -182,7 +162,7 @@ def anonymize_with(
     require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or a whole number above 0")
     _check_table(table, settings)
     n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
-    coded = _code(table, settings)
+    coded = code_table(table, settings)
     _check_size(coded, settings)
     if settings.method == "lattice":
         return _by_lattice(table, coded, hierarchies, settings, progress)
@@ -191,12 +171,13 @@ def anonymize_with(
             "hierarchies are given, but the method 'mondrian' does not use them. Expected the method 'lattice' with "
             "hierarchies. Nothing was anonymized."
         )
-    partition, kept = _partition(coded, settings, n_used or os.cpu_count() or 1, progress)
-    classes = _classes(coded, partition, kept, settings)
+    found = cut_table(coded, settings, n_used or os.cpu_count() or 1, progress)
+    settings = replace(settings, normalize=found.normalize)
+    classes = _classes(coded, found.partition, found.kept, settings)
     tree = CutTree(
         tuple(dimension.scale for dimension in coded.dimensions),
-        _tree_arrays(coded, partition),
-        np.where(kept, np.cumsum(kept) - 1, -1),
+        tree_of_values(coded, found.partition),
+        np.where(found.kept, np.cumsum(found.kept) - 1, -1),
     )
     return release(table, coded.dimensions, classes, settings, tree=tree)
 
@@ -222,7 +203,7 @@ def _check_table(table: pd.DataFrame, settings: AnonymizeSettings) -> None:
         raise InvalidTableError("The table has no rows. Expected at least one. Nothing was anonymized.")
 
 
-def _check_size(coded: _Coded, settings: AnonymizeSettings) -> None:
+def _check_size(coded: CodedTable, settings: AnonymizeSettings) -> None:
     n_units = len(coded.dimensions[0].codes) if coded.people is None else int(coded.people.max()) + 1
     if settings.k > n_units:
         raise InvalidSettingError(
@@ -231,121 +212,7 @@ def _check_size(coded: _Coded, settings: AnonymizeSettings) -> None:
         )
 
 
-def _code(table: pd.DataFrame, settings: AnonymizeSettings) -> _Coded:
-    dimensions = read_dimensions(table, settings.quasi_identifiers)
-    if settings.output == "labels" and settings.method == "mondrian":
-        others = [name for name in table.columns if name not in settings.quasi_identifiers]
-        hidden = {*settings.direct_identifiers, settings.subject}
-        require_free_names([d.scale for d in dimensions], [name for name in others if name not in hidden])
-    sensitive = read_sensitive(table, settings.sensitive)
-    people = None if settings.subject is None else read_people(table, settings.subject)
-    cut_codes: list[NDArray[np.integer[Any]]] = [d.codes for d in dimensions]
-    value_of_code: list[NDArray[np.int64] | None] = [None] * len(dimensions)
-    if settings.relaxed:
-        # With ties separated by a hash, a strict cut of the ranks is a relaxed cut of the values.
-        hashes = hash_rows((table[name] for name in table.columns), len(table), settings.seed)
-        for j, dimension in enumerate(dimensions):
-            if dimension.scale.is_ordered:
-                order = np.lexsort((hashes, dimension.codes))
-                ranks = np.empty(len(order), np.int64)
-                ranks[order] = np.arange(len(order))
-                cut_codes[j], value_of_code[j] = ranks, dimension.codes[order].astype(np.int64)
-    return _Coded(dimensions, cut_codes, value_of_code, sensitive, people)
-
-
-def _partition(
-    coded: _Coded,
-    settings: AnonymizeSettings,
-    n_threads: int,
-    progress: Callable[[AnonymizationProgress], None] | None,
-) -> tuple[Partition, NDArray[np.bool_]]:
-    """Cut the table; return which classes are kept."""
-    n_rows = len(coded.dimensions[0].codes)
-    coordinates, n_values = [], []
-    for dimension, value_of_code in zip(coded.dimensions, coded.value_of_code, strict=True):
-        own = dimension.scale.coordinates(settings.normalize)
-        coordinates.append(own if own is None or value_of_code is None else own[value_of_code])
-        n_values.append(dimension.scale.n_values if value_of_code is None else n_rows)
-    dimensions = make_dimensions(coordinates, n_values)
-
-    def run(models: Models, stage: str) -> Partition:
-        def on_rows(n_done: int) -> None:
-            if progress is not None:
-                progress(AnonymizationProgress(stage, n_done, n_rows))
-
-        return partition_rows(
-            pack_rows(coded.cut_codes, n_values),
-            dimensions,
-            models,
-            person=coded.people,
-            sensitive=coded.sensitive.codes if models.needs_values else None,
-            n_threads=n_threads,
-            on_rows=None if progress is None else on_rows,
-        )
-
-    models = make_models(settings, coded.sensitive, coded.sensitive.shares())
-    found: list[tuple[float, Partition, NDArray[np.bool_]]] = []
-    if table_holds(models, coded.sensitive):
-        partition = run(models, "cut")
-        kept = np.ones(len(partition.begins), np.bool_)
-        if settings.max_suppression == 0 or not settings.needs_values:
-            return partition, kept
-        found.append((_loss(coded, partition, kept), partition, kept))
-    elif settings.max_suppression == 0:
-        require_reachable(settings, coded.sensitive, models)
-    partition = run(models._replace(needs_values=False), "cut and suppress")
-    kept, n_suppressed = _suppress(models, coded.sensitive, partition)
-    if kept.any() and n_suppressed <= settings.most_suppressed(n_rows):
-        found.append((_loss(coded, partition, kept), partition, kept))
-    if not found:
-        share, limit = against(n_suppressed / n_rows, settings.max_suppression)
-        raise InvalidSettingError(
-            f"The table as one class does not satisfy l_diversity, and {n_suppressed} of {n_rows} rows, a share "
-            f"of {share}, would have to be left out. Expected at most max_suppression = {limit}. Nothing was "
-            "anonymized; lower l or k, or raise max_suppression."
-        )
-    _, partition, kept = min(found, key=lambda attempt: attempt[0])
-    return partition, kept
-
-
-def _suppress(models: Models, values: SensitiveValues, partition: Partition) -> tuple[NDArray[np.bool_], int]:
-    """Find the classes that can stay and count suppressed rows, repeating until nothing changes."""
-    sizes = np.diff(partition.edges)
-    kept = np.ones(len(sizes), np.bool_)
-    in_order = values.codes[partition.records]
-    while kept.any():
-        shares = values.shares(partition.records[np.repeat(kept, sizes)])
-        holds = hold_by_class(models._replace(shares=shares), in_order, partition.edges)
-        if bool((holds | ~kept).all()):
-            break
-        kept &= holds
-    return kept, int(sizes[~kept].sum())
-
-
-def _loss(coded: _Coded, partition: Partition, kept: NDArray[np.bool_]) -> float:
-    sizes = np.diff(partition.edges)
-    total = 0.0
-    for dimension in coded.dimensions:
-        widths = class_widths(generalize(dimension.scale, dimension.codes[partition.records], partition.edges))
-        total += float(np.where(kept, widths, 1.0) @ sizes)
-    return total
-
-
-def _tree_arrays(coded: _Coded, partition: Partition) -> TreeArrays:
-    """Link the cuts, and convert their thresholds from ranks to codes of values."""
-    scales = [dimension.scale for dimension in coded.dimensions]
-    n_values = [scale.n_values for scale in scales]
-    columns: list[NDArray[Any]] = [dimension.codes for dimension in coded.dimensions]
-    tree = build_tree(partition, columns, n_values, [not scale.is_ordered for scale in scales])
-    threshold, right_low = tree.threshold.copy(), tree.right_low.copy()
-    for j, value_of_code in enumerate(coded.value_of_code):
-        if value_of_code is not None:
-            own = tree.dimension == j
-            threshold[own], right_low[own] = value_of_code[threshold[own]], value_of_code[right_low[own]]
-    return tree._replace(threshold=threshold, right_low=right_low)
-
-
-def _classes(coded: _Coded, partition: Partition, kept: NDArray[np.bool_], settings: AnonymizeSettings) -> Classes:
+def _classes(coded: CodedTable, partition: Partition, kept: NDArray[np.bool_], settings: AnonymizeSettings) -> Classes:
     """Describe the classes that are kept."""
     sizes = np.diff(partition.edges)
     n_rows = len(coded.dimensions[0].codes)
@@ -356,7 +223,7 @@ def _classes(coded: _Coded, partition: Partition, kept: NDArray[np.bool_], setti
 
 
 def _described(
-    coded: _Coded, records: NDArray[np.integer[Any]], sizes: NDArray[np.int64], settings: AnonymizeSettings
+    coded: CodedTable, records: NDArray[np.integer[Any]], sizes: NDArray[np.int64], settings: AnonymizeSettings
 ) -> Classes:
     """Measure classes of these sizes; their records are sorted by class."""
     edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -378,7 +245,7 @@ def _described(
 
 def _by_lattice(
     table: pd.DataFrame,
-    coded: _Coded,
+    coded: CodedTable,
     hierarchies: object,
     settings: AnonymizeSettings,
     progress: Callable[[AnonymizationProgress], None] | None,

@@ -29,10 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.generalization import Generalization
+from privacy_assets.anonymization.quasi_identifiers import Scale
+
+OUTERMOST_SHARE = 0.005
+"""Share of records at each end of a column that `positions_of_most` leaves out."""
 
 
-def class_widths(generalization: Generalization) -> NDArray[np.float64]:
-    """NCP of one column in every class, from 0 to 1."""
+def class_widths(generalization: Generalization, positions: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """NCP of one column in every class, from 0 to 1, with ordered values at ``positions``; default: as on its scale."""
     scale = generalization.scale
     if not scale.is_ordered:
         return np.asarray((np.diff(generalization.first) - 1) / max(scale.n_values - 1, 1), np.float64)
@@ -41,8 +45,43 @@ def class_widths(generalization: Generalization) -> NDArray[np.float64]:
     last = scale.n_known - 1
     has_known = generalization.has_known
     low, high = np.minimum(generalization.low, last), np.maximum(generalization.high, 0)
-    widths = np.where(has_known, scale.positions[high] - scale.positions[low], 0.0)
+    positions = scale.positions if positions is None else positions
+    widths = np.where(has_known, positions[high] - positions[low], 0.0)
     return np.asarray(np.where(has_known & generalization.has_missing, 1.0, widths), np.float64)
+
+
+def positions_of_most(scale: Scale, codes: NDArray[np.integer[Any]], k: int) -> NDArray[np.float64] | None:
+    """Place ordered values on the line from 0 to 1 that most records span; values beyond its ends are at the ends.
+
+    Outside are, at each end, half a percent of the records with a value, and at least k - 1 of them: these share a
+    class with the k-th whatever the cuts, so no cut can remove their distance from it. With the range of the whole
+    table instead, one extreme value would hide all detail among the others.
+
+    Parameters
+    ----------
+    scale : Scale
+        The values of the column.
+    codes : ndarray of shape (n_rows,), integer
+        The code of each record.
+    k : int
+        Smallest number of records in a class.
+
+    Returns
+    -------
+    ndarray of shape (n_known,) or None
+        Position of each value, ascending; None for a set. All values at their places between the smallest and the
+        largest if most records have the same value, or the table has fewer than 2 k records.
+    """
+    if not scale.is_ordered:
+        return None
+    up_to = np.cumsum(np.bincount(codes, minlength=scale.n_values)[: scale.n_known])
+    n_rows = int(up_to[-1]) if len(up_to) else 0
+    n_outermost = max(k, int(np.ceil(OUTERMOST_SHARE * n_rows)))
+    if 2 * n_outermost > n_rows:
+        return scale.positions
+    low = scale.positions[np.searchsorted(up_to, n_outermost)]
+    high = scale.positions[np.searchsorted(up_to, n_rows - n_outermost, side="right")]
+    return np.asarray(np.clip((scale.positions - low) / (high - low), 0.0, 1.0)) if low < high else scale.positions
 
 
 def certainty_penalty(generalization: Generalization, sizes: NDArray[np.int64], n_rows: int) -> float:

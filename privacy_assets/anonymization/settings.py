@@ -17,7 +17,7 @@ require = partial(require_setting, consequence="Nothing was anonymized.")
 
 Method = Literal["mondrian", "lattice"]
 Criterion = Literal["gain", "range"]
-Normalization = Literal["rank", "range"]
+Normalization = Literal["best", "rank", "range"]
 Output = Literal["labels", "centroid"]
 Bounds = Literal["tight", "cell"]
 DiversityKind = Literal["distinct", "entropy", "recursive"]
@@ -70,7 +70,9 @@ class MethodSettings:
         "range",
     )
     relaxed: bool = setting(False, "Whether a cut may divide records with equal values.", True)
-    normalize: Normalization = setting("rank", "Whether mondrian compares columns by rank or by range.", "range")
+    normalize: Normalization = setting(
+        "best", "Whether mondrian compares columns by rank, by range, or by what loses less (best).", "range"
+    )
     max_suppression: float = setting(0.0, "Share of records that may be left out where the others gain by it.", 0.02)
     output: Output = setting("labels", "labels (ranges and sets), or centroid (the center of each class).", "labels")
     bounds: Bounds = setting(
@@ -151,7 +153,7 @@ class AnonymizeSettings(MethodSettings):
         """Refuse settings of cuts where nothing is cut."""
         if self.method != "lattice":
             return
-        of_cuts = {"criterion": "gain", "relaxed": False, "normalize": "rank", "bounds": "tight"}
+        of_cuts = {"criterion": "gain", "relaxed": False, "normalize": "best", "bounds": "tight"}
         unused = {name: getattr(self, name) for name, default in of_cuts.items() if getattr(self, name) != default}
         if unused:
             raise InvalidSettingError(

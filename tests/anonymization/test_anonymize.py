@@ -71,7 +71,7 @@ def options(draw):
         "subject": draw(st.sampled_from([None, "person"])),
         "criterion": draw(st.sampled_from(["gain", "range"])),
         "relaxed": draw(st.booleans()),
-        "normalize": draw(st.sampled_from(["rank", "range"])),
+        "normalize": draw(st.sampled_from(["best", "rank", "range"])),
         "bounds": draw(st.sampled_from(["tight", "cell"])),
         "max_suppression": draw(st.sampled_from([0.0, 0.0, 0.3, 0.9])),
         "seed": draw(st.integers(0, 3)),
@@ -216,7 +216,7 @@ def test_nothing_of_a_suppressed_row_changes_what_is_released(of_suppressed):
 
 def test_classes_below_k_are_never_handed_out_whatever_made_them(monkeypatch):
     partition = mondrian.Partition(np.arange(6, dtype=np.int32), np.array([0, 1]), np.zeros((0, 5), np.int64))
-    monkeypatch.setattr("privacy_assets.anonymization.anonymize.partition_rows", lambda *_, **__: partition)
+    monkeypatch.setattr("privacy_assets.anonymization.classes_by_cuts.partition_rows", lambda *_, **__: partition)
     with pytest.raises(AssertionError, match="a class has 1 rows, fewer than k = 2"):
         anonymize(pd.DataFrame({"age": range(6)}), quasi_identifiers=["age"], k=2)
 

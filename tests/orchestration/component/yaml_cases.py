@@ -425,7 +425,7 @@ CASES = {
         k=(7, "five", f"'five' {NO_WHOLE_NUMBER}, 'null'"),
         criterion=("range", "median", "'median' is not one of ['gain', 'range']"),
         relaxed=(True, "yes", f"'yes' {NO_FLAG}"),
-        normalize=("range", "none", "'none' is not one of ['rank', 'range']"),
+        normalize=("range", "none", "'none' is not one of ['best', 'rank', 'range']"),
         l_diversity=(
             {"least": 2},
             0,

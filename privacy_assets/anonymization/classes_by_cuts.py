@@ -1,0 +1,214 @@
+"""Classes by cuts: a table in codes, cut under one or both normalizations, and the cuts in the values of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.generalization import generalize
+from privacy_assets.anonymization.information_loss import class_widths, positions_of_most
+from privacy_assets.anonymization.kernels.models import Models, hold_by_class
+from privacy_assets.anonymization.kernels.mondrian import Partition, make_dimensions, partition_rows
+from privacy_assets.anonymization.kernels.mondrian_rows import pack_rows
+from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays, build_tree
+from privacy_assets.anonymization.labels import require_free_names
+from privacy_assets.anonymization.quasi_identifiers import Dimension, read_dimensions
+from privacy_assets.anonymization.result import AnonymizationProgress
+from privacy_assets.anonymization.row_hashes import hash_rows
+from privacy_assets.anonymization.sensitive_values import (
+    SensitiveValues,
+    make_models,
+    read_people,
+    read_sensitive,
+    require_reachable,
+    table_holds,
+)
+from privacy_assets.anonymization.settings import AnonymizeSettings, Normalization
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.shown_numbers import against
+
+
+class CodedTable(NamedTuple):
+    """A table in codes; ``cut_codes`` and ``value_of_code`` separate ties if the cut is relaxed."""
+
+    dimensions: list[Dimension]
+    cut_codes: list[NDArray[np.integer[Any]]]
+    value_of_code: list[NDArray[np.int64] | None]
+    sensitive: SensitiveValues
+    people: NDArray[np.int32] | None
+
+
+class CutClasses(NamedTuple):
+    """Classes of a table: its partition, which classes are kept, and the normalization that the cuts were chosen by."""
+
+    partition: Partition
+    kept: NDArray[np.bool_]
+    normalize: Normalization
+
+
+def code_table(table: pd.DataFrame, settings: AnonymizeSettings) -> CodedTable:
+    """Read the columns of a table that its anonymization needs."""
+    dimensions = read_dimensions(table, settings.quasi_identifiers)
+    if settings.output == "labels" and settings.method == "mondrian":
+        others = [name for name in table.columns if name not in settings.quasi_identifiers]
+        hidden = {*settings.direct_identifiers, settings.subject}
+        require_free_names([d.scale for d in dimensions], [name for name in others if name not in hidden])
+    sensitive = read_sensitive(table, settings.sensitive)
+    people = None if settings.subject is None else read_people(table, settings.subject)
+    cut_codes: list[NDArray[np.integer[Any]]] = [d.codes for d in dimensions]
+    value_of_code: list[NDArray[np.int64] | None] = [None] * len(dimensions)
+    if settings.relaxed:
+        # With ties separated, a strict cut of the ranks is a relaxed cut of the values.
+        order = _order_of_ties(table, dimensions, settings.seed)
+        for j, dimension in enumerate(dimensions):
+            if dimension.scale.is_ordered:
+                own = order[np.argsort(dimension.codes[order], kind="stable")]
+                ranks = np.empty(len(own), np.int64)
+                ranks[own] = np.arange(len(own))
+                cut_codes[j], value_of_code[j] = ranks, dimension.codes[own].astype(np.int64)
+    return CodedTable(dimensions, cut_codes, value_of_code, sensitive, people)
+
+
+def _order_of_ties(table: pd.DataFrame, dimensions: list[Dimension], seed: int) -> NDArray[np.int64]:
+    """Order records by their quasi-identifiers, those with fewest values first, and equal ones by a keyed hash.
+
+    A cut between equal values of a column is then one between the values of other columns where these differ. Ties in
+    the order of the hash alone lose 10 to 20 % more than strict cuts do.
+    """
+    hashes = hash_rows((table[name] for name in table.columns), len(table), seed)
+    coarsest_first = sorted(dimensions, key=lambda dimension: dimension.scale.n_values)
+    return np.lexsort((hashes, *[dimension.codes for dimension in reversed(coarsest_first)]))
+
+
+def cut_table(
+    coded: CodedTable,
+    settings: AnonymizeSettings,
+    n_threads: int,
+    progress: Callable[[AnonymizationProgress], None] | None,
+) -> CutClasses:
+    """Cut a table into classes; among several ways, take the one that loses least.
+
+    Raises
+    ------
+    InvalidSettingError
+        If no classes satisfy the models and ``max_suppression``.
+    """
+    models = make_models(settings, coded.sensitive, coded.sensitive.shares())
+    if settings.max_suppression == 0 and not table_holds(models, coded.sensitive):
+        require_reachable(settings, coded.sensitive, models)
+    tried = [
+        attempt
+        for normalize in _normalizations(coded, settings)
+        for attempt in _attempts(coded, settings, models, normalize, n_threads, progress)
+    ]
+    n_rows = len(coded.dimensions[0].codes)
+    n_suppressed = [_n_suppressed(each) for each in tried]
+    most = min(settings.most_suppressed(n_rows), n_rows - 1)
+    allowed = [each for each, n in zip(tried, n_suppressed, strict=True) if n <= most]
+    if not allowed:
+        share, limit = against(min(n_suppressed) / n_rows, settings.max_suppression)
+        raise InvalidSettingError(
+            f"The table as one class does not satisfy l_diversity, and {min(n_suppressed)} of {n_rows} rows, a share "
+            f"of {share}, would have to be left out. Expected at most max_suppression = {limit}. Nothing was "
+            "anonymized; lower l or k, or raise max_suppression."
+        )
+    if len(allowed) == 1:
+        return allowed[0]
+    positions = [positions_of_most(dimension.scale, dimension.codes, settings.k) for dimension in coded.dimensions]
+    return min(allowed, key=lambda each: _loss(coded, each, positions))
+
+
+def _normalizations(coded: CodedTable, settings: AnonymizeSettings) -> list[Normalization]:
+    """List what to try: both, unless they are the same for every column."""
+    if settings.normalize != "best":
+        return [settings.normalize]
+    pairs = [(each.scale.coordinates("rank"), each.scale.coordinates("range")) for each in coded.dimensions]
+    differ = any(one is not None and other is not None and (one != other).any() for one, other in pairs)
+    return ["rank", "range"] if differ else ["rank"]
+
+
+def _attempts(
+    coded: CodedTable,
+    settings: AnonymizeSettings,
+    models: Models,
+    normalize: Normalization,
+    n_threads: int,
+    progress: Callable[[AnonymizationProgress], None] | None,
+) -> Iterator[CutClasses]:
+    """Cut so that all classes satisfy the models and, if rows may be left out, also by k alone, and keep which do."""
+    n_rows = len(coded.dimensions[0].codes)
+    coordinates, n_values = [], []
+    for dimension, value_of_code in zip(coded.dimensions, coded.value_of_code, strict=True):
+        own = dimension.scale.coordinates(normalize)
+        coordinates.append(own if own is None or value_of_code is None else own[value_of_code])
+        n_values.append(dimension.scale.n_values if value_of_code is None else n_rows)
+    dimensions = make_dimensions(coordinates, n_values)
+
+    def run(models: Models, stage: str) -> Partition:
+        def on_rows(n_done: int) -> None:
+            if progress is not None:
+                progress(AnonymizationProgress(f"{stage} by {normalize}", n_done, n_rows))
+
+        return partition_rows(
+            pack_rows(coded.cut_codes, n_values),
+            dimensions,
+            models,
+            person=coded.people,
+            sensitive=coded.sensitive.codes if models.needs_values else None,
+            n_threads=n_threads,
+            on_rows=None if progress is None else on_rows,
+        )
+
+    if table_holds(models, coded.sensitive):
+        partition = run(models, "cut")
+        yield CutClasses(partition, np.ones(len(partition.begins), np.bool_), normalize)
+    if settings.max_suppression > 0 and settings.needs_values:
+        partition = run(models._replace(needs_values=False), "cut and suppress")
+        yield CutClasses(partition, _kept(models, coded.sensitive, partition), normalize)
+
+
+def _kept(models: Models, values: SensitiveValues, partition: Partition) -> NDArray[np.bool_]:
+    """Find the classes that can stay, repeating until nothing changes."""
+    sizes = np.diff(partition.edges)
+    kept = np.ones(len(sizes), np.bool_)
+    in_order = values.codes[partition.records]
+    while kept.any():
+        shares = values.shares(partition.records[np.repeat(kept, sizes)])
+        holds = hold_by_class(models._replace(shares=shares), in_order, partition.edges)
+        if bool((holds | ~kept).all()):
+            break
+        kept &= holds
+    return kept
+
+
+def _n_suppressed(found: CutClasses) -> int:
+    return int(np.diff(found.partition.edges)[~found.kept].sum())
+
+
+def _loss(coded: CodedTable, found: CutClasses, positions: list[NDArray[np.float64] | None]) -> float:
+    """Sum the loss of all cells, with ordered values at the given positions; suppressed rows lose 1."""
+    partition = found.partition
+    sizes = np.diff(partition.edges)
+    total = 0.0
+    for dimension, own in zip(coded.dimensions, positions, strict=True):
+        generalization = generalize(dimension.scale, dimension.codes[partition.records], partition.edges)
+        total += float(np.where(found.kept, class_widths(generalization, own), 1.0) @ sizes)
+    return total
+
+
+def tree_of_values(coded: CodedTable, partition: Partition) -> TreeArrays:
+    """Link the cuts, and convert their thresholds from ranks to codes of values."""
+    scales = [dimension.scale for dimension in coded.dimensions]
+    n_values = [scale.n_values for scale in scales]
+    columns: list[NDArray[Any]] = [dimension.codes for dimension in coded.dimensions]
+    tree = build_tree(partition, columns, n_values, [not scale.is_ordered for scale in scales])
+    threshold, right_low = tree.threshold.copy(), tree.right_low.copy()
+    for j, value_of_code in enumerate(coded.value_of_code):
+        if value_of_code is not None:
+            own = tree.dimension == j
+            threshold[own], right_low[own] = value_of_code[threshold[own]], value_of_code[right_low[own]]
+    return tree._replace(threshold=threshold, right_low=right_low)
