@@ -7,24 +7,32 @@ record becomes a random position inside each of its cells, the positions become 
 correlation matrix is learned of the dependence. Sampling reverses these steps. Random positions blur the dependence
 twice, in learning and in sampling, so the matrix is calibrated until drawn records have the correlation of real ones.
 
-What it may reveal: text, categories, booleans, numeric columns of few values and numbers that several records share are
+What it may reveal: text, categories, booleans, numeric columns of few values and numbers that many people share are
 reproduced as *observed values*. Text and categories are reproduced only if `min_atom` people share them; rarer ones are
-first redrawn from the others of their column. Numbers of fewer than `min_atom` records are drawn evenly from intervals
-of `min_interval` records, but the ends of such intervals are observed values, including the smallest and the largest
-number. Whole records are reproduced only by coincidence, because only pairwise dependence is learned.
+first redrawn from the others of their column. Numbers that fewer people share are drawn evenly from intervals that hold
+enough people, but the ends of such intervals are observed values, including the smallest and the largest number. Whole
+records are reproduced only by coincidence, because only pairwise dependence is learned.
+
+How many people are enough grows with the square root of their number, like the bins of a histogram [3]_. A margin that
+reproduces the frequency of each value contains a share of 1 / m of each of the m people who hold it. Combined with
+other columns that singles these people out, more often than people whom the synthesizer never saw; the chance of the
+control comparison shrinks with the square root, so a fixed number would be enough for small tables only.
 
 References
 ----------
 .. [1] R. B. Nelsen (2006), "An Introduction to Copulas", 2nd ed., section 2.9, doi:10.1007/0-387-28678-0.
 .. [2] N. Patki, R. Wedge, K. Veeramachaneni (2016), "The Synthetic Data Vault", DSAA, section III,
    doi:10.1109/DSAA.2016.49. Their margins are parametric; ours are empirical.
+.. [3] The rule is that of common statistical software; the source of a histogram's best bins is D. Freedman,
+   P. Diaconis (1981), "On the histogram as a density estimator: L2 theory", doi:10.1007/BF01025868.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from math import ceil, inf, sqrt
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -32,17 +40,26 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from privacy_assets.columns.coding import MAX_DECIMALS
-from privacy_assets.disclosure.rare_values import RareColumn
+from privacy_assets.disclosure.rare_values import RareColumn, people_of_values
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.setting_checks import is_number
+from privacy_assets.synthesis.number_lines import (
+    NumberLine,
+    as_numbers,
+    coarsest_step,
+    interval_knots,
+    rare_runs,
+    restore_numbers,
+    shares_of_people,
+)
 from privacy_assets.synthesis.redraw import MIN_ATOM, redraw_rare_values
 from privacy_assets.synthesis.synthesize import REDRAWN_KINDS, Kind, check_kinds, check_setting
 
+DEFAULT_SMOOTHING: Final = 1.5
 MIN_EIGENVALUE: Final = 1e-6
 MAX_CORRELATION: Final = 0.999
 CALIBRATION_ROUNDS: Final = 8
 CALIBRATION_RECORDS: Final = 20_000
-UNITS_PER_SECOND: Final[Mapping[str, int]] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 class GaussianCopula:
@@ -51,23 +68,44 @@ class GaussianCopula:
     Parameters
     ----------
     min_atom : int
-        A number or datetime that at least this many records share is reproduced unchanged; rarer ones are interpolated.
-        Text and categories shared by fewer people are redrawn (`redraw_rare_values`); 1 reproduces all of them.
+        Text and categories shared by fewer people are redrawn (`redraw_rare_values`); 1 reproduces all of them. Numbers
+        and datetimes shared by fewer people are interpolated.
     min_interval : int
-        Smallest number of records in an interval from which rare numbers are drawn evenly (fewer between two atoms).
+        Smallest number of people in an interval from which rare numbers are drawn evenly (fewer between two atoms).
         Intervals from one record to the next would follow clusters of real numbers so closely that many would be
         reproduced; on adult the control comparison detects them.
     max_discrete : int
-        A numeric column of at most this many distinct values, with `min_atom` records each on average, is reproduced
-        value by value (codes, scores, counts).
+        A numeric column of at most this many distinct values, shared by enough people on average, is reproduced value
+        by value (codes, scores, counts).
+    smoothing : float
+        Enough are at least this many times the square root of the number of people: who must share a number for it to
+        be reproduced, be in an interval, share the values of a discrete column on average, and share a category for it
+        to be ordered by its own association. 0 or more; 0 leaves `min_atom` and `min_interval` alone.
+
+    Notes
+    -----
+    Frequencies of text and categories are not smoothed, because they have no neighbors. Columns with many more such
+    values than the square root of the number of people remain detectable by the control comparison.
     """
 
     name = "gaussian_copula"
 
-    def __init__(self, *, min_atom: int = MIN_ATOM, min_interval: int = 20, max_discrete: int = 100) -> None:
+    def __init__(
+        self,
+        *,
+        min_atom: int = MIN_ATOM,
+        min_interval: int = 20,
+        max_discrete: int = 100,
+        smoothing: float = DEFAULT_SMOOTHING,
+    ) -> None:
         self._min_atom = check_setting(self.name, "min_atom", min_atom, at_least=1)
         self._min_interval = check_setting(self.name, "min_interval", min_interval, at_least=1)
         self._max_discrete = check_setting(self.name, "max_discrete", max_discrete, at_least=0)
+        if not is_number(smoothing, 0, inf):
+            raise InvalidSettingError(
+                f"`smoothing` of {self.name!r} is {smoothing!r}; expected a finite number, 0 or more."
+            )
+        self._smoothing = float(smoothing)
         self._names: pd.Index[Any] = pd.Index([])
         self._dtypes: pd.Series[Any] = pd.Series([], dtype=object)
         self._margins: tuple[_Margin, ...] = ()
@@ -81,12 +119,14 @@ class GaussianCopula:
             "min_atom": self._min_atom,
             "min_interval": self._min_interval,
             "max_discrete": self._max_discrete,
+            "smoothing": self._smoothing,
         }
 
     def fit(self, table: pd.DataFrame, *, seed: int, person: Sequence[Any] | None = None) -> GaussianCopula:
         """Learn the margins and the correlation of the normal scores; cost is linear in rows, quadratic in columns.
 
-        `person` is the person of each row, for `min_atom`; `redrawn` counts the redrawn values.
+        `person` is the person of each row, so that somebody with many rows counts once; `redrawn` counts the redrawn
+        values.
         """
         kinds = check_kinds(table, self.name)
         self._dtypes = table.dtypes
@@ -96,16 +136,19 @@ class GaussianCopula:
         )
         table = _without_arrow_moments(table, kinds)
         random = np.random.default_rng(seed)
-        cells, margins = self._learn_margins(table, kinds)
+        whose = None if person is None else pd.factorize(np.asarray(person))[0]
+        n_people = len(table) if whose is None else len(np.unique(whose))
+        smoothed = ceil(self._smoothing * sqrt(n_people))
+        enough = _Enough(max(self._min_atom, smoothed), max(self._min_interval, smoothed))
+        cells, margins = self._learn_margins(table, kinds, enough, whose)
         within = random.random(table.shape)
         scores = np.column_stack(
             [m.scores(c, within[:, i]) for i, (c, m) in enumerate(zip(cells, margins, strict=True))]
         )
         for i, kind in enumerate(kinds.values()):
             if margins[i].n_values > 2 and not _has_own_order(table.dtypes.iloc[i], kind):
-                order = order_by_association(
-                    cells[i], np.delete(scores, i, axis=1), margins[i].n_values, self._min_atom
-                )
+                is_shared = people_of_values(cells[i], margins[i].n_cells, whose)[: margins[i].n_values] >= enough.atom
+                order = order_by_association(cells[i], np.delete(scores, i, axis=1), is_shared)
                 cells[i], margins[i] = _reorder(cells[i], margins[i], order)
                 scores[:, i] = margins[i].scores(cells[i], within[:, i])
         self._names, self._margins = table.columns, tuple(margins)
@@ -124,58 +167,38 @@ class GaussianCopula:
         return pd.DataFrame(dict(zip(self._names, columns, strict=True)), columns=self._names)
 
     def _learn_margins(
-        self, table: pd.DataFrame, kinds: Mapping[str, Kind]
+        self, table: pd.DataFrame, kinds: Mapping[str, Kind], enough: _Enough, whose: NDArray[np.intp] | None
     ) -> tuple[list[NDArray[np.intp]], list[_Margin]]:
         learned = [
-            self._learn_numbers(column, kind) if kind in {"integer", "float", "datetime"} else _learn_values(column)
+            self._learn_numbers(column, kind, enough, whose)
+            if kind in {"integer", "float", "datetime"}
+            else _learn_values(column)
             for (_, column), kind in zip(table.reset_index(drop=True).items(), kinds.values(), strict=True)
         ]
         return [cells for cells, _ in learned], [margin for _, margin in learned]
 
-    def _learn_numbers(self, column: pd.Series, kind: Kind) -> tuple[NDArray[np.intp], _Margin]:
+    def _learn_numbers(
+        self, column: pd.Series, kind: Kind, enough: _Enough, whose: NDArray[np.intp] | None
+    ) -> tuple[NDArray[np.intp], _Margin]:
         present = np.flatnonzero(column.notna().to_numpy())
-        numbers = _numbers(column.iloc[present], kind)
-        distinct, first, inverse, counts = np.unique(
-            numbers, return_index=True, return_inverse=True, return_counts=True
-        )
-        is_discrete = len(distinct) <= min(self._max_discrete, len(numbers) / self._min_atom)
+        numbers = as_numbers(column.iloc[present], kind)
+        distinct, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+        whose = None if whose is None else whose[present]
+        people, shares = people_of_values(inverse, len(distinct), whose), shares_of_people(inverse, whose)
+        is_discrete = len(distinct) <= min(self._max_discrete, shares.sum() / enough.atom)
         cells = np.full(len(column), len(distinct), dtype=np.intp)
         cells[present] = inverse
-        runs = _runs(np.logical_and(not is_discrete, counts < self._min_atom))
-        line = _NumberLine(
-            distinct, runs, _knots(runs, counts, self._min_interval), kind, _step(distinct, column, kind)
-        )
+        runs = rare_runs(np.logical_and(not is_discrete, people < enough.atom))
+        knots = interval_knots(runs, shares, enough.interval)
+        line = NumberLine(distinct, runs, knots, kind, *coarsest_step(distinct, column, kind))
         return cells, _margin(column, cells, present[first], line)
 
 
-@dataclass(frozen=True)
-class _NumberLine:
-    """Distinct numbers of a column in ascending order, and which of them are interpolated."""
+class _Enough(NamedTuple):
+    """How many people must share a value for it to be learned on its own, and how many must be in an interval."""
 
-    numbers: NDArray[Any]
-    runs: NDArray[np.intp]
-    """Run of neighboring rare numbers of each number; -1 for atoms, which are reproduced unchanged."""
-    knots: NDArray[np.intp]
-    """Rare numbers between which the others are interpolated, including the first and the last of each run."""
-    kind: Kind
-    step: int
-    """Decimals of a float column; for whole numbers and datetimes, the unit all are multiples of."""
-
-    def between(self, low: NDArray[np.intp], high: NDArray[np.intp], weight: NDArray[np.float64]) -> NDArray[Any]:
-        """Interpolate from number `low` to number `high`, at the column's own precision and within its range."""
-        start, end = self.numbers[low], self.numbers[high]
-        if self.kind == "float":
-            mixed = start * (1 - weight) + end * weight
-            rounded = np.round(mixed, self.step) if self.step <= MAX_DECIMALS else mixed
-            return np.clip(rounded, self.numbers[0], self.numbers[-1])
-        # Offsets from the lower knot stay small, so that large whole numbers keep their last digits. They are unsigned,
-        # because int64 cannot represent its own range; a weight below 1 keeps a rounded offset within uint64.
-        unsigned, step = np.uint64, np.uint64(self.step)
-        lowest = start.astype(unsigned)
-        span = (end.astype(unsigned) - lowest) // step
-        n_steps = np.minimum(np.rint(span.astype(np.float64) * np.minimum(weight, 1 - 2**-53)).astype(unsigned), span)
-        between: NDArray[Any] = (lowest + n_steps * step).astype(start.dtype)
-        return between
+    atom: int
+    interval: int
 
 
 @dataclass(frozen=True)
@@ -188,7 +211,7 @@ class _Margin:
     """One observed value per cell, of the column's own dtype; the last may be missing."""
     n_values: int
     """Number of cells other than the missing one."""
-    line: _NumberLine | None
+    line: NumberLine | None
 
     @property
     def n_cells(self) -> int:
@@ -221,11 +244,11 @@ class _Margin:
             weight = np.clip((positions[moves] - middle[low]) / (middle[high] - middle[low]), 0, 1)
             if len(moves):
                 moved = self.line.between(low, high, weight)
-                values.iloc[moves] = _restore(moved, self.observed, self.line.kind).array
+                values.iloc[moves] = restore_numbers(moved, self.observed, self.line.kind).array
         return values
 
     def _movable(
-        self, cells: NDArray[np.intp], positions: NDArray[np.float64], line: _NumberLine
+        self, cells: NDArray[np.intp], positions: NDArray[np.float64], line: NumberLine
     ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
         """Find the records whose position is between two knots of one run; return them and these knots."""
         middle = (self.lower + self.upper) / 2
@@ -249,7 +272,7 @@ def positive_definite(correlation: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def order_by_association(
-    cells: NDArray[np.intp], others: NDArray[np.float64], n_values: int, min_count: int
+    cells: NDArray[np.intp], others: NDArray[np.float64], is_shared: NDArray[np.bool_]
 ) -> NDArray[np.intp]:
     """Order the values of a column so that its correlation with the other columns is strongest.
 
@@ -259,22 +282,21 @@ def order_by_association(
         Value of each record; `n_values` stands for missing.
     others : ndarray of shape (n_rows, n_columns - 1), dtype=np.float64
         Normal scores of the other columns.
-    n_values : int
-        Number of distinct values, without the missing one.
-    min_count : int
-        Values of fewer records are treated as average, because their position would reveal something about these
-        records.
+    is_shared : ndarray of shape (n_values,), dtype=np.bool_
+        Whether enough people share the value. The others are treated as average, because their position would reveal
+        something about their people.
 
     Returns
     -------
     ndarray of shape (n_values,), dtype=np.intp
         Values by their mean scores' first principal component, weighted by frequency; ties keep their order.
     """
+    n_values = len(is_shared)
     counts = np.bincount(cells, minlength=n_values)[:n_values]
     sums = np.zeros((n_values, max(others.shape[1], 1)))
     for position, column in enumerate(others.T):
         sums[:, position] = np.bincount(cells, column, minlength=n_values)[:n_values]
-    means = np.where(counts[:, None] >= min_count, sums / np.maximum(counts, 1)[:, None], 0.0)
+    means = np.where(is_shared[:, None], sums / np.maximum(counts, 1)[:, None], 0.0)
     _, _, components = np.linalg.svd(np.sqrt(counts)[:, None] * means, full_matrices=False)
     return np.argsort(means @ components[0], kind="stable")
 
@@ -289,7 +311,7 @@ def _correlation(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _margin(
-    column: pd.Series, cells: NDArray[np.intp], representatives: NDArray[np.intp], line: _NumberLine | None
+    column: pd.Series, cells: NDArray[np.intp], representatives: NDArray[np.intp], line: NumberLine | None
 ) -> _Margin:
     """Build the margin of `column` from the cell of each record and one row per cell (missing excepted)."""
     missing = np.flatnonzero(cells == len(representatives))[:1]
@@ -357,57 +379,6 @@ def _calibrate(
     return correlation
 
 
-def _numbers(present: pd.Series, kind: Kind) -> NDArray[Any]:
-    """Return the values as sortable numbers: datetimes as wall-clock counts of their unit."""
-    if kind == "datetime":
-        naive = present.dt.tz_localize(None) if isinstance(present.dtype, pd.DatetimeTZDtype) else present
-        return naive.to_numpy().view(np.int64)
-    if kind == "float":
-        return present.to_numpy(dtype=np.float64)
-    return present.to_numpy(dtype=np.uint64 if str(present.dtype).lower() == "uint64" else np.int64)
-
-
-def _step(distinct: NDArray[Any], column: pd.Series, kind: Kind) -> int:
-    """Return the coarsest lossless precision, for `_NumberLine.step`."""
-    if kind == "float":
-        return next((d for d in range(MAX_DECIMALS + 1) if np.array_equal(np.round(distinct, d), distinct)), 99)
-    steps = [10**power for power in range(18, -1, -1)]
-    if kind == "datetime":
-        second = UNITS_PER_SECOND[column.dt.unit]
-        steps = [86_400 * second, 3_600 * second, 60 * second, *(step for step in steps if step <= second)]
-    # 1 divides every number, so there is always a next step.
-    coarsest: int = next(step for step in steps if not np.any(distinct % distinct.dtype.type(step)))
-    return coarsest
-
-
-def _runs(is_rare: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the number of the run of neighboring rare numbers each is in, -1 for the others."""
-    starts = is_rare & ~np.concatenate([[False], is_rare[:-1]])
-    return np.where(is_rare, np.cumsum(starts) - 1, -1)
-
-
-def _knots(runs: NDArray[np.intp], counts: NDArray[np.intp], min_records: int) -> NDArray[np.intp]:
-    """Choose the ends of each run, and inside it every number that completes an interval of `min_records`."""
-    before = np.concatenate([[-1], runs[:-1]])
-    after = np.concatenate([runs[1:], [-1]])
-    is_end = (runs >= 0) & ((runs != before) | (runs != after))[: len(runs)]
-    interval = np.cumsum(counts) // min_records
-    completes = interval != np.concatenate([[0], interval[:-1]])
-    return np.flatnonzero((runs >= 0) & (is_end | completes))
-
-
-def _restore(numbers: NDArray[Any], like: pd.Series, kind: Kind) -> pd.Series:
-    """Turn numbers back into values of the dtype of `like`."""
-    if kind != "datetime":
-        return pd.Series(numbers).astype(like.dtype)
-    naive = pd.Series(numbers.astype(f"datetime64[{like.dt.unit}]"))
-    if not _is_aware(like):
-        return naive
-    first_of_two = np.ones(len(naive), dtype=bool)
-    aware = naive.dt.tz_localize(like.dt.tz, ambiguous=first_of_two, nonexistent="shift_forward")
-    return aware.clip(like.min(), like.max())
-
-
 def _without_arrow_moments(table: pd.DataFrame, kinds: Mapping[str, Kind]) -> pd.DataFrame:
     """Convert datetimes and dates stored by Arrow to pandas' own dtypes, which have a view as integers."""
     table = table.copy(deep=False)
@@ -433,7 +404,3 @@ def _with_dtype(values: pd.Series, dtype: Any) -> pd.Series:
     if pa.types.is_date(stored):  # dates take timestamps of whole days only through Arrow
         values = values.astype(pd.ArrowDtype(pa.timestamp(values.dt.unit)))
     return values.astype(dtype)
-
-
-def _is_aware(column: pd.Series) -> bool:
-    return isinstance(column.dtype, pd.DatetimeTZDtype)

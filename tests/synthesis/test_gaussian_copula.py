@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.synthesis.gaussian_copula import GaussianCopula, order_by_association, positive_definite
+from privacy_assets.synthesis.number_lines import interval_knots, rare_runs
 from privacy_assets.synthesis.synthesize import synthesize
 from tests.examples import examples
 from tests.people import every_kind
@@ -128,6 +129,65 @@ def test_rare_numbers_come_out_again_no_more_than_those_of_other_people():
     assert again < elsewhere
 
 
+def paid(seed, n_rows=6000):
+    """Prices in steps of 0.05, most of them paid by few people, and months."""
+    random = np.random.default_rng(seed)
+    price = np.round(random.choice([20.0, 45.0, 70.0, 95.0], n_rows) + random.normal(0, 2, n_rows) * 20) / 20
+    return pd.DataFrame({"price": np.round(price, 2), "month": random.integers(0, 72, n_rows)})
+
+
+def share_singling_out(made, real):
+    """Share of the records made that equal exactly one real record on both columns."""
+    counts = real.value_counts()
+    return pd.MultiIndex.from_frame(made).isin(counts[counts == 1].index).mean()
+
+
+def test_prices_that_some_people_pay_single_out_no_more_of_them_than_of_other_people():
+    # Prices of five or more records were reproduced as often as observed, so that each payer was 1 / m of them.
+    def excess(**settings):
+        pairs = [(paid(seed), paid(100 + seed)) for seed in range(8)]
+        made = [synthesize(original, seed=1, settings=settings) for original, _ in pairs]
+        return np.mean(
+            [
+                share_singling_out(m, own) - share_singling_out(m, others)
+                for m, (own, others) in zip(made, pairs, strict=True)
+            ]
+        )
+
+    assert excess(smoothing=0) > 0.01
+    assert abs(excess()) < 0.005
+
+
+def test_a_number_in_many_records_of_few_people_is_interpolated():
+    random = np.random.default_rng(0)
+    amounts = np.concatenate([np.round(random.normal(500, 90, 2000), 2), np.full(300, 555.55)])
+    table, person = pd.DataFrame({"a": amounts}), np.concatenate([np.arange(2000), np.repeat([0, 1, 2], 100)])
+    assert (synthesize(table, seed=1)["a"] == 555.55).mean() > 0.1
+    assert (synthesize(table, seed=1, person=person)["a"] == 555.55).mean() < 0.01
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    columns=st.lists(st.tuples(st.booleans(), st.integers(1, 9)), min_size=1, max_size=60),
+    min_people=st.integers(1, 30),
+)
+def test_every_interval_but_the_last_of_a_run_has_enough_people_and_no_value_too_many(columns, min_people):
+    is_rare, people = (np.array(values) for values in zip(*columns, strict=True))
+    runs = rare_runs(is_rare)
+    knots = set(interval_knots(runs, people.astype(float), min_people).tolist())
+    expected = set()
+    for run in range(runs.max() + 1):
+        members = np.flatnonzero(runs == run).tolist()
+        expected |= {members[0], members[-1]}
+        n_people = 0
+        for value in members[1:]:
+            n_people += people[value]
+            if n_people >= min_people:
+                expected.add(value)
+                n_people = 0
+    assert knots == expected
+
+
 def test_codes_come_out_as_the_codes_that_were_observed():
     codes = np.repeat([1, 2, 5, 11, 13], [200, 90, 60, 3, 40])
     assert set(synthesize(pd.DataFrame({"a": codes}), n_records=9000)["a"]) == {1, 2, 5, 11, 13}
@@ -143,7 +203,7 @@ def test_days_stay_whole_days_in_their_own_time_zone():
 def test_categories_held_by_few_do_not_move_with_their_holders():
     cells = np.repeat([0, 1, 2], [50, 50, 2])
     others = np.concatenate([np.full(50, 1.0), np.full(50, -1.0), [9.0, 9.0]])[:, None]
-    order = order_by_association(cells, others, 3, 5)
+    order = order_by_association(cells, others, np.array([True, True, False]))
     assert order.tolist() in ([1, 2, 0], [0, 2, 1])
 
 

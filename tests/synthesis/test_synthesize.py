@@ -138,6 +138,8 @@ def test_unknown_settings_list_those_that_exist():
         ("cart", {"min_atom": 0}),
         ("gaussian_copula", {"min_atom": True}),
         ("gaussian_copula", {"max_discrete": -1}),
+        ("gaussian_copula", {"smoothing": -0.5}),
+        ("gaussian_copula", {"smoothing": float("inf")}),
     ],
 )
 def test_settings_out_of_range_are_named(method, settings):

@@ -382,7 +382,8 @@ CASES = {
         settings=(
             {"min_atom": 9},
             {"leaves": 4},
-            "'gaussian_copula' has no settings ['leaves']. It has ['min_atom', 'min_interval', 'max_discrete']",
+            "'gaussian_copula' has no settings ['leaves']. It has ['min_atom', 'min_interval', "
+            "'max_discrete', 'smoothing']",
         ),
     ),
     "Synthesis.external": (

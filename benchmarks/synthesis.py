@@ -1,0 +1,196 @@
+"""Count how often the default synthesizer is flagged although it copies nobody, and what its margins lose by that.
+
+    python benchmarks/synthesis.py --data ../shared/data [--splits N] [--before N] [--json [FILE]]
+
+Five tables: adult, and four generated ones: prices in steps of 0.05, purchases of 1.25 records a person, stays in a
+hospital, and a small survey. Each is split at random, the Gaussian copula learns from the larger part, and the control
+comparison says whether it leaks (combinations of up to 2 columns, where margins show most). Its three intervals of 95 %
+may flag 7.5 % of the splits by chance. Margins are compared with those without smoothing (``smoothing=0``) on the first
+``--before`` splits, of which the number flagged without smoothing is printed as well. A sixth table, purchases with 400
+postal areas, has no bar: frequencies of text are not smoothed. The exit code is 1 if a bar is missed.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+import pandas as pd
+from measurements import Measurements, add_json_option
+
+from privacy_assets.mpucc.assess import assess_mpuccs
+from privacy_assets.synthesis.split import split_records
+from privacy_assets.synthesis.synthesize import synthesize
+from tests.synthesis.fidelity import marginals_and_pairs
+
+NOMINAL_SHARE, MARGINS_BAR, COMBINATION_SIZE = 0.075, 0.99, 2
+PERSON = "person"
+
+
+def prices(seed: int, n: int = 7_000) -> pd.DataFrame:
+    """Customers of a telephone company: prices in steps of 0.05, many of them paid by few people."""
+    rng = np.random.default_rng(seed)
+    plans = [20.0, 45.0, 55.0, 70.0, 80.0, 90.0, 100.0, 110.0]
+    plan = rng.choice(plans, n, p=[0.22, 0.1, 0.1, 0.16, 0.16, 0.12, 0.09, 0.05])
+    monthly = np.round((plan + rng.normal(0, 1.8, n)) / 0.05) * 0.05
+    tenure = np.minimum(72, rng.gamma(0.8, 45, n).astype(int))
+    return pd.DataFrame(
+        {
+            "gender": rng.choice(["F", "M"], n),
+            "senior": rng.integers(0, 2, n) * (rng.random(n) < 0.3),
+            "partner": rng.random(n) < 0.5,
+            "internet": np.where(plan < 25, "no", np.where(plan < 65, "dsl", "fiber")),
+            "contract": rng.choice(["month", "1y", "2y"], n, p=[0.55, 0.21, 0.24]),
+            "pay": rng.choice(list("abcd"), n),
+            "tenure": tenure,
+            "monthly": np.round(monthly, 2),
+            "total": np.round(monthly * tenure * (1 + rng.normal(0, 0.02, n)), 2),
+        }
+    )
+
+
+def purchases(seed: int, n: int = 20_000, n_areas: int = 80, n_items: int = 120) -> pd.DataFrame:
+    """Records of 1.25 a person, with price points, days, and areas and items of very different frequency."""
+    rng = np.random.default_rng(seed)
+    n_people = int(n / 1.25)
+    person = np.concatenate([np.arange(n_people), rng.integers(0, n_people, n - n_people)])
+    area = rng.choice(n_areas, n_people, p=_decreasing(n_areas, 8, 1.0))[person]
+    age = np.clip(np.round(rng.gamma(9, 5, n_people)), 18, 97).astype(int)[person]
+    item = rng.choice(n_items, n, p=_decreasing(n_items, 5, 1.1))
+    full_price = np.round(np.exp(rng.normal(3, 0.8, n_items)))[item] - 0.01
+    price = np.round(full_price * np.where(rng.random(n) < 0.3, rng.choice([0.9, 0.8, 0.75, 0.5], n), 1), 2)
+    quantity = rng.geometric(0.6, n)
+    day = pd.Timestamp("2024-01-01") + pd.to_timedelta((730 * rng.beta(2, 1.3, n)).astype(int), unit="D")
+    table = pd.DataFrame(
+        {
+            PERSON: person,
+            "area": pd.Series(area).map("area {:03d}".format),
+            "age": age,
+            "item": pd.Series(item).map("item {:03d}".format),
+            "price": price,
+            "quantity": quantity,
+            "paid": np.round(price * quantity, 2),
+            "day": day,
+        }
+    )
+    return table.sample(frac=1, random_state=seed).reset_index(drop=True)
+
+
+def postal_areas(seed: int) -> pd.DataFrame:
+    return purchases(seed, n_areas=400, n_items=250)
+
+
+def stays(seed: int, n: int = 4_000) -> pd.DataFrame:
+    """Hospital stays: hours, measurements of different precision, codes of diagnoses, missing weights."""
+    rng = np.random.default_rng(seed)
+    age = np.clip(rng.normal(55, 19, n), 0, 99)
+    severity = rng.normal(0, 1, n) + (age - 55) / 30
+    pressure = np.round((120 + 12 * severity + rng.normal(0, 9, n)) / 5) * 5
+    return pd.DataFrame(
+        {
+            "age": age.astype(int),
+            "sex": rng.choice(["f", "m"], n),
+            "ward": pd.Categorical(rng.choice(list("abcdefghijkl"), n)),
+            "diagnosis": pd.Series(np.minimum(rng.geometric(0.02, n), 180)).map("C{:03d}".format),
+            "admitted": pd.Timestamp("2023-01-01") + pd.to_timedelta((rng.random(n) * 8760).astype(int), unit="h"),
+            "weight": np.where(rng.random(n) < 0.1, np.nan, np.round(rng.normal(74, 13, n) * 2) / 2),
+            "creatinine": np.round(np.exp(rng.normal(-0.1, 0.35, n) + 0.1 * severity), 2),
+            "pressure": (pressure + np.where(rng.random(n) < 0.4, rng.integers(-2, 3, n), 0)).astype(int),
+            "nights": rng.poisson(np.exp(1 + 0.5 * severity)),
+            "emergency": severity + rng.normal(0, 1, n) > 0.5,
+        }
+    )
+
+
+def survey(seed: int, n: int = 1_500) -> pd.DataFrame:
+    """A small survey: rounded incomes, years of birth, towns, ordered schooling, missing hours."""
+    rng = np.random.default_rng(seed)
+    status = rng.normal(0, 1, n)
+    income = np.round(np.exp(7.7 + 0.5 * status + rng.normal(0, 0.3, n)), -2) + np.where(rng.random(n) < 0.3, 50, 0)
+    schools = np.array(["none", "school", "trade", "college", "master", "doctor"])
+    school = schools[np.digitize(status + rng.normal(0, 1, n), [-2, -1, 0, 1, 2])]
+    return pd.DataFrame(
+        {
+            "income": income.astype(int),
+            "rent": np.round(income * rng.beta(4, 9, n), -1),
+            "born": (1990 - np.clip(rng.normal(20, 16, n), -12, 75)).astype(int),
+            "children": rng.poisson(0.9, n),
+            "town": pd.Series(np.minimum(rng.geometric(0.03, n), 120)).map("town {}".format),
+            "school": pd.Categorical(school, categories=schools, ordered=True),
+            "content": rng.integers(1, 8, n),
+            "hours": np.where(rng.random(n) < 0.2, np.nan, np.clip(np.round(rng.normal(36, 9, n)), 0, 80)),
+        }
+    )
+
+
+def _decreasing(n_values: int, offset: int, power: float) -> np.ndarray:
+    weights = 1 / (np.arange(n_values) + offset) ** power
+    return weights / weights.sum()
+
+
+def assess_splits(make: Callable[[int], pd.DataFrame], n_splits: int, smoothing: float | None):
+    """Return a row per split: whether it is flagged, the excess identification rate, and the marginals kept."""
+    rows = []
+    for seed in range(n_splits):
+        table = make(seed)
+        person = PERSON if PERSON in table else None
+        original, control = split_records(table, train_fraction=0.8, seed=seed, person=person)
+        people = None if person is None else original.pop(PERSON)
+        settings = {} if smoothing is None else {"smoothing": smoothing}
+        synthetic = synthesize(original, seed=seed, settings=settings, person=people)
+        control = control[list(original)]
+        found = assess_mpuccs(original, synthetic, control, max_baseline_cols=COMBINATION_SIZE).control
+        marginals, _ = marginals_and_pairs(original, synthetic)
+        rows.append((bool(found.leakage_detected), found.excess_identification.value, marginals))
+    return pd.DataFrame(rows, columns=["flagged", "excess", "marginals"])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="directory of adult.csv")
+    parser.add_argument("--splits", type=int, default=40)
+    parser.add_argument("--before", type=int, default=8, help="splits that are synthesized without smoothing as well")
+    add_json_option(parser)
+    options = parser.parse_args()
+    measured = Measurements("synthesis", options)
+    adult = pd.read_csv(options.data / "adult.csv")
+    tables = {
+        "adult": lambda _: adult,
+        "prices": prices,
+        "purchases": purchases,
+        "stays": stays,
+        "survey": survey,
+        "postal_areas": postal_areas,
+    }
+    for name, make in tables.items():
+        own = assess_splits(make, options.splits, None)
+        before = assess_splits(make, options.before, 0.0)
+        n_flagged, kept = int(own.flagged.sum()), float(own.marginals.head(options.before).mean())
+        ratio = kept / float(before.marginals.mean())
+        print(
+            f"{name}: flagged in {n_flagged} of {len(own)} splits, mean excess {own.excess.mean():.4f}, marginals "
+            f"{kept:.4f}; without smoothing {int(before.flagged.sum())} of {len(before)}, {before.excess.mean():.4f}, "
+            f"{before.marginals.mean():.4f}",
+            flush=True,
+        )
+        measured.keep(
+            **{
+                f"{name}_splits_flagged": n_flagged,
+                f"{name}_mean_excess": float(own.excess.mean()),
+                f"{name}_marginals_ratio": ratio,
+                f"{name}_splits_flagged_without_smoothing": int(before.flagged.sum()),
+                f"{name}_mean_excess_without_smoothing": float(before.excess.mean()),
+            }
+        )
+        if name != "postal_areas":
+            most = int(NOMINAL_SHARE * len(own))
+            measured.check(f"{name}: flagged in {n_flagged} of {len(own)} splits; at most {most}", n_flagged <= most)
+            measured.check(f"{name}: keeps {ratio:.4f} of the marginals; at least {MARGINS_BAR}", ratio >= MARGINS_BAR)
+    return measured.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
