@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from privacy_assets.mpucc.settings import (
     DEFAULT_RENYI_ALPHA,
     DEFAULT_SETTINGS,
     MpuccSettings,
+    largest_size,
 )
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.artifact import Artifact
@@ -127,6 +128,7 @@ def assess_mpuccs(
     renyi_alpha: float = DEFAULT_RENYI_ALPHA,
     numeric_precision: NumericPrecision = None,
     datetime_precision: DatetimePrecision = None,
+    n_cols: Sequence[int] | None = None,
     calculate_baseline: bool = True,
     deduplicate: bool = True,
     person: str | None = None,
@@ -156,6 +158,8 @@ def assess_mpuccs(
         Order of the entropy, 0 or more; infinity is allowed.
     numeric_precision, datetime_precision, deduplicate, person
         See :func:`~privacy_assets.mpucc.preprocess.preprocess`.
+    n_cols : sequence of int, optional
+        The sizes themselves, as the source writes them: ``[1, 2, 3]`` is ``max_baseline_cols=3``.
     calculate_baseline : bool
         Whether to compare with the protection that the number of distinct values gives.
     max_combinations : int
@@ -184,7 +188,7 @@ def assess_mpuccs(
     integers).
     """
     settings = MpuccSettings(
-        max_baseline_cols=max_baseline_cols,
+        max_baseline_cols=largest_size(max_baseline_cols, n_cols),
         min_entropy_delta=min_entropy_delta,
         field_decay_factor=field_decay_factor,
         renyi_alpha=renyi_alpha,

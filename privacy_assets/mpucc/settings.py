@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from math import comb, inf
 from typing import Any
@@ -70,7 +71,12 @@ class MpuccSettings:
             If a setting is out of its range, or not even single columns may all be checked.
         """
         size = self.max_baseline_cols
-        require(size is None or is_integer(size, 1), "max_baseline_cols", size, "None or an integer of at least 1")
+        require(
+            size is None or is_integer(size, 1),
+            "max_baseline_cols",
+            size,
+            "None or the largest size as an integer, such as 3 for combinations of 1 to 3 columns",
+        )
         require(
             size is None or size <= n_columns,
             "max_baseline_cols",
@@ -103,6 +109,24 @@ class MpuccSettings:
 
 
 DEFAULT_SETTINGS = MpuccSettings()
+
+
+def largest_size(max_baseline_cols: int | None, n_cols: Sequence[int] | None) -> int | None:
+    """Return the largest size of the combinations, which the source also writes as the list of all sizes.
+
+    Raises
+    ------
+    InvalidSettingError
+        If both are given, or the list is not 1, 2, 3 and so on: a search of larger combinations needs the smaller ones.
+    """
+    if n_cols is None:
+        return max_baseline_cols
+    require(max_baseline_cols is None, "n_cols", n_cols, "either n_cols or max_baseline_cols")
+    sizes = list(n_cols) if isinstance(n_cols, Sequence) else []
+    is_whole = bool(sizes) and all(is_integer(size) for size in sizes)
+    expected = "all sizes from 1 on, such as [1, 2, 3]; that is max_baseline_cols=3"
+    require(is_whole and sorted(sizes) == list(range(1, len(sizes) + 1)), "n_cols", n_cols, expected)
+    return len(sizes)
 
 
 def count_combinations(n_columns: int, max_size: int) -> int:

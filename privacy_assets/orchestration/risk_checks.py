@@ -89,6 +89,8 @@ def build_privacy_risk_checks(
     limits = _limits(held_to, original, control)
     settings = assessment or AssessmentSettings.required_by(held_to, keeps)
     settings.check(len(keeps.released_columns))
+    if original is not None:
+        settings.require_accepted_by(held_to, len(keeps.released_columns))
 
     def decide(table: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> list[Verdict]:
         table = table if original else _named_by_contract(keeps, table)

@@ -182,6 +182,8 @@ PROTECTING_METRICS = frozenset(
     {"privacy_risk_score", "overall_protection", "main_protection", "identification_rate", "leakage_detected"}
 )
 """Figures of synthetic records that are worst for a copy of the originals, whatever its size."""
+BASELINE_METRICS = frozenset({"privacy_risk_score", "overall_protection", "baseline_protection"})
+"""Figures that an assessment with `calculate_baseline=False` does not have."""
 YES_NO_METRICS = frozenset({"leakage_detected"})
 """Figures that are 1 for yes and 0 for no, and read as such."""
 LEAKAGE_METRICS = frozenset(name for name in METRICS if "excess" in name or "verbatim" in name or "leakage" in name)

@@ -62,6 +62,18 @@ def mitigation(privacy_risk_score: float | None) -> str:
     return " ".join((high if risk_level(privacy_risk_score) == high else medium).strategies)
 
 
+def rate_score(privacy_risk_score: float) -> str:
+    """Rate a score by the second published scale ("Understanding the Simplified Metrics"), which divides high risk."""
+    for bound, rating in (
+        (0.1, "very low risk, safe to release"),
+        (0.3, "acceptable risk for internal use"),
+        (0.5, "medium risk, needs additional protection"),
+    ):
+        if privacy_risk_score <= bound:
+            return rating
+    return "high risk, not recommended for release"
+
+
 def rate_identification(identification_rate: float) -> str:
     """Rate a share of identified records: excellent < 1 %, good to 5 %, acceptable to 10 %, poor above."""
     for bound, rating in ((0.01, "excellent"), (0.05, "good")):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.release.metrics import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC
-from privacy_assets.release.ratings import rate_baseline, rate_identification
+from privacy_assets.release.ratings import rate_baseline, rate_identification, rate_score
 from privacy_assets.shown_numbers import against, number, percent
 
 CONTROL = "control"
@@ -111,7 +111,7 @@ def _score(scores: _Figures) -> str:
     return (
         f"The privacy risk score is {scores.number('privacy_risk_score')}, on a scale from 0 (as safe as "
         f"random data of this structure) to 1: the records have {scores.percent('overall_protection')} of the "
-        "protection that random data would have."
+        f"protection that random data would have. It is rated: {rate_score(scores['privacy_risk_score'])}."
     )
 
 

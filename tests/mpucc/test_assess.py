@@ -246,6 +246,12 @@ def test_tables_in_which_nobody_is_alone_are_assessed_with_a_control():
     assert found.control.excess_identification.value == 0.0
 
 
+def test_sizes_are_taken_as_the_source_writes_them():
+    assert assess_mpuccs(PEOPLE, COPIES, n_cols=[1, 2]) == assess_mpuccs(PEOPLE, COPIES, max_baseline_cols=2)
+    with pytest.raises(InvalidSettingError, match="either n_cols or max_baseline_cols"):
+        assess_mpuccs(PEOPLE, COPIES, n_cols=[1, 2], max_baseline_cols=2)
+
+
 @pytest.mark.parametrize("n_rows", [1, 2])
 def test_tables_of_one_and_two_rows_are_assessed(n_rows):
     found = assess_mpuccs(PEOPLE.head(n_rows), PEOPLE.head(n_rows))
@@ -327,6 +333,10 @@ def test_progress_is_reported_within_a_size_of_combinations():
         ("max_baseline_cols", 4),
         ("max_baseline_cols", True),
         ("max_baseline_cols", 2.0),
+        ("n_cols", 3),
+        ("n_cols", []),
+        ("n_cols", [2, 3]),
+        ("n_cols", [1, 1]),
         ("renyi_alpha", -0.1),
         ("renyi_alpha", nan),
         ("renyi_alpha", True),

@@ -30,7 +30,7 @@ from privacy_assets.orchestration.settings.release import (
     Synthesis,
 )
 from privacy_assets.orchestration.settings.sources import TableFile
-from privacy_assets.release.policy import Limit, Policy
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.orchestration.project import (
@@ -318,7 +318,6 @@ def test_a_contract_that_changed_since_is_asked_again(project):
     "weaker",
     [
         {"split": Split(train_fraction=0.99)},
-        {"assessment": AssessmentSettings(max_baseline_cols=3, confidence_level=0.999, n_matched_samples=2)},
     ],
 )
 def test_a_comparison_too_weak_to_see_leakage_is_refused(project, weaker):
@@ -456,20 +455,33 @@ def test_an_edited_assessment_is_refused(project):
     assert_released(project, release_alone(project, project.definitions()))
 
 
+def policy_requiring(**required):
+    """The policy of the project's releases, with other required settings."""
+    limits = (Limit("privacy_risk_score", ADMITS, "at_most"), Limit("leakage_detected", 0))
+    return Policy(limits, RequiredSettings(control_records=40, **required))
+
+
 @pytest.mark.parametrize(
-    ("weaker", "reason"),
+    ("weaker", "required", "reason"),
     [
-        (AssessmentSettings(max_baseline_cols=2), "combinations of up to 2 columns"),
-        (AssessmentSettings(max_baseline_cols=3, min_entropy_delta=0.01), "search is 'heuristic'"),
-        (AssessmentSettings(max_baseline_cols=3, numeric_precision=0), "a precision was set by hand"),
-        (AssessmentSettings(max_baseline_cols=3, deduplicate=False), "repeated records were kept"),
+        ({"max_baseline_cols": 2}, {"max_baseline_cols": 2}, "combinations of up to 2 columns"),
+        ({"min_entropy_delta": 0.01}, {"exact_search": False}, "search is 'heuristic'"),
+        ({"deduplicate": False}, {"deduplicated": False}, "repeated records were kept"),
+        ({"confidence_level": 0.999}, {"confidence_level": 0.999}, "intervals have confidence 0.999"),
     ],
 )
-def test_an_assessment_under_weaker_settings_is_refused(project, weaker, reason):
-    project.run(project.definitions(assessment=weaker), checks=False)
-    assert project.everything_released() == []
+def test_an_assessment_under_weaker_settings_is_refused_by_a_policy_that_changed(project, weaker, required, reason):
+    assessment = AssessmentSettings(**({"max_baseline_cols": 3, "n_matched_samples": 2} | weaker))
+    with pytest.raises(InvalidSettingError, match=f"never accepts .* Write {next(iter(weaker))}"):
+        project.definitions(assessment=assessment)
+    weak = project.definitions(assessment=assessment, policy=policy_requiring(**required))
+    project.run(weak, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
     assert_refused(project, release_alone(project, project.definitions()), reason)
-    in_the_same_run = project.run(project.definitions(assessment=weaker))
+
+
+def test_an_assessment_at_a_precision_set_by_hand_is_refused(project):
+    definitions = project.definitions(assessment=AssessmentSettings(max_baseline_cols=3, numeric_precision=0))
+    in_the_same_run = project.run(definitions)
     assert "mpucc_assessment_settings_meet_the_policy" in blocked_by(in_the_same_run)
     assert project.everything_released() == []
     assert_released(project, project.run(project.definitions()))
@@ -489,7 +501,13 @@ def test_a_score_of_nan_is_refused(project, monkeypatch):
 
 def test_an_assessment_without_the_limited_figure_is_refused(project):
     without_baseline = AssessmentSettings(max_baseline_cols=3, calculate_baseline=False)
-    project.run(project.definitions(assessment=without_baseline), checks=False)
+    with pytest.raises(InvalidSettingError, match="Write calculate_baseline=True, without which privacy_risk_score"):
+        project.definitions(assessment=without_baseline)
+    other = Policy(
+        (Limit("identification_rate", 0.99), Limit("leakage_detected", 0)), RequiredSettings(control_records=40)
+    )
+    earlier = project.definitions(assessment=without_baseline, policy=other)
+    project.run(earlier, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
     assert_refused(project, release_alone(project, project.definitions()), "privacy_risk_score has no value")
     assert_released(project, project.run(project.definitions()))
 

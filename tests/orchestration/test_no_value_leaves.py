@@ -472,7 +472,7 @@ def test_an_assessment_that_fails_shows_no_cell(project, capfd, monkeypatch):
 
 
 def test_a_precision_that_does_not_fit_shows_no_cell(project, capfd):
-    settings = AssessmentSettings(max_baseline_cols=2, numeric_precision={"name_of_plan": 2})
+    settings = AssessmentSettings(max_baseline_cols=3, numeric_precision={"name_of_plan": 2})
     result = project.run(project.definitions(source=sentinel_people, assessment=settings))
     assert_failed(result, "preprocessed")
     assert_nothing_leaked(project, capfd, "name_of_plan")

@@ -2,7 +2,14 @@
 
 import math
 
-from privacy_assets.release.ratings import RISK_LEVELS, mitigation, rate_baseline, rate_identification, risk_level
+from privacy_assets.release.ratings import (
+    RISK_LEVELS,
+    mitigation,
+    rate_baseline,
+    rate_identification,
+    rate_score,
+    risk_level,
+)
 
 
 def test_risk_levels_follow_the_published_bounds():
@@ -22,6 +29,9 @@ def test_ratings_follow_the_published_bounds():
     rates = (0.0, 0.009, 0.01, 0.049, 0.05, 0.10, 0.11)
     ratings = ("excellent", "excellent", "good", "good", "acceptable", "acceptable", "poor")
     assert tuple(rate_identification(rate) for rate in rates) == ratings
+    scores = (0.0, 0.1, 0.11, 0.3, 0.31, 0.5, 0.51, 1.0, math.nan)
+    words = ("very low", "very low", "acceptable", "acceptable", "medium", "medium", "high", "high", "high")
+    assert all(rate_score(score).startswith(f"{word} risk") for score, word in zip(scores, words, strict=True))
     assert rate_baseline(0.79).startswith("high-risk")
     assert rate_baseline(0.89).startswith("weak")
     assert rate_baseline(0.95).startswith("fair")

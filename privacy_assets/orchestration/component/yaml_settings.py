@@ -27,6 +27,8 @@ from privacy_assets.orchestration.dagster_internals import resolve_fields
 FUNCTION: Any = Callable
 """For settings that are given as a function."""
 Place: TypeAlias = tuple[int | str, ...]
+WRITTEN_ELSEWHERE: Mapping[int | str, str] = {"n_cols": "Write max_baseline_cols: 3 instead of n_cols: [1, 2, 3]."}
+"""What to write instead of keys that the sources of the methods have."""
 TEMPLATE: dict[str, Any] = {"type": "string", "pattern": r"\{\{"}
 """Text that Dagster evaluates."""
 
@@ -305,6 +307,8 @@ def _problems(error: Any) -> tuple[tuple[Place, str], ...]:
     own, place = error.get("ctx", {}).get("error"), error["loc"]
     if isinstance(own, WrongFieldsError):
         return own.below(place).problems
+    if error["type"] == "extra_forbidden" and place and place[-1] in WRITTEN_ELSEWHERE:
+        return ((place, WRITTEN_ELSEWHERE[place[-1]]),)
     # Our own sentences name what they are about.
     return (((), str(own)) if isinstance(own, InvalidSettingError) else (place, f"{error['msg']}."),)
 

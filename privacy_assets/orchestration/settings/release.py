@@ -32,7 +32,7 @@ from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, Moni
 from privacy_assets.orchestration.settings.sources import TableSource, require_partitioned
 from privacy_assets.release.evidence import SigningEvidence
 from privacy_assets.release.gate import EXAMPLE_METRICS
-from privacy_assets.release.metrics import MPUCC, REIDENTIFICATION, SEMANTIC, SIDES
+from privacy_assets.release.metrics import BASELINE_METRICS, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES
 from privacy_assets.release.policy import Policy
 from privacy_assets.release.signing import Signer, SigningKey, load_signer, require_cryptography
 from privacy_assets.release.waivers import Waiver, Waivers, read_waivers
@@ -168,6 +168,38 @@ class AssessmentSettings(MpuccSettings):
         n_columns = len(contract.released_columns)
         return cls(max_baseline_cols=min(policy.required.max_baseline_cols or n_columns, n_columns))
 
+    def require_accepted_by(self, policy: Policy, n_columns: int) -> None:
+        """Refuse settings whose assessments a policy never accepts; the gate decides on everything else.
+
+        Raises
+        ------
+        InvalidSettingError
+            If there are such settings; the message says what to write instead.
+        """
+        required = policy.required
+        searched, least = self.max_size(n_columns), min(required.max_baseline_cols or n_columns, n_columns)
+        unscored = [limit.metric for limit in policy.limits if limit.blocks and limit.metric in BASELINE_METRICS]
+        wrong = {
+            f"calculate_baseline=True, without which {' and '.join(unscored)} has no value": (
+                bool(unscored) and not self.calculate_baseline
+            ),
+            f"max_baseline_cols={least} or more; it is {searched}": searched < least,
+            f"min_entropy_delta=0; with {self.min_entropy_delta:g} the search is heuristic": (
+                required.exact_search and self.min_entropy_delta > 0
+            ),
+            "deduplicate=True": required.deduplicated and not self.deduplicate,
+            f"confidence_level={required.confidence_level:g} or less; it is {self.confidence_level:g}": (
+                any(limit.needs_control for limit in policy.limits)
+                and self.confidence_level > required.confidence_level
+            ),
+        }
+        if any(wrong.values()):
+            raise InvalidSettingError(
+                "The policy never accepts an assessment with these settings. Write "
+                f"{', and '.join(words for words, is_wrong in wrong.items() if is_wrong)}; or change what the policy "
+                "requires. Nothing was assessed."
+            )
+
     def resolve(self, contract: TableContract, labels: Collection[str]) -> "AssessmentSettings":
         """Return the settings with the precisions of the contract, unless they have their own.
 
@@ -260,11 +292,7 @@ class ReleaseSettings:
                 "ExternalSynthetic(..., control_was_withheld=True)."
             )
         self.assessment.check(len(self.contract.released_columns))
-        if blocked_by_leakage and self.assessment.confidence_level > self.policy.required.confidence_level:
-            raise InvalidSettingError(
-                f"The release {self.name!r} limits leakage, but its assessment has a higher confidence_level than its "
-                "policy admits, which would refuse every table. Change the one or the other."
-            )
+        self.assessment.require_accepted_by(self.policy, len(self.contract.released_columns))
         precisions = self.assessment.numeric_precision, self.assessment.datetime_precision
         check_precisions(*precisions, self.contract.released_columns)
         if self.generalize_synthetic is not None:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from privacy_assets.columns.safe_names import dtype_name
 from privacy_assets.release.gate import Verdict
-from privacy_assets.release.ratings import rate_baseline, rate_identification
+from privacy_assets.release.ratings import rate_baseline, rate_identification, rate_score
 
 NAMESPACE = "privacy_assets"
 VERDICTS = "verdicts"
@@ -69,6 +69,8 @@ def _shown_columns(table: pd.DataFrame) -> list[str]:
 def score_metadata(scores: Mapping[str, Any]) -> dict[str, Any]:
     """Show the scores of an assessment in their order, with ratings."""
     shown = {f"{NAMESPACE}/{name}": value for name, value in scores.items() if isinstance(value, int | float | str)}
+    if scores.get("privacy_risk_score") is not None:
+        shown[f"{NAMESPACE}/score_rating"] = rate_score(scores["privacy_risk_score"])
     if "identification_rate" in scores:
         shown[f"{NAMESPACE}/identification_rating"] = rate_identification(scores["identification_rate"])
     if scores.get("baseline_protection") is not None:

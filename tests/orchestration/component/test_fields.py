@@ -194,6 +194,7 @@ WRONG_KINDS = [
         {"policy": {"required": "{{ {'control_recordz': 30712} }}"}},
         "policy.required.control_recordz: Extra inputs are not permitted.",
     ),
+    ({"assessment": "{{ {'n_cols': [1, 2, 3]} }}"}, "assessment.n_cols: Write max_baseline_cols: 3 instead of n_cols"),
     ({"policy": "{{ {'limits': [30712]} }}"}, "policy.limits.0: Expected Limit or a mapping of its fields; found int."),
     ({"split": "{{ {30: 712} }}"}, "split.30: Keys should be strings."),
     ({"synthetic": {"seed": "{{ 'one' }}"}}, "synthetic.seed: Input should be a valid integer"),
