@@ -432,4 +432,5 @@ def _sets_assessed(progress: CandidateProgress) -> str:
 
 def _semantic_stage(progress: SemanticProgress) -> str:
     columns = f" without {', '.join(progress.columns)}" if progress.columns else ""
-    return f"{progress.stage}: {progress.n_records:,} records{columns}"
+    found = f", {progress.n_rows_done:,} of {progress.n_rows:,} distinct rows found" if progress.n_rows else ""
+    return f"{progress.stage}: {progress.n_records:,} records{columns}{found}"

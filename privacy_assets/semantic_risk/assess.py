@@ -11,7 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.masks import ReleaseModel
-from privacy_assets.errors import InvalidSettingError
 from privacy_assets.semantic_risk.attribute_advice import advise, no_advice
 from privacy_assets.semantic_risk.concept_lattice import describe_neighborhood
 from privacy_assets.semantic_risk.formal_context import FormalContext, Scales, read_formal_context
@@ -20,7 +19,7 @@ from privacy_assets.semantic_risk.kernels.row_measures import (
     Suppression,
     find_greatest_subset,
 )
-from privacy_assets.semantic_risk.kernels.search import search_semantic_risks
+from privacy_assets.semantic_risk.kernels.search import SemanticRisks, search_semantic_risks
 from privacy_assets.semantic_risk.result import SemanticAssessment, SemanticProgress
 from privacy_assets.semantic_risk.risk_chains import RiskChains, list_chains
 from privacy_assets.semantic_risk.row_measures import MAX_COMPARISONS, measure_context
@@ -28,6 +27,7 @@ from privacy_assets.semantic_risk.settings import (
     DEFAULT_MIN_SUPPORT,
     MAX_CHAINS,
     MAX_CONCEPTS,
+    MAX_WORDS_SEARCHED,
     SemanticSettings,
     largest_risky,
     smallest_acceptable,
@@ -38,8 +38,6 @@ from privacy_assets.storage.result_columns import labels_at
 __all__ = ["SemanticAssessment", "SemanticProgress", "assess_semantic_risk"]
 
 REGIONS = ("keep", "boundary", "discard")
-# Words of 8 bytes that all searches of the semantic risk may read together, and each of them at least.
-WORDS_READ, LEAST_WORDS_READ = 10**12, 2**26
 
 
 def assess_semantic_risk(
@@ -55,6 +53,7 @@ def assess_semantic_risk(
     max_chains: int = MAX_CHAINS,
     max_concepts: int = MAX_CONCEPTS,
     max_comparisons: int = MAX_COMPARISONS,
+    max_words_searched: int = MAX_WORDS_SEARCHED,
     n_threads: int | None = None,
     progress: Callable[[SemanticProgress], None] | None = None,
 ) -> SemanticAssessment:
@@ -71,7 +70,7 @@ def assess_semantic_risk(
         (alpha, beta) with alpha < beta <= risk_limit: records up to alpha are labeled "keep", from beta on "discard",
         the others "boundary". Labels for triage; the decision is ``kept``.
     semantic_risk : bool
-        Whether to compute the semantic risk as well, which may take long if rows include many others.
+        Whether to search the semantic risk as well, within ``max_words_searched``.
     advice : bool
         Whether to compute the effect of forgetting each column, and the columns of risk chains. Each takes about as
         long as an assessment without the semantic risk, and up to about two seconds for its implications, four for
@@ -84,11 +83,14 @@ def assess_semantic_risk(
         Maximum number of closed sets to visit for the implications; beyond it the advice omits them with a note.
     max_comparisons : int
         Maximum number of pairs of rows to compare.
+    max_words_searched : int
+        Words of 8 bytes that the search of the semantic risk may read: about 5e8 in a second on each core, so half a
+        minute on one core by default. Beyond it the search ends, and the result has the records that it found.
     n_threads : int, optional
         Threads; the result does not depend on it. Default: all cores that this process may use.
     progress : callable, optional
-        Called before each stage, after each round of suppression and before each set of columns to forget; its
-        exceptions end the assessment.
+        Called before each stage, twice a second while rows are compared or searched, after each round of suppression
+        and before each set of columns to forget; its exceptions end the assessment.
 
     Raises
     ------
@@ -109,6 +111,7 @@ def assess_semantic_risk(
         max_chains=max_chains,
         max_concepts=max_concepts,
         max_comparisons=max_comparisons,
+        max_words_searched=max_words_searched,
     )
     return assess_semantic_risk_with(table, scales, settings, model, n_threads, progress)
 
@@ -138,12 +141,20 @@ def _assess(
     n_threads: int,
     tell: Callable[[SemanticProgress], None],
 ) -> SemanticAssessment:
-    tell(SemanticProgress("comparing rows", context.n_records))
-    measures = measure_context(context, settings.max_comparisons, n_threads)
-    risks = None
+    def compared() -> None:
+        tell(SemanticProgress("comparing rows", context.n_records))
+
+    def searched(n_done: int = 0, n_rows: int = 0) -> None:
+        tell(SemanticProgress("searching paths", context.n_records, n_rows_done=n_done, n_rows=n_rows))
+
+    compared()
+    measures = measure_context(context, settings.max_comparisons, n_threads, compared)
+    searched_risks = None
     if settings.semantic_risk:
-        tell(SemanticProgress("searching paths", context.n_records))
-        risks = _search(context, measures, n_threads)
+        searched()
+        searched_risks = search_semantic_risks(
+            context.packed, measures, n_threads, settings.max_words_searched, searched
+        )
     suppression = None
     if settings.risk_limit is not None:
         suppression = find_greatest_subset(
@@ -153,6 +164,7 @@ def _assess(
             n_threads,
             lambda done: tell(SemanticProgress("suppressing", done.n_records - done.n_removed)),
         )
+    risks = None if searched_risks is None else searched_risks.risks
     records = describe_records(context, measures, risks, suppression, settings)
     positions = pd.Series(np.arange(context.n_records))
     records.insert(0, "record", labels_at(index, positions))
@@ -167,6 +179,10 @@ def _assess(
             lambda columns: tell(SemanticProgress("forgetting columns", context.n_records, columns)),
         )
     scores = _score(context, measures, records, suppression, settings)
+    notes = _notes(context, measures)
+    if searched_risks is not None:
+        scores |= _score_search(searched_risks, records)
+        notes += _notes_on_search(scores, settings)
     if settings.risk_limit is not None:
         scores |= {"risk_chain_starts": chains.n_starts, "risk_chains_are_complete": chains.is_complete}
     return SemanticAssessment(
@@ -178,22 +194,8 @@ def _assess(
         describe_neighborhood(context, measures),
         pd.DataFrame([vars(attribute) for attribute in context.attributes]).rename(columns={"name": "attribute"}),
         {**settings.described(), "scales": context.scales, "n_records": context.n_records},
-        (*_notes(context, measures), *_notes_on_chains(chains, settings), *given.notes),
+        (*notes, *_notes_on_chains(chains, settings), *given.notes),
     )
-
-
-def _search(context: FormalContext, measures: RowMeasures, n_threads: int) -> NDArray[np.float64]:
-    n_searched = int((measures.n_including > 1).sum())
-    max_words = max(WORDS_READ // max(n_searched, 1), LEAST_WORDS_READ)
-    risks = search_semantic_risks(context.packed, measures, n_threads, max_words)
-    n_open = int(context.packed.weights[np.isnan(risks)].sum())
-    if n_open:
-        raise InvalidSettingError(
-            f"The semantic risk of {n_open} of {context.n_records} records was not found within the bounds of its "
-            f"search: a row is included in up to {int(measures.n_including.max()) - 1} others. Use coarser scales or "
-            "fewer columns, or turn it off: semantic_risk=False. Nothing was assessed."
-        )
-    return risks
 
 
 def describe_records(
@@ -259,10 +261,9 @@ def _score(
     """Score the whole table: the two figures that a policy limits, then the ladder in ascending order."""
     weights = context.packed.weights
     scores: dict[str, Any] = {}
-    for name in ("basic_semantic_risk", "semantic_risk", "positive_facts_risk", "classical_risk"):
-        if name in records:
-            scores[f"max_{name}"] = float(records[name].max())
-            scores[f"mean_{name}"] = float(records[name].mean())
+    for name in ("basic_semantic_risk", "positive_facts_risk", "classical_risk"):
+        scores[f"max_{name}"] = float(records[name].max())
+        scores[f"mean_{name}"] = float(records[name].mean())
     scores |= {
         "records": context.n_records,
         "distinct_rows": context.n_rows,
@@ -287,6 +288,39 @@ def _score(
         if n_kept:
             scores["max_basic_semantic_risk_kept"] = 1.0 / suppression.rounds[-1].smallest_difference
     return scores
+
+
+def _score_search(found: SemanticRisks, records: pd.DataFrame) -> dict[str, Any]:
+    """Score what the search found; the maximum also if the others cannot exceed it, as r_S is at most r_BS."""
+    risks = records["semantic_risk"]
+    is_found = risks.notna()
+    scores: dict[str, Any] = {
+        "semantic_risk_is_complete": bool(is_found.all()),
+        "records_with_semantic_risk": int(is_found.sum()),
+        "words_searched": found.words_read,
+    }
+    if is_found.any() and not (records["basic_semantic_risk"][~is_found] > risks.max()).any():
+        scores["max_semantic_risk"] = float(risks.max())
+    if is_found.all():
+        scores["mean_semantic_risk"] = float(risks.mean())
+    return scores
+
+
+def _notes_on_search(scores: dict[str, Any], settings: SemanticSettings) -> list[str]:
+    if scores["semantic_risk_is_complete"]:
+        return []
+    n_open = scores["records"] - scores["records_with_semantic_risk"]
+    known = (
+        "No other record can have a larger one than those found"
+        if "max_semantic_risk" in scores
+        else "Its maximum and mean are not known; both are at most those of the basic semantic risk"
+    )
+    return [
+        f"The semantic risk was found for {scores['records_with_semantic_risk']:,} of {scores['records']:,} records: "
+        f"the search of the other {n_open:,} ended at its bounds, after {scores['words_searched']:.2g} of "
+        f"max_words_searched = {settings.max_words_searched:.2g} words. {known}. Use coarser scales or fewer columns, "
+        "raise max_words_searched, or leave it out: semantic_risk=False."
+    ]
 
 
 def _notes(context: FormalContext, measures: RowMeasures) -> list[str]:

@@ -18,11 +18,25 @@ _TUPLES = (("advice", "columns"), ("chains", "attributes"), ("neighborhood", "at
 
 
 class SemanticProgress(NamedTuple):
-    """Progress of an assessment: remaining records during suppression, columns to be forgotten."""
+    """Progress of an assessment.
+
+    Attributes
+    ----------
+    stage : str
+        The stage.
+    n_records : int
+        Records; during suppression the remaining ones.
+    columns : tuple of str
+        Columns that are forgotten.
+    n_rows_done, n_rows : int
+        Distinct rows whose semantic risk was found so far, and those to search; 0 in other stages.
+    """
 
     stage: str
     n_records: int
     columns: tuple[str, ...] = ()
+    n_rows_done: int = 0
+    n_rows: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +53,8 @@ class SemanticAssessment:
     records : DataFrame
         One row per record, in the order of the table: ``record`` (label of the index), ``row`` (number of the distinct
         row), ``class_size``, ``extent_size``, ``smallest_difference``, ``positive_facts_risk``,
-        ``basic_semantic_risk``, ``classical_risk``, ``semantic_risk`` (on request), ``confidence_bound``, ``region``
+        ``basic_semantic_risk``, ``classical_risk``, ``semantic_risk`` (on request, NaN where its search
+        ended at its bounds), ``confidence_bound``, ``region``
         (with ``three_way``) and ``is_kept`` (with ``risk_limit``). Private.
     rounds : DataFrame
         Suppression: ``records``, ``max_basic_semantic_risk`` and ``records_removed`` by round; no rows without a

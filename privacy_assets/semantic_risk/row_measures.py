@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from privacy_assets.errors import InvalidSettingError
@@ -12,8 +14,13 @@ from privacy_assets.shown_numbers import against
 MAX_COMPARISONS = 2 * 10**11
 
 
-def measure_context(context: FormalContext, max_comparisons: int = MAX_COMPARISONS, n_threads: int = 1) -> RowMeasures:
-    """Measure the distinct rows of a context, or refuse if that is too much work.
+def measure_context(
+    context: FormalContext,
+    max_comparisons: int = MAX_COMPARISONS,
+    n_threads: int = 1,
+    on_wait: Callable[[], None] | None = None,
+) -> RowMeasures:
+    """Measure the distinct rows of a context, or refuse if that is too much work; see `measure_rows`.
 
     Raises
     ------
@@ -29,4 +36,4 @@ def measure_context(context: FormalContext, max_comparisons: int = MAX_COMPARISO
             f"{shown} pairs would be compared. Expected at most max_comparisons = {most}. Use "
             "coarser scales or fewer columns, or raise max_comparisons. Nothing was assessed."
         )
-    return measure_rows(packed, n_threads)
+    return measure_rows(packed, n_threads, on_wait)

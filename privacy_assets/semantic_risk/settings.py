@@ -16,6 +16,7 @@ from privacy_assets.setting_checks import is_integer, is_number, require, requir
 DEFAULT_MIN_SUPPORT = 5
 MAX_CHAINS = 100
 MAX_CONCEPTS = 500_000
+MAX_WORDS_SEARCHED = 2 * 10**10
 # One in more records than any table has, and than integers of 64 bits can count.
 SMALLEST_RISK = 2.0**-53
 
@@ -34,12 +35,17 @@ class SemanticSettings:
     )
     semantic_risk: bool = setting(
         True,
-        "Whether to search the semantic risk in addition to the basic one; refused where rows include very many "
-        "others.",
+        "Whether to search the semantic risk in addition to the basic one, within `max_words_searched`.",
         False,
     )
     advice: bool = setting(True, "Whether to say what forgetting each column would do.", False)
     min_support: int = setting(DEFAULT_MIN_SUPPORT, "Fewest records of the implications that the advice counts.", 20)
+    max_words_searched: int = setting(
+        MAX_WORDS_SEARCHED,
+        "Words of 8 bytes that the search of the semantic risk may read, about 5e8 in a second on each core; "
+        "beyond it, the assessment has the records found.",
+        10**11,
+    )
     max_chains: int = MAX_CHAINS
     max_concepts: int = MAX_CONCEPTS
     max_comparisons: int = MAX_COMPARISONS
@@ -60,7 +66,7 @@ class SemanticSettings:
         for name in ("semantic_risk", "advice"):
             require_flag(name, getattr(self, name))
         require(is_integer(self.min_support, 0), "min_support", self.min_support, "an integer of at least 0")
-        for name in ("max_chains", "max_concepts", "max_comparisons"):
+        for name in ("max_chains", "max_concepts", "max_comparisons", "max_words_searched"):
             require(is_integer(getattr(self, name), 1), name, getattr(self, name), "an integer above 0")
 
     def _check_regions(self) -> None:

@@ -344,7 +344,7 @@ def test_neither_the_order_of_rows_nor_threads_change_a_figure():
 def test_progress_is_told_and_may_end_the_work():
     stages = []
     assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.35, progress=stages.append)
-    assert [stage for stage, _, columns in stages if not columns] == [
+    assert [each.stage for each in stages if not each.columns] == [
         "reading the table",
         "comparing rows",
         "searching paths",
@@ -352,7 +352,7 @@ def test_progress_is_told_and_may_end_the_work():
         "suppressing",
         "forgetting columns",
     ]
-    assert [columns for _, _, columns in stages if columns] == [("sex",), ("year",), ("sex", "year")]
+    assert [each.columns for each in stages if each.columns] == [("sex",), ("year",), ("sex", "year")]
 
     def stop(progress):
         raise KeyboardInterrupt
@@ -398,6 +398,7 @@ def test_a_limit_between_is_rounded_to_the_safe_side():
         ({"max_chains": 0}, "max_chains is 0"),
         ({"max_concepts": 2.5}, "max_concepts is 2.5"),
         ({"max_comparisons": 0}, "max_comparisons is 0"),
+        ({"max_words_searched": 0.5}, "max_words_searched is 0.5"),
         ({"n_threads": 0}, "n_threads is 0"),
     ],
 )
@@ -418,12 +419,38 @@ def test_a_bound_on_comparisons_that_was_just_missed_does_not_read_as_if_it_were
         assess_semantic_risk(table, "binary", max_comparisons=4158)
 
 
-def test_a_search_that_meets_its_bounds_is_refused(monkeypatch):
-    monkeypatch.setattr("privacy_assets.semantic_risk.assess.WORDS_READ", 1)
-    monkeypatch.setattr("privacy_assets.semantic_risk.assess.LEAST_WORDS_READ", 1)
-    with pytest.raises(InvalidSettingError, match="records was not found .* semantic_risk=False"):
-        assess_semantic_risk(CONTEXT, "binary")
+def test_a_search_that_ends_at_its_bound_gives_what_it_found_and_says_so():
+    whole = assess_semantic_risk(CONTEXT, "binary")
+    assert whole.scores["semantic_risk_is_complete"] is True
+    assert whole.scores["records_with_semantic_risk"] == 27
+    part = assess_semantic_risk(CONTEXT, "binary", max_words_searched=10)
+    risks, n_found = part.records["semantic_risk"], part.scores["records_with_semantic_risk"]
+    assert 0 < n_found == risks.notna().sum() < 27
+    assert risks.dropna().equals(whole.records["semantic_risk"][risks.notna()])
+    assert part.scores["semantic_risk_is_complete"] is False
+    assert "mean_semantic_risk" not in part.scores
+    assert 0 < part.scores["words_searched"] <= 10
+    assert f"The semantic risk was found for {n_found} of 27 records: the search of the other" in part.notes[0]
+    assert "max_words_searched = 10 words" in part.notes[0]
+    assert part.records["basic_semantic_risk"].equals(whole.records["basic_semantic_risk"])
+    assert SemanticAssessment.from_artifact(part.to_artifact()) == part
     assert "max_semantic_risk" not in assess_semantic_risk(CONTEXT, "binary", semantic_risk=False).scores
+
+
+def test_the_largest_semantic_risk_is_given_only_if_no_other_record_can_have_a_larger_one():
+    """Alone, the smallest concepts have a risk of 1 / n; what lies above has at most its basic semantic risk."""
+    pairs = [["a", "a b"], ["c", "c d"]]
+    rows = [[name in own.split() for name in "abcd"] for own, larger in pairs for own in (own, larger, larger)]
+    table = pd.DataFrame(rows, columns=list("abcd"))
+    open_records = assess_semantic_risk(table, "binary", max_words_searched=1)
+    assert open_records.records["semantic_risk"].isna().tolist() == [True, False, False] * 2
+    # {a} has three records, two of which have b as well: basic semantic risk 1, so the largest may be theirs.
+    assert "max_semantic_risk" not in open_records.scores
+    assert "Its maximum and mean are not known" in open_records.notes[0]
+    both = table.iloc[:1] | table.iloc[3:4].to_numpy()
+    alone = assess_semantic_risk(pd.concat([table, both]), "binary", max_words_searched=1)
+    assert alone.scores["max_semantic_risk"] == 1
+    assert "No other record can have a larger one" in alone.notes[0]
 
 
 def test_an_empty_table_is_refused():

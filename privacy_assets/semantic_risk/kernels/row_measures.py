@@ -80,7 +80,7 @@ class Suppression(NamedTuple):
     rounds: tuple[Round, ...]
 
 
-def measure_rows(context: PackedContext, n_threads: int = 1) -> RowMeasures:
+def measure_rows(context: PackedContext, n_threads: int = 1, on_wait: Callable[[], None] | None = None) -> RowMeasures:
     """Measure every row of a context.
 
     Parameters
@@ -89,6 +89,8 @@ def measure_rows(context: PackedContext, n_threads: int = 1) -> RowMeasures:
         The context.
     n_threads : int
         Threads; the result does not depend on it.
+    on_wait : callable, optional
+        Called about twice a second; its exceptions end the work.
 
     Notes
     -----
@@ -97,7 +99,7 @@ def measure_rows(context: PackedContext, n_threads: int = 1) -> RowMeasures:
     attribute once more.
     """
     measures = RowMeasures(*(np.zeros(len(context.rows), np.int64) for _ in range(3)))
-    with SlicePool(n_threads) as pool:
+    with SlicePool(n_threads, on_wait) as pool:
         _measure(context, context.weights, np.arange(len(context.rows)), measures, pool)
     return measures
 

@@ -13,8 +13,9 @@ References
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -34,11 +35,32 @@ from privacy_assets.semantic_risk.kernels.row_measures import RowMeasures
 
 # Words of 8 bytes that the search of one row may keep.
 WORDS_KEPT = 1 << 22
+# Words that it may read at first, and how many times more when it is repeated.
+FIRST_WORDS, REPEATED_BY = 1 << 20, 8
+
+
+class SemanticRisks(NamedTuple):
+    """Result of :func:`search_semantic_risks`.
+
+    Attributes
+    ----------
+    risks : ndarray of shape (n_rows,), dtype=np.float64
+        Above 0 and at most 1; 0 only below 1e-308. NaN if the search reached its bounds.
+    words_read : int
+        Words of 8 bytes that were read.
+    """
+
+    risks: NDArray[np.float64]
+    words_read: int
 
 
 def search_semantic_risks(
-    context: PackedContext, measures: RowMeasures, n_threads: int = 1, max_words: int = 1 << 40
-) -> NDArray[np.float64]:
+    context: PackedContext,
+    measures: RowMeasures,
+    n_threads: int = 1,
+    max_words: int = 1 << 40,
+    on_wait: Callable[[int, int], None] | None = None,
+) -> SemanticRisks:
     """Find the semantic risk of every row.
 
     Parameters
@@ -50,37 +72,65 @@ def search_semantic_risks(
     n_threads : int
         Threads; the result does not depend on it.
     max_words : int
-        Words of 8 bytes that the search of one row may read; it may keep 32 MiB.
+        Words of 8 bytes that all searches together may read, about 5 * 10**8 of them in a second on each core; each
+        search may keep 32 MiB.
+    on_wait : callable, optional
+        Called about twice a second with the rows searched so far and the rows to search; its exceptions end the work.
 
     Returns
     -------
-    risks : ndarray of shape (n_rows,), dtype=np.float64
-        Above 0 and at most 1; 0 only below 1e-308. NaN if the search reached its bounds.
+    found : SemanticRisks
+
+    Notes
+    -----
+    The words are divided without regard to time: rows with equally many attributes share them equally, and those whose
+    search did not end get what the others left, in rounds. So the same rows are found on every machine.
     """
     products = context.weights.astype(np.float64)
+    n_read = np.zeros(len(products), np.int64)
     # A row includes only rows with fewer attributes, so the prerequisites of a search are known level by level.
     open_rows = np.flatnonzero(measures.n_including > 1)
     edges = np.flatnonzero(np.diff(context.n_larger[open_rows], prepend=-1, append=-1))
-    with SlicePool(n_threads) as pool:
+    products[open_rows] = np.nan
+    words_left = max_words
+
+    def report() -> None:
+        if on_wait is not None:
+            on_wait(int(np.count_nonzero(~np.isnan(products[open_rows]))), len(open_rows))
+
+    with SlicePool(n_threads, report) as pool:
         for begin, stop in pairwise(edges):
-            which = open_rows[begin:stop]
+            which, before, share = open_rows[begin:stop], 0, FIRST_WORDS
+            while len(which) and words_left > 0:
+                share = min(share, words_left // len(which))
+                if share <= before:
+                    break
+                n_read[which] = 0
 
-            def task(slices: Iterator[tuple[int, int]], which: NDArray[np.int64] = which) -> None:
-                for low, high in slices:
-                    _search_slice(
-                        context.rows,
-                        context.weights,
-                        context.n_larger,
-                        context.first,
-                        context.holders,
-                        measures.n_including,
-                        which[low:high],
-                        max_words,
-                        products,
-                    )
+                def task(
+                    slices: Iterator[tuple[int, int]], which: NDArray[np.int64] = which, share: int = share
+                ) -> None:
+                    for low, high in slices:
+                        _search_slice(
+                            context.rows,
+                            context.weights,
+                            context.n_larger,
+                            context.first,
+                            context.holders,
+                            measures.n_including,
+                            which[low:high],
+                            share,
+                            products,
+                            n_read,
+                            pool.is_stopped,
+                        )
 
-            pool.run(len(which), task)
-    return 1.0 / products
+                pool.run(len(which), task)
+                words_left -= int(n_read[which].sum())
+                # Only a larger share helps a search that read all of its own; the others lack memory or a prerequisite.
+                which = which[np.isnan(products[which]) & (n_read[which] >= share)]
+                before, share = share, share * REPEATED_BY
+    return SemanticRisks(1.0 / products, max_words - words_left)
 
 
 @njit(nogil=True, cache=True)
@@ -94,12 +144,20 @@ def _search_slice(
     which: NDArray[np.int64],
     max_words: int,
     products: NDArray[np.float64],
+    n_read: NDArray[np.int64],
+    is_stopped: NDArray[np.bool_],
 ) -> None:
-    """Write the smallest product of some rows that others include."""
+    """Write the smallest product of some rows that others include, and the words read, at most ``max_words``."""
     for e in which:
+        if is_stopped[0]:
+            return
         members = np.empty(n_including[e], np.int64)
         n_members = 0
         low, high = shortest_list(rows[e], n_larger[e], first, holders)
+        n_read[e] = rows.shape[1] * (high - max(low, 0))
+        if n_read[e] >= max_words:
+            n_read[e] = max_words
+            continue
         for t in range(max(low, 0), high):
             g = np.int64(holders[t]) if low >= 0 else np.int64(t)
             if includes(rows[g], rows[e]):
@@ -107,7 +165,10 @@ def _search_slice(
                 n_members += 1
         members[n_members] = e
         columns = _columns_of(rows, members, len(first) - 1)
-        products[e] = _smallest_product(columns, members, weights, n_including, products, max_words)
+        products[e], n_more = _smallest_product(
+            columns, members, weights, n_including, products, max_words - n_read[e], is_stopped
+        )
+        n_read[e] += n_more
 
 
 @njit(nogil=True, cache=True)
@@ -152,8 +213,9 @@ def _smallest_product(
     n_including: NDArray[np.int64],
     products: NDArray[np.float64],
     max_words: int,
-) -> float:
-    """Search best first from the set of all members; NaN if a bound was reached."""
+    is_stopped: NDArray[np.bool_],
+) -> tuple[float, int]:
+    """Search best first from the set of all members; NaN if a bound was reached. Return also the words read."""
     n_columns, n_words = columns.shape
     planes = _weight_planes(members, weights, n_words)
     n_read = 0
@@ -171,7 +233,7 @@ def _smallest_product(
     heap = [(1.0, 0)]
     while len(heap) > 0:
         product, current = heapq.heappop(heap)
-        if product >= best:
+        if product >= best or is_stopped[0]:
             break
         if product > reached[current]:
             continue
@@ -183,20 +245,20 @@ def _smallest_product(
                     n_own += np.int64(count_ones(word))
                     last = 64 * j + place_of_highest(word)
             if n_including[members[last]] == n_own:
-                # The concept of a row that was searched before, unless it needed too much memory.
+                # The concept of a row that was searched before, unless that reached a bound.
                 if np.isnan(products[members[last]]):
-                    return np.nan
+                    return np.nan, n_read
                 best = min(best, product * products[members[last]])
                 continue
         if n_sets + n_columns > len(sets):
             if 2 * len(sets) * n_words > WORDS_KEPT:
-                return np.nan
+                return np.nan, n_read
             sets, sizes, reached, table = _grown(sets, sizes, reached, n_sets)
-        n_read += n_columns * n_words * len(planes)
-        if n_read > max_words:
-            return np.nan
         n_before = n_sets
-        neighbors = _lower_neighbors(columns, sets, sizes, n_sets, current, planes)
+        neighbors, n_more = _lower_neighbors(columns, sets, sizes, n_sets, current, planes)
+        n_read += n_more
+        if n_read >= max_words:
+            return np.nan, max_words
         for i in range(neighbors):
             c = n_before + i
             size = sizes[c]
@@ -210,7 +272,7 @@ def _smallest_product(
             if longer < reached[number]:
                 reached[number] = longer
                 heapq.heappush(heap, (longer, number))
-    return best
+    return (np.nan if is_stopped[0] else best), n_read
 
 
 @njit(nogil=True, cache=True)
@@ -254,13 +316,14 @@ def _lower_neighbors(
     n_sets: int,
     current: int,
     planes: NDArray[np.uint64],
-) -> int:
-    """Append the largest proper, non-empty intersections of a set with columns; return their number.
+) -> tuple[int, int]:
+    """Append the largest proper, non-empty intersections of a set with columns; return their number, and words read.
 
     ``sets`` has room for one per column.
     """
     n_columns, n_words = columns.shape
     n_found = 0
+    n_read = n_columns * n_words * (1 + len(planes))
     for c in range(n_columns):
         place = n_sets + n_found
         size, is_whole = np.int64(0), True
@@ -275,6 +338,8 @@ def _lower_neighbors(
             continue
         is_largest = True
         kept = n_sets
+        # Comparisons end early, often at the first word.
+        n_read += n_found * (1 + n_words // 8)
         for other in range(n_sets, place):
             if is_largest and includes(sets[other], sets[place]):
                 is_largest = False
@@ -290,4 +355,4 @@ def _lower_neighbors(
             sizes[kept] = size
             kept += 1
         n_found = kept - n_sets
-    return n_found
+    return n_found, n_read

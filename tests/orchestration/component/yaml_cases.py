@@ -561,6 +561,7 @@ CASES = {
         semantic_risk=(False, "no", f"'no' {NO_FLAG}"),
         advice=(False, "no", f"'no' {NO_FLAG}"),
         min_support=(20, -1, "min_support is -1"),
+        max_words_searched=(10**11, 0, "max_words_searched is 0. Expected an integer above 0"),
         withhold=({}, {}, ""),
         risk_limit=(0.3, 2, "risk_limit is 2"),
         of_source=(True, "no", f"'no' {NO_FLAG}"),

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacy_assets.kernels import slices
+from privacy_assets.semantic_risk.kernels import search
 from privacy_assets.semantic_risk.kernels.formal_context import make_context, pack_patterns, unpack_rows
 from privacy_assets.semantic_risk.kernels.row_measures import find_greatest_subset, measure_rows
 from privacy_assets.semantic_risk.kernels.search import search_semantic_risks
@@ -27,7 +29,7 @@ def test_every_risk_agrees_with_the_lattice(drawn, n_threads):
     rows, universe = drawn
     context, row_of_record = packed(rows, universe)
     measures = measure_rows(context, n_threads)
-    risks = search_semantic_risks(context, measures, n_threads)
+    risks = search_semantic_risks(context, measures, n_threads).risks
     lattice = reference.concepts(rows, universe)
     basic = reference.basic_semantic_risk(rows, universe, lattice)
     assert [Fraction(1, int(d)) for d in measures.differences[row_of_record]] == basic
@@ -104,15 +106,52 @@ def test_only_the_end_of_a_chain_goes_if_the_others_are_pairs():
     assert found.is_kept[row_of_record].tolist() == [True] * 14 + [False]
 
 
-def test_a_search_beyond_its_bound_says_so():
+@pytest.mark.parametrize("max_words", [40, 1_000, 4_000, 10**9])
+def test_a_search_beyond_its_bound_says_so_and_finds_the_same_on_any_threads(max_words):
     rows = [*random_rows(0, 60, 12, 0.5), frozenset()]
     context, row_of_record = packed(rows, frozenset(range(12)))
     measures = measure_rows(context)
-    exact, bounded = search_semantic_risks(context, measures), search_semantic_risks(context, measures, max_words=40)
-    is_open = np.isnan(bounded)
-    assert is_open[row_of_record[-1]]
+    exact = search_semantic_risks(context, measures)
+    bounded = [search_semantic_risks(context, measures, n, max_words) for n in (1, 2, 3)]
+    is_open = np.isnan(bounded[0].risks)
+    assert is_open[row_of_record[-1]] == (max_words < 10**9)
     assert not is_open[measures.n_including == 1].any()
-    assert (bounded[~is_open] == exact[~is_open]).all()
+    assert (bounded[0].risks[~is_open] == exact.risks[~is_open]).all()
+    assert 0 < bounded[0].words_read <= max_words
+    for other in bounded[1:]:
+        assert (np.isnan(other.risks) == is_open).all()
+        assert other.words_read == bounded[0].words_read
+
+
+def test_a_larger_bound_finds_no_fewer_rows_and_repeats_only_what_did_not_end(monkeypatch):
+    monkeypatch.setattr(search, "FIRST_WORDS", 100)
+    context, _ = packed(random_rows(1, 60, 12, 0.5), frozenset(range(12)))
+    measures = measure_rows(context)
+    needed = search_semantic_risks(context, measures).words_read
+    bounds = (needed // 32, needed // 8, needed // 2, 2 * needed)
+    found = [(~np.isnan(search_semantic_risks(context, measures, 1, bound).risks)).sum() for bound in bounds]
+    assert found == sorted(set(found))
+    assert found[-1] == len(context.rows)
+
+
+def test_a_search_ends_when_it_is_interrupted(monkeypatch):
+    monkeypatch.setattr(slices, "SECONDS_BETWEEN_REPORTS", 0)
+    steps = np.random.default_rng(0).integers(0, 40, (60, 3)).tolist()
+    rows = [frozenset(40 * column + place for column in range(3) for place in range(step[column])) for step in steps]
+    context, _ = packed([*rows, frozenset()], frozenset(range(120)))
+    reports = []
+
+    def interrupt(n_done, n_rows):
+        reports.append((n_done, n_rows))
+        raise KeyboardInterrupt
+
+    measures = measure_rows(context)
+    for n_threads in (1, 2):
+        with pytest.raises(KeyboardInterrupt):
+            search_semantic_risks(context, measures, n_threads, 1 << 60, interrupt)
+    n_rows = int((measures.n_including > 1).sum())
+    assert [n for _, n in reports] == [n_rows] * 2
+    assert all(0 <= n_done < n_rows for n_done, _ in reports)
 
 
 @given(contexts(max_attributes=6), st.integers(60, 66))
