@@ -7,7 +7,7 @@ nodes are those shared by two values of the node: its first value, and one from 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 from typing import Any
 
@@ -30,8 +30,8 @@ _LATE = 0.87654321
 Pair = tuple[Any, Any]
 
 
-def nodes_of_labels(labels: Sequence[str], hierarchy: Hierarchy, name: str) -> list[frozenset[str]]:
-    """Return the nodes at and above each label of a released column, without the root.
+def nodes_of_labels(labels: Sequence[str], hierarchy: Hierarchy, name: str) -> list[tuple[str, ...]]:
+    """Return the nodes at and above each label of a released column, the label first, without the root.
 
     Parameters
     ----------
@@ -51,23 +51,33 @@ def nodes_of_labels(labels: Sequence[str], hierarchy: Hierarchy, name: str) -> l
     read = _reader(hierarchy)
     pairs = [_pair(read, label) for label in labels]
     values = [value for pair in pairs if pair is not None for value in pair]
-    shared: list[frozenset[str]] = []
+    shared: list[tuple[str, ...]] = []
     if values:
         leveled = hierarchy.apply(pd.Series(values), name)
         # Not the lowest level, which has the labels of single values.
-        above = [frozenset(leveled.labels[own]) - {ROOT_LABEL} for own in leveled.nodes[1:, leveled.codes].T]
-        shared = [first & last for first, last in zip(above[::2], above[1::2], strict=True)]
+        above = [nodes_upwards(leveled.labels[own]) for own in leveled.nodes[1:, leveled.codes].T]
+        shared = [common_nodes(first, last) for first, last in zip(above[::2], above[1::2], strict=True)]
     found, n_unknown, nodes = [], 0, iter(shared)
     for label, pair in zip(labels, pairs, strict=True):
-        own = frozenset[str]() if pair is None else next(nodes)
+        own: tuple[str, ...] = () if pair is None else next(nodes)
         n_unknown += pair is None or (pair[0] != pair[1] and label not in own)
-        found.append(own | {label})
+        found.append((label, *(node for node in own if node != label)))
     if n_unknown:
         raise InvalidTableError(
             f"Column {name!r} has {n_unknown} distinct labels that are not nodes of its hierarchy. Expected a table "
             "released by `anonymize` with this hierarchy. Give the hierarchy of the release, or a nominal scale."
         )
     return found
+
+
+def nodes_upwards(labels: Iterable[str]) -> tuple[str, ...]:
+    """Return the distinct labels of a value, level by level from the lowest, without the root."""
+    return tuple(label for label in dict.fromkeys(labels) if label != ROOT_LABEL)
+
+
+def common_nodes(first: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the nodes that two values share, from the lowest upwards."""
+    return tuple(node for node in first if node in other)
 
 
 def _reader(hierarchy: Hierarchy) -> Callable[[str], Pair | None]:

@@ -62,7 +62,7 @@ from privacy_assets.release.files import read_anonymized_release
 from privacy_assets.release.metrics import REIDENTIFICATION, SEMANTIC
 from privacy_assets.semantic_risk.assess import assess_semantic_risk_with
 from privacy_assets.semantic_risk.result import SemanticAssessment, SemanticProgress
-from privacy_assets.semantic_risk.settings import SemanticSettings
+from privacy_assets.semantic_risk.settings import SemanticSettings, smallest_acceptable
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.generalized import number_distinct_records
@@ -154,12 +154,14 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     """Build the asset of the anonymized records without those that no acceptable subset contains."""
     settings = release.semantic_risk_settings
     risk_limit = settings.risk_limit
+    assert risk_limit is not None  # noqa: S101 - settings that withhold are refused without one
     of_limit_alone = SemanticSettings(risk_limit=risk_limit, semantic_risk=False, advice=False)
 
     @dg.asset(
         **asset_arguments(release, "suppressed"),
         description=f"The largest subset of the anonymized records with a basic semantic risk of at most "
-        f"{risk_limit:g} within it, in classes that still meet the requirements.",
+        f"{risk_limit:g} within it (at least {smallest_acceptable(risk_limit):,} records), in classes that still meet "
+        "the requirements.",
         ins={"source": dg.AssetIn(release.key("source")), "anonymized": dg.AssetIn(release.key("anonymized"))},
     )
     @guarded

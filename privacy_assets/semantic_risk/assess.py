@@ -30,6 +30,7 @@ from privacy_assets.semantic_risk.settings import (
     MAX_WORDS_SEARCHED,
     SemanticSettings,
     largest_risky,
+    note_on_limit,
     smallest_acceptable,
 )
 from privacy_assets.setting_checks import is_integer, require
@@ -180,6 +181,9 @@ def _assess(
         )
     scores = _score(context, measures, records, suppression, settings)
     notes = _notes(context, measures)
+    if settings.risk_limit is not None:
+        note = note_on_limit(settings.risk_limit)
+        notes += [note] if note else []
     if searched_risks is not None:
         scores |= _score_search(searched_risks, records)
         notes += _notes_on_search(scores, settings)
@@ -279,6 +283,7 @@ def _score(
     if suppression is not None and settings.risk_limit is not None:
         n_kept = suppression.rounds[-1].n_records
         scores |= {
+            "fewest_records_accepted": smallest_acceptable(settings.risk_limit),
             "records_at_risk": suppression.rounds[0].n_removed,
             "records_kept": n_kept,
             "records_not_kept": context.n_records - n_kept,

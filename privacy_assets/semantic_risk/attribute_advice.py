@@ -14,10 +14,11 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.semantic_risk.formal_context import FormalContext
 from privacy_assets.semantic_risk.kernels.concepts import close_sets, full_set, words_to_close
 from privacy_assets.semantic_risk.kernels.row_measures import find_greatest_subset
-from privacy_assets.semantic_risk.kernels.stem_basis import Implications, find_stem_basis
+from privacy_assets.semantic_risk.kernels.stem_basis import find_stem_basis
 from privacy_assets.semantic_risk.risk_chains import columns_of_chains
 from privacy_assets.semantic_risk.row_measures import measure_context
 from privacy_assets.semantic_risk.settings import SemanticSettings, smallest_acceptable
+from privacy_assets.semantic_risk.work_estimate import estimate_words
 from privacy_assets.shown_numbers import in_full
 from privacy_assets.storage.result_columns import tuple_column
 
@@ -26,6 +27,8 @@ MOST_CHAIN_SETS = 20
 # Words of 8 bytes to read for the implications of one set of columns (about two seconds), and of all sets together.
 WORDS_FOR_IMPLICATIONS = 2**30
 WORDS_FOR_ALL_IMPLICATIONS = 2**31
+# The search reads at least this many times what is estimated: 1.6 to 16 times in the tables of the benchmark.
+SURELY_MORE = 1.5
 MOST_COLUMNS_NAMED = 3
 ADVICE_COLUMNS = [
     "columns",
@@ -86,11 +89,12 @@ def advise(
         acceptable subset (missing without a ``risk_limit``); ``implications_left``, the size of the stem basis without
         the columns; ``implications_lost``, rules of the stem basis that no longer follow; and ``is_non_disposable``:
         whether no implication would remain, although there are some now. Implications are those of at least
-        ``min_support`` records. Figures that would take too much work are missing, with a note: those on implications
+        ``min_support`` records that say more than the scales do: "at least 40" follows from "at least 41" in every
+        table, and does not count. Figures that would take too much work are missing, with a note: those on implications
         if the full stem basis is too large or the work limit is reached, and the remaining risk if too many rows would
         be compared.
     """
-    basis = None
+    rules = None
     work = _Work(WORDS_FOR_ALL_IMPLICATIONS)
     rows = []
     for columns, reason, n_chains in _candidates(context, chains):
@@ -99,15 +103,15 @@ def advise(
         left = context.without(names) if names else context
         row: dict[str, Any] = {"columns": columns, "reason": reason, "chains": n_chains}
         row |= _risk_left(left, settings, n_threads)
-        found = _basis(left, settings, work) if basis is not None or not columns else None
+        found = _rules(left, settings, work) if rules is not None or not columns else None
         if not columns:
-            basis = found
-        if basis is not None:
-            row["implications_lost"] = _count_lost(context, basis, names, work)
+            rules = found
+        if rules is not None:
+            row["implications_lost"] = _count_lost(context, rules, names, work)
         if found is not None:
-            row["implications_left"] = len(found.supports)
-        if basis is not None and found is not None:
-            row["is_non_disposable"] = len(found.supports) == 0 < len(basis.supports)
+            row["implications_left"] = len(found.premises)
+        if rules is not None and found is not None:
+            row["is_non_disposable"] = len(found.premises) == 0 < len(rules.premises)
         rows.append(row)
     return Advice(_as_table(rows), tuple(_notes(context, rows, settings)))
 
@@ -132,9 +136,9 @@ def _notes(context: FormalContext, rows: list[dict[str, Any]], settings: Semanti
         yield (
             f"The implications left or lost are missing for {n_unknown} of {len(rows)} sets of columns: there are "
             f"more than {settings.max_concepts} closed sets and pseudo-intents of at least "
-            f"{settings.min_support} records, or finding them reads more than {WORDS_FOR_IMPLICATIONS:.1g} words, or "
-            f"{WORDS_FOR_ALL_IMPLICATIONS:.1g} for all sets together. Raise min_support, "
-            f"or use coarser scales or fewer columns; most attributes come from {most}."
+            f"{settings.min_support} records, or finding them reads, or by an estimate would read, more than "
+            f"{WORDS_FOR_IMPLICATIONS:.1g} words, or {WORDS_FOR_ALL_IMPLICATIONS:.1g} for all sets together. Raise "
+            f"min_support, or use coarser scales or fewer columns; most attributes come from {most}."
         )
     n_unmeasured = sum("max_basic_semantic_risk" not in row for row in rows)
     if n_unmeasured:
@@ -173,29 +177,50 @@ def _risk_left(left: FormalContext, settings: SemanticSettings, n_threads: int) 
     }
 
 
-def _basis(context: FormalContext, settings: SemanticSettings, work: _Work) -> Implications | None:
-    """Find the implications within the remaining work; a search that reached a bound used all of it."""
+class _Rules(NamedTuple):
+    """Implications that say more than the scales; arrays of shape (n_rules, n_words), dtype=np.uint64.
+
+    Attributes
+    ----------
+    premises, learned : ndarray
+        Sets of attributes in bits; ``learned`` is the part of the conclusion that the scales do not imply.
+    """
+
+    premises: NDArray[np.uint64]
+    learned: NDArray[np.uint64]
+
+
+def _rules(context: FormalContext, settings: SemanticSettings, work: _Work) -> _Rules | None:
+    """Find the stem basis within the remaining work, without what the scales imply.
+
+    A search that reached a bound used all of it; one that would, by an estimate, is not begun.
+    """
+    if SURELY_MORE * estimate_words(context.packed, settings.min_support) > work.allowed:
+        return None
     found = find_stem_basis(context.packed, settings.min_support, settings.max_concepts, work.allowed)
     work.left -= work.allowed if found is None else found.words_read
-    return found
+    if found is None:
+        return None
+    learned = found.conclusions & ~context.close_by_scales(found.premises)
+    is_rule = learned.any(axis=1)
+    return _Rules(found.premises[is_rule], learned[is_rule])
 
 
-def _count_lost(context: FormalContext, basis: Implications, names: list[str], work: _Work) -> int | None:
-    """Count the rules of a basis that no longer follow; None if that takes too much work.
+def _count_lost(context: FormalContext, rules: _Rules, names: list[str], work: _Work) -> int | None:
+    """Count the rules that no longer follow; None if that takes too much work.
 
-    A rule follows if its conclusion is kept, and all records with the kept part of its premise have it.
+    A rule follows if what it teaches is kept, and all records with the kept part of its premise have it.
     """
     gone: NDArray[np.uint64] = context.words_of(names)
     packed = context.packed
-    premises = basis.premises & ~gone
+    premises = rules.premises & ~gone
     n_words = words_to_close(len(packed.rows), packed.first, packed.holders, premises)
     if n_words > work.allowed:
         return None
     work.left -= n_words
     everything = full_set(packed.n_attributes, packed.rows.shape[1])
     closures = close_sets(packed.rows, packed.first, packed.holders, premises, everything)
-    lacks = basis.conclusions & ~basis.premises & (gone | ~closures)
-    return int((lacks != 0).any(axis=1).sum())
+    return int((rules.learned & (gone | ~closures)).any(axis=1).sum())
 
 
 def _as_table(rows: list[dict[str, Any]]) -> pd.DataFrame:

@@ -32,6 +32,7 @@ Scales = Mapping[str, Any] | Literal["binary"]
 
 # 1 GiB of bits.
 MAX_WORDS = 2**27
+SETS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,15 @@ class FormalContext:
         The attributes, column by column.
     scales : dict of str to str
         Kind of the scale of each column.
+    conceivable : dict of str to ndarray of shape (n_conceivable, n_own_attributes), dtype=bool
+        Attributes of every value that the scale of a column admits, whether it occurs or not.
     """
 
     packed: PackedContext
     row_of_record: NDArray[np.int64]
     attributes: tuple[Attribute, ...]
     scales: dict[str, str]
+    conceivable: dict[str, NDArray[np.bool_]]
 
     @property
     def n_records(self) -> int:
@@ -143,7 +147,7 @@ class FormalContext:
         if len(rows) == 0:
             raise InvalidTableError("No record is kept. Expected at least one; an empty context has no concepts.")
         own, row_of_record = np.unique(rows, return_inverse=True)
-        return _assemble(self.packed.rows[own], row_of_record.ravel(), self.attributes, self.scales)
+        return _assemble(self.packed.rows[own], row_of_record.ravel(), self.attributes, self.scales, self.conceivable)
 
     def without(self, forgotten: Sequence[str]) -> FormalContext:
         """Return the context of the same records without some attributes, given by name."""
@@ -154,12 +158,48 @@ class FormalContext:
         row_of_row, first = number_rows(rows)
         attributes = tuple(self.attributes[number] for number in kept)
         columns = {attribute.column for attribute in attributes}
+        conceivable = {}
+        for column, (begin, stop) in self._slices().items():
+            is_kept = [attribute.name not in gone for attribute in self.attributes[begin:stop]]
+            if any(is_kept):
+                conceivable[column] = self.conceivable[column][:, is_kept]
         return _assemble(
             rows[first],
             row_of_row[self.row_of_record],
             attributes,
             {column: kind for column, kind in self.scales.items() if column in columns},
+            conceivable,
         )
+
+    def close_by_scales(self, sets: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Add to sets of attributes, given as bits, what their scales imply whatever the records.
+
+        Examples are at least 40 from at least 41, and a region from a town; all attributes if no cell has the set.
+        """
+        closed = [self._closed(sets[i : i + SETS_AT_ONCE]) for i in range(0, len(sets), SETS_AT_ONCE)]
+        return np.concatenate(closed) if closed else sets.copy()
+
+    def _closed(self, sets: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        has = unpack_rows(sets, len(self.attributes))
+        for column, (begin, stop) in self._slices().items():
+            own, number = np.unique(has[:, begin:stop], axis=0, return_inverse=True)
+            for i in np.flatnonzero(own.any(axis=1)):
+                possible = self.conceivable[column]
+                possible = possible[possible[:, own[i]].all(axis=1)]
+                which = number.ravel() == i
+                if len(possible):
+                    has[which, begin:stop] = possible.all(axis=0)
+                else:
+                    has[which] = True
+        return pack_patterns([np.arange(len(has))], [has])
+
+    def _slices(self) -> dict[str, tuple[int, int]]:
+        """Return the first attribute of each column and the one after its last."""
+        slices, begin = {}, 0
+        for column, n_own in self.attributes_by_column().items():
+            slices[column] = (begin, begin + n_own)
+            begin += n_own
+        return slices
 
 
 def _assemble(
@@ -167,13 +207,14 @@ def _assemble(
     row_of_record: NDArray[np.int64],
     attributes: tuple[Attribute, ...],
     scales: Mapping[str, str],
+    conceivable: Mapping[str, NDArray[np.bool_]],
 ) -> FormalContext:
     """Assemble a context from distinct rows, all of which occur."""
     weights = np.bincount(row_of_record, minlength=len(rows))
     packed, order = make_context(rows, weights.astype(np.int64), len(attributes))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    return FormalContext(packed, place[row_of_record], attributes, dict(scales))
+    return FormalContext(packed, place[row_of_record], attributes, dict(scales), dict(conceivable))
 
 
 def read_formal_context(table: pd.DataFrame, scales: Scales, model: ReleaseModel | None = None) -> FormalContext:
@@ -293,7 +334,8 @@ def _join(columns: Mapping[str, ScaledColumn], scales: Mapping[str, str]) -> For
     rows = pack_patterns(
         [column.codes[example] for column in columns.values()], [column.patterns for column in columns.values()]
     )
-    return _assemble(rows, groups, tuple(attributes), scales)
+    conceivable = {name: column.conceivable for name, column in columns.items()}
+    return _assemble(rows, groups, tuple(attributes), scales, conceivable)
 
 
 def released_scales(

@@ -20,7 +20,7 @@ from privacy_assets.columns.coding import read_column
 from privacy_assets.columns.hierarchy import Hierarchy, ListedHierarchy
 from privacy_assets.columns.leveled_column import MISSING_LABEL, ROOT_LABEL, Leaves
 from privacy_assets.columns.masks import HierarchyMapping, Interval, Label, Mask, ValueSet
-from privacy_assets.columns.released_nodes import nodes_of_labels
+from privacy_assets.columns.released_nodes import common_nodes, nodes_of_labels, nodes_upwards
 from privacy_assets.columns.scales import (
     Ancestors,
     Binary,
@@ -34,6 +34,8 @@ from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.semantic_risk.ordered_cells import Cells, OrderedColumn, window_limits
 
 MAX_ATTRIBUTES = 4096
+# Nodes at and above a value, from the lowest upwards.
+Nodes = tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +50,15 @@ class ScaledColumn:
         Attributes of each pattern; distinct, and each occurs.
     labels : tuple of str
         Text of each attribute; private, because it has values of the table.
+    conceivable : ndarray of shape (n_conceivable, n_attributes), dtype=bool
+        Attributes of every single value that the scale admits, whether it occurs or not; a cell of several values has
+        what they share, a missing one nothing.
     """
 
     codes: NDArray[np.int64]
     patterns: NDArray[np.bool_]
     labels: tuple[str, ...]
+    conceivable: NDArray[np.bool_]
 
 
 def scale_column(table: pd.DataFrame, name: str, scale: ConceptualScale, mask: Mask | None) -> ScaledColumn:
@@ -103,7 +109,10 @@ def require_few(name: str, n_attributes: int) -> None:
 
 
 def _distinct_patterns(
-    patterns: NDArray[np.bool_], pattern_of_row: NDArray[np.int64], labels: Sequence[str]
+    patterns: NDArray[np.bool_],
+    pattern_of_row: NDArray[np.int64],
+    labels: Sequence[str],
+    conceivable: NDArray[np.bool_],
 ) -> ScaledColumn:
     """Assign numbers to distinct patterns, and drop those that do not occur."""
     occurring, codes = np.unique(pattern_of_row, return_inverse=True)
@@ -111,7 +120,7 @@ def _distinct_patterns(
     numbers: dict[bytes, int] = {}
     number_of = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in packed], np.int64)
     _, example = np.unique(number_of, return_index=True)
-    return ScaledColumn(number_of[codes], patterns[occurring][example], tuple(labels))
+    return ScaledColumn(number_of[codes], patterns[occurring][example], tuple(labels), np.unique(conceivable, axis=0))
 
 
 def _nominal(column: pd.Series[Any], name: str) -> ScaledColumn:
@@ -125,7 +134,7 @@ def _nominal(column: pd.Series[Any], name: str) -> ScaledColumn:
     patterns = np.zeros((len(is_value) + 1, n_values), np.bool_)
     patterns[np.flatnonzero(is_value)[order], np.arange(n_values)] = True
     labels = [f"{name} = {label}" for label in leaves.labels[is_value][order]]
-    return _distinct_patterns(patterns, leaves.codes, labels)
+    return _distinct_patterns(patterns, leaves.codes, labels, np.eye(n_values, dtype=np.bool_))
 
 
 def _binary(column: pd.Series[Any], name: str) -> ScaledColumn:
@@ -141,7 +150,7 @@ def _binary(column: pd.Series[Any], name: str) -> ScaledColumn:
         )
     patterns = np.append(is_true, False)[:, np.newaxis].astype(np.bool_)
     codes = np.where(values.codes < 0, len(is_true), values.codes).astype(np.int64)
-    return _distinct_patterns(patterns, codes, [name])
+    return _distinct_patterns(patterns, codes, [name], np.ones((1, 1), np.bool_))
 
 
 def _cells(table: pd.DataFrame, name: str, mask: Mask | None, scale: Ordinal | Windows) -> Cells:
@@ -200,7 +209,8 @@ def _require_low_below_high(low: OrderedColumn, high: OrderedColumn, name: str) 
 def _windowed(cells: Cells, name: str, scale: Ordinal | Windows) -> ScaledColumn:
     column = cells.low
     if (column.codes < 0).all():
-        return ScaledColumn(np.zeros(len(column.codes), np.int64), np.zeros((1, 0), np.bool_), ())
+        empty = np.zeros((1, 0), np.bool_)
+        return ScaledColumn(np.zeros(len(column.codes), np.int64), empty, (), empty)
     if isinstance(scale, Windows):
         lower, upper = column.ends([w[0] for w in scale.windows]), column.ends([w[1] for w in scale.windows])
         if not (lower < upper).all():
@@ -230,7 +240,8 @@ def _windowed(cells: Cells, name: str, scale: Ordinal | Windows) -> ScaledColumn
     pairs, code_of_row = np.unique((low + 1) * n_places + high + 1, return_inverse=True)
     lows, highs = pairs // n_places - 1, pairs % n_places - 1
     patterns = (lows[:, None] >= first) & (highs[:, None] <= last) & (lows[:, None] >= 0) & (highs[:, None] >= 0)
-    return _distinct_patterns(patterns, code_of_row.astype(np.int64), labels)
+    places = np.arange(2 * len(ends) + 1)[:, np.newaxis]
+    return _distinct_patterns(patterns, code_of_row.astype(np.int64), labels, (places >= first) & (places <= last))
 
 
 def _generalized(table: pd.DataFrame, name: str, mask: Mask | None) -> ScaledColumn:
@@ -244,13 +255,12 @@ def _generalized(table: pd.DataFrame, name: str, mask: Mask | None) -> ScaledCol
         )
     require_few(name, len(labels))
     rows = table.iloc[example]
-    contains, says_something = _contained(rows, mask)
+    contains, says_something, conceivable = _contained(rows, mask)
     # Pattern of a label: which labels contain it.
     patterns = contains.T & says_something[:, None] & says_something
     kept = np.flatnonzero(says_something)
-    return _distinct_patterns(
-        patterns[:, kept], code_of_label.astype(np.int64), [f"{name} in {label}" for label in labels[kept]]
-    )
+    texts = [f"{name} in {label}" for label in labels[kept]]
+    return _distinct_patterns(patterns[:, kept], code_of_label.astype(np.int64), texts, conceivable[:, kept])
 
 
 def _read_sets(texts: Iterable[Any], name: str) -> list[frozenset[str | None]]:
@@ -273,8 +283,11 @@ def _read_sets(texts: Iterable[Any], name: str) -> list[frozenset[str | None]]:
     return sets
 
 
-def _contained(rows: pd.DataFrame, mask: Mask | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which labels (one per row) contain which, and which include a value that is not missing."""
+def _contained(rows: pd.DataFrame, mask: Mask | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which labels (one per row) contain which, which include a value that is not missing, and which each value.
+
+    Values are those of the sets, or the ends of the intervals, what is between two of them, and the missing value.
+    """
     if isinstance(mask, ValueSet):
         sets = _read_sets(rows[mask.column], mask.column)
         members = sorted({value for own in sets for value in own if value is not None})
@@ -283,7 +296,7 @@ def _contained(rows: pd.DataFrame, mask: Mask | None) -> tuple[NDArray[np.bool_]
         for i, own in enumerate(sets):
             holds[i, [place[value] for value in own]] = 1
         n_outside = (1 - holds) @ holds.T
-        return np.asarray(n_outside == 0), np.asarray(holds[:, :-1].any(axis=1))
+        return np.asarray(n_outside == 0), np.asarray(holds[:, :-1].any(axis=1)), holds.T.astype(np.bool_)
     assert isinstance(mask, Interval)  # noqa: S101 - the caller checked it
     low, high = (OrderedColumn.read(rows[end], f"Column {end!r}") for end in (mask.low, mask.high))
     ends = np.unique(np.concatenate([low.distinct, high.comparable(low.distinct)]))
@@ -291,10 +304,11 @@ def _contained(rows: pd.DataFrame, mask: Mask | None) -> tuple[NDArray[np.bool_]
     if mask.missing is not None:
         may_be_missing = rows[mask.missing].to_numpy(dtype=bool)
     if len(ends) == 0:
-        return np.eye(len(rows), dtype=np.bool_), np.zeros(len(rows), np.bool_)
+        return np.eye(len(rows), dtype=np.bool_), np.zeros(len(rows), np.bool_), np.ones((1, len(rows)), np.bool_)
     lows, highs = Cells(low, high, True).places(ends)
     contains = (lows[:, None] <= lows) & (highs[:, None] >= highs) & (may_be_missing[:, None] >= may_be_missing)
-    return contains, lows >= 0
+    places = np.arange(2 * len(ends) + 1)[:, np.newaxis]
+    return contains, lows >= 0, np.vstack([(lows <= places) & (highs >= places), may_be_missing])
 
 
 def _ancestors(table: pd.DataFrame, name: str, hierarchy: Hierarchy, mask: Mask | None) -> ScaledColumn:
@@ -313,13 +327,11 @@ def _ancestors_of_labels(cells: pd.Series[Any], name: str, hierarchy: Hierarchy)
     codes, labels = pd.factorize(cells.map(str, na_action="ignore"))
     says_something = np.array([label != ROOT_LABEL for label in labels], np.bool_)
     known = iter(nodes_of_labels(labels[says_something].tolist(), hierarchy, name))
-    nodes = [next(known) if says else frozenset[str]() for says in says_something.tolist()]
-    return _noded([*nodes, frozenset()], np.where(codes < 0, len(nodes), codes).astype(np.int64), name)
+    nodes = [next(known) if says else () for says in says_something.tolist()]
+    return _noded([*nodes, ()], np.where(codes < 0, len(nodes), codes).astype(np.int64), name)
 
 
-def _nodes_of(
-    column: pd.Series[Any], name: str, hierarchy: Hierarchy
-) -> tuple[list[frozenset[str]], NDArray[np.int64]]:
+def _nodes_of(column: pd.Series[Any], name: str, hierarchy: Hierarchy) -> tuple[list[Nodes], NDArray[np.int64]]:
     """Return the nodes at and above each distinct cell, and the cell of each row; the last one is the missing cell."""
     if isinstance(hierarchy, ListedHierarchy):
         leaves = Leaves.read(column, f"Column {name!r}")
@@ -336,15 +348,15 @@ def _nodes_of(
                 f"Column {name!r} has {int(lacks.sum())} values (in {leaves.count_rows(lacks)} rows) that are not "
                 "nodes of its hierarchy. Expected its values or labels. Add them, or clean the column."
             )
-        return [*(above[label] for label in labels), frozenset()], leaves.codes
+        return [*(above[label] for label in labels), ()], leaves.codes
     leveled = hierarchy.apply(column, name)
-    nodes = [frozenset(leveled.labels[own]) - {ROOT_LABEL} for own in leveled.nodes.T]
-    return [*nodes, frozenset()], np.where(column.isna(), len(nodes), leveled.codes).astype(np.int64)
+    nodes = [nodes_upwards(leveled.labels[own]) for own in leveled.nodes.T]
+    return [*nodes, ()], np.where(column.isna(), len(nodes), leveled.codes).astype(np.int64)
 
 
-def _nodes_above(hierarchy: ListedHierarchy, name: str) -> Mapping[str, frozenset[str]]:
+def _nodes_above(hierarchy: ListedHierarchy, name: str) -> Mapping[str, Nodes]:
     """Return the nodes at and above each node of a hierarchy; ``*`` is below none and above none."""
-    above: dict[str, frozenset[str]] = {ROOT_LABEL: frozenset()}
+    above: dict[str, Nodes] = {ROOT_LABEL: ()}
     leaves_of: dict[str, frozenset[int]] = {}
     for level in reversed(range(len(hierarchy.levels))):
         labels = hierarchy.levels[level]
@@ -360,18 +372,25 @@ def _nodes_above(hierarchy: ListedHierarchy, name: str) -> Mapping[str, frozense
                     "different levels. Expected one meaning per label. Rename nodes."
                 )
             parent = hierarchy.levels[level + 1][own[0]] if level + 1 < len(hierarchy.levels) else ROOT_LABEL
-            above.setdefault(label, above[parent] | {label})
+            above.setdefault(label, (label, *above[parent]))
     return above
 
 
-def _noded(nodes: Sequence[frozenset[str]], codes: NDArray[np.int64], name: str) -> ScaledColumn:
+def _noded(nodes: Sequence[Nodes], codes: NDArray[np.int64], name: str) -> ScaledColumn:
     labels = sorted({label for own in nodes for label in own})
     require_few(name, len(labels))
     place = {label: number for number, label in enumerate(labels)}
-    patterns = np.zeros((len(nodes), len(labels)), np.bool_)
-    for i, own in enumerate(nodes):
-        patterns[i, [place[label] for label in own]] = True
-    return _distinct_patterns(patterns, codes, [f"{name} under {label}" for label in labels])
+    # A node implies those above it.
+    above = {own[i]: own[i:] for own in nodes for i in range(len(own))}
+    patterns, conceivable = _marked(nodes, place), _marked([above[label] for label in labels], place)
+    return _distinct_patterns(patterns, codes, [f"{name} under {label}" for label in labels], conceivable)
+
+
+def _marked(sets: Sequence[Nodes], place: Mapping[str, int]) -> NDArray[np.bool_]:
+    marked = np.zeros((len(sets), len(place)), np.bool_)
+    for i, own in enumerate(sets):
+        marked[i, [place[label] for label in own]] = True
+    return marked
 
 
 def _ancestors_of_intervals(table: pd.DataFrame, name: str, hierarchy: Hierarchy, mask: Interval) -> ScaledColumn:
@@ -397,13 +416,11 @@ def _ancestors_of_sets(column: pd.Series[Any], name: str, hierarchy: Hierarchy) 
     values = sorted({value for own in sets for value in own if value is not None})
     nodes, codes = _nodes_of(pd.Series([*values, None], dtype=object), name, hierarchy)
     own_nodes = dict(zip([*values, None], (nodes[code] for code in codes), strict=True))
-    shared = [reduce(frozenset.intersection, (own_nodes[value] for value in own)) for own in sets]
+    shared = [reduce(common_nodes, (own_nodes[value] for value in own)) for own in sets]
     return _noded(shared, code_of_row.astype(np.int64), name)
 
 
-def _shared(
-    nodes: Sequence[frozenset[str]], codes: NDArray[np.int64]
-) -> tuple[list[frozenset[str]], NDArray[np.int64]]:
+def _shared(nodes: Sequence[Nodes], codes: NDArray[np.int64]) -> tuple[list[Nodes], NDArray[np.int64]]:
     """Return the nodes common to both cells of each distinct pair, and the pair of each row."""
     pairs, code_of_row = np.unique(codes, axis=0, return_inverse=True)
-    return [nodes[a] & nodes[b] for a, b in pairs.tolist()], code_of_row.ravel().astype(np.int64)
+    return [common_nodes(nodes[a], nodes[b]) for a, b in pairs.tolist()], code_of_row.ravel().astype(np.int64)

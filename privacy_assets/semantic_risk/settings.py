@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from math import floor
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,9 @@ MAX_CONCEPTS = 500_000
 MAX_WORDS_SEARCHED = 2 * 10**10
 # One in more records than any table has, and than integers of 64 bits can count.
 SMALLEST_RISK = 2.0**-53
+# A limit is near to 1 / k if it is less than this share below it: 0.33 is near to 1 / 3, 0.3 is not.
+# More than 20 records are not meant so exactly.
+NEAR, MOST_MEANT = 0.02, 20
 
 NOT_SMALLER = f", not below {SMALLEST_RISK:.2g}"
 
@@ -116,6 +119,19 @@ def smallest_acceptable(risk_limit: float) -> int:
     while 1 / k > risk_limit:
         k += 1
     return k
+
+
+def note_on_limit(risk_limit: float) -> str | None:
+    """Say how many records a limit asks for if it is just below 1 / n, so that n was probably meant."""
+    k = smallest_acceptable(risk_limit)
+    if not 1 < k <= MOST_MEANT or (k - 1) * risk_limit <= 1 - NEAR:
+        return None
+    digits = 2 + 2 * len(str(k))
+    larger = f"{ceil(10**digits / (k - 1)) / 10**digits:.{digits}f}"
+    return (
+        f"The risk limit of {risk_limit:.6g} asks for at least {k:,} records, because 1/{k - 1:,} is just above it. If "
+        f"{k - 1:,} were meant, write {larger}."
+    )
 
 
 def largest_risky(risk_limit: float) -> int:

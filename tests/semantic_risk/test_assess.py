@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.anonymization.anonymize import anonymize
@@ -17,11 +17,16 @@ from privacy_assets.semantic_risk import attribute_advice
 from privacy_assets.semantic_risk.assess import assess_semantic_risk
 from privacy_assets.semantic_risk.concept_lattice import read_concepts
 from privacy_assets.semantic_risk.formal_context import read_formal_context, released_scales
+from privacy_assets.semantic_risk.kernels.stem_basis import find_stem_basis
 from privacy_assets.semantic_risk.result import SemanticAssessment
-from privacy_assets.semantic_risk.settings import largest_risky, smallest_acceptable
+from privacy_assets.semantic_risk.settings import largest_risky, note_on_limit, smallest_acceptable
+from privacy_assets.semantic_risk.work_estimate import estimate_words
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
+from tests.examples import examples
 from tests.mixed_tables import through_parquet
 from tests.people import every_kind
+from tests.random_contexts import as_context, contexts
+from tests.reference import formal_concepts as reference
 from tests.running_example import CONTEXT, PEOPLE, WINDOWS
 from tests.shared_data import golden_file
 
@@ -237,6 +242,92 @@ def test_columns_without_which_nothing_is_learned_are_not_disposable():
     assert not nothing["is_non_disposable"].any()
 
 
+@st.composite
+def scaled_people(draw):
+    """Ages with thresholds, years with windows, and towns in regions: a table, its scales, and each cell one can think
+    of as the set of its attributes, by column."""
+    thresholds = sorted(draw(st.sets(st.integers(0, 6), min_size=1, max_size=3)))
+    windows = draw(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3)), min_size=1, max_size=3, unique=True))
+    windows = [[low, low + width] for low, width in windows]
+    towns = {"Bonn": ["Rhine", "west"], "Köln": ["Rhine", "west"], "Jena": ["Saale", "east"]}
+    row = st.tuples(st.integers(-1, 7), st.integers(-1, 8), st.sampled_from(sorted(towns)))
+    table = pd.DataFrame(draw(st.lists(row, min_size=1, max_size=8)), columns=["age", "year", "town"])
+    scales = {
+        "age": {"ordinal": thresholds},
+        "year": {"interval": windows},
+        "town": {"hierarchy": {"tree": {"west": {"Rhine": ["Bonn", "Köln"]}, "east": {"Saale": ["Jena"]}}}},
+    }
+    line = [place / 2 for place in range(-4, 20)]
+    cells = {
+        "age": [frozenset(f"age >= {t}" for t in thresholds if point >= t) for point in line],
+        "year": [frozenset(f"year in [{a}, {b}]" for a, b in windows if a <= point <= b) for point in line],
+        "town": [
+            frozenset(f"town under {node}" for node in path[i:])
+            for path in ([town, *above] for town, above in towns.items())
+            for i in range(3)
+        ],
+    }
+    return table, scales, {name: [*own, frozenset()] for name, own in cells.items()}
+
+
+@given(scaled_people(), st.integers(1, 2))
+@settings(max_examples=examples(60), deadline=None)
+def test_implications_that_hold_by_the_scales_do_not_count(drawn, min_support):
+    table, scales, cells = drawn
+    context = read_formal_context(table, scales)
+    label = {attribute.name: attribute.label for attribute in context.attributes}
+    number = {name: a for a, name in enumerate(label)}
+    incidence = context.incidence()[context.row_of_record]
+    rows = [frozenset(np.flatnonzero(own).tolist()) for own in incidence]
+    universe = frozenset(number.values())
+    basis = reference.stem_basis(rows, universe)
+
+    def by_scales(premise):
+        implied = set()
+        for column, conceivable in cells.items():
+            own = {label[name] for name, a in number.items() if a in premise and label[name].startswith(column)}
+            cells_with = [cell for cell in conceivable if own <= cell]
+            if not cells_with:
+                return universe
+            implied |= frozenset.intersection(*cells_with)
+        return frozenset(a for name, a in number.items() if label[name] in implied)
+
+    rules = [rule for rule in basis if rule[2] >= min_support and not rule[1] <= by_scales(rule[0])]
+    advice = assess_semantic_risk(table, scales, min_support=min_support).advice
+    assert advice["implications_left"].iloc[0] == len(rules)
+    for columns, lost in zip(advice["columns"], advice["implications_lost"], strict=True):
+        gone = {a for name, a in number.items() if label[name].split()[0] in columns}
+        still = 0
+        for premise, conclusion, _ in rules:
+            learned = conclusion - by_scales(premise)
+            still += not learned & gone and learned <= reference.closure(rows, premise - gone, universe)
+        assert lost == len(rules) - still
+
+
+def test_implications_are_estimated_before_they_are_searched(monkeypatch):
+    """Three ordinal columns have more closed sets than can be visited: the search is not begun."""
+    values = np.random.default_rng(0).integers(0, 80, (4000, 3))
+    table = pd.DataFrame(values, columns=["age", "hours", "income"])
+    context = read_formal_context(table, dict.fromkeys(table.columns, "ordinal"))
+    estimate = estimate_words(context.packed, 5)
+    assert estimate > attribute_advice.WORDS_FOR_IMPLICATIONS / attribute_advice.SURELY_MORE
+
+    def not_to_be_called(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(attribute_advice, "find_stem_basis", not_to_be_called)
+    found = assess_semantic_risk(table, dict.fromkeys(table.columns, "ordinal"), semantic_risk=False)
+    assert found.advice["implications_left"].isna().all()
+    assert "or by an estimate would read, more than 1e+09 words" in found.notes[-1]
+
+
+@given(contexts(), st.integers(0, 3))
+@settings(max_examples=examples(60), deadline=None)
+def test_no_estimate_exceeds_what_the_search_reads(drawn, min_support):
+    packed = as_context(*drawn).packed
+    assert estimate_words(packed, min_support) <= find_stem_basis(packed, min_support).words_read
+
+
 def test_advice_that_would_take_too_much_is_missing_and_a_note_says_so():
     found = assess_semantic_risk(CONTEXT, "binary", min_support=0, max_concepts=5)
     assert found.advice[["implications_left", "implications_lost", "is_non_disposable"]].isna().all(axis=None)
@@ -366,6 +457,25 @@ def test_a_limit_written_as_one_over_k_means_k(k):
     assert smallest_acceptable(1 / k) == largest_risky(1 / k) == k
 
 
+def test_it_is_said_how_many_records_a_limit_asks_for():
+    found = assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.33, advice=False)
+    assert found.scores["fewest_records_accepted"] == 4
+    assert found.notes[0] == (
+        "The risk limit of 0.33 asks for at least 4 records, because 1/3 is just above it. If 3 were meant, write "
+        "0.3334."
+    )
+    assert [note_on_limit(limit) for limit in (1, 0.5, 1 / 3, 0.35, 0.3, 0.2, 0.3334)] == [None] * 7
+    assert assess_semantic_risk(PEOPLE, SCALES, risk_limit=1 / 3).scores["fewest_records_accepted"] == 3
+
+
+@pytest.mark.parametrize("k", range(1, 20))
+def test_the_limit_that_is_suggested_asks_for_the_records_meant(k):
+    note = note_on_limit(0.999 / k)
+    assert f"asks for at least {k + 1} records" in note
+    assert f"If {k} were meant" in note
+    assert smallest_acceptable(float(note.split()[-1].rstrip("."))) == k
+
+
 def test_a_limit_too_small_for_any_table_is_refused():
     for count in (smallest_acceptable, largest_risky):
         assert count(2.0**-50) == 2**50
@@ -379,7 +489,7 @@ def test_a_limit_between_is_rounded_to_the_safe_side():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("given_settings", "message"),
     [
         ({"risk_limit": 0}, "risk_limit is 0. Expected None or a risk above 0 and at most 1"),
         ({"risk_limit": 1.5}, "risk_limit is 1.5"),
@@ -402,9 +512,9 @@ def test_a_limit_between_is_rounded_to_the_safe_side():
         ({"n_threads": 0}, "n_threads is 0"),
     ],
 )
-def test_settings_out_of_their_range_are_refused(settings, message):
+def test_settings_out_of_their_range_are_refused(given_settings, message):
     with pytest.raises(InvalidSettingError, match=message):
-        assess_semantic_risk(PEOPLE, SCALES, **settings)
+        assess_semantic_risk(PEOPLE, SCALES, **given_settings)
 
 
 def test_too_many_comparisons_are_refused_before_they_start():
