@@ -80,6 +80,8 @@ _PUBLIC_NAMES = {
     "combine": "reidentification.candidate_index",
     "count_shared_records": "mpucc.control_size",
     "evaluate_linker": "linkage.evaluation",
+    "explain_record": "semantic_risk.explanation",
+    "RecordRisk": "semantic_risk.explanation",
     "find_risk_chains": "semantic_risk.risk_chains",
     "fingerprint": "storage.fingerprint",
     "forget_attributes": "semantic_risk.forgetting",

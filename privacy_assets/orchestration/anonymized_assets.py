@@ -61,7 +61,7 @@ from privacy_assets.reidentification.other_releases import OtherRelease, join_or
 from privacy_assets.release.files import read_anonymized_release
 from privacy_assets.release.metrics import REIDENTIFICATION, SEMANTIC
 from privacy_assets.semantic_risk.assess import assess_semantic_risk_with
-from privacy_assets.semantic_risk.result import SemanticAssessment, SemanticProgress
+from privacy_assets.semantic_risk.result import LACKED_COLUMNS, SemanticAssessment, SemanticProgress
 from privacy_assets.semantic_risk.settings import SemanticSettings, smallest_acceptable
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
@@ -372,6 +372,8 @@ def _semantic_result(assessment: SemanticAssessment, made_of: dict[str, str]) ->
     shown: dict[str, Any] = {f"{NAMESPACE}/notes": " ".join(assessment.notes)} if assessment.notes else {}
     if len(assessment.advice):
         shown[f"{NAMESPACE}/what_forgetting_columns_would_do"] = advice_table(assessment.advice)
+    if LACKED_COLUMNS in assessment.scores:
+        shown[f"{NAMESPACE}/{LACKED_COLUMNS}"] = dg.MetadataValue.json(assessment.scores[LACKED_COLUMNS])
     pictures = {
         "risk_distribution": as_markdown(risk_distribution(assessment), describe_risks(assessment)),
         "riskiest_concept": as_markdown(

@@ -14,9 +14,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.release.gate import Verdict
-from privacy_assets.release.metrics import METRICS, MPUCC, SENSITIVE_METRICS, YES_NO_METRICS, shown_figure
+from privacy_assets.release.metrics import METRICS, MPUCC, SEMANTIC, SENSITIVE_METRICS, YES_NO_METRICS, shown_figure
 from privacy_assets.release.ratings import RISK_LEVELS, risk_level
 from privacy_assets.release.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, plain_words
+from privacy_assets.semantic_risk.result import LACKED_COLUMNS
 from privacy_assets.shown_numbers import against, in_full, number, percent, yes_or_no
 
 TEMPLATE = "report.html"
@@ -239,6 +240,15 @@ def _measured_tables(
             ("Column", "Values", "Records"),
             [(name, _text(own["n_values"]), _text(own["n_records"])) for name, own in most],
             frozenset({1, 2}),
+        )
+    lacked = {name: n for name, n in figures.get(SEMANTIC, {}).get(LACKED_COLUMNS, {}).items() if n}
+    if lacked:
+        ranked = sorted(lacked.items(), key=lambda item: -item[1])[:MOST_ROWS]
+        yield _Table(
+            "Records above the limit on the semantic risk, by the column of the attribute whose absence shows them",
+            ("Column", "Records"),
+            [(column, f"{n:,}") for column, n in ranked],
+            frozenset({1}),
         )
     advice = material.attribute_advice
     if advice is not None and len(advice):

@@ -199,11 +199,19 @@ def _candidates(scores: _Figures) -> str:
 
 
 def _concepts(scores: _Figures) -> str:
-    return (
-        "An attacker who knows all attributes of a record and one that it lacks singles it out with a probability of "
-        f"at most {scores.percent('max_basic_semantic_risk')} "
-        f"({scores.percent('mean_basic_semantic_risk')} on average)."
-    )
+    largest, mean = scores.percent("max_basic_semantic_risk"), scores.percent("mean_basic_semantic_risk")
+    risk = f"picks the right record with a probability of {mean} on average, and of {largest} in the worst case."
+    attacker = "an attacker who knows all attributes of a record and one that it lacks"
+    if scores.get("fewest_records_accepted") is None:
+        return f"{attacker.capitalize()} {risk}"
+    k, n_not_kept = scores["fewest_records_accepted"], scores["records_not_kept"]
+    of_all = f"{n_not_kept:,} of {scores['records']:,} records ({percent(n_not_kept / scores['records'])})"
+    if n_not_kept:
+        return (
+            f"{of_all} would have to be withheld so that {attacker} is always left with at least {k:,} records. "
+            f"Without that, such an attacker {risk}"
+        )
+    return f"No record has to be withheld: {attacker} is always left with at least {k:,} records, and {risk}"
 
 
 _SAYINGS = (

@@ -20,7 +20,7 @@ from privacy_assets.semantic_risk.kernels.row_measures import (
     find_greatest_subset,
 )
 from privacy_assets.semantic_risk.kernels.search import SemanticRisks, search_semantic_risks
-from privacy_assets.semantic_risk.result import SemanticAssessment, SemanticProgress
+from privacy_assets.semantic_risk.result import LACKED_COLUMNS, SemanticAssessment, SemanticProgress
 from privacy_assets.semantic_risk.risk_chains import RiskChains, list_chains
 from privacy_assets.semantic_risk.row_measures import MAX_COMPARISONS, measure_context
 from privacy_assets.semantic_risk.settings import (
@@ -221,6 +221,8 @@ def describe_records(
     }
     if risks is not None:
         rows["semantic_risk"] = risks
+    rows["lacked_attribute"] = np.array([*context.names, ""], object)[measures.lacked]
+    rows["neighbor_size"] = measures.extents - measures.differences
     rows["confidence_bound"] = (measures.extents - measures.differences) / measures.extents
     if settings.three_way is not None:
         alpha, beta = settings.three_way
@@ -233,7 +235,7 @@ def describe_records(
     if "region" in records:
         records["region"] = np.array(REGIONS)[records["region"]]
         records = records.astype({"region": str})
-    return records
+    return records.astype({"lacked_attribute": str})
 
 
 def _list_chains(context: FormalContext, measures: RowMeasures, settings: SemanticSettings) -> RiskChains:
@@ -274,6 +276,7 @@ def _score(
         "attributes": len(context.attributes),
         "attributes_by_column": context.attributes_by_column(),
         "unique_records": int((weights == 1).sum()),
+        "records_singled_out": int((measures.differences[context.row_of_record] == 1).sum()),
         "records_whose_row_another_includes": int(weights[measures.n_including > 1].sum()),
     }
     if "region" in records:
@@ -285,6 +288,7 @@ def _score(
         scores |= {
             "fewest_records_accepted": smallest_acceptable(settings.risk_limit),
             "records_at_risk": suppression.rounds[0].n_removed,
+            **_why_at_risk(context, measures, smallest_acceptable(settings.risk_limit)),
             "records_kept": n_kept,
             "records_not_kept": context.n_records - n_kept,
             "share_not_kept": 1 - n_kept / context.n_records,
@@ -293,6 +297,16 @@ def _score(
         if n_kept:
             scores["max_basic_semantic_risk_kept"] = 1.0 / suppression.rounds[-1].smallest_difference
     return scores
+
+
+def _why_at_risk(context: FormalContext, measures: RowMeasures, k: int) -> dict[str, Any]:
+    """Count the records above the limit by the column of the attribute that they lack, or that need none."""
+    weights = np.where(measures.differences < k, context.packed.weights, 0)
+    columns = np.array([*(attribute.column for attribute in context.attributes), ""], object)[measures.lacked]
+    return {
+        "records_at_risk_by_own_attributes": int(weights[measures.lacked < 0].sum()),
+        LACKED_COLUMNS: {name: int(weights[columns == name].sum()) for name in context.columns},
+    }
 
 
 def _score_search(found: SemanticRisks, records: pd.DataFrame) -> dict[str, Any]:

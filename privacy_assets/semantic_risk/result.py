@@ -14,6 +14,8 @@ from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.result_columns import texts_to_tuples, tuples_to_text
 
 KIND = "SemanticAssessment"
+LACKED_COLUMNS = "records_at_risk_by_lacked_column"
+"""Figure of an assessment: a count for each column."""
 _TUPLES = (("advice", "columns"), ("chains", "attributes"), ("neighborhood", "attributes"))
 
 
@@ -54,7 +56,9 @@ class SemanticAssessment:
         One row per record, in the order of the table: ``record`` (label of the index), ``row`` (number of the distinct
         row), ``class_size``, ``extent_size``, ``smallest_difference``, ``positive_facts_risk``,
         ``basic_semantic_risk``, ``classical_risk``, ``semantic_risk`` (on request, NaN where its search
-        ended at its bounds), ``confidence_bound``, ``region``
+        ended at its bounds), ``lacked_attribute`` (name of the attribute whose absence leaves ``smallest_difference``
+        records, empty if the record's own attributes leave as few), ``neighbor_size`` (records that have it in
+        addition: the lower neighbor that shows the risk), ``confidence_bound``, ``region``
         (with ``three_way``) and ``is_kept`` (with ``risk_limit``). Private.
     rounds : DataFrame
         Suppression: ``records``, ``max_basic_semantic_risk`` and ``records_removed`` by round; no rows without a

@@ -412,6 +412,28 @@ def test_settings_that_only_programs_read_are_left_to_the_manifest(tmp_path):
     assert "Settings: split Setting Value split none" in text
 
 
+def test_the_sentence_on_concepts_leads_with_records_to_withhold(tmp_path):
+    scores = {
+        "max_basic_semantic_risk": 1.0,
+        "mean_basic_semantic_risk": 0.0425,
+        "fewest_records_accepted": 5,
+        "records": 32561,
+        "records_not_kept": 7367,
+        "records_at_risk_by_lacked_column": {"age": 0, "hours": 12, "income": 34},
+    }
+    text = text_of(page_of(tmp_path, figures={"semantic_assessment": scores})[0])
+    assert (
+        "7,367 of 32,561 records (22.6%) would have to be withheld so that an attacker who knows all attributes of a "
+        "record and one that it lacks is always left with at least 5 records." in text
+    )
+    assert "whose absence shows them Column Records income 34 hours 12" in text
+    none = scores | {"records_not_kept": 0, "max_basic_semantic_risk": 0.2}
+    assert "No record has to be withheld: an attacker" in plain_words({"semantic_assessment": none}, {})[0]
+    alone = {name: scores[name] for name in ("max_basic_semantic_risk", "mean_basic_semantic_risk")}
+    (sentence,) = plain_words({"semantic_assessment": alone}, {})
+    assert sentence.startswith("An attacker who knows all attributes of a record and one that it lacks picks the")
+
+
 def test_what_withholding_would_do_is_not_said_to_be_done(tmp_path):
     figures = {"semantic_assessment": {"records_not_kept": 40, "share_not_kept": 1.0}}
     text = text_of(page_of(tmp_path, figures=figures)[0])

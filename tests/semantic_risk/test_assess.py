@@ -16,6 +16,7 @@ from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.semantic_risk import attribute_advice
 from privacy_assets.semantic_risk.assess import assess_semantic_risk
 from privacy_assets.semantic_risk.concept_lattice import read_concepts
+from privacy_assets.semantic_risk.explanation import explain_record
 from privacy_assets.semantic_risk.formal_context import read_formal_context, released_scales
 from privacy_assets.semantic_risk.kernels.stem_basis import find_stem_basis
 from privacy_assets.semantic_risk.result import SemanticAssessment
@@ -25,7 +26,7 @@ from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.examples import examples
 from tests.mixed_tables import through_parquet
 from tests.people import every_kind
-from tests.random_contexts import as_context, contexts
+from tests.random_contexts import as_context, as_table, contexts
 from tests.reference import formal_concepts as reference
 from tests.running_example import CONTEXT, PEOPLE, WINDOWS
 from tests.shared_data import golden_file
@@ -366,6 +367,66 @@ def test_advice_that_would_compare_too_many_rows_does_not_end_the_assessment():
     assert risks.notna().tolist() == [True, False, True]
     assert found.advice["implications_left"].notna().all()
     assert "The remaining risk is missing for 1 of 3 sets of columns" in found.notes[-1]
+
+
+def test_it_is_said_why_a_record_is_at_risk():
+    """Patient 5 of the running example: a woman, 1935-55. Of four such, three are in 1945-65 as well; she is not."""
+    context = read_formal_context(CONTEXT, "binary")
+    why = explain_record(context, CONTEXT.index.get_loc(5))
+    assert why.attributes == ("S:F", "Date:1935-55")
+    assert why.lacked == "Date:1945-65"
+    assert CONTEXT.index[why.candidates].tolist() == [5]
+    assert why.neighbor == ("S:F", "Date:1935-55", "Date:1945-65")
+    assert CONTEXT.index[why.neighbor_records].tolist() == [3, 16, 24]
+    own = assess_semantic_risk(CONTEXT, "binary").records.set_index("record").loc[5]
+    assert (own["lacked_attribute"], own["neighbor_size"], own["smallest_difference"]) == ("Date:1945-65", 3, 1)
+    with pytest.raises(InvalidSettingError, match="position is 27. Expected the position of a record, from 0 to 26"):
+        explain_record(context, 27)
+
+
+@given(contexts())
+@settings(max_examples=examples(60), deadline=None)
+def test_the_explanation_of_a_record_is_that_of_its_figures(drawn):
+    rows, universe = drawn
+    table = as_table(rows, universe)
+    context = read_formal_context(table, "binary")
+    records = assess_semantic_risk(table, "binary", risk_limit=0.5).records
+    for g in range(len(rows)):
+        why = explain_record(context, g)
+        own = records.iloc[g]
+        assert why.basic_semantic_risk == own["basic_semantic_risk"]
+        assert (why.lacked or "", len(why.neighbor_records)) == (own["lacked_attribute"], own["neighbor_size"])
+        sharing = {i for i, row in enumerate(rows) if rows[g] <= row}
+        assert sharing == {*why.candidates.tolist(), *why.neighbor_records.tolist()}
+        assert g in why.candidates
+        assert all(why.lacked not in [f"a{a}" for a in rows[i]] for i in why.candidates)
+
+
+def test_records_at_risk_are_counted_by_the_column_of_what_they_lack():
+    found = assess_semantic_risk(PEOPLE, SCALES, risk_limit=0.35)
+    is_at_risk = found.records["basic_semantic_risk"] > 0.35
+    lacked = found.records.loc[is_at_risk, "lacked_attribute"]
+    by_column = found.scores["records_at_risk_by_lacked_column"]
+    assert by_column == {name: int(lacked.str.startswith(name).sum()) for name in ("sex", "year")}
+    assert by_column["year"] > 0 < found.scores["records_at_risk_by_own_attributes"] == (lacked == "").sum()
+    n_at_risk = found.scores["records_at_risk_by_own_attributes"] + sum(by_column.values())
+    assert n_at_risk == found.scores["records_at_risk"] == is_at_risk.sum()
+    assert found.scores["records_singled_out"] == (found.records["smallest_difference"] == 1).sum()
+
+
+def test_records_include_others_in_mondrian_output_only_by_missing_or_overlapping_cells():
+    """Strict cuts give disjoint boxes, so that semantic risk repeats 1 / k; thresholds read from them do not."""
+    table = every_kind(200)[["age", "height"]].dropna()
+    names = list(table.columns)
+    strict = anonymize(table, quasi_identifiers=names, k=4)
+    found = assess_semantic_risk(
+        strict.table, released_scales(strict.table, names, strict.model), model=strict.model, advice=False
+    )
+    assert found.scores["records_whose_row_another_includes"] == 0
+    assert (found.records["basic_semantic_risk"] == found.records["classical_risk"]).all()
+    ordinal = dict.fromkeys(names, "ordinal")
+    read = assess_semantic_risk(strict.table, ordinal, model=strict.model, advice=False)
+    assert read.scores["mean_basic_semantic_risk"] < read.scores["mean_classical_risk"]
 
 
 def test_chains_at_risk_are_listed_with_a_limit():

@@ -37,11 +37,14 @@ class RowMeasures(NamedTuple):
         The smallest difference d to the extent of a lower neighbor; the basic semantic risk is 1 / d.
     n_including : ndarray
         Number of distinct rows that include this one, including itself.
+    lacked : ndarray
+        The attribute whose absence leaves d records, the first of several; -1 if the row's own attributes leave as few.
     """
 
     extents: NDArray[np.int64]
     differences: NDArray[np.int64]
     n_including: NDArray[np.int64]
+    lacked: NDArray[np.int64]
 
 
 class Round(NamedTuple):
@@ -98,7 +101,7 @@ def measure_rows(context: PackedContext, n_threads: int = 1, on_wait: Callable[[
     free if all rows have equally many attributes. Memory: a few numbers per row, and per thread the rows of one
     attribute once more.
     """
-    measures = RowMeasures(*(np.zeros(len(context.rows), np.int64) for _ in range(3)))
+    measures = RowMeasures(*(np.zeros(len(context.rows), np.int64) for _ in range(4)))
     with SlicePool(n_threads, on_wait) as pool:
         _measure(context, context.weights, np.arange(len(context.rows)), measures, pool)
     return measures
@@ -254,13 +257,14 @@ def _measure_among(
     extents: NDArray[np.int64],
     differences: NDArray[np.int64],
     n_including: NDArray[np.int64],
+    lacked: NDArray[np.int64],
 ) -> None:
     """Measure rows ``own`` among the first ``n_before`` of ``others``; write to the positions ``which``."""
     n_words, n_attributes = own.shape[1], len(first_of_all) - 1
     n_with = np.zeros(n_attributes, np.int64)
     first, holders = list_holders(others, n_attributes)
     for i in range(len(own)):
-        extent, count, largest = own_weights[i], 1, np.int64(0)
+        extent, count = own_weights[i], 1
         low, high = shortest_list(own[i], n_before[i], first, holders)
         for t in range(max(low, 0), high):
             g = np.int64(holders[t]) if low >= 0 else np.int64(t)
@@ -274,12 +278,15 @@ def _measure_among(
                 while rest:
                     a = 64 * j + place_of_lowest(rest)
                     n_with[a] += weight
-                    if n_with[a] > largest:
-                        largest = n_with[a]
                     rest &= rest - np.uint64(1)
+        largest, absent = np.int64(0), np.int64(-1)
         if count > 1:
-            n_with[:] = 0
+            for b in range(n_attributes):
+                if n_with[b] > largest:
+                    largest, absent = n_with[b], np.int64(b)
+                n_with[b] = 0
         extents[which[i]], differences[which[i]], n_including[which[i]] = extent, extent - largest, count
+        lacked[which[i]] = absent
 
 
 @njit(nogil=True, cache=True)

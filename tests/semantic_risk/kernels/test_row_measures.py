@@ -23,6 +23,13 @@ def packed(rows, universe):
     return context.packed, context.row_of_record
 
 
+def lacked_attribute(rows, universe, row):
+    """The first attribute that most of the records with the attributes of a row have besides; -1 if there is none."""
+    besides = {a: sum(row < other and a in other for other in rows) for a in sorted(universe - row)}
+    most = max(besides.values(), default=0)
+    return next((a for a, n in besides.items() if n == most > 0), -1)
+
+
 @given(contexts(), st.sampled_from([1, 2]))
 @settings(max_examples=examples(150), deadline=None)
 def test_every_risk_agrees_with_the_lattice(drawn, n_threads):
@@ -37,6 +44,7 @@ def test_every_risk_agrees_with_the_lattice(drawn, n_threads):
     assert measures.extents[row_of_record].tolist() == [len(reference.extent(rows, row)) for row in rows]
     semantic = reference.semantic_risk(rows, universe, lattice)
     assert risks[row_of_record] == pytest.approx([float(risk) for risk in semantic], rel=1e-14)
+    assert measures.lacked[row_of_record].tolist() == [lacked_attribute(rows, universe, row) for row in rows]
     for g, (own, risk) in enumerate(zip(basic, semantic, strict=True)):
         ladder = [Fraction(1, int(measures.extents[row_of_record[g]])), own, reference.classical_risk(rows, g)]
         assert ladder == sorted(ladder)
