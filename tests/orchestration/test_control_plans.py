@@ -74,6 +74,6 @@ def test_a_split_with_which_the_policy_cannot_decide_is_refused_before_anything_
 
 def test_a_confidence_that_the_policy_never_admits_is_refused_in_the_definitions(project):
     assessment = AssessmentSettings(max_baseline_cols=3, confidence_level=0.99)
-    with pytest.raises(InvalidSettingError, match="has a higher confidence_level than its policy admits"):
+    with pytest.raises(InvalidSettingError, match="confidence_level=0.95 or less; it is 0.99"):
         project.definitions(assessment=assessment)
     project.definitions(assessment=assessment, policy=Policy((Limit("privacy_risk_score", 0.5),)))
