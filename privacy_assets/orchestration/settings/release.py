@@ -165,8 +165,11 @@ class AssessmentSettings(MpuccSettings):
     @classmethod
     def required_by(cls, policy: Policy, contract: TableContract) -> "AssessmentSettings":
         """Return the settings that a policy asks for, which requires no more columns than there are."""
-        n_columns = len(contract.released_columns)
-        return cls(max_baseline_cols=min(policy.required.max_baseline_cols or n_columns, n_columns))
+        n_columns, required = len(contract.released_columns), policy.required
+        return cls(
+            max_baseline_cols=min(required.max_baseline_cols or n_columns, n_columns),
+            confidence_level=min(cls.confidence_level, required.confidence_level),
+        )
 
     def require_accepted_by(self, policy: Policy, n_columns: int) -> None:
         """Refuse settings whose assessments a policy never accepts; the gate decides on everything else.
