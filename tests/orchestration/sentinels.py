@@ -56,6 +56,11 @@ def sentinel_people(n_records: int = 120, seed: int = 0) -> pd.DataFrame:
     )
 
 
+def enough_sentinel_people() -> pd.DataFrame:
+    """Make so many that their control decides on leakage."""
+    return sentinel_people(300)
+
+
 def sentinel_synthetic() -> pd.DataFrame:
     return sentinel_people(90, seed=1).drop(columns="patient")
 

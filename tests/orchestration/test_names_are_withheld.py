@@ -23,6 +23,7 @@ from tests.orchestration.sentinels import (
     INTEGER,
     TEXT,
     assert_nothing_leaked,
+    enough_sentinel_people,
     sentinel_people,
     sentinel_synthetic,
 )
@@ -148,7 +149,7 @@ class Learning:
 
 
 def test_a_synthesizer_is_described_as_it_was_before_it_saw_the_table(project, capfd):
-    definitions = project.definitions(source=sentinel_people, synthetic=Synthesis(Learning()))
+    definitions = project.definitions(source=enough_sentinel_people, synthetic=Synthesis(Learning()))
     assert project.run(definitions, "source", "original", "control", "synthetic").success
     assert_nothing_leaked(project, capfd, '"rounds": 1|rounds')
 
@@ -168,7 +169,7 @@ RESULTS = {
 @pytest.mark.parametrize("what", RESULTS)
 def test_what_a_synthesizer_returns_is_described_without_cells(project, capfd, what):
     result, message = RESULTS[what]
-    definitions = project.definitions(source=sentinel_people, synthetic=Synthesis(Learning(result)))
+    definitions = project.definitions(source=enough_sentinel_people, synthetic=Synthesis(Learning(result)))
     failed = project.run(definitions, "source", "original", "control", "synthetic")
     assert "people__synthetic" in [event.step_key for event in failed.all_events if event.is_step_failure]
     assert_nothing_leaked(project, capfd, message)

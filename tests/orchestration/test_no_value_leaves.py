@@ -49,6 +49,7 @@ from tests.orchestration.sentinels import (
     SENTINELS,
     TEXT,
     assert_nothing_leaked,
+    enough_sentinel_people,
     everything_that_was_said,
     sentinel_people,
     sentinel_synthetic,
@@ -61,7 +62,7 @@ NUMBER = {"type": "integer", "role": "other", "leaves_as_is": "Numbers of the st
 
 def loud_source() -> pd.DataFrame:
     """Give a good table, and shout every cell on the way."""
-    table = sentinel_people()
+    table = enough_sentinel_people()
     print(table)
     print(table.to_string(), file=sys.stderr)
     logging.getLogger("loud").warning("first row: %s", table.iloc[0].to_dict())
@@ -366,7 +367,7 @@ def test_checks_on_assets_of_others_show_no_cell(project, capfd, broken):
 def test_generalized_synthetic_records_show_no_cell(project, capfd):
     policy = Policy((Limit("privacy_risk_score", ADMITS, "at_most"), Limit("smallest_class", 5)))
     definitions = project.definitions(
-        policy=policy, source=sentinel_people, generalize_synthetic=AnonymizationSettings(k=5)
+        policy=policy, source=enough_sentinel_people, generalize_synthetic=AnonymizationSettings(k=5)
     )
     result = project.run(definitions)
     assert result.asset_materializations_for_node(f"{NAME}__{ASSESSMENT}")
@@ -412,14 +413,14 @@ def test_a_sql_url_that_is_not_set_is_named(project, capfd):
 
 @pytest.mark.parametrize("where", ["fit", "sample", "failure", "type", "columns"])
 def test_a_synthesizer_that_fails_shows_no_cell(project, capfd, where):
-    definitions = project.definitions(source=sentinel_people, synthetic=Synthesis(LoudSynthesizer(where)))
+    definitions = project.definitions(source=enough_sentinel_people, synthetic=Synthesis(LoudSynthesizer(where)))
     assert_failed(project.run(definitions), "synthetic")
     assert_nothing_leaked(project, capfd, "people__synthetic failed with")
 
 
 def test_synthetic_records_that_break_the_contract_show_no_cell(project, capfd):
     broken = ExternalSynthetic(lambda: sentinel_synthetic().assign(region=LISTED), control_was_withheld=True)
-    assert_failed(project.run(project.definitions(source=sentinel_people, synthetic=broken)), "synthetic")
+    assert_failed(project.run(project.definitions(source=enough_sentinel_people, synthetic=broken)), "synthetic")
     assert_nothing_leaked(project, capfd, "region")
 
 
@@ -436,7 +437,7 @@ def test_a_full_disk_shows_no_cell(project, capfd, monkeypatch):
         raise OSError(errno.ENOSPC, f"No space left for {TEXT} {INTEGER}")
 
     monkeypatch.setattr(resources, "write_artifact", full)
-    assert_failed(project.run(project.definitions(source=sentinel_people)), "source")
+    assert_failed(project.run(project.definitions(source=enough_sentinel_people)), "source")
     assert_nothing_leaked(project, capfd, "No space left on device")
 
 
@@ -445,13 +446,13 @@ def test_a_table_that_cannot_be_stored_shows_no_cell(project, capfd, monkeypatch
         raise TypeError(f"cannot store {TEXT}")
 
     monkeypatch.setattr(resources, "write_artifact", broken)
-    assert_failed(project.run(project.definitions(source=sentinel_people)), "source")
+    assert_failed(project.run(project.definitions(source=enough_sentinel_people)), "source")
     assert_nothing_leaked(project, capfd, "Storing people/source failed with TypeError")
 
 
 @pytest.mark.parametrize("damaged", ["source", "original"])
 def test_a_stored_table_that_cannot_be_read_shows_no_cell(project, capfd, damaged):
-    definitions = project.definitions(source=sentinel_people)
+    definitions = project.definitions(source=enough_sentinel_people)
     project.run(definitions, "source", "original", "control")
     (project.stored(damaged) / "table.parquet").write_bytes(b"PAR1" + TEXT.encode() * 40 + b"PAR1")
     if damaged == "source":
@@ -467,7 +468,7 @@ def test_an_assessment_that_fails_shows_no_cell(project, capfd, monkeypatch):
         raise AssertionError(f"{TEXT} at {DATE}")
 
     monkeypatch.setattr(assets, "assess_preprocessed", broken)
-    assert_failed(project.run(project.definitions(source=sentinel_people)), ASSESSMENT)
+    assert_failed(project.run(project.definitions(source=enough_sentinel_people)), ASSESSMENT)
     assert_nothing_leaked(project, capfd, "AssertionError")
 
 
