@@ -20,6 +20,7 @@ from privacy_assets.linkage.uniform_compatibility import (
     size_of_program,
 )
 from privacy_assets.reidentification.candidate_index import CandidateIndex
+from privacy_assets.reidentification.candidate_lists import members_by_cells
 
 # Distinct scores of one claim, and of all claims that need a linear program. A score takes a tenth of a millisecond, or
 # several milliseconds if the claim is at the limit of compatibility.
@@ -99,23 +100,28 @@ def evaluate_linker(
     rows = _read_claims(claims, index.n_released, index.n_original)
     columns = index.columns if known is None else known
     report = progress or _ignore
-    tests: dict[tuple[bytes, bytes, bytes], _Test] = {}
-    records, tests_of_records = [], []
-    for i in range(index.n_released):
-        report(LinkerProgress("records", i, index.n_released))
-        candidates = index.members(i, columns)
-        originals = rows.indices[rows.indptr[i] : rows.indptr[i + 1]]
-        claim = normalized(rows.data[rows.indptr[i] : rows.indptr[i + 1]])
+    tests: dict[bytes, dict[tuple[bytes, bytes], _Test]] = {}
+    figures: list[tuple[Any, ...]] = [()] * index.n_released
+    tests_of_records: list[_Test | None] = [None] * index.n_released
+    is_candidate = np.zeros(index.n_original, np.bool_)
+    n_done = 0
+    for records, candidates in members_by_cells(index.masked(columns), index.n_original, index.n_released):
+        is_candidate[candidates] = True
         # Most methods give equal records equal claims.
-        key = (candidates.tobytes(), originals.tobytes(), claim.tobytes())
-        if key not in tests:
-            tests[key] = _Test(candidates, originals, claim, tolerance)
-        tests_of_records.append(tests[key])
-        largest = float(claim.max())
-        is_linked = claim >= largest - tolerance
-        is_truth = originals == index.truth[i]
-        records.append(
-            (
+        of_candidates = tests.setdefault(candidates.tobytes(), {})
+        for i in records.tolist():
+            report(LinkerProgress("records", n_done, index.n_released))
+            n_done += 1
+            originals = rows.indices[rows.indptr[i] : rows.indptr[i + 1]]
+            claim = normalized(rows.data[rows.indptr[i] : rows.indptr[i + 1]])
+            key = (originals.tobytes(), claim.tobytes())
+            if key not in of_candidates:
+                of_candidates[key] = _Test(is_candidate[originals], len(candidates), claim, tolerance)
+            tests_of_records[i] = of_candidates[key]
+            largest = float(claim.max())
+            is_linked = claim >= largest - tolerance
+            is_truth = originals == index.truth[i]
+            figures[i] = (
                 i,
                 len(candidates),
                 largest > 1 / len(candidates) + tolerance,
@@ -123,12 +129,13 @@ def evaluate_linker(
                 float(claim[is_truth].sum()),
                 largest,
             )
-        )
-    _solve([test for test in tests.values() if test.is_compatible is None], report)
+        is_candidate[candidates] = False
+    decided = [test for test in tests_of_records if test is not None]
+    _solve([test for own in tests.values() for test in own.values() if test.is_compatible is None], report)
     names = ["released", "n_candidates", "overclaims", "expected_correct", "probability_of_truth", "largest_claim"]
-    frame = pd.DataFrame(records, columns=names)
-    frame.insert(2, "has_support", [test.has_support for test in tests_of_records])
-    frame.insert(3, "is_compatible", [bool(test.is_compatible) for test in tests_of_records])
+    frame = pd.DataFrame(figures, columns=names)
+    frame.insert(2, "has_support", [test.has_support for test in decided])
+    frame.insert(3, "is_compatible", [bool(test.is_compatible) for test in decided])
     scores = {
         "support_share": float(frame["has_support"].mean()),
         "compatible_share": float(frame["is_compatible"].mean()),
@@ -145,11 +152,10 @@ class _Test:
     """Whether a claim has the support of the truth and is compatible with it; None if only a program can decide."""
 
     def __init__(
-        self, candidates: NDArray[np.int64], originals: NDArray[np.int64], claim: NDArray[np.float64], tolerance: float
+        self, is_candidate: NDArray[np.bool_], n_candidates: int, claim: NDArray[np.float64], tolerance: float
     ) -> None:
-        is_candidate = np.isin(originals, candidates)
         self.tolerance = tolerance
-        self.has_support = int(is_candidate.sum()) == len(candidates)
+        self.has_support = int(is_candidate.sum()) == n_candidates
         self.inside, self.outside = claim[is_candidate], claim[~is_candidate]
         self.is_compatible: bool | None = False
         if self.has_support:

@@ -58,13 +58,18 @@ def link_by_fellegi_sunter(
     Raises
     ------
     InvalidSettingError
-        If Splink 5 is not installed (extra ``linkage``), no column is informative, or there are more than MAX_PAIRS
-        pairs.
+        If Splink 5 is not installed (extra ``linkage``), no column is informative, there is a single original, or there
+        are more than MAX_PAIRS pairs.
     """
     if m_from != "truth":
         raise InvalidSettingError(
             f"m_from is {m_from!r}. Expected 'truth': expectation maximization without labels underestimates the "
             "risk. Nothing was linked."
+        )
+    if index.n_original < 2:
+        raise InvalidSettingError(
+            f"There is {index.n_original} original. Expected at least 2: the model compares how often true pairs agree "
+            "with how often other pairs do, and there are no others. Nothing was linked."
         )
     splink = _splink()
     n_pairs = index.n_original * index.n_released

@@ -267,6 +267,16 @@ def test_columns_without_a_distance_are_refused(known, options, match):
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("n_released", [1, 3])
+def test_fellegi_sunter_of_a_single_original_is_refused(n_released):
+    """Splink failed on its own query: without other pairs there is no rate to compare with."""
+    original = pd.DataFrame({"age": [30], "sex": ["F"]})
+    released, truth = pd.concat([original] * n_released, ignore_index=True), np.zeros(n_released, np.int64)
+    index = CandidateIndex(MODEL, original, released, truth)
+    with pytest.raises(InvalidSettingError, match="There is 1 original. Expected at least 2"):
+        link_by_fellegi_sunter(index, original, released, ["age", "sex"])
+
+
 def test_fellegi_sunter_without_splink_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "splink", None)
     original, released, truth = people()
