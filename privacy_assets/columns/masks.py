@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
 
 from privacy_assets.errors import InvalidSettingError
 
@@ -83,10 +87,25 @@ class Label:
 
 @dataclass(frozen=True)
 class BoundedNoise:
-    """The released number differs from the original by at most ``width``; a missing value stays one."""
+    """The released value differs from the original by at most ``width``; a missing value stays one.
+
+    Attributes
+    ----------
+    column : str
+        The released column.
+    width : float, str or timedelta
+        A number for numbers. For dates and durations a ``Timedelta`` or ISO 8601 text such as ``"P2D"`` or ``"PT12H"``;
+        it is kept as this text. Times with a time zone differ by what passed between them, also where clocks changed.
+    """
 
     column: str
-    width: float
+    width: float | str | timedelta
+
+    def __post_init__(self) -> None:
+        """Keep a duration as text, so that a model is JSON."""
+        if isinstance(self.width, timedelta | np.timedelta64):
+            duration = pd.Timedelta(self.width)
+            object.__setattr__(self, "width", "NaT" if pd.isna(duration) else duration.isoformat())
 
 
 @dataclass(frozen=True)

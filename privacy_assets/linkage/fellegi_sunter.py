@@ -15,6 +15,7 @@ from privacy_assets.columns.masks import BoundedNoise, RankWindow
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.reidentification.masked_columns import MaskedColumn
+from privacy_assets.setting_checks import is_number
 
 MAX_PAIRS = 25_000_000
 # Probability of an agreement that does not occur in true pairs, and of one that does not occur in other pairs.
@@ -123,8 +124,8 @@ def _add_values(
         side[f"{column}_value"] = np.append(read.distinct.astype(np.float64), np.nan)[read.codes]
     difference = f"abs({column}_value_l - {column}_value_r)"
     conditions = [f"{difference} = 0"]
-    if isinstance(mask, BoundedNoise) and mask.width > 0:
-        conditions.append(f"{difference} <= {mask.width / 2!r}")
+    if isinstance(mask, BoundedNoise) and is_number(mask.width, 0) and float(mask.width) > 0:
+        conditions.append(f"{difference} <= {float(mask.width) / 2!r}")
     return conditions
 
 

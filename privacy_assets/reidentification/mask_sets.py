@@ -42,6 +42,8 @@ from privacy_assets.reidentification.mask_labels import (
 from privacy_assets.setting_checks import is_integer, is_number
 
 _TEXT_KINDS = ("text", "category")
+TIME_KINDS = ("datetime", "aware datetime", "duration")
+NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 # Floats deviate from their number by a few units in the last place. If that is not small against the width of the
 # noise, whole numbers outside the width would count as inside.
 ROUNDED_BY = 4 * float(np.finfo(np.float64).eps)
@@ -315,10 +317,16 @@ def _plain(read: ColumnValues) -> list[Any]:
 
 def _bounded_noise(original: Original, column: pd.Series[Any], mask: BoundedNoise) -> CodeSets:
     scale = original.scale
+    if scale.kind in TIME_KINDS or (scale.kind == "missing" and isinstance(mask.width, str)):
+        return _noise_in_time(original, column, mask)
     if not is_number(mask.width, 0, np.inf):
-        raise InvalidSettingError(f"{original.where}: the width of its noise is {mask.width!r}. Expected at least 0.")
+        raise InvalidSettingError(
+            f"{original.where}: the width of its noise is {mask.width!r}. Expected at least 0, a number for numbers."
+        )
     if scale.kind not in ("number", "missing"):
-        raise InvalidSettingError(f"{original.where} has a noise mask, but {scale.kind} values. Expected numbers.")
+        raise InvalidSettingError(
+            f"{original.where} has a noise mask, but {scale.kind} values. Expected numbers or times."
+        )
     read, values = _read(original, column)
     if read.kind not in ("number", "missing"):
         raise InvalidTableError(
@@ -328,20 +336,58 @@ def _bounded_noise(original: Original, column: pd.Series[Any], mask: BoundedNois
     if {scale.known.dtype.kind, values.dtype.kind} <= {"i", "O"}:
         # Integers stay integers, because floats merge those beyond 2**53; a fraction below 1 does not increase the
         # width.
-        known, numbers, width = scale, values.astype(object), floor(mask.width)
+        known, numbers, width = scale, values.astype(object), floor(float(mask.width))
         lowest, highest = numbers - width, numbers + width
     else:
         known = Scale(scale.name, scale.kind, True, scale.known.astype(np.float64), scale.has_missing)
-        numbers = values.astype(np.float64)
+        numbers, asked = values.astype(np.float64), float(mask.width)
         # The released number and the ends were rounded to floats; the rounding error must not exclude an original.
-        slack = ROUNDED_BY * np.maximum(np.abs(numbers), mask.width)
-        width = mask.width + np.minimum(slack, mask.width * LARGEST_SLACK)
+        slack = ROUNDED_BY * np.maximum(np.abs(numbers), asked)
+        width = asked + np.minimum(slack, asked * LARGEST_SLACK)
         with np.errstate(over="ignore"):
             lowest, highest = numbers - width, numbers + width
     low = np.append(_places(known, lowest, "left"), 1)
     high = np.append(_places(known, highest, "right") - 1, 0)
     is_missing = np.arange(len(low)) == len(values)
     return original.ranges(low, high, is_missing, _rows(read))
+
+
+def _noise_in_time(original: Original, column: pd.Series[Any], mask: BoundedNoise) -> CodeSets:
+    width = _nanoseconds_of(mask.width)
+    if width is None or width < 0:
+        raise InvalidSettingError(
+            f"{original.where} has {original.scale.kind} values, and the width of its noise is {mask.width!r}. "
+            'Expected a Timedelta of at least 0, or ISO 8601 text such as "P2D".'
+        )
+    read, values = _read(original, column)
+    if read.kind not in (*TIME_KINDS, "missing"):
+        raise InvalidTableError(
+            f"{original.where} has a noise mask, but {read.description} in the release. Expected times. Convert the "
+            "column, or use another mask."
+        )
+    # Python's integers, as nanoseconds of far dates exceed 64 bits.
+    known, numbers = _nanoseconds(original.scale.known), _nanoseconds(values)
+    low = np.append(np.searchsorted(known, numbers - width, side="left"), 1)
+    high = np.append(np.searchsorted(known, numbers + width, side="right") - 1, 0)
+    is_missing = np.arange(len(low)) == len(values)
+    return original.ranges(low.astype(np.int64), high.astype(np.int64), is_missing, _rows(read))
+
+
+def _nanoseconds_of(width: object) -> int | None:
+    """Return a duration in ISO 8601 as nanoseconds; None if it is none."""
+    if not isinstance(width, str) or not width.lstrip("-").startswith("P"):
+        return None
+    try:
+        return int(pd.Timedelta(width).value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _nanoseconds(times: NDArray[Any]) -> NDArray[np.object_]:
+    if times.dtype.kind not in "mM":
+        return np.zeros(0, object)
+    unit, count = np.datetime_data(times.dtype)
+    return times.astype(np.int64).astype(object) * (count * NANOSECONDS[unit])
 
 
 def _rank_window(original: Original, column: pd.Series[Any], mask: RankWindow) -> CodeSets:
