@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from privacy_assets.mpucc.control import ControlComparison, compare_with_control
+from privacy_assets.mpucc.control_score import scores_beside_control
 from privacy_assets.mpucc.preprocess import (
     DatetimePrecision,
     NumericPrecision,
@@ -54,7 +55,9 @@ class MpuccAssessment:
     Attributes
     ----------
     scores : dict
-        Figures of the whole table, ``privacy_risk_score`` first (absent with ``calculate_baseline=False``).
+        Figures of the whole table, ``privacy_risk_score`` first (absent with ``calculate_baseline=False``); with a
+        control also ``score_at_control_size``, ``score_of_control`` and ``score_beyond_control``, which is None where
+        other people score 1.
     details : DataFrame
         One row per identified synthetic record, in search order: ``risk_level, syn_idx, ori_idx, combo_size,
         field_combo, value_combo, baseline_protection, agreement``. Private, because it contains cells. Where people
@@ -245,11 +248,15 @@ def assess_preprocessed(
             seed=settings.seed,
             confidence_level=settings.confidence_level,
         )
+    scores = score(search, found)
+    if tables.control is not None and settings.calculate_baseline:
+        baseline = scores["baseline_protection"]
+        scores |= scores_beside_control(search, baseline, max_size=found.complete_size, seed=settings.seed)
     if not settings.calculate_baseline:
         tree = tree.drop(columns=["baseline_protection", "overall_protection"])
         details = details.drop(columns="baseline_protection")
     described = {**_described(tables, settings), "complete_up_to": found.complete_size}
-    return MpuccAssessment(score(search, found), details, tree, control, described)
+    return MpuccAssessment(scores, details, tree, control, described)
 
 
 def _described(tables: PreprocessedTables, settings: MpuccSettings) -> dict[str, Any]:

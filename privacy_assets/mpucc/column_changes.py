@@ -15,11 +15,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.columns.coding import group_rows
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment
-from privacy_assets.mpucc.people import group_people
-from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables, table_of_people
+from privacy_assets.mpucc.preprocess import PreprocessedTables, group_equal_rows
 from privacy_assets.mpucc.results import SearchProgress, SyntheticSearch, score
 from privacy_assets.mpucc.settings import MpuccSettings
 from privacy_assets.setting_checks import require
@@ -238,7 +236,8 @@ def _changed(tables: PreprocessedTables, place: int, new_codes: NDArray[np.int64
             columns_of_table[place] = compact[columns_of_table[place]]
     n_codes = [len(own) for own in labels]
     coded = {
-        name: _grouped(tables.tables[name], tuple(own), n_codes, tables.deduplicate) for name, own in codes.items()
+        name: group_equal_rows(tables.tables[name], tuple(own), n_codes, tables.deduplicate)
+        for name, own in codes.items()
     }
     return replace(
         tables,
@@ -248,24 +247,4 @@ def _changed(tables: PreprocessedTables, place: int, new_codes: NDArray[np.int64
         original=coded["original"],
         synthetic=coded["synthetic"],
         control=None,
-    )
-
-
-def _grouped(
-    table: CodedTable, codes: tuple[NDArray[np.unsignedinteger[Any]], ...], n_codes: list[int], deduplicate: bool
-) -> CodedTable:
-    """Keep the first of rows that have become equal, as preprocessing does."""
-    groups, n_groups = group_rows(codes, n_codes)
-    if table.people is not None:
-        of_row, n_alike, _ = table.people
-        rows = np.arange(len(groups))
-        grouped = group_people(groups, of_row, rows, table.n_equal, n_alike, deduplicate=deduplicate)
-        changed = table_of_people(codes, grouped, table.n_records, deduplicate)
-        return replace(changed, positions=table.positions[changed.positions])
-    first = np.zeros(n_groups, np.int64)
-    first[groups[::-1]] = np.arange(len(groups) - 1, -1, -1)
-    n_equal = np.bincount(groups, weights=table.n_equal, minlength=n_groups).astype(np.int32)
-    multiplicities = np.ones(n_groups, np.int32) if deduplicate else n_equal
-    return CodedTable(
-        tuple(column[first] for column in codes), table.positions[first], multiplicities, n_equal, table.n_records
     )

@@ -226,7 +226,7 @@ def _draw_and_search(
     by_size = np.zeros(len(tables.columns) + 1)
     rates, pairs, verbatim, variances = [], [], [], []
     for draw in range(n_draws):
-        drawn = table if is_whole else _sample(table, n_matched, rng, tables.deduplicate)
+        drawn = table if is_whole else draw_people(table, n_matched, rng, tables.deduplicate)
         stage = f"against {name}" if is_whole else f"{name} sample {draw + 1} of {n_draws}"
         partner, combo_size = search(drawn, stage)
         rows = np.flatnonzero(partner >= 0)
@@ -255,7 +255,7 @@ def _variance_of_sum(per_person: NDArray[Any], n_people: int) -> float:
     return float((per_person**2).sum() - per_person.sum() ** 2 / n_people)
 
 
-def _sample(table: CodedTable, n_people: int, rng: np.random.Generator, deduplicate: bool) -> CodedTable:
+def draw_people(table: CodedTable, n_people: int, rng: np.random.Generator, deduplicate: bool) -> CodedTable:
     """Draw people without replacement, then drop duplicates among them if ``deduplicate`` is set."""
     of_row, n_alike, _ = table.subjects
     people = np.repeat(np.arange(len(n_alike)), n_alike)

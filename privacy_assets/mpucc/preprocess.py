@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -474,3 +474,23 @@ def _check_kinds(
             f"{setting} names columns that are not {expected}: {wrong}. Expected columns of {expected} only. Remove "
             "the others."
         )
+
+
+def group_equal_rows(
+    table: CodedTable, codes: tuple[NDArray[np.unsignedinteger[Any]], ...], n_codes: list[int], deduplicate: bool
+) -> CodedTable:
+    """Keep the first of equal rows under codes of another table of the same rows, as `preprocess` does."""
+    groups, n_groups = group_rows(codes, n_codes)
+    if table.people is not None:
+        of_row, n_alike, _ = table.people
+        rows = np.arange(len(groups))
+        grouped = group_people(groups, of_row, rows, table.n_equal, n_alike, deduplicate=deduplicate)
+        changed = table_of_people(codes, grouped, table.n_records, deduplicate)
+        return replace(changed, positions=table.positions[changed.positions])
+    first = np.zeros(n_groups, np.int64)
+    first[groups[::-1]] = np.arange(len(groups) - 1, -1, -1)
+    n_equal = np.bincount(groups, weights=table.n_equal, minlength=n_groups).astype(np.int32)
+    multiplicities = np.ones(n_groups, np.int32) if deduplicate else n_equal
+    return CodedTable(
+        tuple(column[first] for column in codes), table.positions[first], multiplicities, n_equal, table.n_records
+    )

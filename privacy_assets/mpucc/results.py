@@ -311,6 +311,11 @@ def _of_people(original: CodedTable, partners: NDArray[np.int64]) -> dict[str, A
     }
 
 
+def overall_protection(main: float, baseline: float) -> float:
+    """Return the main protection as a share of the baseline protection, at most 1; 0 without a baseline."""
+    return min(main / baseline, 1.0) if baseline > 0 else 0.0
+
+
 def score(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
     """Score the whole table, with the names and order of the source."""
     tables, settings = search.tables, search.settings
@@ -323,7 +328,7 @@ def score(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
     scores: dict[str, Any] = {}
     if settings.calculate_baseline:
         baseline = float(_baseline_protection(search.n_distinct_original))
-        overall = min(main / baseline, 1.0) if baseline > 0 else 0.0
+        overall = overall_protection(main, baseline)
         scores = {
             "privacy_risk_score": 1.0 - overall,
             "overall_protection": overall,

@@ -60,6 +60,17 @@ RARE_VALUES_ADVICE = (
 )
 METRICS: Mapping[str, Metric] = {
     "privacy_risk_score": Metric(MPUCC, "below", 0, 1, "1 - overall_protection"),
+    "score_of_control": Metric(
+        MPUCC,
+        "below",
+        0,
+        1,
+        "privacy_risk_score of other real people in place of the synthetic records",
+        advice="Coarsen or drop columns: other real people single out as many, so the columns alone cause the score.",
+    ),
+    "score_beyond_control": Metric(
+        MPUCC, "below", -1, 1, "score beyond that of as many other real people, as a share of what they leave up to 1"
+    ),
     "overall_protection": Metric(MPUCC, "above", 0, 1, "main protection over baseline protection, at most 1"),
     "main_protection": Metric(MPUCC, "above", 0, 1, "1 - identification_rate"),
     "baseline_protection": Metric(MPUCC, "above", 0, 1, "1 - 1 / product of the distinct values of the columns"),
@@ -182,11 +193,15 @@ PROTECTING_METRICS = frozenset(
     {"privacy_risk_score", "overall_protection", "main_protection", "identification_rate", "leakage_detected"}
 )
 """Figures of synthetic records that are worst for a copy of the originals, whatever its size."""
-BASELINE_METRICS = frozenset({"privacy_risk_score", "overall_protection", "baseline_protection"})
+BASELINE_METRICS = frozenset(
+    {"privacy_risk_score", "overall_protection", "baseline_protection", "score_of_control", "score_beyond_control"}
+)
 """Figures that an assessment with `calculate_baseline=False` does not have."""
 YES_NO_METRICS = frozenset({"leakage_detected"})
 """Figures that are 1 for yes and 0 for no, and read as such."""
-LEAKAGE_METRICS = frozenset(name for name in METRICS if "excess" in name or "verbatim" in name or "leakage" in name)
+LEAKAGE_METRICS = frozenset(
+    name for name in METRICS if any(word in name for word in ("excess", "verbatim", "leakage", "_control"))
+)
 
 
 def shown_figure(metric: str, direction: str, value: float, limit: float, *, exact: bool = False) -> tuple[str, str]:

@@ -178,11 +178,11 @@ class Limit:
         """Return the advice for a value that fails."""
         if self.advice is not None:
             return self.advice
-        if self.metric in LEAKAGE_METRICS:
-            return LEAKAGE_ADVICE
         own = METRICS[self.metric].advice
         if own is not None:
             return own
+        if self.metric in LEAKAGE_METRICS:
+            return LEAKAGE_ADVICE
         return mitigation(value if self.metric == "privacy_risk_score" else 0.0)
 
 

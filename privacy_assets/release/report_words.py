@@ -115,6 +115,20 @@ def _score(scores: _Figures) -> str:
     )
 
 
+def _of_control(scores: _Figures) -> str:
+    beyond = scores.get("score_beyond_control")
+    compared = (
+        "Other people single out as many, so nothing can be said beyond that."
+        if beyond is None
+        else f"Beyond that the score is {scores.number('score_beyond_control')} of what is left up to 1."
+    )
+    return (
+        f"Real people whom the synthesizer never saw would score {scores.number('score_of_control')} in place of the "
+        f"synthetic records, and as many synthetic records {scores.number('score_at_control_size')}; fewer records "
+        f"score higher. {compared}"
+    )
+
+
 def _baseline(scores: _Figures) -> str:
     baseline = scores["baseline_protection"]
     return f"The baseline protection is {scores.number('baseline_protection')}: {rate_baseline(baseline)}."
@@ -222,6 +236,7 @@ _SAYINGS = (
         _any_size,
     ),
     _Saying(MPUCC, ("privacy_risk_score", "overall_protection"), _score),
+    _Saying(MPUCC, ("score_of_control", "score_at_control_size"), _of_control),
     _Saying(MPUCC, ("baseline_protection",), _baseline),
     _Saying(MPUCC, ("search",), _search),
     _Saying(

@@ -55,7 +55,7 @@ from privacy_assets.synthesis.number_lines import (
 from privacy_assets.synthesis.redraw import MIN_ATOM, redraw_rare_values
 from privacy_assets.synthesis.synthesize import REDRAWN_KINDS, Kind, check_kinds, check_setting
 
-DEFAULT_SMOOTHING: Final = 1.5
+DEFAULT_SMOOTHING: Final = 1.75
 MIN_EIGENVALUE: Final = 1e-6
 MAX_CORRELATION: Final = 0.999
 CALIBRATION_ROUNDS: Final = 8
