@@ -21,6 +21,9 @@ SCORES = {
     "overall_protection": 0.83,
     "main_protection": 0.8,
     "baseline_protection": 0.97,
+    "score_at_control_size": 0.31,
+    "score_of_control": 0.3,
+    "score_beyond_control": None,
     "identification_rate": 0.2,
     "total_identified": 800,
     "total_syn_records": 4000,
@@ -244,6 +247,9 @@ def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page
         "Remove copies.",
         "800 of 4,000 synthetic records (20.0%) can be pinned to one original",
         "This share is rated poor",
+        "It is rated: acceptable risk for internal use.",
+        "would score 0.3 in place of the synthetic records, and as many synthetic records 0.31; fewer records score "
+        "higher. Other people single out as many, so nothing can be said beyond that.",
         "Among 900 records of each, 12.0% of the synthetic records are pinned to an original and 11.0% to a person",
         "good structure",
         "age 50.0% of the identified dropped: left out 5.00% -15 points 0.04",
@@ -257,6 +263,11 @@ def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page
         "A note on what was not measured.",
     ):
         assert said in text, said
+
+
+def test_the_page_says_how_far_the_score_is_beyond_that_of_other_people(tmp_path):
+    text = text_of(page_of(tmp_path, figures={"mpucc_assessment": SCORES | {"score_beyond_control": 0.0143}})[0])
+    assert "Beyond that the score is 0.0143 of what is left up to 1." in text
 
 
 def test_the_page_needs_no_network_no_script_and_no_other_file(page):
