@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from math import floor, isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.labels import texts_of
-from privacy_assets.anonymization.quasi_identifiers import Dimension, Scale
-from privacy_assets.columns.coding import MAX_DECIMALS, ColumnValues, align_times, read_column, round_floats
+from privacy_assets.anonymization.quasi_identifiers import Scale
+from privacy_assets.columns.coding import ColumnValues, read_column
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import (
     BoundedNoise,
@@ -29,7 +29,7 @@ from privacy_assets.columns.masks import (
     ValueSet,
 )
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.reidentification.code_sets import CodeSets, from_lists, from_ranges
+from privacy_assets.reidentification.code_sets import CodeSets
 from privacy_assets.reidentification.mask_labels import (
     ANY_LABEL,
     ANYTHING,
@@ -39,52 +39,24 @@ from privacy_assets.reidentification.mask_labels import (
     read_label,
     read_number_label,
 )
+from privacy_assets.reidentification.released_values import (
+    TEXT_KINDS,
+    Original,
+    as_categories,
+    codes_among,
+    places_among,
+    read_released,
+    refuse,
+    rows_of_values,
+)
 from privacy_assets.setting_checks import is_integer, is_number
 
-_TEXT_KINDS = ("text", "category")
 TIME_KINDS = ("datetime", "aware datetime", "duration")
 NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 # Floats deviate from their number by a few units in the last place. If that is not small against the width of the
 # noise, whole numbers outside the width would count as inside.
 ROUNDED_BY = 4 * float(np.finfo(np.float64).eps)
 LARGEST_SLACK = 1 / 8
-
-
-class Original(NamedTuple):
-    """An original column: its values in order, and the code of each record."""
-
-    name: str
-    column: pd.Series[Any]
-    dimension: Dimension
-
-    @property
-    def scale(self) -> Scale:
-        """The values."""
-        return self.dimension.scale
-
-    @property
-    def n_values(self) -> int:
-        """Number of codes; the last one is that of the missing value, even if there is none."""
-        return self.scale.n_known + 1
-
-    @property
-    def where(self) -> str:
-        """Name for messages."""
-        return f"Column {self.name!r}"
-
-    def lists(self, lists: list[NDArray[np.int64]], rows: NDArray[np.int64]) -> CodeSets:
-        """Make sets of lists of codes."""
-        return from_lists(lists, rows)
-
-    def ranges(
-        self,
-        low: NDArray[np.int64],
-        high: NDArray[np.int64],
-        may_be_missing: NDArray[np.bool_],
-        rows: NDArray[np.int64],
-    ) -> CodeSets:
-        """Make sets of ranges of codes."""
-        return from_ranges(low, high, may_be_missing, self.scale.n_known, rows)
 
 
 def read_mask(original: Original, released: pd.DataFrame, mask: Mask, hierarchies: Mapping[str, Hierarchy]) -> CodeSets:
@@ -113,90 +85,13 @@ def read_mask(original: Original, released: pd.DataFrame, mask: Mask, hierarchie
     return readers[type(mask)](original, column, mask)
 
 
-def _refuse(original: Original, is_refused: NDArray[np.bool_], rows: NDArray[Any], problem: str, expected: str) -> None:
-    """Raise if released values cannot be read; the message counts them and does not show them."""
-    if is_refused.any():
-        n_rows = int(np.append(is_refused, False)[rows].sum())
-        raise InvalidTableError(
-            f"{original.where}: {int(is_refused.sum())} of its released values (in {n_rows} rows) {problem}. Expected "
-            f"{expected}. Use another mask for the column, or correct the release."
-        )
-
-
-def _read(original: Original, column: pd.Series[Any]) -> tuple[ColumnValues, NDArray[Any]]:
-    """Read a released column; returns it, and its distinct values in the type of the original scale."""
-    read = read_column(column, f"{original.where} of the release")
-    if original.scale.kind == "category" and read.kind not in (*_TEXT_KINDS, "missing"):
-        return read, _as_categories(original.scale, read)
-    kinds = {original.scale.kind, read.kind}
-    if len(kinds) == 2 and "missing" not in kinds and not kinds <= set(_TEXT_KINDS):
-        raise InvalidTableError(
-            f"{original.where} has {original.scale.kind} values in the original and {read.description} in the "
-            "release. Expected the same kind, or a mask that reads labels. Convert the column, or use the mask Label."
-        )
-    values = read.distinct
-    if read.kind == "aware datetime" and read.offsets is not None:
-        values = values - read.offsets.astype("timedelta64[s]")
-    return read, values
-
-
-def _as_categories(scale: Scale, read: ColumnValues) -> NDArray[np.object_]:
-    """Return distinct values as texts of ordered categories; 1 matches the category 1.0."""
-    known = set(scale.known)
-    texts = np.empty(len(read.distinct), object)
-    for i, value in enumerate(pd.Series(read.distinct).astype(object)):
-        ways = [value]
-        if read.kind == "number":
-            ways += [float(value), *([int(value)] if float(value).is_integer() else [])]
-        texts[i] = next((text for text in map(str, ways) if text in known), str(value))
-    return texts
-
-
-def _places(scale: Scale, values: NDArray[Any], side: str) -> NDArray[np.int64]:
-    """Find the positions of values among the known ones."""
-    known = scale.known
-    if len(known) == 0 or len(values) == 0:
-        return np.zeros(len(values), np.int64)
-    known, values = align_times(scale.known, values)
-    return np.searchsorted(known, values, side=side).astype(np.int64)  # type: ignore[call-overload,no-any-return]
-
-
-def _codes(scale: Scale, values: NDArray[Any]) -> NDArray[np.int64]:
-    """Find the codes of values; -1 for those that no original has.
-
-    Other programs write fewer digits of floats: a value without an exact match stands for the only original equal to 10
-    decimals.
-    """
-    if scale.n_known == 0 or len(values) == 0:
-        return np.full(len(values), -1, np.int64)
-    if not scale.is_ordered or scale.kind == "category":
-        return np.asarray(pd.Index(scale.known, dtype=object).get_indexer(pd.Index(values, dtype=object)), np.int64)
-    known, values = align_times(scale.known, values)
-    codes = _equal_places(known, values)
-    if "f" in (known.dtype.kind, values.dtype.kind) and (codes < 0).any():
-        known, values = (round_floats(each.astype(np.float64), MAX_DECIMALS) for each in (known, values))
-        is_single = np.searchsorted(known, values, side="right") - np.searchsorted(known, values, side="left") == 1
-        codes = np.where((codes < 0) & is_single, _equal_places(known, values), codes)
-    return codes
-
-
-def _equal_places(known: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
-    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return np.where(known[places] == values, places, -1).astype(np.int64)
-
-
 def _exact(original: Original, column: pd.Series[Any], mask: Exact) -> CodeSets:  # noqa: ARG001
-    read, values = _read(original, column)
-    codes = np.append(_codes(original.scale, values), original.scale.n_known)
+    read, values = read_released(original, column)
+    codes = np.append(codes_among(original.scale, values), original.scale.n_known)
     # -1 indexes an additional last position for missing cells.
     is_missing = np.arange(len(codes)) == len(values)
     low = np.where(is_missing | (codes < 0), 1, codes)
-    return original.ranges(low, np.where(is_missing | (codes < 0), 0, codes), is_missing, _rows(read))
-
-
-def _rows(read: ColumnValues) -> NDArray[np.int64]:
-    """Return the distinct value of each row; the position after the last one for a missing cell."""
-    return np.where(read.codes < 0, len(read.distinct), read.codes).astype(np.int64)
+    return original.ranges(low, np.where(is_missing | (codes < 0), 0, codes), is_missing, rows_of_values(read))
 
 
 def _interval(original: Original, released: pd.DataFrame, mask: Interval) -> CodeSets:
@@ -210,11 +105,11 @@ def _interval(original: Original, released: pd.DataFrame, mask: Interval) -> Cod
     for name, is_high in ((mask.low, False), (mask.high, True)):
         end, values = _read_ends(original, released[name])
         if scale.kind == "category":
-            codes = _codes(scale, values)
-            _refuse(original, codes < 0, end.codes, "are categories that the original lacks", "its categories")
+            codes = codes_among(scale, values)
+            refuse(original, codes < 0, end.codes, "are categories that the original lacks", "its categories")
             places = codes - (is_high and not mask.includes_high)
         else:
-            places = _places(scale, values, "right" if is_high and mask.includes_high else "left") - is_high
+            places = places_among(scale, values, "right" if is_high and mask.includes_high else "left") - is_high
         ends.append((np.append(places, -1)[end.codes], end.codes < 0))
     (low, low_is_missing), (high, high_is_missing) = ends
     n_half = int((low_is_missing != high_is_missing).sum())
@@ -240,11 +135,11 @@ def _read_ends(original: Original, column: pd.Series[Any]) -> tuple[ColumnValues
                 whole = [int(text) for text in read.distinct]
             except ValueError:
                 whole = []
-            _refuse(original, np.full(len(read.distinct), not whole), read.codes, "are not whole numbers", "digits")
+            refuse(original, np.full(len(read.distinct), not whole), read.codes, "are not whole numbers", "digits")
             values = np.empty(len(whole), object)
             values[:] = whole
             return read, values
-    return _read(original, column)
+    return read_released(original, column)
 
 
 def _truth_values(original: Original, column: pd.Series[Any]) -> NDArray[np.bool_]:
@@ -271,8 +166,8 @@ def _value_set(original: Original, column: pd.Series[Any], mask: ValueSet) -> Co
             is_refused[i] = True
             values = []
         lists.append(np.unique(np.array([code_of[v] for v in values if v in code_of], np.int64)))
-    rows = _rows(read)
-    _refuse(
+    rows = rows_of_values(read)
+    refuse(
         original, np.append(is_refused, (read.codes < 0).any()), rows, "are not sets", "JSON arrays of text and null"
     )
     return original.lists(lists, rows)
@@ -303,8 +198,8 @@ def _mapping(
     read = read_column(column, f"{original.where} of the release")
     texts = [str(value) for value in _plain(read)]
     is_refused = np.array([*(text not in members for text in texts), (read.codes < 0).any()], np.bool_)
-    rows = _rows(read)
-    _refuse(original, is_refused, rows, f"are not nodes of {mask.hierarchy!r} above an original value", "its labels")
+    rows = rows_of_values(read)
+    refuse(original, is_refused, rows, f"are not nodes of {mask.hierarchy!r} above an original value", "its labels")
     lists = [np.array(sorted(members[text]), np.int64) for text in texts]
     return original.lists(lists, rows)
 
@@ -327,7 +222,7 @@ def _bounded_noise(original: Original, column: pd.Series[Any], mask: BoundedNois
         raise InvalidSettingError(
             f"{original.where} has a noise mask, but {scale.kind} values. Expected numbers or times."
         )
-    read, values = _read(original, column)
+    read, values = read_released(original, column)
     if read.kind not in ("number", "missing"):
         raise InvalidTableError(
             f"{original.where} has a noise mask, but {read.description} in the release. Expected numbers. Convert the "
@@ -346,10 +241,10 @@ def _bounded_noise(original: Original, column: pd.Series[Any], mask: BoundedNois
         width = asked + np.minimum(slack, asked * LARGEST_SLACK)
         with np.errstate(over="ignore"):
             lowest, highest = numbers - width, numbers + width
-    low = np.append(_places(known, lowest, "left"), 1)
-    high = np.append(_places(known, highest, "right") - 1, 0)
+    low = np.append(places_among(known, lowest, "left"), 1)
+    high = np.append(places_among(known, highest, "right") - 1, 0)
     is_missing = np.arange(len(low)) == len(values)
-    return original.ranges(low, high, is_missing, _rows(read))
+    return original.ranges(low, high, is_missing, rows_of_values(read))
 
 
 def _noise_in_time(original: Original, column: pd.Series[Any], mask: BoundedNoise) -> CodeSets:
@@ -359,7 +254,7 @@ def _noise_in_time(original: Original, column: pd.Series[Any], mask: BoundedNois
             f"{original.where} has {original.scale.kind} values, and the width of its noise is {mask.width!r}. "
             'Expected a Timedelta of at least 0, or ISO 8601 text such as "P2D".'
         )
-    read, values = _read(original, column)
+    read, values = read_released(original, column)
     if read.kind not in (*TIME_KINDS, "missing"):
         raise InvalidTableError(
             f"{original.where} has a noise mask, but {read.description} in the release. Expected times. Convert the "
@@ -370,7 +265,7 @@ def _noise_in_time(original: Original, column: pd.Series[Any], mask: BoundedNois
     low = np.append(np.searchsorted(known, numbers - width, side="left"), 1)
     high = np.append(np.searchsorted(known, numbers + width, side="right") - 1, 0)
     is_missing = np.arange(len(low)) == len(values)
-    return original.ranges(low.astype(np.int64), high.astype(np.int64), is_missing, _rows(read))
+    return original.ranges(low.astype(np.int64), high.astype(np.int64), is_missing, rows_of_values(read))
 
 
 def _nanoseconds_of(width: object) -> int | None:
@@ -396,9 +291,9 @@ def _rank_window(original: Original, column: pd.Series[Any], mask: RankWindow) -
         raise InvalidSettingError(f"{original.where}: the window of ranks is {mask.p!r} percent. Expected 0 to 100.")
     if not scale.is_ordered and scale.kind != "missing":
         raise InvalidSettingError(f"{original.where} has a rank mask, but {scale.kind} values.")
-    read, values = _read(original, column)
-    codes = _codes(scale, values)
-    _refuse(original, codes < 0, read.codes, "are not original values", "values moved by rank swapping, not new ones")
+    read, values = read_released(original, column)
+    codes = codes_among(scale, values)
+    refuse(original, codes < 0, read.codes, "are not original values", "values moved by rank swapping, not new ones")
     counts = np.bincount(original.dimension.codes, minlength=scale.n_known)[: scale.n_known]
     last_rank = np.cumsum(counts) - 1
     first_rank = last_rank - counts + 1
@@ -407,7 +302,7 @@ def _rank_window(original: Original, column: pd.Series[Any], mask: RankWindow) -
     low = np.append(np.searchsorted(last_rank, first_rank[codes] - window, side="left"), 1)
     high = np.append(np.searchsorted(first_rank, last_rank[codes] + window, side="right") - 1, 0)
     is_missing = np.arange(len(low)) == len(values)
-    return original.ranges(low.astype(np.int64), high.astype(np.int64), is_missing, _rows(read))
+    return original.ranges(low.astype(np.int64), high.astype(np.int64), is_missing, rows_of_values(read))
 
 
 def _label(original: Original, column: pd.Series[Any], mask: Label) -> CodeSets:
@@ -422,14 +317,14 @@ def _label(original: Original, column: pd.Series[Any], mask: Label) -> CodeSets:
     read = read_column(column, f"{original.where} of the release")
     reader = _LabelReader(original)
     found: list[NDArray[np.int64] | None]
-    if read.kind == original.scale.kind and read.kind not in _TEXT_KINDS:
-        codes = _codes(original.scale, _read(original, column)[1])
+    if read.kind == original.scale.kind and read.kind not in TEXT_KINDS:
+        codes = codes_among(original.scale, read_released(original, column)[1])
         found = [None if code < 0 else np.array([code]) for code in codes]
     else:
         is_ranked = original.scale.kind == "category"
-        values = _as_categories(original.scale, read).tolist() if is_ranked else _plain(read)
+        values = as_categories(original.scale, read).tolist() if is_ranked else _plain(read)
         found = [reader.codes_of(str(value)) for value in values]
-    _refuse(
+    refuse(
         original,
         np.array([codes is None for codes in found], np.bool_),
         read.codes,
@@ -437,7 +332,7 @@ def _label(original: Original, column: pd.Series[Any], mask: Label) -> CodeSets:
         "intervals, sets, stars, or values",
     )
     found.append(reader.of_meaning(ANYTHING if mask.missing_means == "suppressed" else MISSING))
-    return original.lists([codes for codes in found if codes is not None], _rows(read))
+    return original.lists([codes for codes in found if codes is not None], rows_of_values(read))
 
 
 class _LabelReader:
@@ -490,7 +385,7 @@ class _LabelReader:
         value = self._value(text)
         if value is None:
             return None
-        code = int(_codes(self.scale, value)[0])
+        code = int(codes_among(self.scale, value)[0])
         return code if code >= 0 else None
 
     def _range(self, ends: Range) -> tuple[int, int] | None:
@@ -510,7 +405,7 @@ class _LabelReader:
             value = self._value(text)
             if value is None:
                 return None
-            place = int(_places(self.scale, value, "right" if includes == is_high else "left")[0])
+            place = int(places_among(self.scale, value, "right" if includes == is_high else "left")[0])
             low, high = (low, place - 1) if is_high else (place, high)
         return low, high
 

@@ -18,7 +18,8 @@ from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.reidentification.code_sets import CodeSets, coarsen, partition_of
 from privacy_assets.reidentification.kernels.candidates import Boxes, Points
-from privacy_assets.reidentification.mask_sets import Original, read_mask
+from privacy_assets.reidentification.mask_sets import read_mask
+from privacy_assets.reidentification.released_values import Original
 from privacy_assets.storage.fingerprint import require_unique_text_names
 
 # Up to this many possible keys per record, counting all keys is faster than sorting the occurring ones.
