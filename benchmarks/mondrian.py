@@ -374,6 +374,34 @@ def compare_hierarchies(arguments: argparse.Namespace, bars: Bars) -> None:
         bars.skip(f"k = {k}: 25 calls / ARX", ARX_SECONDS[k])
 
 
+def compare_kinds(bars: Bars) -> None:
+    """Compare unique texts with integers, and fifteen columns with eight."""
+    import pandas as pd
+
+    from privacy_assets.anonymization.anonymize import anonymize
+
+    def seconds(table, k: int, repeats: int = 3) -> float:
+        times = []
+        for _ in range(repeats + 1):
+            start = time.process_time()
+            # By rank, because some tables need one cut and others two.
+            anonymize(table, quasi_identifiers=list(table), k=k, normalize="rank")
+            times.append(time.process_time() - start)
+        return min(times[1:])
+
+    random = np.random.default_rng(0)
+    numbers = random.permutation(200_000)
+    whole, text = pd.DataFrame({"id": numbers}), pd.DataFrame({"id": pd.Series(numbers).map("name {:06d}".format)})
+    print("\nkinds of columns, whole calls")
+    bars.check("200,000 unique texts / integers, CPU time", seconds(text, 5) / seconds(whole, 5), 4)
+    codes, _, _ = skewed_columns(1_000_000, 8)
+    columns = [codes[:, j % 8][:: 1 if j < 8 else -1] for j in range(15)]
+    wide = pd.DataFrame(
+        {f"c{j}": own if j % 2 == 0 else pd.Series(own).map("v{}".format) for j, own in enumerate(columns)}
+    )
+    bars.check("10^6 x 15 / 10^6 x 8, CPU time", seconds(wide, 10, 1) / seconds(wide[list(wide)[:8]], 10, 1), 2)
+
+
 def measure_scale(arguments: argparse.Namespace, bars: Bars) -> None:
     print("\nkernel on two threads, k = 10, generated and skewed")
     small, million, ten = (measure("kernel", n, 8) for n in (100_000, 1_000_000, 10_000_000))
@@ -413,6 +441,7 @@ def main() -> int:
     compare_hierarchies(arguments, bars)
     compare_normalizations(arguments, bars)
     if not arguments.skip_scale:
+        compare_kinds(bars)
         measure_scale(arguments, bars)
     measured.save()
     print(f"\n{bars.missed} bars missed, {bars.skipped} not run")

@@ -145,9 +145,12 @@ class MeasuredColumn:
 
     @classmethod
     def read(cls, column: pd.Series[Any], where: str) -> MeasuredColumn:
-        """Read a sensitive column. Numbers, times, durations and ordered categories are ordered."""
+        """Read a sensitive column. Numbers, times, durations, periods, intervals and ordered categories are ordered."""
         values = read_column(column, where)
         is_ordered = values.kind in ORDERED_KINDS
+        if values.is_ranked:
+            is_ordered = True
+            values = ColumnValues("number", values.codes, np.arange(len(values.distinct)))
         if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
             is_ordered = True
             # The codes are in the order of the categories.

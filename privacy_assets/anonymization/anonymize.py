@@ -12,11 +12,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.class_statistics import Classes
-from privacy_assets.anonymization.classes_by_cuts import CodedTable, code_table, cut_table, tree_of_values
+from privacy_assets.anonymization.classes_by_cuts import (
+    CodedTable,
+    CutClasses,
+    code_table,
+    cut_table,
+    tree_of_values,
+)
 from privacy_assets.anonymization.cut_tree import CutTree, apply_cuts
-from privacy_assets.anonymization.generalization import generalize
+from privacy_assets.anonymization.generalization import Generalization, generalize
 from privacy_assets.anonymization.kernels.models import measure_classes
-from privacy_assets.anonymization.kernels.mondrian import Partition
 from privacy_assets.anonymization.kernels.mondrian_rows import list_class_values
 from privacy_assets.anonymization.lattice import lattice_classes, read_hierarchies
 from privacy_assets.anonymization.release import release
@@ -75,9 +80,9 @@ def anonymize(
     table : DataFrame
         At least one record. The index is ignored, and the order of the rows does not change the result.
     quasi_identifiers : sequence of str
-        Columns that an outsider may know. Numbers, times and ordered categories become intervals, all others sets; a
-        missing value is a separate value. Floats are exact, as in `verify_anonymity`: 0.1 + 0.2 is not 0.3, and a
-        float32 is its shortest decimal. Only hierarchies compare floats to 10 decimals.
+        Columns that an outsider may know. Numbers, times, periods, intervals and ordered categories become intervals,
+        all others sets; a missing value is a separate value. Floats are exact, as in `verify_anonymity`: 0.1 + 0.2 is
+        not 0.3, and a float32 is its shortest decimal. Only hierarchies compare floats to 10 decimals.
     k, subject
         Smallest number of rows in a class; with ``subject``, the column with the person of each row, smallest number of
         people. The subject is not released. k = 1 is allowed but does not protect anybody.
@@ -173,7 +178,7 @@ def anonymize_with(
         )
     found = cut_table(coded, settings, n_used or os.cpu_count() or 1, progress)
     settings = replace(settings, normalize=found.normalize)
-    classes = _classes(coded, found.partition, found.kept, settings)
+    classes = _classes(coded, found, settings)
     tree = CutTree(
         tuple(dimension.scale for dimension in coded.dimensions),
         tree_of_values(coded, found.partition),
@@ -212,18 +217,23 @@ def _check_size(coded: CodedTable, settings: AnonymizeSettings) -> None:
         )
 
 
-def _classes(coded: CodedTable, partition: Partition, kept: NDArray[np.bool_], settings: AnonymizeSettings) -> Classes:
+def _classes(coded: CodedTable, found: CutClasses, settings: AnonymizeSettings) -> Classes:
     """Describe the classes that are kept."""
+    partition, kept = found.partition, found.kept
     sizes = np.diff(partition.edges)
     n_rows = len(coded.dimensions[0].codes)
     if len(partition.records) != n_rows or not bool((np.bincount(partition.records, minlength=n_rows) == 1).all()):
         raise AssertionError("the partition lost or duplicated rows")
     records = partition.records if kept.all() else partition.records[np.repeat(kept, sizes)]
-    return _described(coded, records, sizes[kept], settings)
+    return _described(coded, records, sizes[kept], settings, found.generalizations)
 
 
 def _described(
-    coded: CodedTable, records: NDArray[np.integer[Any]], sizes: NDArray[np.int64], settings: AnonymizeSettings
+    coded: CodedTable,
+    records: NDArray[np.integer[Any]],
+    sizes: NDArray[np.int64],
+    settings: AnonymizeSettings,
+    generalizations: list[Generalization] | None = None,
 ) -> Classes:
     """Measure classes of these sizes; their records are sorted by class."""
     edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -234,11 +244,13 @@ def _described(
     if int(people.min()) < settings.k:
         raise AssertionError(f"a class has {people.min()} {settings.unit}, fewer than k = {settings.k}")
     models = make_models(settings, coded.sensitive, coded.sensitive.shares(records))
+    if generalizations is None:
+        generalizations = [generalize(each.scale, each.codes[records], edges) for each in coded.dimensions]
     return Classes(
         records,
         edges,
         people,
-        [generalize(d.scale, d.codes[records], edges) for d in coded.dimensions],
+        generalizations,
         measure_classes(models, coded.sensitive.codes[records], edges),
     )
 

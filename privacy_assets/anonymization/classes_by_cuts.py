@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.anonymization.generalization import generalize
+from privacy_assets.anonymization.generalization import Generalization, generalize
 from privacy_assets.anonymization.information_loss import class_widths, positions_of_most
 from privacy_assets.anonymization.kernels.models import Models, hold_by_class
 from privacy_assets.anonymization.kernels.mondrian import Partition, make_dimensions, partition_rows
@@ -43,11 +43,24 @@ class CodedTable(NamedTuple):
 
 
 class CutClasses(NamedTuple):
-    """Classes of a table: its partition, which classes are kept, and the normalization that the cuts were chosen by."""
+    """Classes of a table.
+
+    Attributes
+    ----------
+    partition : Partition
+        All classes.
+    kept : ndarray of shape (n_classes,), dtype=bool
+        Whether the rows of a class can stay.
+    normalize : {"rank", "range"}
+        What the cuts were chosen by.
+    generalizations : list of Generalization or None
+        The values of the classes that stay, by dimension; None if they were not needed.
+    """
 
     partition: Partition
     kept: NDArray[np.bool_]
     normalize: Normalization
+    generalizations: list[Generalization] | None = None
 
 
 def code_table(table: pd.DataFrame, settings: AnonymizeSettings) -> CodedTable:
@@ -118,8 +131,24 @@ def cut_table(
         )
     if len(allowed) == 1:
         return allowed[0]
-    positions = [positions_of_most(dimension.scale, dimension.codes, settings.k) for dimension in coded.dimensions]
-    return min(allowed, key=lambda each: _loss(coded, each, positions))
+    positions = [positions_of_most(each.scale, each.codes, settings.k) for each in coded.dimensions]
+    best, least = None, np.inf
+    for each in allowed:
+        generalizations = _generalize(coded, each)
+        loss = _loss(generalizations, positions, np.diff(each.partition.edges)[each.kept], _n_suppressed(each))
+        if best is None or loss < least:
+            best, least = each._replace(generalizations=generalizations), loss
+    assert best is not None  # noqa: S101 - several are allowed
+    return best
+
+
+def _generalize(coded: CodedTable, found: CutClasses) -> list[Generalization]:
+    """Describe the values of the classes that stay, by dimension."""
+    sizes, records = np.diff(found.partition.edges), found.partition.records
+    if not found.kept.all():
+        records = records[np.repeat(found.kept, sizes)]
+    edges = np.concatenate([[0], np.cumsum(sizes[found.kept])]).astype(np.int64)
+    return [generalize(dimension.scale, dimension.codes[records], edges) for dimension in coded.dimensions]
 
 
 def _normalizations(coded: CodedTable, settings: AnonymizeSettings) -> list[Normalization]:
@@ -189,15 +218,17 @@ def _n_suppressed(found: CutClasses) -> int:
     return int(np.diff(found.partition.edges)[~found.kept].sum())
 
 
-def _loss(coded: CodedTable, found: CutClasses, positions: list[NDArray[np.float64] | None]) -> float:
+def _loss(
+    generalizations: list[Generalization],
+    positions: list[NDArray[np.float64] | None],
+    sizes: NDArray[np.int64],
+    n_suppressed: int,
+) -> float:
     """Sum the loss of all cells, with ordered values at the given positions; suppressed rows lose 1."""
-    partition = found.partition
-    sizes = np.diff(partition.edges)
-    total = 0.0
-    for dimension, own in zip(coded.dimensions, positions, strict=True):
-        generalization = generalize(dimension.scale, dimension.codes[partition.records], partition.edges)
-        total += float(np.where(found.kept, class_widths(generalization, own), 1.0) @ sizes)
-    return total
+    return sum(
+        float(class_widths(generalization, own) @ sizes) + n_suppressed
+        for generalization, own in zip(generalizations, positions, strict=True)
+    )
 
 
 def tree_of_values(coded: CodedTable, partition: Partition) -> TreeArrays:

@@ -52,21 +52,24 @@ class Generalization:
             bits = np.left_shift(np.int64(1), self.values)
             keys = np.bitwise_or.reduceat(bits, self.first[:-1])
         else:
-            numbers: dict[bytes, int] = {}
-            edges = self.first.tolist()
-            keys = np.array(
-                [
-                    numbers.setdefault(self.values[edges[c] : edges[c + 1]].tobytes(), len(numbers))
-                    for c in range(len(edges) - 1)
-                ],
-                np.int64,
-            )
+            keys = _number_lists(self.first, self.values)
         _, example, which = np.unique(keys, return_index=True, return_inverse=True)
         return example, which.astype(np.int64)
 
-    def codes_of(self, group: int) -> NDArray[np.int64]:
-        """Return the codes of a set in one class."""
-        return self.values[self.first[group] : self.first[group + 1]]
+
+def _number_lists(first: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give equal lists of values the same number, in the order in which they first appear."""
+    sizes = np.diff(first)
+    keys = np.empty(len(sizes), np.int64)
+    n_keys = 0
+    for size in np.unique(sizes).tolist():
+        own = np.flatnonzero(sizes == size)
+        lists = np.ascontiguousarray(values[first[own][:, None] + np.arange(size)])
+        _, number = np.unique(lists.view(np.dtype((np.void, lists.itemsize * size))).ravel(), return_inverse=True)
+        keys[own] = n_keys + number
+        n_keys += int(number.max()) + 1
+    _, example, number = np.unique(keys, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(example))[number], np.int64)
 
 
 def generalize(scale: Scale, codes: NDArray[np.integer[Any]], edges: NDArray[np.int64]) -> Generalization:

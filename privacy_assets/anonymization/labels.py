@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from json.encoder import encode_basestring
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ LOW, HIGH, MISSING, VALUES = "_low", "_high", "_missing", "_values"
 _PLAIN_TEXT = re.compile(r"[^\s,\[\](){}\"\\*](?:[^,\[\](){}\"\\*\n\r\t]*[^\s,\[\](){}\"\\*])?")
 # Larger floats are divided before they are summed.
 FAR = 1e290
+_QUOTED_CHARACTERS = frozenset(',[](){}"\\*\r\t')
 _RESERVED = re.compile(rf"{MISSING_LABEL}|.* or {MISSING_LABEL}")
 
 
@@ -59,6 +61,20 @@ def quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+def _quoted(texts: list[str]) -> list[str]:
+    """Quote many texts; all at once if none has anything to quote."""
+    together = "\n".join(["", *texts, ""])
+    characters = set(together)
+    at_ends = {pair for c in characters if c.isspace() for pair in (f"\n{c}", f"{c}\n")}
+    is_plain = (
+        together.count("\n") == len(texts) + 1
+        and characters.isdisjoint(_QUOTED_CHARACTERS)
+        and not any(pair in together for pair in at_ends)
+        and MISSING_LABEL not in together
+    )
+    return texts if is_plain else [quote(text) for text in texts]
+
+
 def texts_of(scale: Scale) -> list[str]:
     """Return each known value of a scale as text."""
     values = scale.known
@@ -74,7 +90,7 @@ def texts_of(scale: Scale) -> list[str]:
         return [str(text) for text in np.datetime_as_string(values.astype(f"datetime64[{scale.unit or 'D'}]"))]
     if values.dtype.kind == "m":
         return [str(pd.Timedelta(value)) for value in values]
-    return [str(value) for value in values]
+    return values.tolist() if scale.kind == "text" else [str(value) for value in values]
 
 
 def generalized_columns(
@@ -147,7 +163,8 @@ def _ends(
     """Return the ends of intervals of codes as values and as text."""
     if scale.kind == "category" or scale.known.dtype.kind == "O":
         plain = np.array(texts_of(scale), object)
-        quoted = np.array([quote(text) for text in plain], object)
+        # Times of day in whole minutes are labeled without seconds.
+        quoted = np.array([quote(text[:-3] if scale.unit == "m" else text) for text in plain], object)
         return plain[low], plain[high], quoted[low].tolist(), quoted[high].tolist()
     values = scale.known
     lows = values[low]
@@ -210,15 +227,19 @@ def _typed(scale: Scale, ends: NDArray[Any], has_known: NDArray[np.bool_], group
 def _set_columns(generalization: Generalization, rows: NDArray[np.int64]) -> dict[str, pd.Series[Any]]:
     scale = generalization.scale
     example, which = generalization.distinct()
-    texts: list[str | None] = [*texts_of(scale), None]
+    texts = texts_of(scale)
     # Each value is written once, regardless of the number of classes with it.
-    quoted = [MISSING_LABEL if text is None else quote(text) for text in texts]
-    dumped = [json.dumps(text, ensure_ascii=False) for text in texts]
-    labels, lists = [], []
-    for group in example.tolist():
-        codes = generalization.codes_of(group).tolist()
-        labels.append(_join_set([quoted[code] for code in codes]))
-        lists.append(f"[{', '.join([dumped[code] for code in codes])}]")
+    quoted = [*_quoted(texts), MISSING_LABEL]
+    dumped = [*map(encode_basestring, texts), "null"]
+    sizes = np.diff(generalization.first)[example]
+    ends = np.cumsum(sizes)
+    places = np.arange(sizes.sum()) + np.repeat(generalization.first[example] - ends + sizes, sizes)
+    codes = np.take(generalization.values, places).tolist()
+    pairs = list(zip((ends - sizes).tolist(), ends.tolist(), strict=True))
+    in_label, in_list = [quoted[code] for code in codes], [dumped[code] for code in codes]
+    # As `_join_set`, without a call for each of many classes.
+    labels = [in_label[begin] if end - begin == 1 else f"{{{', '.join(in_label[begin:end])}}}" for begin, end in pairs]
+    lists = [f"[{', '.join(in_list[begin:end])}]" for begin, end in pairs]
     group_of_row = which[rows]
     return {scale.name: repeated_text(labels, group_of_row), scale.name + VALUES: repeated_text(lists, group_of_row)}
 
@@ -234,8 +255,11 @@ def _join_set(parts: list[str]) -> str:
 
 def repeated_text(labels: list[str], codes: NDArray[np.int64]) -> pd.Series[Any]:
     """Make a column of repeated text; equal labels become one category."""
-    numbers: dict[str, int] = {}
-    number_of = np.array([numbers.setdefault(label, len(numbers)) for label in labels] + [-1], np.int64)
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    if len(numbers) == len(labels):
+        number_of = np.append(np.arange(len(labels)), -1)
+    else:
+        number_of = np.array([numbers[label] for label in labels] + [-1], np.int64)
     categories = pd.Index(list(numbers), dtype=object if not numbers else None)
     dtype = pd.CategoricalDtype(categories)
     return pd.Series(pd.Categorical.from_codes(number_of[codes], dtype=dtype, validate=False), copy=False)

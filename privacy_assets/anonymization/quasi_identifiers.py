@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import (
@@ -26,6 +28,7 @@ from privacy_assets.errors import InvalidTableError
 # The coordinate of a missing value: farther from all others than those are from each other, so that a class that mixes
 # both has the full width.
 MISSING_COORDINATE = 2.0
+_IN_MINUTES = re.compile(r"\d\d:\d\d:00").fullmatch
 _TIME_UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
 
 
@@ -38,7 +41,8 @@ class Scale:
     name : str
         The column.
     kind : str
-        See :class:`~privacy_assets.columns.coding.ColumnValues`; "category" for ordered categories.
+        See :class:`~privacy_assets.columns.coding.ColumnValues`; "category" for ordered categories, times of day,
+        periods and intervals.
     is_ordered : bool
         Whether values are cut by order; otherwise they are a set.
     known : ndarray of shape (n_known,)
@@ -50,7 +54,7 @@ class Scale:
     decimals : int or None
         Decimals of float values, None if more than 10; 0 for all others.
     unit : str
-        Coarsest unit of time in which all values are whole; empty for others.
+        Coarsest unit of time in which all values are whole, for times of day only minutes; empty for others.
     time_zone : str or None
         Name of the time zone of aware datetimes; UTC if pandas does not know the name of theirs.
     """
@@ -155,6 +159,9 @@ def read_dimension(column: pd.Series[Any]) -> Dimension:
         ) from None
     is_ranked = isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered and read.kind != "missing"
     values, code_of = _ranked_texts(column) if is_ranked else _sorted_values(read)
+    unit = _unit_of(values)
+    if read.is_ranked:
+        is_ranked, unit = True, "m" if all(map(_IN_MINUTES, read.distinct)) else ""
     missing = read.codes < 0
     scale = Scale(
         name,
@@ -163,7 +170,7 @@ def read_dimension(column: pd.Series[Any]) -> Dimension:
         values,
         bool(missing.any()),
         _decimals_of(values) if values.dtype.kind == "f" else 0,
-        _unit_of(values),
+        unit,
         _named_zone(read) if read.kind == "aware datetime" and not is_ranked else None,
     )
     # -1 indexes the last position, which is the code of missing values.
@@ -205,6 +212,16 @@ def _named_zone(read: ColumnValues) -> str:
 def _sorted_values(read: ColumnValues) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the distinct values in ascending order, and the position of each value."""
     values = read.distinct
+    if read.is_ranked:
+        return values, np.arange(len(values))
+    if read.kind == "text":
+        # In the order of Python (UTF-8 keeps that of the characters), in a fraction of the time of NumPy.
+        order = pc.array_sort_indices(pa.array(values, pa.large_string())).to_numpy()
+        ordered = values[order]
+        if (ordered[1:] != ordered[:-1]).all():
+            place = np.empty(len(values), np.int64)
+            place[order] = np.arange(len(values))
+            return ordered, place
     if read.is_float:
         values = values + 0.0  # no -0.0, which equals 0.0 and must have the same label
         if np.isnan(values).any():

@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, cast
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.safe_names import class_name, dtype_name, type_name
+from privacy_assets.columns.ranked_cells import order_of_cells, text_of_cell
 from privacy_assets.errors import InvalidTableError
 
 Kind = Literal["number", "boolean", "text", "datetime", "aware datetime", "duration", "missing"]
@@ -41,6 +43,7 @@ _INFERRED_KINDS: Mapping[str, Kind] = {
     "time": "text",
     "interval": "text",
     "period": "text",
+    "bytes": "text",
     "empty": "missing",
     "boolean": "boolean",
     "integer": "number",
@@ -73,6 +76,8 @@ class ColumnValues:
         Seconds east of UTC of each aware datetime.
     time_zone : str or None
         Name of the time zone of aware datetimes.
+    is_ranked : bool
+        Whether the texts stand for values with an order, which ``distinct`` is in: times of day, periods, intervals.
     """
 
     kind: Kind
@@ -80,6 +85,7 @@ class ColumnValues:
     distinct: NDArray[Any]
     offsets: NDArray[np.int64] | None = None
     time_zone: str | None = None
+    is_ranked: bool = False
 
     @property
     def is_float(self) -> bool:
@@ -121,7 +127,8 @@ def read_column(column: pd.Series[Any], where: str) -> ColumnValues:
     ----------
     column : Series
         Any dtype of numbers, booleans, text, dates, datetimes or durations; objects if all values are of one kind.
-        Categories count as their underlying values; unused ones are ignored.
+        Times of day, periods, intervals, UUIDs and bytes (in hexadecimal digits) are text. Categories count as their
+        underlying values; unused ones are ignored.
     where : str
         Name for messages, such as ``"Column 'age' of the original table"``.
 
@@ -160,7 +167,8 @@ def _read(column: pd.Series[Any], where: str) -> ColumnValues:
         if len(values) == 0:
             return ColumnValues("missing", codes, np.zeros(0, object))
         kind = _kind_of(values, where)
-        return _checked(kind, codes, values, where)
+        # The codes of ordered categories are in their order, whatever the values.
+        return _checked(kind, codes, values, where, may_rank=not column.dtype.ordered)
     if _holds_objects(column):
         return _read_objects(column, where)
     kind = _kind_of(column, where)
@@ -177,7 +185,10 @@ def _read_objects(column: pd.Series[Any], where: str) -> ColumnValues:
         codes, distinct = pd.factorize(column.to_numpy())
     is_text = pd.api.types.infer_dtype(distinct, skipna=False) == "string"
     kind = "text" if is_text else _kind_of(column, where)
-    return _all_missing(column) if kind == "missing" else _checked(kind, codes, pd.Series(distinct), where)
+    if kind == "missing":
+        return _all_missing(column)
+    # As objects: pandas would convert the texts, and all would be converted back.
+    return _checked(kind, codes, pd.Series(distinct, dtype=object), where)
 
 
 def _all_missing(column: pd.Series[Any]) -> ColumnValues:
@@ -225,6 +236,8 @@ def _kind_of(column: pd.Series[Any], where: str) -> Kind:
         return kinds.get(dtype.kind, "number")
     inferred = pd.api.types.infer_dtype(column, skipna=True) if _holds_objects(column) else str(dtype)
     kind = _INFERRED_KINDS.get(inferred)
+    if inferred == "mixed" and all(isinstance(value, UUID) for value in column.dropna()):
+        kind = "text"
     if kind is None:
         found = inferred if _holds_objects(column) else dtype_name(dtype)
         if _holds_objects(column):
@@ -244,7 +257,9 @@ def _kind_of(column: pd.Series[Any], where: str) -> Kind:
     return kind
 
 
-def _checked(kind: Kind, codes: NDArray[Any], distinct: pd.Series[Any], where: str) -> ColumnValues:
+def _checked(
+    kind: Kind, codes: NDArray[Any], distinct: pd.Series[Any], where: str, *, may_rank: bool = True
+) -> ColumnValues:
     """Convert distinct values to the storage of their kind; refuse infinite ones."""
     if kind == "number":
         values = _numbers(distinct)
@@ -258,9 +273,16 @@ def _checked(kind: Kind, codes: NDArray[Any], distinct: pd.Series[Any], where: s
             codes = np.where(np.append(np.isnan(values), False)[codes], -1, codes)
         return ColumnValues(kind, codes, values)
     if kind == "text":
-        as_text = [value if isinstance(value, str) else str(value) for value in distinct]
+        cells = distinct.tolist()
+        is_text = pd.api.types.infer_dtype(cells, skipna=False) == "string"
+        as_text = cells if is_text else [text_of_cell(cell) for cell in cells]
         "".join(as_text).encode()  # lone surrogates could not be stored later; the caller handles the error
-        return ColumnValues(kind, codes, _objects(as_text))
+        order = order_of_cells(cells, as_text) if may_rank and not is_text else None
+        if order is None:
+            return ColumnValues(kind, codes, _objects(as_text))
+        place = np.full(len(order) + 1, -1, np.int64)
+        place[order] = np.arange(len(order))
+        return ColumnValues(kind, place[codes], _objects([as_text[i] for i in order]), is_ranked=True)
     if kind == "boolean":
         return ColumnValues(kind, codes, distinct.to_numpy(dtype=bool))
     if kind == "duration":

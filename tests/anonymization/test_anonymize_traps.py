@@ -149,6 +149,8 @@ def test_sums_of_floats_that_differ_in_their_last_bit_are_two_values_as_for_ever
         ([0.7, 0.1 + 0.2, 0.9, 0.1 + 0.2, 0.3, 0.3, 0.1 + 0.2, 0.3], 0.1875, 2),
         ([1e-12, 2e-12, 3e-12, 1e-12, 2e-12, 3e-12, 3e-12, 3e-12], 0.25, 2),
         (pd.Series([1, 3, 3, 3, 1, 2, 2, 2], dtype=GRADED), 0.25, 2),
+        ([dt.time(hour) for hour in (1, 2, 2, 2, 1, 3, 3, 3)], 0.25, 2),
+        (pd.PeriodIndex([f"2020-0{month}" for month in (1, 2, 2, 2, 1, 3, 3, 3)], freq="M"), 0.25, 2),
     ],
 )
 def test_sensitive_values_are_read_as_whoever_verifies_the_release_reads_them(values, distance, n_values):

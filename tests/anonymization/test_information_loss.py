@@ -77,6 +77,18 @@ def test_discernibility_and_class_ratio_follow_their_definitions():
     assert average_class_ratio(sizes, 2) == 2
 
 
+@given(st.lists(st.lists(st.sampled_from(range(0, 90, 3)), min_size=1, max_size=3), min_size=1, max_size=9))
+def test_equal_sets_of_many_values_are_one_generalization_in_order_of_appearance(sets):
+    # More values than an integer has bits.
+    scale = read_dimension(pd.Series([f"v{n:02}" for n in range(90)], name="x")).scale
+    codes = np.array([code for own in sets for code in own])
+    edges = np.concatenate([[0], np.cumsum([len(own) for own in sets])])
+    example, which = generalize(scale, codes, edges).distinct()
+    in_order = list(dict.fromkeys(frozenset(own) for own in sets))
+    assert [frozenset(sets[i]) for i in example] == in_order
+    assert [in_order[i] for i in which] == [frozenset(own) for own in sets]
+
+
 def test_ranges_of_the_largest_numbers_do_not_overflow():
     for values in ([-1.7e308, 0.0, 1.7e308], [-(2**63), 0, 2**63 - 1], [0, 2**70, 2**71]):
         dimension, generalization, _ = generalized(values, np.array([0, 0, 1]))

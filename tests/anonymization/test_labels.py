@@ -1,5 +1,7 @@
 """Labels can be read in one way only, and typed columns survive Parquet."""
 
+from datetime import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privacy_assets.anonymization.anonymize import anonymize
-from privacy_assets.anonymization.labels import quote, set_label
+from privacy_assets.anonymization.labels import _quoted, quote, set_label
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.mixed_tables import through_parquet
 
@@ -67,6 +69,22 @@ def test_intervals_are_typed_and_closed_except_for_numbers_with_decimals(values,
     released = labels_of(values)
     assert set(released["x"]) == {label}
     assert set(released["x_low"]) == {low} and set(released["x_high"]) == {high}
+
+
+def test_times_of_day_periods_and_intervals_are_released_as_intervals():
+    clock = labels_of([time(14, 45), time(13, 26)])
+    assert clock["x"].unique().tolist() == ["[13:26, 14:45]"]
+    assert (clock["x_low"].iloc[0], clock["x_high"].iloc[0]) == ("13:26:00", "14:45:00")
+    assert labels_of([time(14, 45, 1), time(13, 26)])["x"][0] == "[13:26:00, 14:45:01]"
+    assert labels_of(pd.PeriodIndex(["2020-02", "2019-12"], freq="M"))["x"][0] == "[2019-12, 2020-02]"
+    bands = pd.IntervalIndex.from_tuples([(100, 105), (5, 10)])
+    assert labels_of(bands)["x"][0] == '["(5, 10]", "(100, 105]"]'
+
+
+@given(st.lists(st.text(st.sampled_from('ab c,[]{}()*"\\\n\r\t\x0b\u2028mising')), max_size=4))
+def test_many_texts_are_quoted_as_each_alone(texts):
+    assert _quoted(texts) == [quote(text) for text in texts]
+    assert _quoted([*texts, "missing"]) == [*(quote(text) for text in texts), '"missing"']
 
 
 def test_integers_beyond_int64_keep_every_digit():

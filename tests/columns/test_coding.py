@@ -2,6 +2,7 @@
 
 import datetime as dt
 from decimal import Decimal
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -163,7 +164,7 @@ def test_unused_categories_are_ignored():
         (pd.Series([[1], [2], None]), r"cannot be compared \(mixed, by type: \{'list': 2\}\)"),
         (pd.Series([{"a": 1}, {"a": 2}]), "cannot be compared"),
         (pd.Series([1, "a"], dtype=object), r"cannot be compared \(mixed"),
-        (pd.Series([b"a"]), r"cannot be compared \(bytes, by type: \{'bytes': 1\}\)"),
+        (pd.Series([UUID(int=1), b"a"], dtype=object), r"cannot be compared \(mixed"),
         (pd.Series([1j]), "cannot be compared"),
         (pd.Series([1.0, np.inf, -np.inf, np.inf]), "3 infinite values"),
         (pd.Series([1.0, np.inf, None], dtype="Float64"), "1 infinite values"),
@@ -211,3 +212,46 @@ def test_a_category_column_without_any_value_is_missing_whatever_its_categories_
         column = pd.Series(pd.Categorical([None, None], categories=categories, ordered=True))
         read = read_column(column, "Column 'a'")
         assert (read.kind, read.codes.tolist(), len(read.distinct)) == ("missing", [-1, -1], 0)
+
+
+CLOCK = [dt.time(23, 59), dt.time(9, 30), dt.time(13, 26), None, dt.time(9, 30)]
+BANDS = pd.Series(pd.IntervalIndex.from_tuples([(100, 105), (5, 10), (0, 20)]))
+
+
+@pytest.mark.parametrize(
+    ("column", "texts"),
+    [
+        (pd.Series(CLOCK, dtype=object), ["09:30:00", "13:26:00", "23:59:00"]),
+        (pd.Series(CLOCK, dtype=object).astype("category"), ["09:30:00", "13:26:00", "23:59:00"]),
+        (
+            pd.Series(pd.PeriodIndex(["2020-11", "2019-12", None, "2020-01"], freq="M")),
+            ["2019-12", "2020-01", "2020-11"],
+        ),
+        (BANDS, ["(0, 20]", "(5, 10]", "(100, 105]"]),
+        (BANDS.astype(object), ["(0, 20]", "(5, 10]", "(100, 105]"]),
+    ],
+)
+def test_times_of_day_periods_and_intervals_are_texts_in_their_order(column, texts):
+    read = read_column(column, "x")
+    assert (read.kind, read.is_ranked, read.distinct.tolist()) == ("text", True, texts)
+    cells = [None if code < 0 else texts[code] for code in read.codes]
+    assert cells == [None if pd.isna(value) else str(value) for value in column]
+
+
+@pytest.mark.parametrize(
+    ("column", "texts"),
+    [
+        (pd.Series([UUID(int=1), None, UUID(int=0)], dtype=object), [str(UUID(int=1)), str(UUID(int=0))]),
+        (pd.Series([b"b\x00", None, b"a"], dtype=object), ["6200", "61"]),
+        # Without an order of their own.
+        (pd.Series([dt.time(9), dt.time(8, tzinfo=UTC)], dtype=object), ["09:00:00", "08:00:00+00:00"]),
+        # In the order that was declared.
+        (
+            pd.Series(pd.Categorical([dt.time(9), dt.time(8)], [dt.time(9), dt.time(8)], ordered=True)),
+            ["09:00:00", "08:00:00"],
+        ),
+    ],
+)
+def test_other_cells_are_texts_without_order(column, texts):
+    read = read_column(column, "x")
+    assert (read.kind, read.is_ranked, read.distinct.tolist()) == ("text", False, texts)

@@ -140,8 +140,12 @@ def _grow(
     is_head = np.zeros(len(lists.head), np.bool_)
     cut = np.zeros(5, np.int64)
     has_large_set = False
+    fewest_kept = FEWEST_ROWS_KEPT
     for j in range(n_dimensions):
-        has_large_set = has_large_set or (dimensions.is_set[j] and dimensions.n_values[j] > MOST_BINS)
+        if dimensions.is_set[j] and dimensions.n_values[j] > MOST_BINS:
+            # Its bins are not fewer in small classes, so keeping them soon costs more than counting.
+            has_large_set = True
+            fewest_kept += dimensions.n_values[j]
     is_plain = not (models.counts_people or models.needs_values or has_large_set)
     fits_words = is_plain and fit_words(dimensions)
     occupied = np.zeros(n_dimensions, np.uint64)
@@ -164,7 +168,7 @@ def _grow(
                 count_few_rows(rows.codes, begin, stop, dimensions.first_bin, box, histogram, occupied)
             elif not take_over(kept, slot, box, dimensions.first_bin, histogram):
                 count_rows(rows.codes, begin, stop, dimensions.first_bin, box, histogram)
-            if size >= FEWEST_ROWS_KEPT:
+            if size >= fewest_kept:
                 own_slot = keep(kept, histogram, box, dimensions.first_bin)
             if is_few:
                 decide_on_few(size, histogram, occupied, dimensions, box, lists, models, evidence, cut)

@@ -163,7 +163,8 @@ def decide_guarded(
     cut[DIMENSION] = NO_CUT
     cut[IS_COARSE] = 0
     best = -np.inf
-    place_of_bin = np.empty(len(lists.bins), np.int64)
+    # As long as the largest set, so it is made only where it is used.
+    place_of_bin = np.empty(len(lists.bins) if models.counts_people or models.needs_values else 0, np.int64)
     for j in range(len(box.low)):
         is_large = dimensions.is_set[j] and dimensions.n_values[j] > MOST_BINS
         if is_large:
