@@ -80,6 +80,21 @@ def test_figures_are_those_of_a_group_by_over_the_released_columns():
     assert report.n_classes == groups.ngroups
 
 
+def test_a_limit_sees_the_loss_of_cells_and_not_that_of_the_values_in_them():
+    table = visits()
+    found = {bounds: anonymized(table, bounds=bounds) for bounds in ("tight", "cell")}
+    figures = {}
+    for bounds, own in found.items():
+        losses = require_measured(own, table)
+        figures[bounds] = measure_anonymity(own, CONTRACT, table, "person", losses)[1]["information_loss"]
+        assert figures[bounds] == pytest.approx(own.stats["information_loss"], abs=1e-12)
+    # Both have the same classes; cells were admitted by the loss of tight bounds.
+    assert found["cell"].classes["rows"].equals(found["tight"].classes["rows"])
+    assert figures["cell"] > 1.02 * figures["tight"]
+    with pytest.raises(InvalidTableError, match="The stored figures differ from those of the table"):
+        require_measured(replace(found["cell"], stats=found["tight"].stats), table)
+
+
 def test_records_that_were_left_out_are_counted():
     # Smiths have one illness and are most people: no class of theirs, nor the whole table, is diverse.
     table = visits(300).assign(job=["smith"] * 180 + ["cook"] * 120)
