@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.columns.safe_names import class_name, dtype_name, type_name
 from privacy_assets.columns.ranked_cells import order_of_cells, text_of_cell
+from privacy_assets.columns.safe_names import class_name, dtype_name, type_name
 from privacy_assets.errors import InvalidTableError
 
 Kind = Literal["number", "boolean", "text", "datetime", "aware datetime", "duration", "missing"]

@@ -12,7 +12,7 @@ from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc import results
 from privacy_assets.mpucc.assess import MpuccAssessment, assess_mpuccs, assess_preprocessed
 from privacy_assets.mpucc.column_changes import measure_column_changes
-from privacy_assets.mpucc.control import _compare_copies, _sample
+from privacy_assets.mpucc.control import _compare_copies, draw_people
 from privacy_assets.mpucc.people import without_repeated_people
 from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
 from tests.examples import examples
@@ -193,7 +193,7 @@ def test_the_control_is_compared_by_person():
     original, synthetic = visits(3, 300)
     control = visits(3, 150, seed=1)[0].assign(person=lambda table: table["person"] + 1000)
     tables = preprocess(original, synthetic, control, person="person")
-    drawn = _sample(tables.original, 150, np.random.default_rng(0), deduplicate=True)
+    drawn = draw_people(tables.original, 150, np.random.default_rng(0), deduplicate=True)
     # Whoever is drawn is drawn with all records.
     assert (drawn.people.n_people, drawn.n_records) == (150, 450)
     assert Counter(drawn.people.of_row.tolist()) == dict.fromkeys(range(150), 3)
