@@ -14,15 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privacy_assets.columns.coding import (
-    MAX_DECIMALS,
-    ORDERED_KINDS,
-    ColumnValues,
-    Kind,
-    align_times,
-    read_column,
-    round_floats,
-)
+from privacy_assets.columns.coding import MAX_DECIMALS, ORDERED_KINDS, ColumnValues, Kind, read_column, round_floats
+from privacy_assets.columns.time_units import align_times
 from privacy_assets.errors import InvalidTableError
 
 # The coordinate of a missing value: farther from all others than those are from each other, so that a class that mixes

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.ranked_cells import order_of_cells, text_of_cell
 from privacy_assets.columns.safe_names import class_name, dtype_name, type_name
+from privacy_assets.columns.time_units import DATETIME_UNITS, LARGEST_INT64, integers_in, own_unit
 from privacy_assets.errors import InvalidTableError
 
 Kind = Literal["number", "boolean", "text", "datetime", "aware datetime", "duration", "missing"]
@@ -28,15 +29,6 @@ Kind = Literal["number", "boolean", "text", "datetime", "aware datetime", "durat
 ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
 MAX_DECIMALS = 10
 # Nanoseconds of each precision, coarsest first, under the names that settings and results use.
-DATETIME_UNITS: Mapping[str, int] = {
-    "D": 86_400_000_000_000,
-    "H": 3_600_000_000_000,
-    "T": 60_000_000_000,
-    "s": 1_000_000_000,
-    "ms": 1_000_000,
-    "us": 1_000,
-    "ns": 1,
-}
 _NUMPY_UNITS = {"D": "D", "H": "h", "T": "m", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}
 _INFERRED_KINDS: Mapping[str, Kind] = {
     "string": "text",
@@ -56,7 +48,6 @@ _INFERRED_KINDS: Mapping[str, Kind] = {
     "timedelta": "duration",
     "timedelta64": "duration",
 }
-_LARGEST_INT64 = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -326,7 +317,7 @@ def _numbers(distinct: pd.Series[Any]) -> NDArray[Any]:
             return floats
         distinct = pd.Series(_objects([int(value) for value in distinct]), dtype=object)
     fits = distinct.dtype.kind == "i" or len(distinct) == 0
-    if fits or (distinct.min() >= -_LARGEST_INT64 and distinct.max() <= _LARGEST_INT64):
+    if fits or (distinct.min() >= -LARGEST_INT64 and distinct.max() <= LARGEST_INT64):
         return distinct.to_numpy(dtype=np.int64)
     return _objects([int(value) for value in distinct])
 
@@ -441,50 +432,9 @@ def _join_numbers(tables: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], li
     return joint, [*map(str, whole_distinct.tolist()), *map(repr, rest_distinct.tolist())]
 
 
-def _integers_in(values: NDArray[Any], nanoseconds: int) -> NDArray[np.int64]:
-    """Count datetimes or durations in a unit, rounding down; refuse values that int64 cannot represent."""
-    own = DATETIME_UNITS[_own_unit(values)]
-    integers = values.astype(np.int64)
-    if own <= nanoseconds:
-        return integers // (nanoseconds // own)
-    factor = own // nanoseconds
-    if len(integers) and max(int(integers.max()), -int(integers.min())) > _LARGEST_INT64 // factor:
-        raise InvalidTableError(
-            "It has dates or durations too far from 1970 for the precision of the original table. Expected them "
-            "within 292 years for nanoseconds. Set a coarser datetime_precision, or replace the far ones by missing "
-            "values."
-        )
-    return integers * factor
-
-
-def align_times(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Make datetimes or durations of two units comparable; all other arrays are returned unchanged.
-
-    NumPy compares them in the finer unit, in which far ones overflow silently.
-    """
-    if one.dtype == other.dtype or one.dtype.kind not in "mM" or other.dtype.kind not in "mM":
-        return one, other
-    finest = min(DATETIME_UNITS[_own_unit(values)] for values in (one, other))
-    return _counted_in(one, finest), _counted_in(other, finest)
-
-
-def _counted_in(values: NDArray[Any], nanoseconds: int) -> NDArray[Any]:
-    """Count datetimes or durations in a unit that is not coarser than theirs; as objects if int64 is too small."""
-    factor = DATETIME_UNITS[_own_unit(values)] // nanoseconds
-    integers = values.astype(np.int64)
-    if len(integers) and max(int(integers.max()), -int(integers.min())) > _LARGEST_INT64 // factor:
-        return _objects([integer * factor for integer in integers.tolist()])
-    return integers * factor
-
-
-def _own_unit(values: NDArray[Any]) -> str:
-    name = np.datetime_data(values.dtype)[0]
-    return {"h": "H", "m": "T"}.get(name, name)
-
-
 def _unit_of(table: ColumnValues) -> str:
     """Find the coarsest unit in which flooring does not change a value."""
-    own = _own_unit(table.distinct)
+    own = own_unit(table.distinct)
     integers = table.distinct.astype(np.int64)
     for name, nanoseconds in DATETIME_UNITS.items():
         if nanoseconds <= DATETIME_UNITS[own] or not (integers % (nanoseconds // DATETIME_UNITS[own])).any():
@@ -494,7 +444,7 @@ def _unit_of(table: ColumnValues) -> str:
 
 def _join_moments(tables: Sequence[ColumnValues], unit: str) -> tuple[NDArray[np.int64], list[str]]:
     """Give equal datetimes one code after flooring local time; repeated hours stay distinct."""
-    floored = np.concatenate([_integers_in(table.distinct, DATETIME_UNITS[unit]) for table in tables])
+    floored = np.concatenate([integers_in(table.distinct, DATETIME_UNITS[unit]) for table in tables])
     keys = floored
     if unit != "D" and tables[0].offsets is not None:
         seconds = np.concatenate([table.offsets for table in tables if table.offsets is not None])
@@ -510,8 +460,8 @@ def _join_moments(tables: Sequence[ColumnValues], unit: str) -> tuple[NDArray[np
 
 def _join_durations(tables: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], list[str]]:
     """Give equal durations one code, in the finest unit of all tables."""
-    finest = min((_own_unit(values) for values in tables), key=DATETIME_UNITS.__getitem__)
-    joint, distinct = pd.factorize(np.concatenate([_integers_in(v, DATETIME_UNITS[finest]) for v in tables]))
+    finest = min((own_unit(values) for values in tables), key=DATETIME_UNITS.__getitem__)
+    joint, distinct = pd.factorize(np.concatenate([integers_in(v, DATETIME_UNITS[finest]) for v in tables]))
     return joint, [str(value) for value in distinct.astype(f"timedelta64[{_NUMPY_UNITS[finest]}]")]
 
 
@@ -535,7 +485,7 @@ def group_rows(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> tuple
     key = np.zeros(len(columns[0]), np.int64)
     n_keys = 1
     for column, n in zip(columns, n_codes, strict=True):
-        if n_keys * n > _LARGEST_INT64:
+        if n_keys * n > LARGEST_INT64:
             key, distinct = pd.factorize(key)
             n_keys = max(len(distinct), 1)
         key = key * n + column

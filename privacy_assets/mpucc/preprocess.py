@@ -11,7 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import (
-    DATETIME_UNITS,
     MAX_DECIMALS,
     ColumnValues,
     EncodedColumn,
@@ -20,6 +19,7 @@ from privacy_assets.columns.coding import (
     read_column,
 )
 from privacy_assets.columns.safe_names import type_name
+from privacy_assets.columns.time_units import DATETIME_UNITS
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.people import RowsOfPeople, Subjects, group_people, take_person
 from privacy_assets.setting_checks import is_integer, require, require_flag

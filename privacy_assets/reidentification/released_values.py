@@ -9,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.quasi_identifiers import Dimension, Scale
-from privacy_assets.columns.coding import MAX_DECIMALS, ColumnValues, align_times, read_column, round_floats
+from privacy_assets.columns.coding import MAX_DECIMALS, ColumnValues, read_column, round_floats
+from privacy_assets.columns.time_units import align_times
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.reidentification.code_sets import CodeSets, from_lists, from_ranges
 
