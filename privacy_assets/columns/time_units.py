@@ -59,5 +59,6 @@ def _counted_in(values: NDArray[Any], nanoseconds: int) -> NDArray[Any]:
 
 
 def own_unit(values: NDArray[Any]) -> str:
+    """Return the unit in which datetimes or durations are stored, as `DATETIME_UNITS` writes it."""
     name = np.datetime_data(values.dtype)[0]
     return {"h": "H", "m": "T"}.get(name, name)
