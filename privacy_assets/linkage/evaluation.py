@@ -46,10 +46,11 @@ class LinkerEvaluation:
         ``support_share`` (Proposition 16: no candidate is excluded), ``compatible_share`` (Definition 14),
         ``overclaim_share`` (a claim above the largest true probability), ``expected_correct_links`` (share of correct
         links if each record is linked to the largest claim, ties at random), ``mean_probability_of_truth``,
-        ``mean_largest_claim``, ``n_released``.
+        ``mean_largest_claim``, ``abstained_share`` (share of records without a link), ``n_released``. The first three
+        and the largest claim are of the records with a claim; an abstention is no correct link.
     records : DataFrame
         The same figures by released record, as ``released, n_candidates, has_support, is_compatible, overclaims,
-        expected_correct, probability_of_truth, largest_claim``. Private.
+        expected_correct, probability_of_truth, largest_claim``; missing where the method abstained. Private.
     """
 
     scores: dict[str, Any]
@@ -72,7 +73,8 @@ def evaluate_linker(
         The release, indexed by records, not by people.
     claims : array-like of shape (n_released, n_original), sparse matrix of this shape, or array-like of (n_released,)
         Scores of at least 0, in each row proportional to the probability that the released record comes from each
-        original; or, for a method with definite links, the position of one original per released record.
+        original; or, for a method with definite links, the position of one original per released record, -1 where it
+        names nobody.
     known : sequence of str, optional
         Columns that define the true probability, which is uniform over the candidates. Default: all released columns.
     tolerance : float
@@ -85,8 +87,9 @@ def evaluate_linker(
     Raises
     ------
     InvalidSettingError
-        If claims have another shape, are negative, not finite or all 0 for a record, a link points to no original, or
-        too many claims need a linear program (MAX_PROGRAM_SIZE, MAX_WORK). The message has the counts.
+        If claims have another shape, are negative, not finite or all 0 for a record, a link points to no original, no
+        record is linked, or too many claims need a linear program (MAX_PROGRAM_SIZE, MAX_WORK). The message has the
+        counts.
 
     Notes
     -----
@@ -112,6 +115,9 @@ def evaluate_linker(
         for i in records.tolist():
             report(LinkerProgress("records", n_done, index.n_released))
             n_done += 1
+            if rows.indptr[i] == rows.indptr[i + 1]:
+                figures[i] = (i, len(candidates), None, 0.0, 0.0, np.nan)
+                continue
             originals = rows.indices[rows.indptr[i] : rows.indptr[i + 1]]
             claim = normalized(rows.data[rows.indptr[i] : rows.indptr[i + 1]])
             key = (originals.tobytes(), claim.tobytes())
@@ -130,12 +136,12 @@ def evaluate_linker(
                 largest,
             )
         is_candidate[candidates] = False
-    decided = [test for test in tests_of_records if test is not None]
     _solve([test for own in tests.values() for test in own.values() if test.is_compatible is None], report)
     names = ["released", "n_candidates", "overclaims", "expected_correct", "probability_of_truth", "largest_claim"]
     frame = pd.DataFrame(figures, columns=names)
-    frame.insert(2, "has_support", [test.has_support for test in decided])
-    frame.insert(3, "is_compatible", [bool(test.is_compatible) for test in decided])
+    frame.insert(2, "has_support", [None if test is None else test.has_support for test in tests_of_records])
+    frame.insert(3, "is_compatible", [None if test is None else test.is_compatible for test in tests_of_records])
+    frame = frame.astype(dict.fromkeys(("has_support", "is_compatible", "overclaims"), "boolean"))
     scores = {
         "support_share": float(frame["has_support"].mean()),
         "compatible_share": float(frame["is_compatible"].mean()),
@@ -143,6 +149,7 @@ def evaluate_linker(
         "expected_correct_links": float(frame["expected_correct"].mean()),
         "mean_probability_of_truth": float(frame["probability_of_truth"].mean()),
         "mean_largest_claim": float(frame["largest_claim"].mean()),
+        "abstained_share": float(frame["largest_claim"].isna().mean()),
         "n_released": index.n_released,
     }
     return LinkerEvaluation(scores, frame)
@@ -231,11 +238,13 @@ def _require_numbers(dtype: np.dtype[Any]) -> None:
 
 
 def _read_links(links: NDArray[Any], n_released: int, n_original: int) -> csr_array:
-    n_outside = int(((links < 0) | (links >= n_original)).sum())
-    if len(links) != n_released or n_outside:
+    is_linked = links != -1
+    n_outside = int((is_linked & ((links < 0) | (links >= n_original))).sum())
+    if len(links) != n_released or n_outside or not is_linked.any():
         raise InvalidSettingError(
-            f"There are {len(links)} links, {n_outside} of them not to an original. Expected {n_released} positions "
-            "from 0 "
-            f"to {n_original - 1}. Nothing was evaluated."
+            f"There are {len(links)} links, {n_outside} of them not to an original, {int((~is_linked).sum())} of them "
+            f"-1, which names nobody. Expected {n_released} positions from 0 to {n_original - 1} or -1, not all "
+            "of them -1. Nothing was evaluated."
         )
-    return csr_array((np.ones(n_released), links.astype(np.int64), np.arange(n_released + 1)), (n_released, n_original))
+    first = np.concatenate([[0], np.cumsum(is_linked)])
+    return csr_array((np.ones(first[-1]), links[is_linked].astype(np.int64), first), (n_released, n_original))

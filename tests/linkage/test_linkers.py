@@ -98,6 +98,31 @@ def test_links_are_claims_of_one_original():
     assert (found.records["overclaims"] == ~alone).all()
 
 
+@given(st.integers(0, 30), st.sets(st.integers(0, 11), min_size=1, max_size=11))
+@settings(max_examples=examples(30), deadline=None)
+def test_records_that_a_method_does_not_link_are_no_claims_and_no_correct_links(seed, abstained):
+    original, released, truth = people(12, seed)
+    index = CandidateIndex(MODEL, original, released, truth)
+    is_linked = ~np.isin(np.arange(12), list(abstained))
+    links = np.random.default_rng(seed).integers(0, 12, 12)
+    found, all_linked = evaluate_linker(index, np.where(is_linked, links, -1)), evaluate_linker(index, links)
+    assert all_linked.scores["abstained_share"] == 0
+    assert found.scores["abstained_share"] == pytest.approx(len(abstained) / 12)
+    assert found.records[is_linked].equals(all_linked.records[is_linked])
+    of_claims = ["has_support", "is_compatible", "overclaims", "largest_claim"]
+    assert found.records.loc[~is_linked, of_claims].isna().all(axis=None)
+    assert found.scores["expected_correct_links"] == pytest.approx((is_linked & (links == truth)).mean())
+    for score, column in (("support_share", "has_support"), ("overclaim_share", "overclaims")):
+        assert found.scores[score] == pytest.approx(all_linked.records.loc[is_linked, column].mean())
+
+
+def test_a_method_that_links_nobody_is_refused():
+    original, released, truth = people()
+    index = CandidateIndex(MODEL, original, released, truth)
+    with pytest.raises(InvalidSettingError, match="12 links, 0 of them not to an original, 12 of them -1"):
+        evaluate_linker(index, np.full(12, -1))
+
+
 @pytest.mark.parametrize("scale", [1e308, 1e-300, 5e-324])
 def test_claims_count_by_their_proportion_however_large_or_small(scale):
     """The sum of finite claims was infinite, and every claim 0."""
@@ -125,7 +150,7 @@ def test_claims_count_by_their_proportion_however_large_or_small(scale):
         (np.eye(12) * 1j, "dtype complex128"),
         (csr_array(np.eye(12) * 1j), "dtype complex128"),
         ([[1, 2], [3]], "dtype object. Expected real numbers, equally many in each row"),
-        (np.arange(11), "There are 11 links, 0 of them not to an original. Expected 12"),
+        (np.arange(11), "There are 11 links, 0 of them not to an original, 0 of them -1, .* Expected 12"),
         (np.arange(12) + 3, "3 of them not to an original"),
         (csr_array((12, 12)), "12 rows in which all are 0"),
         (np.where(np.eye(12) > 0, np.inf, 1.0), "12 values that are not finite"),
