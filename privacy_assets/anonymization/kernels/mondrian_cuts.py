@@ -125,22 +125,25 @@ def list_bins(histogram: NDArray[np.int64], begin: int, n_bins: int, lists: List
 
 @njit(nogil=True, cache=True, forceinline=True)
 def sort_by_count(n_listed: int, lists: Lists) -> None:
-    """Put the most frequent value first, equally frequent ones by code."""
+    """Put the most frequent value first, equally frequent ones by code.
+
+    A Shell sort with Tokuda's gaps: NumPy's sort would take Numba a tenth of the time of all kernels to compile.
+    """
     bins, tally = lists.bins, lists.tally
-    if n_listed > 64:
-        order = np.argsort((np.int64(1) << 62) - (tally[:n_listed] << 31) + bins[:n_listed])
-        bins[:n_listed] = bins[:n_listed][order]
-        tally[:n_listed] = tally[:n_listed][order]
-        return
-    for x in range(1, n_listed):
-        code, count = bins[x], tally[x]
-        y = x - 1
-        while y >= 0 and (tally[y] < count or (tally[y] == count and bins[y] > code)):
-            bins[y + 1] = bins[y]
-            tally[y + 1] = tally[y]
-            y -= 1
-        bins[y + 1] = code
-        tally[y + 1] = count
+    gap = 1
+    while gap < n_listed:
+        gap = (9 * gap) // 4 + 1
+    while gap > 1:
+        gap = (4 * (gap - 1)) // 9 if gap > 3 else 1
+        for x in range(gap, n_listed):
+            code, count = bins[x], tally[x]
+            y = x - gap
+            while y >= 0 and (tally[y] < count or (tally[y] == count and bins[y] > code)):
+                bins[y + gap] = bins[y]
+                tally[y + gap] = tally[y]
+                y -= gap
+            bins[y + gap] = code
+            tally[y + gap] = count
 
 
 @njit(nogil=True, cache=True, forceinline=True)

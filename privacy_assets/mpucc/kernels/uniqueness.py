@@ -217,7 +217,8 @@ def _profile(
     unique = np.zeros(deepest + 1, np.int64)
     counts = np.zeros((n_codes.max(), 3), np.int32)
     touched = np.empty(n_codes.max(), np.int32)
-    rows[0] = root
+    for i in range(n_rows):
+        rows[0, i] = root[i]
     starts[0, 0], starts[0, 1] = 0, n_rows
     if n_rows > 1:
         n_classes[0] = 1

@@ -17,6 +17,7 @@ from privacy_assets.anonymization.kernels.models import (
     row_models,
 )
 from privacy_assets.anonymization.kernels.mondrian import partition_rows
+from privacy_assets.anonymization.kernels.mondrian_cuts import Lists, sort_by_count
 from privacy_assets.anonymization.kernels.mondrian_rows import pack_rows
 from privacy_assets.anonymization.kernels.mondrian_tree import build_tree, route_rows
 from tests.anonymization.kernels.mondrian_tables import classes_of, describe, even, only_compiled, wide_table
@@ -207,3 +208,15 @@ def test_progress_ends_at_all_rows_and_what_it_raises_ends_the_work():
 
     with pytest.raises(KeyboardInterrupt):
         partition_rows(pack_rows(columns, n_values), *arguments, on_rows=stop, task_rows=300, n_threads=2)
+
+
+@pytest.mark.parametrize("n_listed", [0, 1, 2, 3, 4, 64, 65, 1_000])
+def test_the_most_frequent_values_come_first_and_equally_frequent_ones_by_code(n_listed):
+    rng = np.random.default_rng(n_listed)
+    for most in (1, 5, 10**6):
+        bins, tally = rng.permutation(2_000)[:n_listed], rng.integers(1, most + 1, n_listed)
+        beyond = np.array([-7, -7])
+        lists = Lists(np.append(bins, beyond), np.append(tally, beyond), np.zeros(n_listed + 2, np.int64))
+        sort_by_count(n_listed, lists)
+        expected = sorted(zip(bins.tolist(), tally.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))
+        assert list(zip(lists.bins.tolist(), lists.tally.tolist(), strict=True)) == [*expected, (-7, -7), (-7, -7)]
