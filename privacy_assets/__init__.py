@@ -70,6 +70,8 @@ _PUBLIC_NAMES = {
     "TableFile": "orchestration.settings.sources",
     "UpstreamAsset": "orchestration.settings.sources",
     "ValueSet": "columns.masks",
+    "WeightedAssessment": "reidentification.weighted_candidates",
+    "WeightedCandidates": "reidentification.weighted_candidates",
     "anonymize": "anonymization.anonymize",
     "apply_cuts": "anonymization.cut_tree",
     "assess_mpuccs": "mpucc.assess",

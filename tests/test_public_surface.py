@@ -72,6 +72,8 @@ PUBLIC_NAMES = [
     "TableFile",
     "UpstreamAsset",
     "ValueSet",
+    "WeightedAssessment",
+    "WeightedCandidates",
     "anonymize",
     "apply_cuts",
     "assess_mpuccs",

@@ -1,0 +1,260 @@
+"""How probable each candidate is, where candidates are not all alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from privacy_assets.columns.coding import group_rows
+from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.reidentification.candidate_index import CandidateIndex
+from privacy_assets.reidentification.masked_columns import MaskedColumn
+from privacy_assets.setting_checks import is_number
+
+# Probabilities whose ratio differs by less from 1 are equal: they are products of rounded numbers.
+TIES = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedAssessment:
+    """Result of :meth:`WeightedCandidates.assess`.
+
+    Attributes
+    ----------
+    scores : dict
+        ``max_reidentification_probability`` and ``mean_reidentification_probability`` (of the largest probability of
+        any original: how probably the best guess is right), ``expected_correct_links`` (share of the best guesses that
+        are right, ties at random), ``mean_probability_of_truth``, ``mean_entropy`` and ``min_entropy`` (in nats),
+        ``n_released``.
+    records : DataFrame
+        The figures by released record, as ``released, largest_probability, expected_correct, probability_of_truth,
+        entropy``. Private.
+    """
+
+    scores: dict[str, float]
+    records: pd.DataFrame
+
+
+class WeightedCandidates:
+    """The probability of each original to be that of a released record.
+
+    Parameters
+    ----------
+    model : ReleaseModel
+        Mask of each column. Columns that are not in it are not released.
+    original : DataFrame
+        All records that a released one may come from, each as probably as any other before the release is seen.
+    released : DataFrame
+        The released table; its index is ignored.
+    truth : str or array-like of int
+        Origin of each released record: the name of a column that identifies the records of both tables, or the position
+        in ``original`` of each released row.
+    hierarchies : mapping of str to Hierarchy, optional
+        Hierarchies that the model names.
+    keys : sequence of str
+        Released columns that link releases; they do not need a mask.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Columns of the original that the model describes.
+    n_original, n_released : int
+        Numbers of rows of the tables.
+    truth : ndarray of shape (n_released,), dtype=int64
+        Position in the original of each released row.
+
+    Raises
+    ------
+    MaskError, InvalidTableError, InvalidSettingError
+        As `CandidateIndex`.
+
+    Notes
+    -----
+    ``docs/reidentification.md``, section "Weighted candidates". Originals are records, not people. The time grows with
+    distinct released rows times distinct originals.
+    """
+
+    def __init__(
+        self,
+        model: ReleaseModel,
+        original: pd.DataFrame,
+        released: pd.DataFrame,
+        truth: str | ArrayLike,
+        *,
+        hierarchies: Mapping[str, Hierarchy] | None = None,
+        keys: Sequence[str] = (),
+    ) -> None:
+        self._read(CandidateIndex(model, original, released, truth, hierarchies=hierarchies, keys=keys))
+
+    @classmethod
+    def of_index(cls, index: CandidateIndex) -> WeightedCandidates:
+        """Weigh the candidates of an index of records, which may combine several releases."""
+        if index.people is not None:
+            raise InvalidSettingError("The index counts people. Expected an index of records. Nothing was assessed.")
+        weighted = cls.__new__(cls)
+        weighted._read(index)
+        return weighted
+
+    def _read(self, index: CandidateIndex) -> None:
+        self.columns, self.truth = index.columns, index.truth
+        self.n_original, self.n_released = index.n_original, index.n_released
+        self._parts = {name: tuple(_SetPart(part) for part in index.masked([name])) for name in index.columns}
+
+    def probabilities(
+        self, i: int, known: Sequence[str], *, error_rates: Mapping[str, float] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the probability of each original to be that of released record ``i``.
+
+        Parameters
+        ----------
+        i : int
+            Position of the released record.
+        known : sequence of str
+            Columns of the model that the attacker knows of everybody in the original.
+        error_rates : mapping of str to float, optional
+            Probability, 0 to 1, that what the attacker knows of somebody in a known column is wrong; 0 where omitted. A
+            wrong value tells nothing: the true one is then that of a record drawn from the original.
+
+        Returns
+        -------
+        ndarray of shape (n_original,), dtype=float64
+            They sum to 1.
+
+        Raises
+        ------
+        InvalidSettingError
+            If there is no such record, a known column is not in the model, or an error rate is no number from 0 to 1
+            or not of a known column.
+        """
+        if not 0 <= i < self.n_released:
+            raise InvalidSettingError(
+                f"There is no released record {i}. Expected a number from 0 to {self.n_released - 1}."
+            )
+        posterior = self._posterior(known, error_rates)
+        return posterior.of_row(i)[posterior.point_of]
+
+    def assess(
+        self, known: Sequence[str] | None = None, *, error_rates: Mapping[str, float] | None = None
+    ) -> WeightedAssessment:
+        """Compute the figures of all released records.
+
+        Parameters
+        ----------
+        known, error_rates
+            As for :meth:`probabilities`; by default all columns of the model are known.
+        """
+        posterior = self._posterior(self.columns if known is None else known, error_rates)
+        figures = np.zeros((self.n_released, 4))
+        for rows in posterior.rows_with_equal_cells(self.n_released):
+            each = posterior.of_row(int(rows[0]))
+            own = each[posterior.point_of[self.truth[rows]]]
+            largest = each.max()
+            is_largest = each >= largest * (1 - TIES)
+            is_right = own >= largest * (1 - TIES)
+            positive, counts = each[each > 0], posterior.counts[each > 0]
+            entropy = -float((counts * positive * np.log(positive)).sum())
+            figures[rows, 0] = largest
+            figures[rows, 1] = is_right / posterior.counts[is_largest].sum()
+            figures[rows, 2] = own
+            figures[rows, 3] = max(entropy, 0.0)
+        names = ["largest_probability", "expected_correct", "probability_of_truth", "entropy"]
+        records = pd.DataFrame(figures, columns=names)
+        records.insert(0, "released", np.arange(self.n_released))
+        scores = {
+            "max_reidentification_probability": float(records["largest_probability"].max()),
+            "mean_reidentification_probability": float(records["largest_probability"].mean()),
+            "expected_correct_links": float(records["expected_correct"].mean()),
+            "mean_probability_of_truth": float(records["probability_of_truth"].mean()),
+            "mean_entropy": float(records["entropy"].mean()),
+            "min_entropy": float(records["entropy"].min()),
+            "n_released": self.n_released,
+        }
+        return WeightedAssessment(scores, records)
+
+    def _posterior(self, known: Sequence[str], error_rates: Mapping[str, float] | None) -> _Posterior:
+        rates = dict(error_rates or {})
+        if isinstance(known, str):
+            raise InvalidSettingError("`known` is a string. Expected a list of column names. Nothing was assessed.")
+        unknown = [name for name in known if name not in self.columns]
+        without_use = [name for name in rates if name not in known]
+        invalid = [name for name, rate in rates.items() if not is_number(rate, 0, 1)]
+        problems = []
+        if unknown:
+            problems.append(f"`known` names columns that the release model does not describe: {unknown}.")
+        if without_use:
+            problems.append(f"`error_rates` has columns that are not in `known`: {without_use}.")
+        if invalid:
+            problems.append(f"The error rates of {invalid} are not numbers from 0 to 1.")
+        if problems:
+            raise InvalidSettingError(
+                f"{' '.join(problems)} Expected columns of {list(self.columns)}. Nothing was assessed."
+            )
+        names = list(dict.fromkeys(known))
+        return _Posterior([(float(rates.get(name, 0)), self._parts[name]) for name in names], self.n_original)
+
+
+class _SetPart:
+    """A released column whose cells say which originals are possible, all of them alike."""
+
+    def __init__(self, column: MaskedColumn) -> None:
+        self.codes, self.n_codes = column.codes, column.n_codes
+        self.cell_of_row, self.n_cells = column.sets.set_of_row, column.sets.n_sets
+        self._sets = column.sets
+
+    def log_likelihood(self, cell: int) -> NDArray[np.float64]:
+        """Return the logarithm of the likelihood of each code, up to a constant of the cell."""
+        found = np.full(self.n_codes, -np.inf)
+        found[self._sets.codes_of(cell)] = 0.0
+        return found
+
+
+class _Posterior:
+    """Probabilities of originals by Bayes, for some known columns with their error rates.
+
+    Attributes
+    ----------
+    point_of : ndarray of shape (n_original,), dtype=int64
+        Number of each original among the distinct ones.
+    counts : ndarray of shape (n_points,), dtype=int64
+        Originals of each number.
+    """
+
+    def __init__(self, columns: Sequence[tuple[float, Sequence[_SetPart]]], n_original: int) -> None:
+        self._parts = [part for _, parts in columns for part in parts]
+        self.point_of = np.zeros(n_original, np.int64)
+        if self._parts:
+            self.point_of, _ = group_rows([part.codes for part in self._parts], [part.n_codes for part in self._parts])
+        _, example, self.counts = np.unique(self.point_of, return_index=True, return_counts=True)
+        self._columns = [(rate, [(part, part.codes[example]) for part in parts]) for rate, parts in columns]
+
+    def rows_with_equal_cells(self, n_released: int) -> list[NDArray[np.int64]]:
+        """Return the released rows that have the same probabilities, in groups."""
+        if not self._parts:
+            return [np.arange(n_released)]
+        groups, n_groups = group_rows([p.cell_of_row for p in self._parts], [p.n_cells for p in self._parts])
+        order = np.argsort(groups, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(groups, minlength=n_groups))[:-1])
+
+    def of_row(self, i: int) -> NDArray[np.float64]:
+        """Return the probability of one original of each number to be that of a released row."""
+        log_weights = np.zeros(len(self.counts))
+        for rate, parts in self._columns:
+            own = np.zeros(len(self.counts))
+            for part, codes in parts:
+                own += part.log_likelihood(int(part.cell_of_row[i]))[codes]
+            log_weights += own if rate == 0 else self._with_errors(own, rate)
+        weights = np.exp(log_weights - log_weights.max())
+        return np.asarray(weights / (weights @ self.counts))
+
+    def _with_errors(self, log_likelihood: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
+        """Mix in the mean likelihood of all originals: what a wrong value says about the cell."""
+        largest = log_likelihood.max()
+        likelihood = np.exp(log_likelihood - largest)
+        mean = (likelihood @ self.counts) / self.counts.sum()
+        return np.asarray(np.log((1 - rate) * likelihood + rate * mean) + largest)
