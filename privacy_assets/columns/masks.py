@@ -119,7 +119,73 @@ class RankWindow:
     p: float
 
 
-Mask = Exact | Interval | ValueSet | HierarchyMapping | Suppressed | Label | BoundedNoise | RankWindow
+@dataclass(frozen=True)
+class GaussianNoise:
+    """A number with normally distributed noise of mean 0; a missing value stays one.
+
+    It makes originals more or less probable and excludes none, so it can only be weighed
+    (:class:`~privacy_assets.WeightedCandidates`).
+
+    Attributes
+    ----------
+    column : str
+        The released column.
+    sd : float
+        Standard deviation of the noise, above 0, in the unit of the column.
+    """
+
+    column: str
+    sd: float
+
+
+@dataclass(frozen=True)
+class Pram:
+    """A value that was exchanged at random with known probabilities (post-randomization); a missing value stays one.
+
+    It makes originals more or less probable, so it can only be weighed (:class:`~privacy_assets.WeightedCandidates`).
+
+    Attributes
+    ----------
+    column : str
+        The released column, of text, categories, booleans or numbers.
+    transitions : mapping of str to mapping of str to float, or DataFrame
+        For each original value the probability of each released value; omitted ones have 0, and those of one original
+        value add up to 1. In a frame, rows are original values and columns released ones. Kept as text: ``True`` is
+        ``"True"``, and 1.0 is ``"1"``.
+    """
+
+    column: str
+    transitions: Mapping[str, Mapping[str, float]]
+
+    def __post_init__(self) -> None:
+        """Keep values as text, so that a model is JSON."""
+        rows: Any = self.transitions
+        if isinstance(rows, pd.DataFrame):
+            rows = rows.to_dict("index")
+        if isinstance(rows, Mapping) and all(isinstance(row, Mapping) for row in rows.values()):
+            texts = {_text(x): {_text(y): share for y, share in row.items()} for x, row in rows.items()}
+            object.__setattr__(self, "transitions", texts)
+
+
+def _text(value: object) -> str:
+    is_whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return str(int(value) if is_whole else value)  # type: ignore[call-overload]
+
+
+WeighingMask = GaussianNoise | Pram
+"""Masks that make originals more or less probable, where others only say which are possible."""
+Mask = (
+    Exact
+    | Interval
+    | ValueSet
+    | HierarchyMapping
+    | Suppressed
+    | Label
+    | BoundedNoise
+    | RankWindow
+    | GaussianNoise
+    | Pram
+)
 _KINDS: dict[str, type[Any]] = {
     "exact": Exact,
     "interval": Interval,
@@ -129,6 +195,8 @@ _KINDS: dict[str, type[Any]] = {
     "label": Label,
     "bounded_noise": BoundedNoise,
     "rank_window": RankWindow,
+    "gaussian_noise": GaussianNoise,
+    "pram": Pram,
 }
 
 

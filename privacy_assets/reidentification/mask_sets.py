@@ -45,9 +45,11 @@ from privacy_assets.reidentification.released_values import (
     as_categories,
     codes_among,
     places_among,
+    plain_values,
     read_released,
     refuse,
     rows_of_values,
+    value_texts,
 )
 from privacy_assets.setting_checks import is_integer, is_number
 
@@ -196,18 +198,12 @@ def _mapping(
             label = str(leveled.labels[leveled.nodes[level, value]])
             members.setdefault(label, set()).add(code)
     read = read_column(column, f"{original.where} of the release")
-    texts = [str(value) for value in _plain(read)]
+    texts = [str(value) for value in plain_values(read)]
     is_refused = np.array([*(text not in members for text in texts), (read.codes < 0).any()], np.bool_)
     rows = rows_of_values(read)
     refuse(original, is_refused, rows, f"are not nodes of {mask.hierarchy!r} above an original value", "its labels")
     lists = [np.array(sorted(members[text]), np.int64) for text in texts]
     return original.lists(lists, rows)
-
-
-def _plain(read: ColumnValues) -> list[Any]:
-    """Return distinct values, with whole floats as integers, so that their text has no decimal point."""
-    values = read.distinct.tolist()
-    return [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
 
 
 def _bounded_noise(original: Original, column: pd.Series[Any], mask: BoundedNoise) -> CodeSets:
@@ -322,7 +318,7 @@ def _label(original: Original, column: pd.Series[Any], mask: Label) -> CodeSets:
         found = [None if code < 0 else np.array([code]) for code in codes]
     else:
         is_ranked = original.scale.kind == "category"
-        values = as_categories(original.scale, read).tolist() if is_ranked else _plain(read)
+        values = as_categories(original.scale, read).tolist() if is_ranked else plain_values(read)
         found = [reader.codes_of(str(value)) for value in values]
     refuse(
         original,
@@ -340,7 +336,7 @@ class _LabelReader:
 
     def __init__(self, original: Original) -> None:
         self.original, self.scale = original, original.scale
-        self.texts = _value_texts(self.scale)
+        self.texts = value_texts(self.scale)
         self.code_of = {text: code for code, text in enumerate(self.texts)}
         self.everything = np.arange(original.n_values)
 
@@ -444,10 +440,3 @@ def _exact_number(number: Decimal) -> NDArray[Any] | None:
 
 def _one(moment: pd.Timestamp | pd.Timedelta) -> NDArray[Any] | None:
     return None if pd.isna(moment) else np.array([moment.to_numpy()])
-
-
-def _value_texts(scale: Scale) -> list[str]:
-    """Return each known value as text; whole floats without a decimal point, as in CSV files of other tools."""
-    if scale.kind == "number" and scale.known.dtype.kind == "f":
-        return [str(int(v)) if v.is_integer() else str(v) for v in scale.known.tolist()]
-    return texts_of(scale)

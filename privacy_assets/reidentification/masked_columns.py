@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from privacy_assets.anonymization.quasi_identifiers import read_dimension
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
-from privacy_assets.columns.masks import Mask, ReleaseModel, Suppressed, columns_of
+from privacy_assets.columns.masks import Mask, ReleaseModel, Suppressed, WeighingMask, columns_of
 from privacy_assets.columns.safe_names import type_name
-from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.errors import InvalidSettingError, InvalidTableError, MaskError
 from privacy_assets.reidentification.code_sets import CodeSets, coarsen, partition_of
 from privacy_assets.reidentification.kernels.candidates import Boxes, Points
 from privacy_assets.reidentification.mask_sets import read_mask
@@ -54,6 +54,10 @@ class MaskedColumn:
         n_inside = counts[self.sets.high + 1] - counts[self.sets.low]
         return float(n_inside.sum() / max(self.sets.n_sets, 1) / len(self.codes))
 
+    def n_excluded(self, truth: NDArray[np.int64]) -> int:
+        """Count the released rows whose cell excludes their true original."""
+        return int((~self.sets.contain(self.codes[truth].astype(np.int64))).sum())
+
     def take(self, rows: NDArray[np.int64]) -> MaskedColumn:
         """Return the column for other released rows."""
         return replace(self, sets=self.sets._replace(set_of_row=self.sets.set_of_row[rows]))
@@ -77,8 +81,10 @@ def check_model(
     released: pd.DataFrame,
     keys: Sequence[str],
     subject: str | None,
+    *,
+    may_weigh: bool = False,
 ) -> None:
-    """Refuse masks of missing columns, and released columns without a mask."""
+    """Refuse masks of missing columns, and released columns without a mask; unless it may, also a mask that weighs."""
     if not isinstance(model, ReleaseModel):
         raise InvalidSettingError(f"The model is a {type_name(model)}. Expected a ReleaseModel.")
     if not model.masks:
@@ -87,6 +93,12 @@ def check_model(
     if unknown:
         raise InvalidSettingError(
             f"These columns' masks are not Mask objects: {unknown}. Expected masks such as Label('age')."
+        )
+    weighing = [name for name, mask in model.masks.items() if isinstance(mask, WeighingMask)]
+    if weighing and not may_weigh:
+        raise InvalidSettingError(
+            f"The masks of {weighing} make originals more or less probable; counted alike, as candidates, these would "
+            "look safer than they are. Expected masks that say which originals are possible. Use WeightedCandidates."
         )
     problems = []
     used = {name: columns_of(mask) for name, mask in model.masks.items()}
@@ -104,6 +116,25 @@ def check_model(
         problems.append(f"The released columns {silent} have no mask.")
     if problems:
         raise InvalidTableError(f"{' '.join(problems)} Correct the release model. Nothing was assessed.")
+
+
+def check_truth(n_excluded: Mapping[str, int], n_released: int) -> None:
+    """Refuse a model that excludes the true original of released records (Lemma 13, Proposition 16).
+
+    Parameters
+    ----------
+    n_excluded : mapping of str to int
+        For each column the released records whose true original it excludes.
+    n_released : int
+        Number of released records.
+    """
+    n_wrong = {name: n for name, n in n_excluded.items() if n}
+    if n_wrong:
+        raise MaskError(
+            f"The true original is not among the candidates of released records, by column: {n_wrong} of "
+            f"{n_released}. The masks of these columns differ from the release model, or the truth names the "
+            "wrong originals; every figure would be too low. Nothing was assessed; correct the model."
+        )
 
 
 def read_columns(

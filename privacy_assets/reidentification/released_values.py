@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.anonymization.labels import texts_of
 from privacy_assets.anonymization.quasi_identifiers import Dimension, Scale
 from privacy_assets.columns.coding import MAX_DECIMALS, ColumnValues, read_column, round_floats
 from privacy_assets.columns.time_units import align_times
@@ -129,3 +130,16 @@ def _equal_places(known: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64
 def rows_of_values(read: ColumnValues) -> NDArray[np.int64]:
     """Return the distinct value of each row; the position after the last one for a missing cell."""
     return np.where(read.codes < 0, len(read.distinct), read.codes).astype(np.int64)
+
+
+def plain_values(read: ColumnValues) -> list[Any]:
+    """Return distinct values, with whole floats as integers, so that their text has no decimal point."""
+    values = read.distinct.tolist()
+    return [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
+
+
+def value_texts(scale: Scale) -> list[str]:
+    """Return each known value as text; whole floats without a decimal point, as in CSV files of other tools."""
+    if scale.kind == "number" and scale.known.dtype.kind == "f":
+        return [str(int(v)) if v.is_integer() else str(v) for v in scale.known.tolist()]
+    return texts_of(scale)

@@ -11,10 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
-from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.columns.masks import ReleaseModel, WeighingMask
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.reidentification.candidate_index import CandidateIndex
-from privacy_assets.reidentification.masked_columns import MaskedColumn
+from privacy_assets.reidentification.masked_columns import (
+    MaskedColumn,
+    check_model,
+    check_tables,
+    check_truth,
+    read_columns,
+)
+from privacy_assets.reidentification.record_keys import true_positions
+from privacy_assets.reidentification.weighing_masks import WeighedColumn, read_weighed_columns
 from privacy_assets.setting_checks import is_number
 
 # Probabilities whose ratio differs by less from 1 are equal: they are products of rounded numbers.
@@ -72,7 +80,8 @@ class WeightedCandidates:
     Raises
     ------
     MaskError, InvalidTableError, InvalidSettingError
-        As `CandidateIndex`.
+        As `CandidateIndex`; also if noise differs grossly from its mask in 100 records or more: from the standard
+        deviation by a factor of two, or in how many values a transition matrix keeps.
 
     Notes
     -----
@@ -90,7 +99,20 @@ class WeightedCandidates:
         hierarchies: Mapping[str, Hierarchy] | None = None,
         keys: Sequence[str] = (),
     ) -> None:
-        self._read(CandidateIndex(model, original, released, truth, hierarchies=hierarchies, keys=keys))
+        check_tables(original, released)
+        given_keys = [*keys, *([truth] if isinstance(truth, str) else [])]
+        check_model(model, original, released, given_keys, None, may_weigh=True)
+        self.n_original, self.n_released = len(original), len(released)
+        self.columns, self.truth = tuple(model.masks), true_positions(truth, original, released)
+        sets = {name: mask for name, mask in model.masks.items() if not isinstance(mask, WeighingMask)}
+        possible = read_columns(ReleaseModel(sets), original, released, hierarchies or {})
+        weighed = read_weighed_columns(model, original, released)
+        check_truth({name: own.n_excluded(self.truth) for name, own in (possible | weighed).items()}, self.n_released)
+        for column in weighed.values():
+            column.check_size(self.truth)
+        self._parts: dict[str, tuple[_Part, ...]] = dict.fromkeys(model.masks, ())
+        self._parts |= {name: (_SetPart(column),) for name, column in possible.items()}
+        self._parts |= {name: (column,) for name, column in weighed.items()}
 
     @classmethod
     def of_index(cls, index: CandidateIndex) -> WeightedCandidates:
@@ -98,13 +120,10 @@ class WeightedCandidates:
         if index.people is not None:
             raise InvalidSettingError("The index counts people. Expected an index of records. Nothing was assessed.")
         weighted = cls.__new__(cls)
-        weighted._read(index)
+        weighted.columns, weighted.truth = index.columns, index.truth
+        weighted.n_original, weighted.n_released = index.n_original, index.n_released
+        weighted._parts = {name: tuple(_SetPart(part) for part in index.masked([name])) for name in index.columns}
         return weighted
-
-    def _read(self, index: CandidateIndex) -> None:
-        self.columns, self.truth = index.columns, index.truth
-        self.n_original, self.n_released = index.n_original, index.n_released
-        self._parts = {name: tuple(_SetPart(part) for part in index.masked([name])) for name in index.columns}
 
     def probabilities(
         self, i: int, known: Sequence[str], *, error_rates: Mapping[str, float] | None = None
@@ -214,6 +233,9 @@ class _SetPart:
         return found
 
 
+_Part = _SetPart | WeighedColumn
+
+
 class _Posterior:
     """Probabilities of originals by Bayes, for some known columns with their error rates.
 
@@ -225,7 +247,7 @@ class _Posterior:
         Originals of each number.
     """
 
-    def __init__(self, columns: Sequence[tuple[float, Sequence[_SetPart]]], n_original: int) -> None:
+    def __init__(self, columns: Sequence[tuple[float, Sequence[_Part]]], n_original: int) -> None:
         self._parts = [part for _, parts in columns for part in parts]
         self.point_of = np.zeros(n_original, np.int64)
         if self._parts:

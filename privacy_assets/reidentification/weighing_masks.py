@@ -1,0 +1,211 @@
+"""Masks that make originals more or less probable: the likelihood of a released cell for each original value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf, log
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.quasi_identifiers import read_dimension
+from privacy_assets.columns.masks import GaussianNoise, Pram, ReleaseModel
+from privacy_assets.errors import InvalidSettingError, InvalidTableError, MaskError
+from privacy_assets.reidentification.belief import MASS_TOLERANCE
+from privacy_assets.reidentification.released_values import (
+    Original,
+    as_categories,
+    plain_values,
+    read_released,
+    rows_of_values,
+    value_texts,
+)
+from privacy_assets.setting_checks import is_number
+
+# From this many records on, the size of the noise is compared with its mask.
+ROWS_TO_COMPARE = 100
+# Standard deviations differ by less than this factor. Noise that was rounded, or cut off at 0, is within it.
+LARGEST_FACTOR = 2.0
+# A number of kept values is refused if one as far from its mean has a probability below 2 exp(-20) = 4e-9.
+EXPONENT = 20
+
+
+class WeighedColumn:
+    """A released column whose cells make originals more or less probable.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_original,), int
+        Code of each original; the last one is that of the missing value, which stays missing.
+    n_codes : int
+        Codes are below it.
+    cell_of_row : ndarray of shape (n_released,), dtype=int64
+        Distinct released value of each row; the last one is the missing value.
+    n_cells : int
+        Cells are below it.
+    """
+
+    def __init__(self, original: Original, n_values: int, cell_of_row: NDArray[np.int64]) -> None:
+        self.where = original.where
+        self.codes, self.n_codes = original.dimension.codes, original.n_values
+        self.cell_of_row, self.n_cells = cell_of_row, n_values + 1
+
+    def log_likelihood(self, cell: int) -> NDArray[np.float64]:
+        """Return the logarithm of the likelihood of each code."""
+        found = np.full(self.n_codes, -inf)
+        if cell == self.n_cells - 1:
+            found[-1] = 0.0
+        else:
+            found[:-1] = self._of_values(cell)
+        return found
+
+    def n_excluded(self, truth: NDArray[np.int64]) -> int:
+        """Count the released rows whose cell excludes their true original."""
+        codes = self.codes[truth]
+        is_possible = (codes == self.n_codes - 1) == (self.cell_of_row == self.n_cells - 1)
+        has_value = is_possible & (codes < self.n_codes - 1)
+        is_possible[has_value] = self._of_pairs(self.cell_of_row[has_value], codes[has_value]) > -inf
+        return int((~is_possible).sum())
+
+    def check_size(self, truth: NDArray[np.int64]) -> None:
+        """Refuse a mask from which the true changes differ grossly; missing values do not count."""
+        has_value = self.codes[truth] < self.n_codes - 1
+        if has_value.sum() >= ROWS_TO_COMPARE:
+            self._check_pairs(self.cell_of_row[has_value], self.codes[truth][has_value])
+
+    def _of_values(self, cell: int) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+    def _of_pairs(self, cells: NDArray[np.int64], codes: NDArray[Any]) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+    def _check_pairs(self, cells: NDArray[np.int64], codes: NDArray[Any]) -> None:
+        raise NotImplementedError
+
+
+class _Gaussian(WeighedColumn):
+    def __init__(self, original: Original, column: pd.Series[Any], mask: GaussianNoise) -> None:
+        if not is_number(mask.sd, 0) or mask.sd == 0:
+            raise InvalidSettingError(
+                f"{original.where}: the standard deviation of its noise is {mask.sd!r}. Expected a number above 0."
+            )
+        if original.scale.kind not in ("number", "missing"):
+            raise InvalidSettingError(
+                f"{original.where} has Gaussian noise, but {original.scale.kind} values. Expected numbers. For times, "
+                "use BoundedNoise."
+            )
+        read, values = read_released(original, column)
+        if read.kind not in ("number", "missing"):
+            raise InvalidTableError(
+                f"{original.where} has Gaussian noise, but {read.description} in the release. Expected numbers."
+            )
+        super().__init__(original, len(values), rows_of_values(read))
+        self.sd = float(mask.sd)
+        self._values, self._known = values.astype(np.float64), original.scale.known.astype(np.float64)
+
+    def _of_differences(self, differences: NDArray[np.float64]) -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):
+            return np.asarray(-((differences / self.sd) ** 2) / 2 - log(self.sd) - log(2 * np.pi) / 2)
+
+    def _of_values(self, cell: int) -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):
+            return self._of_differences(self._known - self._values[cell])
+
+    def _of_pairs(self, cells: NDArray[np.int64], codes: NDArray[Any]) -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):
+            return self._of_differences(self._known[codes] - self._values[cells])
+
+    def _check_pairs(self, cells: NDArray[np.int64], codes: NDArray[Any]) -> None:
+        with np.errstate(over="ignore"):
+            factor = float(np.sqrt((((self._known[codes] - self._values[cells]) / self.sd) ** 2).mean()))
+        if not 1 / LARGEST_FACTOR <= factor <= LARGEST_FACTOR:
+            raise MaskError(
+                f"{self.where}: the standard deviation of its noise is {factor:.3g} times that of its mask. Expected "
+                "about the same; otherwise the probabilities are wrong. Nothing was assessed; correct the model."
+            )
+
+
+class _Pram(WeighedColumn):
+    def __init__(self, original: Original, column: pd.Series[Any], mask: Pram) -> None:
+        _check_transitions(original.where, mask)
+        if original.scale.kind not in ("text", "category", "boolean", "number", "missing"):
+            raise InvalidSettingError(
+                f"{original.where} has a transition matrix, but {original.scale.kind} values. Expected text, "
+                "categories, booleans or numbers."
+            )
+        read, _ = read_released(original, column)
+        is_ranked = original.scale.kind == "category"
+        self._released = [str(v) for v in (as_categories(original.scale, read) if is_ranked else plain_values(read))]
+        super().__init__(original, len(self._released), rows_of_values(read))
+        self._texts = value_texts(original.scale)
+        n_lacking = sum(text not in mask.transitions for text in self._texts)
+        if n_lacking:
+            raise InvalidSettingError(
+                f"{original.where}: its transition matrix lacks {n_lacking} of {len(self._texts)} original values. "
+                "Expected the probabilities of each. Nothing was assessed."
+            )
+        shares = [[mask.transitions[own].get(cell, 0.0) for own in self._texts] for cell in self._released]
+        self._shares = np.array(shares, np.float64).reshape(len(self._released), len(self._texts))
+        with np.errstate(divide="ignore"):
+            self._logs = np.log(self._shares)
+        self._kept = np.array([mask.transitions[own].get(own, 0.0) for own in self._texts])
+
+    def _of_values(self, cell: int) -> NDArray[np.float64]:
+        return np.asarray(self._logs[cell])
+
+    def _of_pairs(self, cells: NDArray[np.int64], codes: NDArray[Any]) -> NDArray[np.float64]:
+        return np.asarray(self._logs[cells, codes])
+
+    def _check_pairs(self, cells: NDArray[np.int64], codes: NDArray[Any]) -> None:
+        """Compare how many values are kept with their mean, by Bernstein's inequality."""
+        number_of = {text: code for code, text in enumerate(self._texts)}
+        own_code = np.array([number_of.get(text, -1) for text in self._released])
+        n_kept = int((own_code[cells] == codes).sum())
+        chances = self._kept[codes]
+        away = abs(n_kept - float(chances.sum()))
+        if away**2 / 2 > EXPONENT * (float((chances * (1 - chances)).sum()) + away / 3) + MASS_TOLERANCE * len(codes):
+            raise MaskError(
+                f"{self.where}: {n_kept} of {len(codes)} values are as in the original, but {chances.sum():.0f} by "
+                "the transition matrix. Expected about the same; otherwise the probabilities are wrong. Nothing was "
+                "assessed; correct the model."
+            )
+
+
+def read_weighed_columns(
+    model: ReleaseModel, original: pd.DataFrame, released: pd.DataFrame
+) -> dict[str, WeighedColumn]:
+    """Read all columns whose masks weigh originals; report all unreadable ones at once."""
+    columns: dict[str, WeighedColumn] = {}
+    problems = []
+    for name, mask in model.masks.items():
+        if not isinstance(mask, GaussianNoise | Pram):
+            continue
+        source = Original(name, original[name], read_dimension(original[name]))
+        try:
+            if isinstance(mask, Pram):
+                columns[name] = _Pram(source, released[mask.column], mask)
+            else:
+                columns[name] = _Gaussian(source, released[mask.column], mask)
+        except InvalidTableError as error:
+            problems.append(str(error))
+    if problems:
+        raise InvalidTableError(f"{' '.join(problems)} Nothing was assessed.")
+    return columns
+
+
+def _check_transitions(where: str, mask: Pram) -> None:
+    """Refuse a matrix that is not one of probabilities; values are not shown."""
+    rows: Any = mask.transitions
+    if not isinstance(rows, Mapping) or not all(isinstance(row, Mapping) for row in rows.values()):
+        raise InvalidSettingError(f"{where}: its transitions are not a mapping of mappings. Expected a matrix.")
+    n_wrong = sum(
+        not all(is_number(share, 0, 1) for share in row.values()) or abs(sum(row.values()) - 1) > MASS_TOLERANCE
+        for row in rows.values()
+    )
+    if n_wrong:
+        raise InvalidSettingError(
+            f"{where}: {n_wrong} of {len(rows)} rows of its transition matrix are not probabilities that add up to 1. "
+            "Expected one row for each original value."
+        )
