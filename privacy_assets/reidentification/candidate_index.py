@@ -149,7 +149,7 @@ class CandidateIndex:
         # For several releases, a column has the masks of all.
         read = read_columns(model, original, released, hierarchies or {})
         self._columns = {name: (column,) for name, column in read.items()}
-        check_truth({name: column.n_excluded(self.truth) for name, column in read.items()}, self.n_released)
+        check_truth({name: int(own.excludes(self.truth).sum()) for name, own in read.items()}, self.n_released)
         self.keys = released[[name for name in keys if name in released.columns]].reset_index(drop=True)
 
     @classmethod

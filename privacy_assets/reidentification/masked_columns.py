@@ -54,9 +54,9 @@ class MaskedColumn:
         n_inside = counts[self.sets.high + 1] - counts[self.sets.low]
         return float(n_inside.sum() / max(self.sets.n_sets, 1) / len(self.codes))
 
-    def n_excluded(self, truth: NDArray[np.int64]) -> int:
-        """Count the released rows whose cell excludes their true original."""
-        return int((~self.sets.contain(self.codes[truth].astype(np.int64))).sum())
+    def excludes(self, truth: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return whether the cell of each released row excludes its true original."""
+        return ~self.sets.contain(self.codes[truth].astype(np.int64))
 
     def take(self, rows: NDArray[np.int64]) -> MaskedColumn:
         """Return the column for other released rows."""

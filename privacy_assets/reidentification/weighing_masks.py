@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf, log
 from typing import Any
 
@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.quasi_identifiers import read_dimension
-from privacy_assets.columns.masks import GaussianNoise, Pram, ReleaseModel
+from privacy_assets.columns.masks import Exact, GaussianNoise, HierarchyMapping, Pram, ReleaseModel, columns_of
 from privacy_assets.errors import InvalidSettingError, InvalidTableError, MaskError
 from privacy_assets.reidentification.belief import MASS_TOLERANCE
 from privacy_assets.reidentification.released_values import (
@@ -61,13 +61,13 @@ class WeighedColumn:
             found[:-1] = self._of_values(cell)
         return found
 
-    def n_excluded(self, truth: NDArray[np.int64]) -> int:
-        """Count the released rows whose cell excludes their true original."""
+    def excludes(self, truth: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return whether the cell of each released row excludes its true original."""
         codes = self.codes[truth]
         is_possible = (codes == self.n_codes - 1) == (self.cell_of_row == self.n_cells - 1)
         has_value = is_possible & (codes < self.n_codes - 1)
         is_possible[has_value] = self._of_pairs(self.cell_of_row[has_value], codes[has_value]) > -inf
-        return int((~is_possible).sum())
+        return np.asarray(~is_possible)
 
     def check_size(self, truth: NDArray[np.int64]) -> None:
         """Refuse a mask from which the true changes differ grossly; missing values do not count."""
@@ -193,6 +193,37 @@ def read_weighed_columns(
     if problems:
         raise InvalidTableError(f"{' '.join(problems)} Nothing was assessed.")
     return columns
+
+
+def check_alternatives(models: Sequence[ReleaseModel]) -> frozenset[str]:
+    """Refuse models that cannot be alternatives of each other; return the columns whose masks differ.
+
+    Where masks differ, each must say how probable a cell is. `Exact`, `HierarchyMapping` with a level and `Pram` give
+    probabilities, `GaussianNoise` densities, which do not compare with them.
+    """
+    first = models[0].masks
+    if any(set(model.masks) != set(first) for model in models):
+        raise InvalidSettingError(
+            "The models describe different columns. Expected masks of the same columns in each. Nothing was assessed."
+        )
+    varying = frozenset(name for name in first if any(model.masks[name] != first[name] for model in models))
+    refused = []
+    for name in sorted(varying):
+        masks = [model.masks[name] for model in models]
+        is_probability = [
+            isinstance(mask, Exact | Pram) or (isinstance(mask, HierarchyMapping) and mask.level is not None)
+            for mask in masks
+        ]
+        has_one_column = len({columns_of(mask) for mask in masks}) == 1
+        are_densities = all(isinstance(mask, GaussianNoise) for mask in masks)
+        if not has_one_column or not (all(is_probability) or are_densities):
+            refused.append(name)
+    if refused:
+        raise InvalidSettingError(
+            f"The masks of {refused} differ between the models and do not say how probable each cell is. Expected, of "
+            "one released column, GaussianNoise in all models, or Exact, Pram and HierarchyMapping with a level."
+        )
+    return varying
 
 
 def _check_transitions(where: str, mask: Pram) -> None:

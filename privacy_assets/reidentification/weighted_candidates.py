@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import ReleaseModel, WeighingMask
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.reidentification.belief import MASS_TOLERANCE
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.reidentification.masked_columns import (
     MaskedColumn,
@@ -22,7 +25,7 @@ from privacy_assets.reidentification.masked_columns import (
     read_columns,
 )
 from privacy_assets.reidentification.record_keys import true_positions
-from privacy_assets.reidentification.weighing_masks import WeighedColumn, read_weighed_columns
+from privacy_assets.reidentification.weighing_masks import WeighedColumn, check_alternatives, read_weighed_columns
 from privacy_assets.setting_checks import is_number
 
 # Probabilities whose ratio differs by less from 1 are equal: they are products of rounded numbers.
@@ -54,8 +57,10 @@ class WeightedCandidates:
 
     Parameters
     ----------
-    model : ReleaseModel
-        Mask of each column. Columns that are not in it are not released.
+    model : ReleaseModel, or sequence of (float, ReleaseModel)
+        Mask of each column. Columns that are not in it are not released. For masks that depend on one another, the
+        probabilities, with sum 1, of several models, one of which was drawn for each record; all describe the same
+        columns.
     original : DataFrame
         All records that a released one may come from, each as probably as any other before the release is seen.
     released : DataFrame
@@ -80,8 +85,9 @@ class WeightedCandidates:
     Raises
     ------
     MaskError, InvalidTableError, InvalidSettingError
-        As `CandidateIndex`; also if noise differs grossly from its mask in 100 records or more: from the standard
-        deviation by a factor of two, or in how many values a transition matrix keeps.
+        As `CandidateIndex`; if several models do not say how probable each cell is; also if noise differs grossly from
+        its mask in 100 records or more: from the standard deviation by a factor of two, or in how many values a
+        transition matrix keeps. Masks that differ between several models are not compared so.
 
     Notes
     -----
@@ -91,7 +97,7 @@ class WeightedCandidates:
 
     def __init__(
         self,
-        model: ReleaseModel,
+        model: ReleaseModel | Sequence[tuple[float, ReleaseModel]],
         original: pd.DataFrame,
         released: pd.DataFrame,
         truth: str | ArrayLike,
@@ -101,18 +107,30 @@ class WeightedCandidates:
     ) -> None:
         check_tables(original, released)
         given_keys = [*keys, *([truth] if isinstance(truth, str) else [])]
-        check_model(model, original, released, given_keys, None, may_weigh=True)
+        chances, models = _alternatives(model)
+        for each in models:
+            check_model(each, original, released, given_keys, None, may_weigh=True)
+        varying = check_alternatives(models)
         self.n_original, self.n_released = len(original), len(released)
-        self.columns, self.truth = tuple(model.masks), true_positions(truth, original, released)
-        sets = {name: mask for name, mask in model.masks.items() if not isinstance(mask, WeighingMask)}
-        possible = read_columns(ReleaseModel(sets), original, released, hierarchies or {})
-        weighed = read_weighed_columns(model, original, released)
-        check_truth({name: own.n_excluded(self.truth) for name, own in (possible | weighed).items()}, self.n_released)
-        for column in weighed.values():
-            column.check_size(self.truth)
-        self._parts: dict[str, tuple[_Part, ...]] = dict.fromkeys(model.masks, ())
-        self._parts |= {name: (_SetPart(column),) for name, column in possible.items()}
-        self._parts |= {name: (column,) for name, column in weighed.items()}
+        self.columns, self.truth = tuple(models[0].masks), true_positions(truth, original, released)
+        self._alternatives: list[_Alternative] = []
+        is_possible = np.zeros(self.n_released, np.bool_)
+        for chance, each in zip(chances, models, strict=True):
+            sets = {name: mask for name, mask in each.masks.items() if not isinstance(mask, WeighingMask)}
+            possible = read_columns(ReleaseModel(sets), original, released, hierarchies or {})
+            weighed = read_weighed_columns(each, original, released)
+            excludes = {name: column.excludes(self.truth) for name, column in (possible | weighed).items()}
+            alike = {name: int(rows.sum()) for name, rows in excludes.items() if name not in varying}
+            check_truth(alike, self.n_released)
+            is_possible |= ~np.logical_or.reduce([np.zeros(self.n_released, np.bool_), *excludes.values()])
+            for name, column in weighed.items():
+                if name not in varying:
+                    column.check_size(self.truth)
+            parts: dict[str, tuple[_Part, ...]] = dict.fromkeys(self.columns, ())
+            parts |= {name: (_SetPart(column),) for name, column in possible.items()}
+            parts |= {name: (column,) for name, column in weighed.items()}
+            self._alternatives.append(_Alternative(chance, parts))
+        check_truth({"the masks together": int((~is_possible).sum())}, self.n_released)
 
     @classmethod
     def of_index(cls, index: CandidateIndex) -> WeightedCandidates:
@@ -122,7 +140,8 @@ class WeightedCandidates:
         weighted = cls.__new__(cls)
         weighted.columns, weighted.truth = index.columns, index.truth
         weighted.n_original, weighted.n_released = index.n_original, index.n_released
-        weighted._parts = {name: tuple(_SetPart(part) for part in index.masked([name])) for name in index.columns}
+        parts = {name: tuple(_SetPart(part) for part in index.masked([name])) for name in index.columns}
+        weighted._alternatives = [_Alternative(1.0, parts)]
         return weighted
 
     def probabilities(
@@ -215,7 +234,7 @@ class WeightedCandidates:
                 f"{' '.join(problems)} Expected columns of {list(self.columns)}. Nothing was assessed."
             )
         names = list(dict.fromkeys(known))
-        return _Posterior([(float(rates.get(name, 0)), self._parts[name]) for name in names], self.n_original)
+        return _Posterior(self._alternatives, {name: float(rates.get(name, 0)) for name in names}, self.n_original)
 
 
 class _SetPart:
@@ -236,8 +255,32 @@ class _SetPart:
 _Part = _SetPart | WeighedColumn
 
 
+class _Alternative(NamedTuple):
+    """One way to mask records: its probability, and the released parts of each column."""
+
+    chance: float
+    parts: Mapping[str, Sequence[_Part]]
+
+
+def _alternatives(
+    model: ReleaseModel | Sequence[tuple[float, ReleaseModel]],
+) -> tuple[list[float], list[ReleaseModel]]:
+    """Return the probabilities and the models of the ways to mask records."""
+    if isinstance(model, ReleaseModel):
+        return [1.0], [model]
+    is_read = isinstance(model, Sequence) and all(isinstance(each, Sequence) and len(each) == 2 for each in model)
+    chances = [each[0] for each in model] if is_read else []
+    if not all(is_number(chance, 0, 1) for chance in chances) or abs(sum(chances) - 1) > MASS_TOLERANCE:
+        raise InvalidSettingError(
+            "The model is neither a ReleaseModel nor pairs of a probability and one, with probabilities that add up "
+            "to 1. Expected one of both. Nothing was assessed."
+        )
+    # A model that is never drawn masks nobody.
+    return [float(chance) for chance in chances if chance > 0], [each[1] for each in model if each[0] > 0]
+
+
 class _Posterior:
-    """Probabilities of originals by Bayes, for some known columns with their error rates.
+    """Probabilities of originals by Bayes, for some known columns with their error rates, over all ways to mask.
 
     Attributes
     ----------
@@ -247,13 +290,16 @@ class _Posterior:
         Originals of each number.
     """
 
-    def __init__(self, columns: Sequence[tuple[float, Sequence[_Part]]], n_original: int) -> None:
-        self._parts = [part for _, parts in columns for part in parts]
+    def __init__(self, alternatives: Sequence[_Alternative], rates: Mapping[str, float], n_original: int) -> None:
+        self._parts = [part for _, parts in alternatives for name in rates for part in parts[name]]
         self.point_of = np.zeros(n_original, np.int64)
         if self._parts:
             self.point_of, _ = group_rows([part.codes for part in self._parts], [part.n_codes for part in self._parts])
         _, example, self.counts = np.unique(self.point_of, return_index=True, return_counts=True)
-        self._columns = [(rate, [(part, part.codes[example]) for part in parts]) for rate, parts in columns]
+        self._alternatives = [
+            (log(chance), [(rate, [(own, own.codes[example]) for own in parts[name]]) for name, rate in rates.items()])
+            for chance, parts in alternatives
+        ]
 
     def rows_with_equal_cells(self, n_released: int) -> list[NDArray[np.int64]]:
         """Return the released rows that have the same probabilities, in groups."""
@@ -265,18 +311,23 @@ class _Posterior:
 
     def of_row(self, i: int) -> NDArray[np.float64]:
         """Return the probability of one original of each number to be that of a released row."""
-        log_weights = np.zeros(len(self.counts))
-        for rate, parts in self._columns:
-            own = np.zeros(len(self.counts))
-            for part, codes in parts:
-                own += part.log_likelihood(int(part.cell_of_row[i]))[codes]
-            log_weights += own if rate == 0 else self._with_errors(own, rate)
+        log_weights = np.full(len(self.counts), -np.inf)
+        for log_chance, columns in self._alternatives:
+            of_alternative = np.full(len(self.counts), log_chance)
+            for rate, parts in columns:
+                own = np.zeros(len(self.counts))
+                for part, codes in parts:
+                    own += part.log_likelihood(int(part.cell_of_row[i]))[codes]
+                of_alternative += own if rate == 0 else self._with_errors(own, rate)
+            log_weights = np.logaddexp(log_weights, of_alternative)
         weights = np.exp(log_weights - log_weights.max())
         return np.asarray(weights / (weights @ self.counts))
 
     def _with_errors(self, log_likelihood: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
         """Mix in the mean likelihood of all originals: what a wrong value says about the cell."""
         largest = log_likelihood.max()
+        if largest == -np.inf:  # this way to mask cannot give the cell
+            return log_likelihood
         likelihood = np.exp(log_likelihood - largest)
         mean = (likelihood @ self.counts) / self.counts.sum()
         return np.asarray(np.log((1 - rate) * likelihood + rate * mean) + largest)
