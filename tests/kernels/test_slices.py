@@ -18,6 +18,15 @@ def test_every_item_is_in_one_slice_and_slices_ascend(n_threads, n_items):
     assert not pool.is_stopped[0]
 
 
+@pytest.fixture
+def interrupts():
+    """Python's own handler, which a process that a shell starts in the background does not have."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_no_slice_is_handed_out_after_an_interrupt(n_threads):
     """The signal comes while a slice is worked on, as from a notebook or from Dagster that ends a run."""

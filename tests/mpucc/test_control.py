@@ -194,12 +194,16 @@ def test_a_comparison_returns_from_its_header_unchanged():
 
 def test_progress_names_every_search():
     stages = []
-    assess_mpuccs(*draw(6), n_matched_samples=2, max_baseline_cols=1, progress=lambda p: stages.append(p.stage))
+    tables = draw(6)
+    assess_mpuccs(*tables, n_matched_samples=2, max_baseline_cols=1, progress=lambda p: stages.append(p.stage))
+    n_least = min(len(tables[1]), len(tables[2]))
     assert stages == [
         "synthetic against original",
         "original sample 1 of 2",
         "original sample 2 of 2",
         "against control",
+        "control against original",
+        f"{n_least} synthetic records against original",
     ]
 
 

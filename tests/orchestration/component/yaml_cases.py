@@ -323,7 +323,7 @@ CASES = {
     "Limit.metric": (
         limit(metric="total_identified"),
         limit(metric="privacy_score"),
-        "'privacy_score' is not one of ['privacy_risk_score', 'overall_protection'",
+        "'privacy_score' is not one of ['privacy_risk_score', 'score_of_control'",
     ),
     "Limit.value": (limit(value=3), limit(value="low"), f"'low' {NO_NUMBER}"),
     "Limit.direction": (
