@@ -63,6 +63,7 @@ _PUBLIC_NAMES = {
     "SemanticRiskSettings": "orchestration.settings.anonymized",
     "SharedRecords": "mpucc.control_size",
     "SigningKey": "release.signing",
+    "SimilarText": "columns.masks",
     "Split": "orchestration.settings.release",
     "SqlQuery": "orchestration.settings.sources",
     "Suppressed": "columns.masks",

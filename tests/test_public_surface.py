@@ -65,6 +65,7 @@ PUBLIC_NAMES = [
     "SemanticRiskSettings",
     "SharedRecords",
     "SigningKey",
+    "SimilarText",
     "Split",
     "SqlQuery",
     "Suppressed",

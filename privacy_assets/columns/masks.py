@@ -120,6 +120,23 @@ class RankWindow:
 
 
 @dataclass(frozen=True)
+class SimilarText:
+    """The released text is the original one with few typing errors; a missing value stays one.
+
+    Attributes
+    ----------
+    column : str
+        The released column.
+    edits : int
+        Most insertions, deletions and substitutions of one character (Levenshtein's distance), 0 to 10. Two exchanged
+        neighbors are two edits. Case, accents and spaces count.
+    """
+
+    column: str
+    edits: int
+
+
+@dataclass(frozen=True)
 class GaussianNoise:
     """A number with normally distributed noise of mean 0; a missing value stays one.
 
@@ -183,6 +200,7 @@ Mask = (
     | Label
     | BoundedNoise
     | RankWindow
+    | SimilarText
     | GaussianNoise
     | Pram
 )
@@ -195,6 +213,7 @@ _KINDS: dict[str, type[Any]] = {
     "label": Label,
     "bounded_noise": BoundedNoise,
     "rank_window": RankWindow,
+    "similar_text": SimilarText,
     "gaussian_noise": GaussianNoise,
     "pram": Pram,
 }

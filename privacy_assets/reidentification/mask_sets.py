@@ -26,6 +26,7 @@ from privacy_assets.columns.masks import (
     Label,
     Mask,
     RankWindow,
+    SimilarText,
     ValueSet,
 )
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -51,6 +52,7 @@ from privacy_assets.reidentification.released_values import (
     rows_of_values,
     value_texts,
 )
+from privacy_assets.reidentification.similar_texts import SimilarTexts
 from privacy_assets.setting_checks import is_integer, is_number
 
 TIME_KINDS = ("datetime", "aware datetime", "duration")
@@ -59,6 +61,7 @@ NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 
 # noise, whole numbers outside the width would count as inside.
 ROUNDED_BY = 4 * float(np.finfo(np.float64).eps)
 LARGEST_SLACK = 1 / 8
+MOST_EDITS = 10
 
 
 def read_mask(original: Original, released: pd.DataFrame, mask: Mask, hierarchies: Mapping[str, Hierarchy]) -> CodeSets:
@@ -83,6 +86,7 @@ def read_mask(original: Original, released: pd.DataFrame, mask: Mask, hierarchie
         Label: _label,
         BoundedNoise: _bounded_noise,
         RankWindow: _rank_window,
+        SimilarText: _similar_text,
     }
     return readers[type(mask)](original, column, mask)
 
@@ -299,6 +303,25 @@ def _rank_window(original: Original, column: pd.Series[Any], mask: RankWindow) -
     high = np.append(np.searchsorted(first_rank, last_rank[codes] + window, side="right") - 1, 0)
     is_missing = np.arange(len(low)) == len(values)
     return original.ranges(low.astype(np.int64), high.astype(np.int64), is_missing, rows_of_values(read))
+
+
+def _similar_text(original: Original, column: pd.Series[Any], mask: SimilarText) -> CodeSets:
+    if not is_integer(mask.edits, 0, MOST_EDITS):
+        raise InvalidSettingError(
+            f"{original.where}: the number of edits is {mask.edits!r}. Expected a whole number from 0 to {MOST_EDITS}."
+        )
+    if original.scale.kind not in (*TEXT_KINDS, "missing"):
+        raise InvalidSettingError(
+            f"{original.where} has a mask of similar texts, but {original.scale.kind} values. Expected text."
+        )
+    read = read_column(column, f"{original.where} of the release")
+    if read.kind not in (*TEXT_KINDS, "missing"):
+        raise InvalidTableError(
+            f"{original.where} has a mask of similar texts, but {read.description} in the release. Expected text."
+        )
+    similar = SimilarTexts(texts_of(original.scale), int(mask.edits))
+    lists = [similar.near(str(text)) for text in read.distinct.tolist()]
+    return original.lists([*lists, np.array([original.scale.n_known])], rows_of_values(read))
 
 
 def _label(original: Original, column: pd.Series[Any], mask: Label) -> CodeSets:
