@@ -41,6 +41,7 @@ _PUBLIC_NAMES = {
     "LinkerEvaluation": "linkage.evaluation",
     "MaskError": "errors",
     "MatchedCandidates": "linkage.matching",
+    "Microaggregated": "columns.masks",
     "MonitoringSettings": "orchestration.settings.monitoring",
     "MpuccAssessment": "mpucc.assess",
     "OtherRelease": "reidentification.other_releases",

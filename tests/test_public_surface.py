@@ -42,6 +42,7 @@ PUBLIC_NAMES = [
     "LinkerEvaluation",
     "MaskError",
     "MatchedCandidates",
+    "Microaggregated",
     "MonitoringSettings",
     "MpuccAssessment",
     "OtherRelease",

@@ -137,6 +137,31 @@ class SimilarText:
 
 
 @dataclass(frozen=True)
+class Microaggregated:
+    """The released value is the mean, or another aggregate, of a group of records.
+
+    Groups are the released records with equal cells in all of ``together``. An original fits if a record of the group
+    has its values in all known columns among them: whoever knows these and how groups were made can repeat them.
+
+    Attributes
+    ----------
+    column : str
+        The released column.
+    together : sequence of str
+        The released columns that were aggregated over the same groups, this one included.
+    """
+
+    column: str
+    together: Sequence[str]
+
+    def __post_init__(self) -> None:
+        """Keep a list as a tuple."""
+        object.__setattr__(
+            self, "together", (self.together,) if isinstance(self.together, str) else tuple(self.together)
+        )
+
+
+@dataclass(frozen=True)
 class GaussianNoise:
     """A number with normally distributed noise of mean 0; a missing value stays one.
 
@@ -201,6 +226,7 @@ Mask = (
     | BoundedNoise
     | RankWindow
     | SimilarText
+    | Microaggregated
     | GaussianNoise
     | Pram
 )
@@ -214,6 +240,7 @@ _KINDS: dict[str, type[Any]] = {
     "bounded_noise": BoundedNoise,
     "rank_window": RankWindow,
     "similar_text": SimilarText,
+    "microaggregated": Microaggregated,
     "gaussian_noise": GaussianNoise,
     "pram": Pram,
 }
@@ -225,6 +252,8 @@ def columns_of(mask: Mask) -> tuple[str, ...]:
         return ()
     if isinstance(mask, Interval):
         return (mask.low, mask.high, *(() if mask.missing is None else (mask.missing,)))
+    if isinstance(mask, Microaggregated):
+        return tuple(dict.fromkeys((mask.column, *mask.together)))
     return (mask.column,)
 
 

@@ -27,6 +27,7 @@ from privacy_assets.reidentification.masked_columns import (
     make_points,
     read_columns,
 )
+from privacy_assets.reidentification.microaggregation import read_microaggregated
 from privacy_assets.reidentification.record_keys import match_keys, number_people, true_positions
 from privacy_assets.setting_checks import is_integer
 
@@ -149,6 +150,7 @@ class CandidateIndex:
         # For several releases, a column has the masks of all.
         read = read_columns(model, original, released, hierarchies or {})
         self._columns = {name: (column,) for name, column in read.items()}
+        self._microaggregated = read_microaggregated(model, original, released, self.truth)
         check_truth({name: int(own.excludes(self.truth).sum()) for name, own in read.items()}, self.n_released)
         self.keys = released[[name for name in keys if name in released.columns]].reset_index(drop=True)
 
@@ -249,6 +251,10 @@ class CandidateIndex:
         """Return the released parts of some columns, most informative first, without suppressed ones."""
         self.require_known(known)
         columns = [column for name in dict.fromkeys(known) for column in self._columns.get(name, ())]
+        for together in self._microaggregated:
+            names = [name for name in together.codes if name in known]
+            if names:
+                columns.append(together.column(names))
         return sorted(columns, key=lambda column: column.mean_share)
 
     def require_record(self, i: int) -> None:
@@ -330,6 +336,7 @@ def _intersected(first: CandidateIndex, other: CandidateIndex, rows: NDArray[np.
         taken = (mask.take(rows) for mask in masks)
         columns[name] = (*columns.get(name, ()), *taken)
     combined._columns = columns
+    combined._microaggregated = [*first._microaggregated, *(own.take(rows) for own in other._microaggregated)]
     combined.columns = tuple(dict.fromkeys([*first.columns, *other.columns]))
     n_differing = int((first.truth != other.truth[rows]).sum())
     if n_differing:

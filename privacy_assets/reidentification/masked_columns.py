@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privacy_assets.anonymization.quasi_identifiers import read_dimension
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
-from privacy_assets.columns.masks import Mask, ReleaseModel, Suppressed, WeighingMask, columns_of
+from privacy_assets.columns.masks import Mask, Microaggregated, ReleaseModel, Suppressed, WeighingMask, columns_of
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError, MaskError
 from privacy_assets.reidentification.code_sets import CodeSets, coarsen, partition_of
@@ -140,10 +140,10 @@ def check_truth(n_excluded: Mapping[str, int], n_released: int) -> None:
 def read_columns(
     model: ReleaseModel, original: pd.DataFrame, released: pd.DataFrame, hierarchies: Mapping[str, Hierarchy]
 ) -> dict[str, MaskedColumn]:
-    """Read all columns that are not suppressed; report all unreadable ones at once."""
+    """Read all columns that are not suppressed or microaggregated; report all unreadable ones at once."""
     columns, problems = {}, []
     for name, mask in model.masks.items():
-        if isinstance(mask, Suppressed):
+        if isinstance(mask, Suppressed | Microaggregated):
             continue
         try:
             source = Original(name, original[name], read_dimension(original[name]))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
-from privacy_assets.columns.masks import ReleaseModel, WeighingMask
+from privacy_assets.columns.masks import Microaggregated, ReleaseModel, WeighingMask
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.reidentification.belief import MASS_TOLERANCE
 from privacy_assets.reidentification.candidate_index import CandidateIndex
@@ -110,6 +110,7 @@ class WeightedCandidates:
         chances, models = _alternatives(model)
         for each in models:
             check_model(each, original, released, given_keys, None, may_weigh=True)
+            _refuse_microaggregated(any(isinstance(mask, Microaggregated) for mask in each.masks.values()))
         varying = check_alternatives(models)
         self.n_original, self.n_released = len(original), len(released)
         self.columns, self.truth = tuple(models[0].masks), true_positions(truth, original, released)
@@ -137,6 +138,7 @@ class WeightedCandidates:
         """Weigh the candidates of an index of records, which may combine several releases."""
         if index.people is not None:
             raise InvalidSettingError("The index counts people. Expected an index of records. Nothing was assessed.")
+        _refuse_microaggregated(bool(index._microaggregated))
         weighted = cls.__new__(cls)
         weighted.columns, weighted.truth = index.columns, index.truth
         weighted.n_original, weighted.n_released = index.n_original, index.n_released
@@ -260,6 +262,14 @@ class _Alternative(NamedTuple):
 
     chance: float
     parts: Mapping[str, Sequence[_Part]]
+
+
+def _refuse_microaggregated(has_some: bool) -> None:
+    if has_some:
+        raise InvalidSettingError(
+            "The model has microaggregated columns, which fit together or not at all, and are not weighed one by one. "
+            "Expected other masks. Use CandidateIndex."
+        )
 
 
 def _alternatives(

@@ -258,7 +258,7 @@ class OtherReleaseSettings:
     model: ReleaseModel | None = setting(
         None,
         "How each of its columns was masked: kind (exact, label, interval, value_set, mapping, suppressed, "
-        "bounded_noise, rank_window, similar_text) and the mask's own settings.",
+        "bounded_noise, rank_window, similar_text, microaggregated) and the mask's own settings.",
         {"age": {"kind": "label", "column": "age"}},
     )
     quasi_identifiers: Sequence[str] | None = setting(
