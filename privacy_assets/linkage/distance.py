@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +12,14 @@ from scipy.sparse import csr_array
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
+from privacy_assets.anonymization.quasi_identifiers import Scale, read_dimension
 from privacy_assets.columns.coding import read_column
-from privacy_assets.columns.masks import BoundedNoise, Exact, Interval, RankWindow, ReleaseModel, Suppressed
+from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.columns.masks import BoundedNoise, Exact, Interval, Mask, RankWindow, ReleaseModel, Suppressed
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.reidentification.code_sets import CodeSets
+from privacy_assets.reidentification.mask_sets import read_mask
+from privacy_assets.reidentification.released_values import Original
 
 MAX_DENSE_PAIRS = 100_000_000
 # In a tree, distinct categories are at distance 1: each has its own dimension, at half a squared distance.
@@ -25,6 +30,8 @@ TIE_TOLERANCE = 1e-9
 MAX_TREE_DIMENSIONS = 40
 MAX_COMPARED_PAIRS = 5_000_000_000
 PAIRS_PER_BLOCK = 4_000_000
+# A set of categories is a point with a dimension for each of them.
+MAX_CATEGORIES_IN_SETS = 500
 
 
 class _Places(NamedTuple):
@@ -73,6 +80,7 @@ def link_by_distance(
     known: Sequence[str],
     *,
     softness: float | None = None,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
 ) -> csr_array | NDArray[np.float64]:
     """Score originals by their distance to each released record.
 
@@ -81,14 +89,17 @@ def link_by_distance(
     original, released : DataFrame
         The tables.
     model : ReleaseModel
-        Masks of the released columns. Known columns are exact, noisy, rank-swapped, or intervals of numbers
-        (represented by their midpoints).
+        Masks of the released columns. Intervals of numbers are represented by their midpoints, other cells that stand
+        for several values by their middle: that of the smallest and the largest original value that is possible if
+        values are ordered (values without numbers count by their rank), else the centroid of the possible categories.
     known : sequence of str
         Columns to compare. Numbers are divided by their standard deviation in the original; distinct categories are at
         distance 1, and so are a missing value and any other value.
     softness : float, optional
         None links to the nearest originals, which share the claim if there are several. Above 0, the claim falls with
         exp(-distance / softness).
+    hierarchies : mapping of str to Hierarchy, optional
+        Hierarchies that the model names.
 
     Returns
     -------
@@ -98,8 +109,11 @@ def link_by_distance(
     Raises
     ------
     InvalidSettingError
-        If a column has no model, a mask has no value to compare, the softness is not above 0, or there are more than
-        MAX_DENSE_PAIRS pairs with softness or, for texts of many values, more than MAX_COMPARED_PAIRS without it.
+        If a column has no model, a hierarchy is missing, the softness is not above 0, sets are of more than
+        MAX_CATEGORIES_IN_SETS categories, or there are more than MAX_DENSE_PAIRS pairs with softness or, for texts of
+        many values, more than MAX_COMPARED_PAIRS without it.
+    InvalidTableError
+        If a released cell cannot be read, or stands for no original value.
     """
     unknown = [name for name in known if name not in model.masks]
     if unknown or not len(known):
@@ -107,7 +121,7 @@ def link_by_distance(
             f"`known` is empty, or names columns that the release model does not describe: {unknown}. It has "
             f"{list(model.masks)}. Nothing was linked."
         )
-    parts = [_coordinates(original, released, model, name) for name in known]
+    parts = [_coordinates(original, released, model.masks[name], name, hierarchies or {}) for name in known]
     originals, records = (
         _Places(
             np.column_stack([np.zeros((len(table), 0)), *(part[side].numbers for part in parts)]),
@@ -173,10 +187,9 @@ def _nearest_of_all(points: _Places, records: _Places) -> list[list[int]]:
 
 
 def _coordinates(
-    original: pd.DataFrame, released: pd.DataFrame, model: ReleaseModel, name: str
+    original: pd.DataFrame, released: pd.DataFrame, mask: Mask, name: str, hierarchies: Mapping[str, Hierarchy]
 ) -> tuple[_Places, _Places]:
     """Return the positions of the records of both tables in a column."""
-    mask = model.masks[name]
     if isinstance(mask, Suppressed):
         return _of_numbers(np.zeros((len(original), 0)), np.zeros((len(released), 0)))
     own = read_column(original[name], f"Column {name!r}")
@@ -184,10 +197,8 @@ def _coordinates(
         ends = [_numbers(released[end], name) for end in (mask.low, mask.high)]
         return _of_numbers(*_standardized(_numbers(original[name], name), ends[0] / 2 + ends[1] / 2))
     if not isinstance(mask, Exact | BoundedNoise | RankWindow):
-        raise InvalidSettingError(
-            f"Column {name!r} is released as {type(mask).__name__}, whose cells are not values with distances. "
-            "Expected exact, noisy or rank-swapped values, or intervals of numbers. Remove it from `known`."
-        )
+        source = Original(name, original[name], read_dimension(original[name]))
+        return _middles(source, read_mask(source, released, mask, hierarchies))
     if own.kind in ("number", "missing"):
         return _of_numbers(*_standardized(_numbers(original[name], name), _numbers(released[mask.column], name)))
     both = read_column(
@@ -199,6 +210,45 @@ def _coordinates(
     nothing = np.zeros((len(codes), 0))
     places = _Places(nothing, codes)
     return places.take(slice(len(original))), places.take(slice(len(original), None))
+
+
+def _middles(original: Original, sets: CodeSets) -> tuple[_Places, _Places]:
+    """Return the positions of originals, and of released cells that stand for several values."""
+    scale, codes = original.scale, original.dimension.codes.astype(np.int64)
+    n_empty = int((np.diff(sets.first) == 0)[sets.set_of_row].sum())
+    if n_empty:
+        raise InvalidTableError(
+            f"{original.where}: {n_empty} released cells stand for no value of the original. Expected cells that "
+            "contain the value they come from. Correct the release or its model. Nothing was linked."
+        )
+    if scale.is_ordered:
+        values = np.append(_as_numbers(scale), np.nan)
+        begin, end = sets.first[:-1], sets.first[1:] - 1
+        # The missing value has the last code, and counts where nothing else is possible.
+        end = np.where((sets.low[end] == scale.n_known) & (end > begin), end - 1, end)
+        low = sets.low[begin]
+        high = np.minimum(sets.high[end], np.maximum(scale.n_known - 1, low))
+        return _of_numbers(*_standardized(values[codes], (values[low] / 2 + values[high] / 2)[sets.set_of_row]))
+    if original.n_values > MAX_CATEGORIES_IN_SETS:
+        raise InvalidSettingError(
+            f"{original.where} is released as sets of {original.n_values} categories. Expected at most "
+            f"{MAX_CATEGORIES_IN_SETS}, because each is a dimension. Remove the column from `known`, or use "
+            "link_by_fellegi_sunter. Nothing was linked."
+        )
+    centroids = np.zeros((sets.n_sets, original.n_values))
+    for number, own in enumerate(centroids):
+        inside = sets.codes_of(number)
+        own[inside] = CATEGORY_WEIGHT / len(inside)
+    return _of_numbers(np.eye(original.n_values)[codes] * CATEGORY_WEIGHT, centroids[sets.set_of_row])
+
+
+def _as_numbers(scale: Scale) -> NDArray[np.float64]:
+    """Return ordered values as numbers: moments as time since the first one, values that are no numbers as ranks."""
+    if scale.known.dtype.kind in "mM":
+        return np.asarray((scale.known - scale.known[:1]).astype(np.int64), np.float64)
+    if scale.kind == "number":
+        return scale.known.astype(np.float64)
+    return np.arange(scale.n_known, dtype=np.float64)
 
 
 def _of_numbers(*sides: NDArray[np.float64]) -> tuple[_Places, _Places]:

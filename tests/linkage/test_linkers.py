@@ -1,5 +1,7 @@
 """Linkage methods, and the audit of what they claim."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,11 +12,13 @@ from scipy.sparse import coo_array, csr_array
 from privacy_assets.columns.masks import (
     BoundedNoise,
     Exact,
+    HierarchyMapping,
     Interval,
     Label,
     RankWindow,
     ReleaseModel,
     Suppressed,
+    ValueSet,
 )
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.linkage import distance as distance_linkage
@@ -273,20 +277,83 @@ def test_intervals_count_by_their_middle_and_suppressed_columns_not_at_all():
     assert found.tolist() == [[1, 0, 0], [0, 1, 0]]
 
 
+@given(st.integers(0, 30), st.sampled_from([None, 0.3]))
+@settings(max_examples=examples(30), deadline=None)
+def test_cells_of_several_values_count_by_their_middle(seed, softness):
+    """Days by the middle of the possible ones among the originals, plans by the centroid of the possible ones."""
+    rng = np.random.default_rng(seed)
+    plans, n = [None, "a", "b", "c"], 8
+    own_plans = [plans[code] for code in rng.integers(0, 4, n)]
+    original = pd.DataFrame({"day": rng.integers(0, 9, n), "plan": own_plans})
+    start = pd.Timestamp("2020-01-01")
+    low, high = original["day"] - rng.integers(0, 3, n), original["day"] + rng.integers(0, 3, n)
+    sets = [sorted({own, *(plans[code] for code in rng.integers(0, 4, 2))}, key=str) for own in own_plans]
+    dates = original.assign(day=start + pd.to_timedelta(original["day"], unit="D"))
+    released = pd.DataFrame({"low": start + pd.to_timedelta(low, unit="D"), "plan": [json.dumps(own) for own in sets]})
+    released["high"] = start + pd.to_timedelta(high, unit="D")
+    model = ReleaseModel({"day": Interval("low", "high", True), "plan": ValueSet("plan")})
+    claims = link_by_distance(dates, released, model, ["day", "plan"], softness=softness)
+    claims = claims if softness else claims.toarray()
+    deviation = original["day"].std(ddof=0) or 1
+    for i in range(n):
+        possible = original["day"][original["day"].between(low[i], high[i])]
+        distances = np.zeros(n)
+        for x in range(n):
+            days = (original["day"][x] - (possible.min() + possible.max()) / 2) / deviation
+            known_plans = {*sets[i]} & {*own_plans}
+            centroid = {plan: 1 / len(known_plans) for plan in known_plans}
+            shares = [(plan == own_plans[x]) - centroid.get(plan, 0) for plan in plans]
+            distances[x] = np.sqrt(days**2 + sum(share**2 for share in shares) / 2)
+        if softness:
+            expected = np.exp(-distances / softness)
+        else:
+            expected = np.isclose(distances, distances.min(), atol=1e-7).astype(float)
+        assert claims[i] == pytest.approx(expected / expected.sum())
+
+
+def test_ordered_categories_count_by_rank_and_an_interval_that_is_only_missing_as_missing():
+    sizes = pd.Categorical(["S", "L", None, "XL", "M"], ["S", "M", "L", "XL"], ordered=True)
+    original = pd.DataFrame({"size": sizes})
+    released = pd.DataFrame({"size": ["{M, L}", "{S, M, L}", "XL"], "truth": [4, 4, 3]})
+    model = ReleaseModel({"size": Label("size")})
+    found = link_by_distance(original, released, model, ["size"]).toarray()
+    # Between M and L both are as near.
+    assert found.tolist() == [[0, 0.5, 0, 0, 0.5], [0, 0, 0, 0, 1], [0, 0, 0, 1, 0]]
+    ends = pd.DataFrame({"low": [1.0, None], "high": [2.0, None], "may_miss": [True, True]})
+    model = ReleaseModel({"size": Interval("low", "high", True, "may_miss")})
+    times = pd.DataFrame({"size": pd.to_timedelta([1.0, 9.0, None], unit="s")})
+    ends[["low", "high"]] = ends[["low", "high"]].apply(pd.to_timedelta, unit="s")
+    assert link_by_distance(times, ends, model, ["size"]).toarray().tolist() == [[1, 0, 0], [0, 0, 1]]
+
+
+def test_sets_of_too_many_categories_are_refused(monkeypatch):
+    monkeypatch.setattr(distance_linkage, "MAX_CATEGORIES_IN_SETS", 2)
+    original = pd.DataFrame({"town": ["A", "B", "C"]})
+    with pytest.raises(InvalidSettingError, match="sets of 4 categories. Expected at most 2"):
+        link_by_distance(original, original, ReleaseModel({"town": Label("town")}), ["town"])
+
+
 @pytest.mark.parametrize(
     ("known", "options", "match"),
     [
         (["height"], {}, r"does not describe: \['height'\]"),
         ([], {}, "`known` is empty"),
-        (["town"], {}, "released as Label"),
+        (["town"], {}, "'town': 1 released cells stand for no value of the original"),
+        (["plan"], {}, "the hierarchy 'none', which is missing"),
         (["age"], {"softness": 0}, "softness is 0"),
         (["day"], {}, "has numbers in the original and text values in the release"),
     ],
 )
 def test_columns_without_a_distance_are_refused(known, options, match):
-    original = pd.DataFrame({"age": [1, 2], "town": ["A", "B"], "day": [1, 2]})
-    released = pd.DataFrame({"age": [1, 2], "town": ["A", "*"], "day": ["secret", "x"]})
-    model = ReleaseModel({"age": Exact("age"), "town": Label("town"), "day": Exact("day")})
+    original = pd.DataFrame({"age": [1, 2], "town": ["A", "B"], "day": [1, 2], "plan": ["x", "y"]})
+    released = pd.DataFrame({"age": [1, 2], "town": ['["A"]', '["C"]'], "day": ["secret", "x"], "plan": ["*", "*"]})
+    masks = {
+        "age": Exact("age"),
+        "town": ValueSet("town"),
+        "day": Exact("day"),
+        "plan": HierarchyMapping("plan", "none"),
+    }
+    model = ReleaseModel(masks)
     with pytest.raises((InvalidSettingError, InvalidTableError), match=match) as caught:
         link_by_distance(original, released, model, known, **options)
     assert "secret" not in str(caught.value)
