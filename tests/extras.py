@@ -5,4 +5,5 @@ from importlib.util import find_spec
 import pytest
 
 NEEDS_TREES = pytest.mark.skipif(find_spec("sklearn") is None, reason="needs the extra `trees`")
+NEEDS_SPLINK = pytest.mark.skipif(find_spec("splink") is None, reason="needs the extra `linkage`")
 CART = pytest.param("cart", marks=NEEDS_TREES)
