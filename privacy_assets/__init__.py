@@ -38,6 +38,7 @@ _PUBLIC_NAMES = {
     "LDiversity": "anonymization.settings",
     "Label": "columns.masks",
     "Limit": "release.policy",
+    "LinkageAuditSettings": "orchestration.settings.linkage",
     "LinkerEvaluation": "linkage.evaluation",
     "MaskError": "errors",
     "MatchedCandidates": "linkage.matching",

@@ -39,6 +39,7 @@ PUBLIC_NAMES = [
     "LDiversity",
     "Label",
     "Limit",
+    "LinkageAuditSettings",
     "LinkerEvaluation",
     "MaskError",
     "MatchedCandidates",

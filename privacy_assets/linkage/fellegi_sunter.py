@@ -72,7 +72,7 @@ def link_by_fellegi_sunter(
             f"There is {index.n_original} original. Expected at least 2: the model compares how often true pairs agree "
             "with how often other pairs do, and there are no others. Nothing was linked."
         )
-    splink = _splink()
+    splink = require_splink()
     n_pairs = index.n_original * index.n_released
     columns = {name: index.masked([name]) for name in known}
     columns = {name: masks for name, masks in columns.items() if masks}
@@ -90,7 +90,14 @@ def link_by_fellegi_sunter(
     return _score(splink, index, comparisons, tables, seed)
 
 
-def _splink() -> Any:
+def require_splink() -> Any:
+    """Return the module splink.
+
+    Raises
+    ------
+    InvalidSettingError
+        If it is not installed, or too old.
+    """
     try:
         import splink
     except ImportError:

@@ -25,6 +25,7 @@ from privacy_assets.orchestration.assets import (
     split_assets,
     synthetic_asset,
 )
+from privacy_assets.orchestration.linkage_assets import linkage_audit_asset
 from privacy_assets.orchestration.monitoring import drift_check, refusal_sensor, release_schedule
 from privacy_assets.orchestration.private.directories import require_separate
 from privacy_assets.orchestration.private.resources import (
@@ -39,6 +40,7 @@ from privacy_assets.orchestration.settings.anonymized import (
     ReidentificationSettings,
     SemanticRiskSettings,
 )
+from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.settings.release import (
     AssessmentSettings,
@@ -69,6 +71,7 @@ def build_release_definitions(
     anonymized: AnonymizationSettings | None = None,
     reidentification: ReidentificationSettings | None = None,
     semantic_risk: SemanticRiskSettings | None = None,
+    linkage_audit: LinkageAuditSettings | None = None,
     formats: Sequence[str] = ("parquet",),
     monitoring: MonitoringSettings | None = None,
     partitions_def: dg.PartitionsDefinition[Any] | None = None,
@@ -106,6 +109,9 @@ def build_release_definitions(
         How to assess the re-identification of anonymized records; by default done if the policy limits it.
     semantic_risk : SemanticRiskSettings, optional
         How to assess their semantic risk, and whether to withhold records; by default done if the policy limits it.
+    linkage_audit : LinkageAuditSettings, optional
+        Link the anonymized records to the source, and show what the linkage method finds and can know. It informs: no
+        limit is on it, and the release does not wait for it. By default there is none.
     formats : sequence of {"parquet", "csv"}
         File formats of a release in addition to Parquet, which is always written.
     monitoring : MonitoringSettings, optional
@@ -159,6 +165,7 @@ def build_release_definitions(
         generalize_synthetic=generalize_synthetic,
         reidentification=reidentification,
         semantic_risk=semantic_risk,
+        linkage_audit=linkage_audit,
         monitoring=monitoring or NO_MONITORING,
         partitions_def=partitions_def,
         owners=tuple(owners),
@@ -216,6 +223,8 @@ def _anonymized_side(release: ReleaseSettings) -> list[dg.AssetsDefinition]:
         assets.append(semantic_assessment_asset(release))
         if release.semantic_risk_settings.of_source:
             assets.append(source_semantic_assessment_asset(release))
+    if release.linkage_audit is not None:
+        assets.append(linkage_audit_asset(release, release.linkage_audit))
     return assets
 
 

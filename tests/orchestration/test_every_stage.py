@@ -33,6 +33,7 @@ from privacy_assets.orchestration.settings.anonymized import (
     ReidentificationSettings,
     SemanticRiskSettings,
 )
+from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
 from privacy_assets.orchestration.settings.release import AssessmentSettings, ExternalSynthetic
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
@@ -92,6 +93,7 @@ def all_definitions(project: Project) -> list[dg.Definitions]:
         anonymized=AnonymizationSettings(k=10),
         reidentification=ReidentificationSettings(max_known=1, other_releases=(other,)),
         semantic_risk=SemanticRiskSettings(risk_limit=0.9999, withhold=True, of_source=True, advice=False),
+        linkage_audit=LinkageAuditSettings(known=("income", "name_of_plan", "admitted", "region", "cost")),
         monitoring=MonitoringSettings(drift_limit=0.5),
     )
     checks = [

@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 from privacy_assets.columns.masks import ReleaseModel
-from privacy_assets.orchestration import anonymized_assets, assets
+from privacy_assets.orchestration import anonymized_assets, assets, linkage_assets
 from privacy_assets.orchestration.private import resources
 from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
 from privacy_assets.orchestration.settings.anonymized import (
@@ -29,6 +29,7 @@ from privacy_assets.orchestration.settings.anonymized import (
     ReidentificationSettings,
     SemanticRiskSettings,
 )
+from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.release import (
     AssessmentSettings,
     ExternalSynthetic,
@@ -37,7 +38,7 @@ from privacy_assets.orchestration.settings.release import (
 )
 from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
-from tests.extras import CART
+from tests.extras import CART, NEEDS_SPLINK
 from tests.orchestration.project import ADMITS, ASSESSMENT, NAME, PROJECT_VARIABLE, Project, refusal
 from tests.orchestration.sentinels import (
     CONTRACT,
@@ -312,6 +313,28 @@ def test_an_assessment_of_records_that_breaks_shows_no_cell(project, capfd, monk
 
     monkeypatch.setattr(anonymized_assets, what, broken)
     project.run(anonymized(project))
+    assert_nothing_leaked(project, capfd, "failed with KeyError")
+
+
+@pytest.mark.parametrize("method", ["distance", pytest.param("fellegi_sunter", marks=NEEDS_SPLINK)])
+def test_a_linkage_audit_shows_no_cell_whether_it_succeeds_or_breaks(project, capfd, monkeypatch, method):
+    known = [name for name in CONTRACT["columns"] if name != "patient"]
+    definitions = project.definitions(
+        policy=Policy((Limit("smallest_class", 5),)),
+        source=sentinel_people,
+        synthetic=None,
+        anonymized=AnonymizationSettings(),
+        linkage_audit=LinkageAuditSettings(method=method, known=known),
+    )
+    result = project.run(definitions)
+    assert result.success
+    assert_nothing_leaked(project, capfd, "expected_correct_links")
+
+    def broken(table, *_, **__):
+        raise KeyError(f"{TEXT} {INTEGER} {table}")
+
+    monkeypatch.setattr(linkage_assets, "audit_linkage", broken)
+    assert_failed(project.run(definitions, "linkage_audit"), "linkage_audit")
     assert_nothing_leaked(project, capfd, "failed with KeyError")
 
 

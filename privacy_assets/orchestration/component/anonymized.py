@@ -16,6 +16,7 @@ from privacy_assets.orchestration.settings.anonymized import (
     ReidentificationSettings,
     SemanticRiskSettings,
 )
+from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 
 _DIVERSITY = written(LDiversity, check=lambda made: made.check("l_diversity"))
 _HIERARCHIES = dict[str, dict[str, Any]] | None
@@ -66,3 +67,4 @@ ResolvedReidentification: TypeAlias = Annotated[
 ResolvedSemanticRisk: TypeAlias = Annotated[
     SemanticRiskSettings, written(SemanticRiskSettings, check=SemanticRiskSettings.check)
 ]
+ResolvedLinkageAudit: TypeAlias = Annotated[LinkageAuditSettings, written(LinkageAuditSettings)]

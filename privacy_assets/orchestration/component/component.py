@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, PrivateAttr
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.component.anonymized import (
     ResolvedAnonymization,
+    ResolvedLinkageAudit,
     ResolvedReidentification,
     ResolvedSemanticRisk,
 )
@@ -101,6 +102,12 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         None,
         description="How to assess what the concepts of the records reveal; by default as above.",
         examples=[{"withhold": True, "risk_limit": 0.2}],
+    )
+    linkage_audit: ResolvedLinkageAudit | None = Field(
+        None,
+        description="Link the anonymized records to the source, and show what the method finds and can know; for "
+        "information, without a limit.",
+        examples=[{"method": "distance"}],
     )
     generalize_synthetic: ResolvedAnonymization | None = Field(
         None,

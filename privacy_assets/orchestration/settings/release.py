@@ -28,6 +28,7 @@ from privacy_assets.orchestration.settings.anonymized import (
     SemanticRiskSettings,
     describe_hierarchies,
 )
+from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.settings.sources import TableSource, require_partitioned
 from privacy_assets.release.evidence import SigningEvidence
@@ -231,6 +232,7 @@ class ReleaseSettings:
     generalize_synthetic: AnonymizationSettings | None = None
     reidentification: ReidentificationSettings | None = None
     semantic_risk: SemanticRiskSettings | None = None
+    linkage_audit: LinkageAuditSettings | None = None
     monitoring: MonitoringSettings = NO_MONITORING
     partitions_def: dg.PartitionsDefinition[Any] | None = None
     owners: Sequence[str] = ()
@@ -309,7 +311,7 @@ class ReleaseSettings:
 
     def _check_anonymized_side(self) -> None:
         if self.anonymized is None:
-            if self.reidentification is not None or self.semantic_risk is not None:
+            if any(each is not None for each in (self.reidentification, self.semantic_risk, self.linkage_audit)):
                 raise InvalidSettingError(
                     f"The release {self.name!r} assesses anonymized records, but releases none. Say how: anonymized=..."
                 )
@@ -339,6 +341,8 @@ class ReleaseSettings:
                     f"The other release {other.name!r} is linked by {other.key!r}, which is not released, or is this "
                     f"release itself. Expected another release, and one of {list(self.contract.released_columns)}."
                 )
+        if self.linkage_audit is not None:
+            self.linkage_audit.check(self.contract, self.anonymized.output)
         if self.assesses(SEMANTIC):
             is_lattice = self.anonymized.method == "lattice"
             labelled = roles_of(self.contract, None).quasi_identifiers if is_lattice else ()

@@ -9,6 +9,7 @@ from dagster.components.core.component_tree import ComponentTree
 
 from privacy_assets.anonymization.anonymize import anonymize
 from privacy_assets.anonymization.settings import AnonymizeSettings, LDiversity
+from privacy_assets.linkage.audit import audit_linkage
 from privacy_assets.mpucc.assess import assess_mpuccs
 from privacy_assets.orchestration.component.component import PrivacyReleaseComponent
 from privacy_assets.orchestration.factory import build_release_definitions
@@ -18,6 +19,7 @@ from privacy_assets.orchestration.settings.anonymized import (
     ReidentificationSettings,
     SemanticRiskSettings,
 )
+from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
 from privacy_assets.orchestration.settings.release import AssessmentSettings, Split, Synthesis
 from privacy_assets.orchestration.settings.sources import SqlQuery
@@ -109,6 +111,7 @@ def test_every_field_has_a_case():
         (assess_semantic_risk, SemanticSettings, 9),
         (assess_semantic_risk, SemanticRiskSettings, 9),
         (assess_reidentification, ReidentificationSettings, 2),
+        (audit_linkage, LinkageAuditSettings, 5),
         (split_records, Split, 2),
         (synthesize, Synthesis, 3),
     ],

@@ -153,6 +153,11 @@ CASES = {
         {"synthetic": {}, "reidentification": {"max_known": 2}},
         "assesses anonymized records, but releases none. Say how: anonymized=...",
     ),
+    "PrivacyReleaseComponent.linkage_audit": (
+        ANONYMIZED | {"linkage_audit": {}},
+        {"synthetic": {}, "linkage_audit": {}},
+        "assesses anonymized records, but releases none",
+    ),
     "PrivacyReleaseComponent.semantic_risk": (
         ANONYMIZED | {"semantic_risk": {"advice": False}},
         {"synthetic": {}, "semantic_risk": {}},
@@ -546,6 +551,13 @@ CASES = {
         other(release="b", hierarchies={"age": {"intervals": [5]}}),
         other(release="b", hierarchies={"age": {"intervals": [0]}}),
         "intervals",
+    ),
+    **by_name("LinkageAuditSettings", "linkage_audit", then=ANONYMIZED)(
+        method=("fellegi_sunter", "nearest", "'nearest' is not one of ['distance', 'fellegi_sunter']"),
+        known=(["age", "diagnosis"], ["patient"], "assumes that an attacker knows ['patient'], which the release does"),
+        n_records=(500, 0, "n_records is 0. Expected None or a whole number of at least 1"),
+        softness=(0.5, 0, "softness is 0. Expected None or a number above 0"),
+        seed=(1, -1, "seed is -1. Expected a whole number of at least 0"),
     ),
     **by_name("MonitoringSettings", "monitoring")(
         cron_schedule=("0 6 * * 1", 5, "5 is not of type 'string', 'null'"),

@@ -1,0 +1,52 @@
+"""The audit of a linkage method on the anonymized records: information for the officer, on which there is no limit."""
+
+from dataclasses import replace
+
+import dagster as dg
+
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.linkage.audit import audit_linkage
+from privacy_assets.linkage.evaluation import LinkerProgress
+from privacy_assets.orchestration.private.guard import guarded
+from privacy_assets.orchestration.private.recorded import MADE_WITH
+from privacy_assets.orchestration.settings.linkage import LINKAGE_AUDIT, LinkageAuditSettings
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.shown.metadata import NAMESPACE, score_metadata, settings_metadata
+from privacy_assets.orchestration.stages import asset_arguments, progress_logger
+from privacy_assets.storage.fingerprint import fingerprint
+
+
+def linkage_audit_asset(release: ReleaseSettings, settings: LinkageAuditSettings) -> dg.AssetsDefinition:
+    """Build the asset that links the anonymized records to the source, and audits the links."""
+    stage = release.anonymized_stage
+
+    @dg.asset(
+        **asset_arguments(release, LINKAGE_AUDIT, kinds={"python"}),
+        description="What a linkage method finds of the anonymized records, and whether it can know it. For "
+        "information: no limit is on it, and the release does not wait for it.",
+        ins={name: dg.AssetIn(release.key(name)) for name in ("source", stage)},
+    )
+    @guarded
+    def linkage_audit_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+        anonymization = Anonymization.from_artifact(inputs[stage])
+        audit = audit_linkage(
+            inputs["source"],
+            anonymization,
+            **settings.arguments,
+            hierarchies=release.hierarchies,
+            progress=progress_logger(context, _records_linked),
+        )
+        made_of = {"source": fingerprint(inputs["source"]), stage: fingerprint(anonymization.table)}
+        artifact = replace(audit.to_artifact(), made_of=made_of)
+        yield dg.MaterializeResult(
+            value=artifact,
+            metadata=score_metadata(audit.scores)
+            | {f"{NAMESPACE}/summary": audit.summary(), MADE_WITH: settings_metadata(audit.settings)},
+            data_version=dg.DataVersion(artifact.digest),
+        )
+
+    return linkage_audit_stage
+
+
+def _records_linked(progress: LinkerProgress) -> str:
+    return f"{progress.stage}: {progress.n_done:,} of {progress.n:,} are evaluated"
