@@ -340,4 +340,5 @@ class _Posterior:
             return log_likelihood
         likelihood = np.exp(log_likelihood - largest)
         mean = (likelihood @ self.counts) / self.counts.sum()
-        return np.asarray(np.log((1 - rate) * likelihood + rate * mean) + largest)
+        with np.errstate(divide="ignore"):  # the rate may be too small for a float beside the mean
+            return np.asarray(np.log((1 - rate) * likelihood + rate * mean) + largest)

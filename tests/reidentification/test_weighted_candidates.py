@@ -140,6 +140,7 @@ def test_errors_bring_back_whom_the_release_excludes():
     scores = weighted.assess(["a"], error_rates={"a": 0.2}).scores
     assert scores["max_reidentification_probability"] == pytest.approx(0.85)
     assert scores["expected_correct_links"] == 1
+    assert weighted.assess(["a"], error_rates={"a": 5e-324}).scores["max_reidentification_probability"] == 1
     nothing = weighted.assess(["a"], error_rates={"a": 1}).scores
     assert nothing["max_reidentification_probability"] == pytest.approx(1 / 4)
     assert nothing["min_entropy"] == pytest.approx(log(4))
