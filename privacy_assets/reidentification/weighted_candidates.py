@@ -202,7 +202,7 @@ class WeightedCandidates:
             figures[rows, 0] = largest
             figures[rows, 1] = is_right / posterior.counts[is_largest].sum()
             figures[rows, 2] = own
-            figures[rows, 3] = max(entropy, 0.0)
+            figures[rows, 3] = max(0.0, entropy)
         names = ["largest_probability", "expected_correct", "probability_of_truth", "entropy"]
         records = pd.DataFrame(figures, columns=names)
         records.insert(0, "released", np.arange(self.n_released))
