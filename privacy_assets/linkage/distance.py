@@ -16,10 +16,11 @@ from privacy_assets.anonymization.quasi_identifiers import Scale, read_dimension
 from privacy_assets.columns.coding import read_column
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import BoundedNoise, Exact, Interval, Mask, RankWindow, ReleaseModel, Suppressed
+from privacy_assets.columns.time_units import align_times
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.reidentification.code_sets import CodeSets
-from privacy_assets.reidentification.mask_sets import read_mask
-from privacy_assets.reidentification.released_values import Original
+from privacy_assets.reidentification.mask_sets import TIME_KINDS, read_mask
+from privacy_assets.reidentification.released_values import Original, read_released, rows_of_values
 
 MAX_DENSE_PAIRS = 100_000_000
 # In a tree, distinct categories are at distance 1: each has its own dimension, at half a squared distance.
@@ -93,8 +94,8 @@ def link_by_distance(
         for several values by their middle: that of the smallest and the largest original value that is possible if
         values are ordered (values without numbers count by their rank), else the centroid of the possible categories.
     known : sequence of str
-        Columns to compare. Numbers are divided by their standard deviation in the original; distinct categories are at
-        distance 1, and so are a missing value and any other value.
+        Columns to compare. Numbers and times are divided by their standard deviation in the original; distinct
+        categories are at distance 1, and so are a missing value and any other value.
     softness : float, optional
         None links to the nearest originals, which share the claim if there are several. Above 0, the claim falls with
         exp(-distance / softness).
@@ -199,6 +200,8 @@ def _coordinates(
     if not isinstance(mask, Exact | BoundedNoise | RankWindow):
         source = Original(name, original[name], read_dimension(original[name]))
         return _middles(source, read_mask(source, released, mask, hierarchies))
+    if own.kind in TIME_KINDS:
+        return _moments(Original(name, original[name], read_dimension(original[name])), released[mask.column])
     if own.kind in ("number", "missing"):
         return _of_numbers(*_standardized(_numbers(original[name], name), _numbers(released[mask.column], name)))
     both = read_column(
@@ -210,6 +213,19 @@ def _coordinates(
     nothing = np.zeros((len(codes), 0))
     places = _Places(nothing, codes)
     return places.take(slice(len(original))), places.take(slice(len(original), None))
+
+
+def _moments(original: Original, column: pd.Series[Any]) -> tuple[_Places, _Places]:
+    """Return the positions of moments or durations, as time since the first original one."""
+    read, values = read_released(original, column)
+    known = original.scale.known
+    if len(values):
+        known, values = align_times(known, values)
+    both = [
+        np.append((own - known[0]).astype(np.int64).astype(np.float64) if len(own) else np.zeros(0), np.nan)
+        for own in (known, values)
+    ]
+    return _of_numbers(*_standardized(both[0][original.dimension.codes], both[1][rows_of_values(read)]))
 
 
 def _middles(original: Original, sets: CodeSets) -> tuple[_Places, _Places]:

@@ -326,6 +326,23 @@ def test_ordered_categories_count_by_rank_and_an_interval_that_is_only_missing_a
     assert link_by_distance(times, ends, model, ["size"]).toarray().tolist() == [[1, 0, 0], [0, 0, 1]]
 
 
+@pytest.mark.parametrize("mask", [BoundedNoise("day", "P5D"), Exact("day"), RankWindow("day", 50)])
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_days_count_by_the_time_between_them(zone, mask):
+    """Moments were categories: any two that differ were as far from each other."""
+    numbers = {"original": [0, 9, 20, 90, None], "released": [4, 7, 21, 86, None]}
+    tables = [pd.DataFrame({"day": own}) for own in numbers.values()]
+    start = pd.Timestamp("2020-01-01", tz=zone)
+    times = [pd.DataFrame({"day": start + pd.to_timedelta(table["day"], unit="D")}) for table in tables]
+    times[1]["day"] = times[1]["day"].dt.as_unit("s")
+    of_times = link_by_distance(*times, ReleaseModel({"day": mask}), ["day"], softness=0.5)
+    of_numbers = link_by_distance(*tables, ReleaseModel({"day": Exact("day")}), ["day"], softness=0.5)
+    assert of_times == pytest.approx(of_numbers)
+    nothing = times[1].assign(day=pd.Series([pd.NaT] * 5))
+    found = link_by_distance(times[0], nothing, ReleaseModel({"day": mask}), ["day"]).toarray()
+    assert found.tolist() == [[0, 0, 0, 0, 1]] * 5
+
+
 def test_sets_of_too_many_categories_are_refused(monkeypatch):
     monkeypatch.setattr(distance_linkage, "MAX_CATEGORIES_IN_SETS", 2)
     original = pd.DataFrame({"town": ["A", "B", "C"]})
