@@ -252,8 +252,12 @@ def _middles(original: Original, sets: CodeSets) -> tuple[_Places, _Places]:
             "link_by_fellegi_sunter. Nothing was linked."
         )
     centroids = np.zeros((sets.n_sets, original.n_values))
+    is_possible = np.bincount(codes, minlength=original.n_values) > 0
     for number, own in enumerate(centroids):
         inside = sets.codes_of(number)
+        # A missing value in a set counts only if an original has one.
+        if is_possible[inside].any():
+            inside = inside[is_possible[inside]]
         own[inside] = CATEGORY_WEIGHT / len(inside)
     return _of_numbers(np.eye(original.n_values)[codes] * CATEGORY_WEIGHT, centroids[sets.set_of_row])
 
