@@ -250,8 +250,7 @@ def assess_preprocessed(
         )
     scores = score(search, found)
     if tables.control is not None and settings.calculate_baseline:
-        baseline = scores["baseline_protection"]
-        scores |= scores_beside_control(search, baseline, max_size=found.complete_size, seed=settings.seed)
+        scores |= scores_beside_control(search, scores, max_size=found.complete_size, seed=settings.seed)
     if not settings.calculate_baseline:
         tree = tree.drop(columns=["baseline_protection", "overall_protection"])
         details = details.drop(columns="baseline_protection")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from privacy_assets.mpucc.results import SyntheticSearch, overall_protection
 
 
 def scores_beside_control(
-    search: SyntheticSearch, baseline: float, *, max_size: int, seed: int
+    search: SyntheticSearch, scores: Mapping[str, Any], *, max_size: int, seed: int
 ) -> dict[str, float | None]:
     """Score the control in place of the synthetic records, at the same number of records.
 
@@ -23,8 +25,8 @@ def scores_beside_control(
     ----------
     search : SyntheticSearch
         Search of the synthetic records; its tables must have a control (not checked here).
-    baseline : float
-        Baseline protection of the originals.
+    scores : mapping
+        The scores of all synthetic records against the originals.
     max_size : int
         Largest combinations that are searched.
     seed : int
@@ -60,10 +62,12 @@ def scores_beside_control(
             tables.original, stage, max_size
         )
         n_identified = int(drawn.multiplicities[found.partner >= 0].sum(dtype=np.int64))
-        return 1.0 - overall_protection(1.0 - n_identified / drawn.n_assessed, baseline)
+        return 1.0 - overall_protection(1.0 - n_identified / drawn.n_assessed, scores["baseline_protection"])
 
     of_control = score_of(control, "control against original")
-    of_synthetic = score_of(synthetic, f"{n_records} synthetic records against original")
+    of_synthetic: float = scores["privacy_risk_score"]
+    if synthetic.n_records > n_records:
+        of_synthetic = score_of(synthetic, f"{n_records} synthetic records against original")
     left = 1.0 - of_control
     beyond = max((of_synthetic - of_control) / left, -1.0) if left > 0 else None
     return {
