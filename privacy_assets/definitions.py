@@ -14,7 +14,7 @@ import dagster as dg
 from privacy_assets.examples.rand_hie import load_rand_hie, rand_hie_contract
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
-from privacy_assets.orchestration.settings.release import Synthesis
+from privacy_assets.orchestration.settings.synthetic import Synthesis
 from privacy_assets.release.policy import Policy
 
 POLICY = Policy.for_use_case("internal_analytics")

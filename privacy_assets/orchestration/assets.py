@@ -25,8 +25,9 @@ from privacy_assets.orchestration.control_plans import judged_metadata, plan_met
 from privacy_assets.orchestration.evidence.evidence import metrics_of
 from privacy_assets.orchestration.private.guard import guarded, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
-from privacy_assets.orchestration.settings.release import ExternalSynthetic, GivenSplit, ReleaseSettings
+from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import TableSource, read_source, upstream_inputs
+from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit
 from privacy_assets.orchestration.shown.metadata import NAMESPACE, score_metadata
 from privacy_assets.orchestration.shown.pictures import columns_that_drive_the_risk, identified_by_size
 from privacy_assets.orchestration.stages import (

@@ -18,7 +18,8 @@ from privacy_assets.mpucc.control_size import (
     people_in_original,
     plan_by,
 )
-from privacy_assets.orchestration.settings.release import ReleaseSettings, Split, Synthesis
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
 from privacy_assets.orchestration.shown.metadata import NAMESPACE
 from privacy_assets.shown_numbers import percent
 

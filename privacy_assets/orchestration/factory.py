@@ -42,15 +42,15 @@ from privacy_assets.orchestration.settings.anonymized import (
 )
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
-from privacy_assets.orchestration.settings.release import (
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.settings.sources import TableSource, UpstreamAsset
+from privacy_assets.orchestration.settings.synthetic import (
     AssessmentSettings,
     ExternalSynthetic,
     GivenSplit,
-    ReleaseSettings,
     Split,
     Synthesis,
 )
-from privacy_assets.orchestration.settings.sources import TableSource, UpstreamAsset
 from privacy_assets.release.files import require_formats
 from privacy_assets.release.metrics import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC
 from privacy_assets.release.policy import Policy, resolve_policy

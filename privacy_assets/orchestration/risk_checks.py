@@ -27,8 +27,8 @@ from privacy_assets.orchestration.private.resources import (
     partition_input_managers,
     private_resources,
 )
-from privacy_assets.orchestration.settings.release import AssessmentSettings
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
+from privacy_assets.orchestration.settings.synthetic import AssessmentSettings
 from privacy_assets.orchestration.shown.metadata import verdict_metadata
 from privacy_assets.release.evidence import AssessmentEvidence, Evidence
 from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from math import inf, log
 from typing import Any
@@ -32,7 +33,7 @@ LARGEST_FACTOR = 2.0
 EXPONENT = 20
 
 
-class WeighedColumn:
+class WeighedColumn(ABC):
     """A released column whose cells make originals more or less probable.
 
     Attributes
@@ -75,14 +76,17 @@ class WeighedColumn:
         if has_value.sum() >= ROWS_TO_COMPARE:
             self._check_pairs(self.cell_of_row[has_value], self.codes[truth][has_value])
 
+    @abstractmethod
     def _of_values(self, cell: int) -> NDArray[np.float64]:
-        raise NotImplementedError
+        """Return the logarithm of the likelihood of each code but that of the missing value."""
 
+    @abstractmethod
     def _of_pairs(self, cells: NDArray[np.int64], codes: NDArray[Any]) -> NDArray[np.float64]:
-        raise NotImplementedError
+        """Return it for pairs of a cell and a code, neither of them missing."""
 
+    @abstractmethod
     def _check_pairs(self, cells: NDArray[np.int64], codes: NDArray[Any]) -> None:
-        raise NotImplementedError
+        """Refuse a mask that does not fit the pairs of a cell and its true original."""
 
 
 class _Gaussian(WeighedColumn):

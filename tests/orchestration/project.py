@@ -16,8 +16,8 @@ import pandas as pd
 
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.private.directories import RELEASES_MARK_FILE
-from privacy_assets.orchestration.settings.release import AssessmentSettings, ExternalSynthetic
 from privacy_assets.orchestration.settings.sources import TableFile
+from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic
 from privacy_assets.release.metrics import MPUCC
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.verification import verify_release

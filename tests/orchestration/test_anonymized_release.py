@@ -15,8 +15,8 @@ from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration import anonymized_assets
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
-from privacy_assets.orchestration.settings.release import ExternalSynthetic, GivenSplit
 from privacy_assets.orchestration.settings.sources import TableFile
+from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.artifact import Artifact

@@ -8,14 +8,14 @@ import pytest
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.factory import build_release_definitions
-from privacy_assets.orchestration.settings.release import (
+from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
+from privacy_assets.orchestration.settings.synthetic import (
     AssessmentSettings,
     ExternalSynthetic,
     GivenSplit,
     Split,
     Synthesis,
 )
-from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
 from privacy_assets.release.verification import verify_release
 from tests.orchestration.project import ADMITS, CONTRACT, Project, failure_of, people, synthetic_people
 

@@ -4,7 +4,7 @@ import pytest
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.mpucc.control_size import judge_control
-from privacy_assets.orchestration.settings.release import AssessmentSettings, Split
+from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, Split
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from tests.orchestration.project import Project, failure_of
 

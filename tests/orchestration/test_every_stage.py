@@ -35,8 +35,8 @@ from privacy_assets.orchestration.settings.anonymized import (
 )
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
-from privacy_assets.orchestration.settings.release import AssessmentSettings, ExternalSynthetic
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
+from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.private.attacking_exceptions import attacks
 from tests.orchestration.private.loud import shout, speak_through_dagster

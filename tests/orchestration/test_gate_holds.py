@@ -22,14 +22,14 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration import release_steps
 from privacy_assets.orchestration.evidence import evidence as evidence_module
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
-from privacy_assets.orchestration.settings.release import (
+from privacy_assets.orchestration.settings.sources import TableFile
+from privacy_assets.orchestration.settings.synthetic import (
     AssessmentSettings,
     ExternalSynthetic,
     GivenSplit,
     Split,
     Synthesis,
 )
-from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact

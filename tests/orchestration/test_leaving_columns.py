@@ -9,7 +9,7 @@ import pytest
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
-from privacy_assets.orchestration.settings.release import ExternalSynthetic, GivenSplit, Synthesis
+from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit, Synthesis
 from privacy_assets.release.manifest import KEYS_SINCE_VERSION_2, digest_of
 from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.release.verification import verify_release

@@ -14,7 +14,7 @@ from privacy_assets.orchestration import monitoring
 from privacy_assets.orchestration.monitoring import refusal_sensor
 from privacy_assets.orchestration.settings.anonymized import SemanticRiskSettings
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings, Refusal
-from privacy_assets.orchestration.settings.release import GivenSplit, Synthesis
+from privacy_assets.orchestration.settings.synthetic import GivenSplit, Synthesis
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.project import NAME, Project, key
 from tests.orchestration.test_anonymized_release import definitions_of

@@ -14,8 +14,8 @@ from privacy_assets.orchestration.settings.anonymized import (
     OtherReleaseSettings,
     ReidentificationSettings,
 )
-from privacy_assets.orchestration.settings.release import ExternalSynthetic, GivenSplit, Synthesis
 from privacy_assets.orchestration.settings.sources import TableFile, UpstreamAsset
+from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit, Synthesis
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.project import Project, failure_of
 from tests.orchestration.sentinels import (

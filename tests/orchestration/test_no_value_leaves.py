@@ -30,13 +30,8 @@ from privacy_assets.orchestration.settings.anonymized import (
     SemanticRiskSettings,
 )
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
-from privacy_assets.orchestration.settings.release import (
-    AssessmentSettings,
-    ExternalSynthetic,
-    GivenSplit,
-    Synthesis,
-)
 from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
+from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic, GivenSplit, Synthesis
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from tests.extras import CART, NEEDS_SPLINK
 from tests.orchestration.project import ADMITS, ASSESSMENT, NAME, PROJECT_VARIABLE, Project, refusal

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
-from privacy_assets.orchestration.settings.release import ExternalSynthetic, Split, Synthesis
+from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, Split, Synthesis
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact

@@ -9,8 +9,8 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
-from privacy_assets.orchestration.settings.release import AssessmentSettings
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
+from privacy_assets.orchestration.settings.synthetic import AssessmentSettings
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from tests.orchestration.project import CONTRACT, Project, blocked_by, failure_of, people, synthetic_people
 

@@ -9,7 +9,8 @@ import yaml
 
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
-from privacy_assets.orchestration.settings.release import AssessmentSettings, ReleaseSettings, Split, Synthesis
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, Split, Synthesis
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.project import CONTRACT, NAME, REFUSES, blocked_by, refusal
 

@@ -16,7 +16,7 @@ from privacy_assets.orchestration.component.yaml_settings import (
     written,
     written_as_one_of,
 )
-from privacy_assets.orchestration.settings.release import (
+from privacy_assets.orchestration.settings.synthetic import (
     AssessmentSettings,
     ExternalSynthetic,
     GivenSplit,

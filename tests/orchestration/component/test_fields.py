@@ -21,8 +21,8 @@ from privacy_assets.orchestration.settings.anonymized import (
 )
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
-from privacy_assets.orchestration.settings.release import AssessmentSettings, Split, Synthesis
 from privacy_assets.orchestration.settings.sources import SqlQuery
+from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, Split, Synthesis
 from privacy_assets.reidentification.assess import assess_reidentification
 from privacy_assets.semantic_risk.assess import assess_semantic_risk
 from privacy_assets.semantic_risk.settings import SemanticSettings

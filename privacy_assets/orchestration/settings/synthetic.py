@@ -1,0 +1,190 @@
+"""The settings of the synthetic side of a release."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.mpucc.assess import MpuccSettings
+from privacy_assets.orchestration.settings.sources import TableSource
+from privacy_assets.release.metrics import BASELINE_METRICS
+from privacy_assets.release.policy import Policy
+from privacy_assets.setting_checks import REQUIRED, described, setting
+from privacy_assets.storage.artifact import canonical_json
+from privacy_assets.synthesis.redraw import MIN_ATOM
+from privacy_assets.synthesis.split import check_split_settings
+from privacy_assets.synthesis.synthesize import Synthesizer, check_setting, resolve_synthesizer
+
+
+@described
+@dataclass(frozen=True)
+class Split:
+    """Divide the source by person into records the synthesizer may see and records it never sees."""
+
+    train_fraction: float = setting(
+        0.8, "Share of the people whose records the synthesizer may see, above 0 and below 1.", 0.7
+    )
+    seed: int = setting(0, "Seed of the division.", 1)
+
+    def __post_init__(self) -> None:
+        check_split_settings(self.train_fraction, self.seed)
+
+
+@described
+@dataclass(frozen=True)
+class GivenSplit:
+    """Originals and control that are divided already."""
+
+    original: TableSource = setting(
+        REQUIRED,
+        "Records that the synthesizer has seen, where they are divided already; then there is no source.",
+        {"file": "data/original.parquet"},
+    )
+    control: TableSource = setting(REQUIRED, "Records that it has not seen.", {"file": "data/control.parquet"})
+
+
+@described
+@dataclass(frozen=True)
+class Synthesis:
+    """Make synthetic records here.
+
+    Where the policy limits `rare_values_released`, `min_atom` is at least the number of people that it asks for, unless
+    `settings` has it.
+    """
+
+    method: str | Synthesizer = setting(
+        "gaussian_copula",
+        "gaussian_copula, cart (extra trees), or the Python path of a synthesizer of your own.",
+        "cart",
+    )
+    n_records: int | None = setting(None, "Number of records; by default as many as there are originals.", 1000)
+    seed: int = setting(0, "Seed of fit and sample.", 1)
+    settings: Mapping[str, Any] = setting(dict, "Settings of the synthesizer.", {"min_samples_leaf": 20})
+
+    def __post_init__(self) -> None:
+        if self.n_records is not None:
+            check_setting("Synthesis", "n_records", self.n_records, at_least=1)
+        check_setting("Synthesis", "seed", self.seed, at_least=0)
+        synthesizer = resolve_synthesizer(self.method, self.settings)
+        try:
+            described = canonical_json({"method": synthesizer.name, "settings": dict(synthesizer.settings)})
+        except (TypeError, ValueError):
+            pass
+        else:
+            # Now, before it has seen a table, so that nothing that it learns from one is in its settings.
+            object.__setattr__(self, "_described", described)
+            return
+        raise InvalidSettingError(
+            f"The settings of the synthesizer {synthesizer.name!r} cannot be written to the manifest. Expected plain "
+            "JSON values: text, numbers that are finite, booleans, lists and mappings."
+        )
+
+    def resolve(self, policy: Policy) -> "Synthesis":
+        """Return it so that an embedded method redraws the values that the policy calls rare, unless asked not to."""
+        if (
+            not isinstance(self.method, str)
+            or "min_atom" in self.settings
+            or policy.limit_on(RARE_VALUES_RELEASED) is None
+        ):
+            return self
+        return replace(self, settings={**self.settings, "min_atom": max(MIN_ATOM, policy.people_per_value)})
+
+    def for_manifest(self) -> dict[str, Any]:
+        """Return method, seed and settings in use as JSON values."""
+        described = json.loads(self._described)  # type: ignore[attr-defined]
+        return {
+            "method": described["method"],
+            "n_records": self.n_records,
+            "seed": self.seed,
+            "settings": described["settings"],
+        }
+
+
+@described
+@dataclass(frozen=True)
+class ExternalSynthetic:
+    """Synthetic records that were made elsewhere.
+
+    If whoever made them also saw the control, comparing with it shows nothing: leakage is on both sides and cancels
+    out.
+    """
+
+    source: TableSource = setting(
+        REQUIRED,
+        "Synthetic records that were made elsewhere; then nothing above applies.",
+        {"file": "data/synthetic.parquet"},
+    )
+    control_was_withheld: bool = setting(
+        False,
+        "True if whoever made the external records had exactly the originals of the split, and not its control.",
+        True,
+    )
+
+
+@described
+@dataclass(frozen=True)
+class AssessmentSettings(MpuccSettings):
+    """How synthetic records are assessed: parameters of the mpUCC search (`assess_mpuccs`)."""
+
+    numeric_precision: int | Mapping[str, int] | None = setting(
+        None, "Decimals, for all or by column; by default the contract's, else the originals'.", 2
+    )
+    datetime_precision: str | Mapping[str, str] | None = setting(
+        None, "Unit of datetimes, for all or by column; by default as above.", "D"
+    )
+    deduplicate: bool = setting(True, "Whether repeated records count once.", False)
+
+    @classmethod
+    def required_by(cls, policy: Policy, contract: TableContract) -> "AssessmentSettings":
+        """Return the settings that a policy asks for, which requires no more columns than there are."""
+        n_columns, required = len(contract.released_columns), policy.required
+        return cls(
+            max_baseline_cols=min(required.max_baseline_cols or n_columns, n_columns),
+            confidence_level=min(cls.confidence_level, required.confidence_level),
+        )
+
+    def require_accepted_by(self, policy: Policy, n_columns: int) -> None:
+        """Refuse settings whose assessments a policy never accepts; the gate decides on everything else.
+
+        Raises
+        ------
+        InvalidSettingError
+            If there are such settings; the message says what to write instead.
+        """
+        required = policy.required
+        searched, least = self.max_size(n_columns), min(required.max_baseline_cols or n_columns, n_columns)
+        unscored = [limit.metric for limit in policy.limits if limit.blocks and limit.metric in BASELINE_METRICS]
+        wrong = {
+            f"calculate_baseline=True, without which {' and '.join(unscored)} has no value": (
+                bool(unscored) and not self.calculate_baseline
+            ),
+            f"max_baseline_cols={least} or more; it is {searched}": searched < least,
+            f"min_entropy_delta=0; with {self.min_entropy_delta:g} the search is heuristic": (
+                required.exact_search and self.min_entropy_delta > 0
+            ),
+            "deduplicate=True": required.deduplicated and not self.deduplicate,
+            f"confidence_level={required.confidence_level:g} or less; it is {self.confidence_level:g}": (
+                any(limit.needs_control for limit in policy.limits)
+                and self.confidence_level > required.confidence_level
+            ),
+        }
+        if any(wrong.values()):
+            raise InvalidSettingError(
+                "The policy never accepts an assessment with these settings. Write "
+                f"{', and '.join(words for words, is_wrong in wrong.items() if is_wrong)}; or change what the policy "
+                "requires. Nothing was assessed."
+            )
+
+    def resolve(self, contract: TableContract, labels: Collection[str]) -> "AssessmentSettings":
+        """Return the settings with the precisions of the contract, unless they have their own.
+
+        Columns that are released as ``labels`` have no precision.
+        """
+        declared = {name: value for name, value in contract.precisions.items() if name not in labels}
+        decimals = {name: value for name, value in declared.items() if isinstance(value, int)}
+        units = {name: value for name, value in declared.items() if isinstance(value, str)}
+        numeric = self.numeric_precision if self.numeric_precision is not None else decimals or None
+        return replace(self, numeric_precision=numeric, datetime_precision=self.datetime_precision or units or None)
