@@ -1,6 +1,6 @@
 """Count how often the default synthesizer is flagged although it copies nobody, and what its margins lose by that.
 
-    python benchmarks/synthesis.py --data ../shared/data [--splits N] [--before N] [--json [FILE]]
+    python benchmarks/synthesis.py --data ../shared/data [--splits N] [--before N] [--first SEED] [--json [FILE]]
 
 Five tables: adult, and four generated ones: prices in steps of 0.05, purchases of 1.25 records a person, stays in a
 hospital, and a small survey. Each is split at random, the Gaussian copula learns from the larger part, and the control
@@ -132,10 +132,10 @@ def _decreasing(n_values: int, offset: int, power: float) -> np.ndarray:
     return weights / weights.sum()
 
 
-def assess_splits(make: Callable[[int], pd.DataFrame], n_splits: int, smoothing: float | None):
+def assess_splits(make: Callable[[int], pd.DataFrame], seeds: range, smoothing: float | None):
     """Return a row per split: whether it is flagged, the excess identification rate, and the marginals kept."""
     rows = []
-    for seed in range(n_splits):
+    for seed in seeds:
         table = make(seed)
         person = PERSON if PERSON in table else None
         original, control = split_records(table, train_fraction=0.8, seed=seed, person=person)
@@ -154,6 +154,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help="directory of adult.csv")
     parser.add_argument("--splits", type=int, default=40)
     parser.add_argument("--before", type=int, default=8, help="splits that are synthesized without smoothing as well")
+    parser.add_argument("--first", type=int, default=0, help="first seed of the tables and splits")
     add_json_option(parser)
     options = parser.parse_args()
     measured = Measurements("synthesis", options)
@@ -167,8 +168,9 @@ def main() -> int:
         "postal_areas": postal_areas,
     }
     for name, make in tables.items():
-        own = assess_splits(make, options.before if name == "postal_areas" else options.splits, None)
-        before = assess_splits(make, options.before, 0.0)
+        seeds = range(options.first, options.first + options.splits)
+        own = assess_splits(make, seeds[: options.before] if name == "postal_areas" else seeds, None)
+        before = assess_splits(make, seeds[: options.before], 0.0)
         n_flagged, kept = int(own.flagged.sum()), float(own.marginals.head(options.before).mean())
         ratio = kept / float(before.marginals.mean())
         print(

@@ -94,12 +94,8 @@ def check_model(
         raise InvalidSettingError(
             f"These columns' masks are not Mask objects: {unknown}. Expected masks such as Label('age')."
         )
-    weighing = [name for name, mask in model.masks.items() if isinstance(mask, WeighingMask)]
-    if weighing and not may_weigh:
-        raise InvalidSettingError(
-            f"The masks of {weighing} make originals more or less probable; counted alike, as candidates, these would "
-            "look safer than they are. Expected masks that say which originals are possible. Use WeightedCandidates."
-        )
+    if not may_weigh:
+        refuse_weighing(model)
     problems = []
     used = {name: columns_of(mask) for name, mask in model.masks.items()}
     lost = [name for name, columns in used.items() if columns and name not in original.columns]
@@ -116,6 +112,27 @@ def check_model(
         problems.append(f"The released columns {silent} have no mask.")
     if problems:
         raise InvalidTableError(f"{' '.join(problems)} Correct the release model. Nothing was assessed.")
+
+
+def refuse_weighing(model: ReleaseModel) -> None:
+    """Refuse masks by which originals are more or less probable, where candidates are counted alike.
+
+    Parameters
+    ----------
+    model : ReleaseModel
+        Masks of a release.
+
+    Raises
+    ------
+    InvalidSettingError
+        If a mask weighs.
+    """
+    weighing = [name for name, mask in model.masks.items() if isinstance(mask, WeighingMask)]
+    if weighing:
+        raise InvalidSettingError(
+            f"The masks of {weighing} make originals more or less probable; counted alike, as candidates, these would "
+            "look safer than they are. Expected masks that say which originals are possible. Use WeightedCandidates."
+        )
 
 
 def check_truth(n_excluded: Mapping[str, int], n_released: int) -> None:

@@ -13,6 +13,7 @@ from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import ReleaseModel, Suppressed, columns_of
 from privacy_assets.errors import ConflictError, InvalidSettingError, InvalidTableError, MaskError
 from privacy_assets.reidentification.candidate_index import CandidateIndex, combine
+from privacy_assets.reidentification.masked_columns import refuse_weighing
 from privacy_assets.reidentification.record_keys import match_keys
 from privacy_assets.storage.fingerprint import fingerprint
 
@@ -53,6 +54,8 @@ class OtherRelease:
                 f"Release {self.name!r} is an Anonymization with a model, or a plain table without a model. Expected "
                 "a model if and only if it is a plain table. Nothing was assessed."
             )
+        if isinstance(self.model, ReleaseModel):
+            refuse_weighing(self.model)
         check_quasi_identifiers(self.name, self.quasi_identifiers)
 
     def used_model(self) -> ReleaseModel:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.anonymization.anonymize import anonymize
-from privacy_assets.columns.masks import ReleaseModel, Suppressed
+from privacy_assets.columns.masks import Pram, ReleaseModel, Suppressed
 from privacy_assets.errors import ConflictError, InvalidSettingError, InvalidTableError
 from privacy_assets.reidentification.assess import assess_reidentification
 from privacy_assets.reidentification.candidate_index import CandidateIndex, combine
@@ -179,3 +179,9 @@ def test_what_cannot_be_combined_is_refused():
     people = CandidateIndex(ReleaseModel.from_labels(["age"]), TABLE, ages, "pid", keys=["pid"], subject="zip")
     refused(InvalidSettingError, "one counts people", combine, [index, people], "pid")
     refused(InvalidSettingError, "model if and only if it is a plain table", OtherRelease, areas, "pid")
+
+
+def test_another_release_with_a_mask_that_weighs_is_refused_before_any_table_is_read():
+    weighs = ReleaseModel({"zip": Pram("zip", {"1": {"1": 0.5, "2": 0.5}, "2": {"2": 1.0}})})
+    with pytest.raises(InvalidSettingError, match=r"masks of \['zip'\] make originals more or less probable"):
+        OtherRelease(pd.DataFrame(), "pid", weighs)

@@ -37,6 +37,7 @@ from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.settings.sources import TableSource, from_root
 from privacy_assets.reidentification.assess import DEFAULT_MAX_KNOWN
+from privacy_assets.reidentification.masked_columns import refuse_weighing
 from privacy_assets.reidentification.other_releases import check_quasi_identifiers
 from privacy_assets.release.policy import Policy
 from privacy_assets.semantic_risk.formal_context import released_scales
@@ -286,6 +287,8 @@ class OtherReleaseSettings:
                 f"The other release is named {self.name!r}; expected letters, digits and underscores, not starting "
                 "with a digit."
             )
+        if isinstance(self.model, ReleaseModel):
+            refuse_weighing(self.model)
         check_quasi_identifiers(self.name, self.quasi_identifiers)
         self._check_withdrawn()
 

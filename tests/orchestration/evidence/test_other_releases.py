@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from privacy_assets.anonymization.anonymize import anonymize
-from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.columns.masks import GaussianNoise, ReleaseModel
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.factory import build_release_definitions
@@ -417,6 +417,10 @@ class TestOtherReleases:
             ({"key": "number"}, "needs one place"),
             ({"key": "number", "release": "first", "directory": "x"}, "needs one place"),
             ({"key": "number", "table": numbered}, "needs one place"),
+            (
+                {"key": "number", "table": numbered, "model": ReleaseModel({"age": GaussianNoise("age", sd=1)})},
+                r"masks of \['age'\] make originals more or less probable",
+            ),
             ({"key": "patient", "release": "first"}, "is linked by 'patient', which is not released"),
             ({"key": "number", "release": "people"}, "or is this release itself"),
             (
