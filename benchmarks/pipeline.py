@@ -1,0 +1,437 @@
+"""Time the whole way from a table to both releases through Dagster, by step, with the kernels beside it.
+
+    python benchmarks/pipeline.py [--rows 100000 1000000] [--five-million] [--reidentification] [--json [FILE]]
+
+The tables are generated: 15 columns of mixed kinds and a person, who has one to many rows; numbers, texts and
+categories are skewed, some values are missing, and one sensitive column is continuous. Eight columns are
+quasi-identifiers, a class has at least 5 people, and both sides are released as Parquet and CSV. Each number of rows
+has a process of its own, in which every step runs once on a small table before anything is measured, so that compiled
+code is loaded. A step counts from its start to its end: reading its inputs, its body, and storing its outputs.
+
+The kernels are those that the pipeline cannot do without, on the same codes: `factorize` of every column, one mpUCC
+search of the synthetic records against the originals, and one cut into classes by people. The run calls more of them
+(searches of samples as large as the control, and without each column for the report), so the time inside all functions
+of the ``kernels`` folders is shown as well. Fingerprints are compared with SHA-256 of the columns' own bytes, and
+`admit` with pandas' `factorize` of its columns. Re-identification is left out unless it is asked for
+(``reidentification.py`` has it). The exit code is 1 if a bar is missed.
+"""
+
+import argparse
+import cProfile
+import ctypes
+import hashlib
+import importlib
+import itertools
+import json
+import math
+import pkgutil
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measurements import Measurements, add_json_option
+from memory import peak_mib, start_peak
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY))
+
+ROWS, MOST_ROWS, WARM_UP_ROWS = (100_000, 1_000_000), 5_000_000, 3_000
+NAME, K = "people", 5
+RATIO_BAR, EXPONENT_BAR, FINGERPRINT_BAR, ADMIT_BAR = 5.0, 1.1, 3.0, 2.5
+PEAK_BAR_MIB, LARGEST_PEAK_BAR_MIB = 1.2e9 / 2**20, 12e9 / 2**20
+LARGE = 500_000
+"""From here on, fixed costs are small, and a bar on a ratio is checked."""
+
+REASON = "generated for a benchmark, no person decided"
+CONTRACT: dict[str, dict[str, Any]] = {
+    "patient": {"type": "text", "role": "direct_identifier", "person": True},
+    "birth_year": {"type": "integer", "role": "quasi_identifier", "min": 1900, "max": 2020},
+    "sex": {"type": "category", "role": "quasi_identifier", "categories": ["sex 0", "sex 1", "sex 2"]},
+    "region": {"type": "category", "role": "quasi_identifier"},
+    "postcode": {"type": "text", "role": "quasi_identifier"},
+    "marital": {"type": "category", "role": "quasi_identifier", "nullable": True},
+    "occupation": {"type": "text", "role": "quasi_identifier"},
+    "height": {"type": "integer", "role": "quasi_identifier"},
+    "admitted": {"type": "datetime", "role": "quasi_identifier"},
+    "diagnosis": {"type": "category", "role": "sensitive"},
+    "cost": {"type": "float", "role": "sensitive", "min": 0, "leaves_as_is": REASON},
+    "visits": {"type": "integer", "role": "other", "nullable": True},
+    "score": {"type": "float", "role": "other", "nullable": True},
+    "smoker": {"type": "boolean", "role": "other"},
+    "insurer": {"type": "category", "role": "other"},
+    "ward": {"type": "text", "role": "other"},
+}
+
+
+def generate(n_rows: int, seed: int = 0):
+    """Make a table of people with one to many rows each; the columns of a person do not change between rows."""
+    import pandas as pd
+
+    rng = np.random.default_rng(seed)
+    n_people = max(int(n_rows * 0.6), 1)
+    whose = np.concatenate([np.arange(n_people), (rng.power(3, n_rows - n_people) * n_people).astype(np.int64)])
+    rng.shuffle(whose)
+
+    def skewed(n_values: int, size: int) -> np.ndarray:
+        return (rng.zipf(1.4, size) - 1) % n_values
+
+    def texts(prefix: str, codes: np.ndarray) -> pd.Series:
+        values = [f"{prefix} {number}" for number in range(int(codes.max()) + 1)]
+        # Plain text, as a CSV file or a database gives it; the contract makes categories of some.
+        return pd.Series(pd.Categorical.from_codes(codes, values)).astype("str")
+
+    marital = np.where(rng.random(n_people) < 0.05, -1, skewed(5, n_people))
+    days = np.minimum(rng.lognormal(5, 1, n_rows), 1500).astype("timedelta64[D]")
+    visits = pd.array(skewed(60, n_rows), dtype="Int64")
+    visits[rng.random(n_rows) < 0.1] = pd.NA
+    score = np.round(rng.normal(50, 12, n_rows), 1)
+    score[rng.random(n_rows) < 0.03] = np.nan
+    return pd.DataFrame(
+        {
+            "patient": texts("patient", whose),
+            "birth_year": np.clip(rng.normal(1975, 18, n_people), 1900, 2020).astype(np.int64)[whose],
+            "sex": texts("sex", rng.integers(0, 3, n_people)[whose]),
+            "region": texts("region", skewed(40, n_people)[whose]),
+            "postcode": texts("postcode", skewed(1000, n_people)[whose]),
+            "marital": texts("status", marital[whose]),
+            "occupation": texts("occupation", skewed(300, n_people)[whose]),
+            "height": np.clip(rng.normal(170, 10, n_people), 120, 220).astype(np.int64)[whose],
+            "admitted": np.datetime64("2020-01-01", "us") + days,
+            "diagnosis": texts("diagnosis", skewed(200, n_rows)),
+            "cost": np.round(rng.lognormal(6, 1.2, n_rows), 2),
+            "visits": visits,
+            "score": score,
+            "smoker": rng.random(n_rows) < 0.2,
+            "insurer": texts("insurer", skewed(12, n_rows)),
+            "ward": texts("ward", skewed(80, n_rows)),
+        }
+    )
+
+
+def definitions(root: Path, with_reidentification: bool):
+    """Build the definitions of both sides of a release of ``root / people.parquet``."""
+    from privacy_assets.orchestration.factory import build_release_definitions
+    from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+    from privacy_assets.orchestration.settings.sources import TableFile
+    from privacy_assets.orchestration.settings.synthetic import Synthesis
+    from privacy_assets.release.policy import Limit, Policy
+
+    limits = [
+        Limit("leakage_detected", 0),
+        Limit("privacy_risk_score", 0.1, severity="warn"),
+        Limit("rare_values_released", 0, severity="warn"),
+        Limit("smallest_class", K),
+        Limit("share_in_homogeneous_classes", 0, severity="warn"),
+        *([Limit("max_reidentification_probability", 1 / K)] if with_reidentification else []),
+    ]
+    return build_release_definitions(
+        NAME,
+        contract={"columns": CONTRACT},
+        policy=Policy(tuple(limits)),
+        source=TableFile(str(root / "people.parquet")),
+        synthetic=Synthesis("gaussian_copula", seed=0),
+        anonymized=AnonymizationSettings(),
+        formats=("parquet", "csv"),
+        private_path=str(root / "private"),
+        release_path=str(root / "releases"),
+    )
+
+
+class StepClock:
+    """CPU seconds and the peak of each step of a run, from Dagster's events."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, tuple[float, float]] = {}
+        self.failed: list[str] = []
+        self._start = 0.0
+
+    def __call__(self, entry: Any) -> None:
+        """Take an event; Dagster calls this for each."""
+        event = entry.dagster_event
+        if event is None or event.step_key is None:
+            return
+        if event.is_step_start:
+            give_back_memory()
+            start_peak()
+            self._start = time.process_time()
+        if event.is_step_success:
+            step = event.step_key.removeprefix(f"{NAME}__")
+            self.steps[step] = (time.process_time() - self._start, peak_mib())
+        if event.is_step_failure:
+            self.failed.append(event.step_key)
+
+
+class KernelClock:
+    """CPU seconds inside the functions of the ``kernels`` folders, by the step that called them from outside."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._depth = 0
+
+    def watch_every_module(self) -> None:
+        """Replace the names of kernels in all modules that use them, so that calls are timed."""
+        import privacy_assets
+
+        for found in pkgutil.walk_packages(privacy_assets.__path__, "privacy_assets."):
+            if not found.name.endswith("__main__"):
+                importlib.import_module(found.name)
+        for place, module in list(sys.modules.items()):
+            if not place.startswith("privacy_assets.") or ".kernels" in place:
+                continue
+            for name, value in list(vars(module).items()):
+                is_code = callable(value) and not isinstance(value, type)
+                if is_code and ".kernels" in str(getattr(value, "__module__", "")):
+                    setattr(module, name, self._timed(value))
+
+    def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*arguments: Any, **named: Any) -> Any:
+            start = time.process_time()
+            self._depth += 1
+            try:
+                return function(*arguments, **named)
+            finally:
+                self._depth -= 1
+                if not self._depth:
+                    self.seconds += time.process_time() - start
+
+        return timed
+
+
+def give_back_memory() -> None:
+    """Return what the step before freed to the system, so that it does not count for the next."""
+    import gc
+
+    import pyarrow as pa
+
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    ctypes.CDLL(None).malloc_trim(0)
+
+
+def run(root: Path, with_reidentification: bool) -> StepClock:
+    """Materialize everything in one run of the in-process executor."""
+    import dagster as dg
+
+    clock = StepClock()
+    run_id = str(uuid.uuid4())
+    built = definitions(root, with_reidentification)
+    (root / "home").mkdir()
+    with dg.DagsterInstance.local_temp(str(root / "home")) as instance:
+        instance.add_event_listener(run_id, clock)
+        result = built.resolve_job_def(f"{NAME}_release").execute_in_process(
+            instance=instance, run_id=run_id, raise_on_error=False
+        )
+    if not result.success:
+        raise SystemExit(f"The run failed in {clock.failed}.")
+    return clock
+
+
+@contextmanager
+def cpu_seconds(into: dict[str, float], name: str) -> Iterator[None]:
+    start = time.process_time()
+    yield
+    into[name] = time.process_time() - start
+
+
+def best(function: Callable[[], Any], repeats: int = 3) -> float:
+    """Return the CPU seconds of the fastest of some calls."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.process_time()
+        function()
+        seconds.append(time.process_time() - start)
+    return min(seconds)
+
+
+def kernels(table, root: Path) -> dict[str, float]:
+    """Time the kernels alone on the table and on the codes that the run stored."""
+    import dagster as dg
+    import pandas as pd
+
+    from privacy_assets.anonymization.classes_by_cuts import code_table, cut_table
+    from privacy_assets.anonymization.settings import AnonymizeSettings
+    from privacy_assets.mpucc.preprocess import PreprocessedTables
+    from privacy_assets.mpucc.results import SyntheticSearch
+    from privacy_assets.mpucc.settings import MpuccSettings
+    from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
+
+    seconds: dict[str, float] = {}
+    with cpu_seconds(seconds, "factorize"):
+        for name in table:
+            pd.factorize(table[name])
+    stored = PrivateParquetIOManager(str(root / "private")).load(dg.AssetKey([NAME, "preprocessed"]), None)
+    tables = PreprocessedTables.from_artifact(stored)
+    search = SyntheticSearch(tables, MpuccSettings(max_baseline_cols=3), 2, None)
+    with cpu_seconds(seconds, "mpucc search"):
+        search.against(tables.original, "original", with_profile=True)
+    del stored, tables, search
+    known = tuple(name for name, own in CONTRACT.items() if own["role"] == "quasi_identifier")
+    settings = AnonymizeSettings(quasi_identifiers=known, k=K, subject="patient")
+    coded = code_table(table, settings)
+    with cpu_seconds(seconds, "classes by people"):
+        cut_table(coded, settings, 2, None)
+    return seconds
+
+
+def table_bytes(table) -> list[Any]:
+    """Return the values of the columns as one buffer each, texts and categories as UTF-8."""
+    import pyarrow as pa
+
+    buffers = []
+    for name in table:
+        array = pa.Array.from_pandas(table[name])
+        array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        buffers += [memoryview(each) for each in array.buffers() if each is not None]
+    return buffers
+
+
+def parts(table) -> dict[str, float]:
+    """Time `fingerprint` against its hash, and `admit` against `factorize`."""
+    import pandas as pd
+
+    from privacy_assets.contract.contract import TableContract
+    from privacy_assets.storage.fingerprint import fingerprint
+
+    contract = TableContract.from_mapping({"columns": CONTRACT})
+    admitted = contract.admit(table)
+    buffers = table_bytes(admitted)
+
+    def hash_bytes() -> None:
+        sha = hashlib.sha256()
+        for each in buffers:
+            sha.update(each)
+
+    def factorize() -> None:
+        for name in table:
+            pd.factorize(table[name])
+
+    return {
+        "sha256": best(hash_bytes),
+        "fingerprint": best(lambda: fingerprint(admitted)),
+        "factorize": best(factorize),
+        "admit": best(lambda: contract.admit(table)),
+    }
+
+
+def child(n_rows: int, with_reidentification: bool, profile: Path | None) -> None:
+    """Measure one number of rows in this process; print the figures as JSON."""
+    inside = KernelClock()
+    inside.watch_every_module()
+    with tempfile.TemporaryDirectory() as folder:
+        generate(WARM_UP_ROWS).to_parquet(Path(folder) / "people.parquet", index=False)
+        run(Path(folder), with_reidentification)
+    with tempfile.TemporaryDirectory() as folder:
+        generate(n_rows).to_parquet(Path(folder) / "people.parquet", index=False)
+        profiler = cProfile.Profile()
+        inside.seconds = 0.0
+        start = time.process_time()
+        if profile is not None:
+            profiler.enable()
+        clock = run(Path(folder), with_reidentification)
+        if profile is not None:
+            profiler.disable()
+            profiler.dump_stats(profile)
+        total, in_kernels = time.process_time() - start, inside.seconds
+        give_back_memory()
+        table = generate(n_rows)
+        alone = kernels(table, Path(folder))
+        found = {"total": total, "in_kernels": in_kernels, "steps": clock.steps, "kernels": alone}
+        print(json.dumps(found | {"parts": parts(table)}))
+
+
+def measure(n_rows: int, options: argparse.Namespace) -> dict[str, Any]:
+    arguments = [sys.executable, __file__, "--child", str(n_rows)]
+    arguments += ["--reidentification"] if options.reidentification else []
+    arguments += ["--profile", str(options.profile)] if options.profile else []
+    done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(f"{n_rows:,} rows failed.")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    show(n_rows, found)
+    return found
+
+
+def show(n_rows: int, found: dict[str, Any]) -> None:
+    print(f"\n{n_rows:,} rows\n{'step':<48}{'CPU s':>9}{'peak MiB':>10}")
+    for step, (seconds, peak) in found["steps"].items():
+        print(f"{step:<48}{seconds:>9.2f}{peak:>10.0f}")
+    alone = sum(found["kernels"].values())
+    print(f"{'the whole run':<48}{found['total']:>9.2f}")
+    print(f"{'of it inside kernels':<48}{found['in_kernels']:>9.2f}")
+    print(f"{'kernels alone':<48}{alone:>9.2f}  {found['kernels']}")
+    print(f"{'the run, times its kernels':<48}{found['total'] / alone:>9.2f}")
+    own = found["parts"]
+    print(f"fingerprint {own['fingerprint']:.3f} s, SHA-256 {own['sha256']:.3f} s: {fingerprint_ratio(found):.2f}")
+    print(f"admit {own['admit']:.3f} s, factorize {own['factorize']:.3f} s: {admit_ratio(found):.2f}", flush=True)
+
+
+def fingerprint_ratio(found: dict[str, Any]) -> float:
+    return float(found["parts"]["fingerprint"] / found["parts"]["sha256"])
+
+
+def admit_ratio(found: dict[str, Any]) -> float:
+    return float(found["parts"]["admit"] / found["parts"]["factorize"])
+
+
+def check_bars(measured: Measurements, found: dict[int, dict[str, Any]]) -> None:
+    for n_rows, own in found.items():
+        alone, peak = sum(own["kernels"].values()), max(peak for _, peak in own["steps"].values())
+        measured.keep(
+            **{
+                f"run_cpu_seconds_{n_rows}": own["total"],
+                f"kernels_cpu_seconds_{n_rows}": alone,
+                f"inside_kernels_cpu_seconds_{n_rows}": own["in_kernels"],
+                f"highest_peak_mib_{n_rows}": peak,
+                f"fingerprint_times_sha256_{n_rows}": fingerprint_ratio(own),
+                f"admit_times_factorize_{n_rows}": admit_ratio(own),
+            },
+            **{f"{step}_cpu_seconds_{n_rows}": seconds for step, (seconds, _) in own["steps"].items()},
+        )
+        if n_rows < LARGE:
+            continue
+        what = f"{n_rows:,} rows"
+        measured.check(
+            f"{what}: the run takes at most {RATIO_BAR:g} times its kernels", own["total"] <= RATIO_BAR * alone
+        )
+        measured.check(
+            f"{what}: fingerprint at most {FINGERPRINT_BAR:g} times SHA-256", fingerprint_ratio(own) <= FINGERPRINT_BAR
+        )
+        measured.check(f"{what}: admit at most {ADMIT_BAR:g} times factorize", admit_ratio(own) <= ADMIT_BAR)
+        most = PEAK_BAR_MIB if n_rows <= ROWS[-1] else LARGEST_PEAK_BAR_MIB
+        measured.check(f"{what}: no step above {most:,.0f} MiB", peak <= most)
+    sizes = sorted(found)
+    for small, large in itertools.pairwise(sizes):
+        exponent = math.log(found[large]["total"] / found[small]["total"]) / math.log(large / small)
+        print(f"exponent from {small:,} to {large:,} rows: {exponent:.3f}")
+        measured.keep(**{f"exponent_{small}_to_{large}": exponent})
+        measured.check(f"exponent from {small:,} to {large:,} rows at most {EXPONENT_BAR}", exponent <= EXPONENT_BAR)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="+", default=list(ROWS))
+    parser.add_argument("--five-million", action="store_true", help=f"also {MOST_ROWS:,} rows")
+    parser.add_argument("--reidentification", action="store_true", help="also limit and assess re-identification")
+    parser.add_argument("--profile", type=Path, help="write the profile of the (last) run to this file")
+    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
+    add_json_option(parser)
+    options = parser.parse_args()
+    if options.child:
+        child(options.child, options.reidentification, options.profile)
+        return 0
+    sizes = [*options.rows, *([MOST_ROWS] if options.five_million else [])]
+    measured = Measurements("pipeline", options)
+    check_bars(measured, {n_rows: measure(n_rows, options) for n_rows in sizes})
+    return measured.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
