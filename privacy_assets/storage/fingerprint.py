@@ -9,6 +9,7 @@ import hashlib
 import struct
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,6 +68,9 @@ def require_unique_text_names(table: pd.DataFrame) -> None:
 def canonical_array(name: str, column: pd.Series) -> pa.Array:
     """Return the values of a column for the fingerprint, in one type for each kind of value."""
     try:
+        texts = _texts_of_categories(column)
+        if texts is not None:
+            return texts
         if isinstance(column.dtype, pd.CategoricalDtype):
             column = _values_of_categories(column)
         array = pa.Array.from_pandas(column)
@@ -82,6 +86,28 @@ def canonical_array(name: str, column: pd.Series) -> pa.Array:
         f"{dtype_name(column.dtype)}). Expected integers, floats, booleans, text, categories, dates, datetimes or "
         "durations; convert the column first."
     )
+
+
+def _texts_of_categories(column: pd.Series) -> pa.Array | None:
+    """Decode categories that are texts in Arrow, not cell by cell; None for a column of another kind."""
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        return None
+    categories, codes = column.cat.categories, column.cat.codes.to_numpy()
+    if categories.dtype == object:
+        # Only the values that occur decide on the kind of the column.
+        used = np.unique(codes[codes >= 0])
+        categories = categories[used]
+        if pd.api.types.infer_dtype(categories, skipna=False) != "string":
+            return None
+        # The last place is that of the code -1, a missing value.
+        places = np.full(len(column.cat.categories) + 1, -1)
+        places[used] = np.arange(len(used))
+        codes = places[codes]
+    elif not isinstance(categories.dtype, pd.StringDtype) or not len(categories):
+        return None
+    texts = pa.array(categories, from_pandas=True)
+    texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    return texts.cast(pa.large_string()).take(pa.array(codes, mask=codes < 0))
 
 
 def _values_of_categories(column: pd.Series) -> pd.Series:
@@ -121,13 +147,15 @@ def _canonical_datetimes(array: pa.Array) -> pa.Array:
 
 
 def _update_with_values(sha: Any, column: pa.Array) -> None:
-    sha.update(pc.is_valid(column).cast(pa.uint8()).to_numpy(zero_copy_only=False).tobytes())
-    present = column.drop_null()
+    is_complete = not column.null_count
+    valid = None if is_complete else pc.is_valid(column).cast(pa.uint8()).to_numpy(zero_copy_only=False)
+    sha.update(np.ones(len(column), np.uint8) if valid is None else valid)
+    present = column if is_complete else column.drop_null()
     if pa.types.is_null(column.type):
         return
     if pa.types.is_large_string(column.type):
         lengths = pc.binary_length(present).cast(pa.int64())
-        sha.update(lengths.to_numpy(zero_copy_only=False).tobytes())
+        sha.update(lengths.to_numpy(zero_copy_only=False))
         data = pc.cast(present, pa.large_binary())
         offsets_start = data.offset
         offsets = memoryview(data.buffers()[1]).cast("q")
@@ -142,4 +170,4 @@ def _update_with_values(sha: Any, column: pa.Array) -> None:
         present = present.view(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
     if pa.types.is_boolean(column.type):
         present = present.cast(pa.uint8())
-    sha.update(present.to_numpy(zero_copy_only=False).tobytes())
+    sha.update(np.ascontiguousarray(present.to_numpy(zero_copy_only=False)))
