@@ -7,6 +7,8 @@ Here a value that cannot be converted losslessly is counted and left missing; th
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
@@ -16,6 +18,7 @@ from pandas.api import types
 
 from privacy_assets.setting_checks import is_integer
 
+_Failures = tuple[tuple[str, int], ...]
 Kind = Literal["integer", "float", "boolean", "text", "category", "datetime"]
 
 TEXT_DTYPE: Final = pd.Series(["text"]).dtype
@@ -56,9 +59,22 @@ class Converted(NamedTuple):
 
 def convert(column: pd.Series, wanted: ColumnType) -> Converted:
     """Convert `column` to the type `wanted`; values that do not fit become missing and are counted."""
-    source = _decoded(column.reset_index(drop=True))
-    n_missing = int(source.isna().sum())
-    converter = {
+    column = column.reset_index(drop=True)
+    converted = _converted_texts(column, wanted)
+    if converted is None:
+        column = _decoded(column)
+        converted = _converter(wanted)(column, wanted)
+    result, failures = converted
+    n_missing = int(column.isna().sum())
+    if n_missing == len(column):
+        failures = (*failures, ("is_not_all_missing", n_missing))
+    elif n_missing and not wanted.nullable:
+        failures = (*failures, ("is_not_missing", n_missing))
+    return Converted(result, tuple((check, count) for check, count in failures if count))
+
+
+def _converter(wanted: ColumnType) -> Callable[[pd.Series, ColumnType], tuple[pd.Series, _Failures]]:
+    return {
         "integer": _to_integer,
         "float": _to_float,
         "boolean": _to_boolean,
@@ -66,12 +82,39 @@ def convert(column: pd.Series, wanted: ColumnType) -> Converted:
         "category": _to_category,
         "datetime": _to_datetime,
     }[wanted.kind]
-    result, failures = converter(source, wanted)
-    if n_missing == len(source):
-        failures = (*failures, ("is_not_all_missing", n_missing))
-    elif n_missing and not wanted.nullable:
-        failures = (*failures, ("is_not_missing", n_missing))
-    return Converted(result, tuple((check, count) for check, count in failures if count))
+
+
+def _converted_texts(column: pd.Series, wanted: ColumnType) -> tuple[pd.Series, _Failures] | None:
+    """Convert a column that holds nothing but texts to text or a category, without looking at each cell.
+
+    None if the column may hold something else, or is wanted as another kind.
+    """
+    if wanted.kind not in ("text", "category"):
+        return None
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        codes, distinct = column.cat.codes.to_numpy(), pd.Series(column.cat.categories)
+        occurs = np.bincount(codes[codes >= 0], minlength=len(distinct)) > 0
+        if types.infer_dtype(distinct[occurs], skipna=False) != "string":
+            return None
+        if wanted.kind == "text":
+            return column.cat.remove_unused_categories().astype(TEXT_DTYPE), ()
+        place = np.append(np.where(occurs, np.cumsum(occurs) - 1, -1), -1)
+        codes, distinct = place[codes], distinct[occurs].astype(TEXT_DTYPE)
+    elif isinstance(column.dtype, pd.StringDtype):
+        if wanted.kind == "text":
+            return column.astype(TEXT_DTYPE), ()
+        codes, values = pd.factorize(column.astype(TEXT_DTYPE))
+        distinct = pd.Series(values)
+    else:
+        return None
+    if wanted.categories is None:
+        known = pd.Categorical(distinct, ordered=wanted.ordered or None)
+    else:
+        listed = distinct.where(distinct.isin(wanted.categories), None)
+        known = pd.Categorical(listed, categories=wanted.categories, ordered=wanted.ordered)
+    code_of = np.append(known.codes, -1)
+    result = pd.Series(pd.Categorical.from_codes(code_of[codes], dtype=known.dtype))
+    return result, (("is_a_category", int((code_of[codes[codes >= 0]] < 0).sum())),)
 
 
 def _decoded(column: pd.Series) -> pd.Series:
@@ -108,7 +151,7 @@ def _shortest_float64(source: pd.Series) -> pd.Series:
     return pd.Series(values.astype(np.float64), index=source.index)
 
 
-def _to_integer(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[tuple[str, int], ...]]:
+def _to_integer(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, _Failures]:
     numbers = _to_number(source)
     if types.is_float_dtype(numbers.dtype):
         values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -125,7 +168,7 @@ def _to_integer(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple
     return result, (("is_finite", n_infinite), ("has_type_integer", _lost(source, kept) - n_infinite))
 
 
-def _to_float(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[tuple[str, int], ...]]:  # noqa: ARG001
+def _to_float(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, _Failures]:  # noqa: ARG001
     values = _to_number(source).to_numpy(dtype=np.float64, na_value=np.nan)
     n_infinite = int(np.isinf(values).sum())
     if types.is_integer_dtype(source.dtype):
@@ -134,7 +177,7 @@ def _to_float(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[t
     return result, (("is_finite", n_infinite), ("has_type_float", _lost(source, result) - n_infinite))
 
 
-def _to_boolean(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[tuple[str, int], ...]]:
+def _to_boolean(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, _Failures]:
     if types.is_bool_dtype(source.dtype):
         result = source.astype("boolean")
     elif types.is_numeric_dtype(source.dtype):
@@ -145,7 +188,7 @@ def _to_boolean(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple
     return exact, (("has_type_boolean", _lost(source, result)),)
 
 
-def _to_text(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[tuple[str, int], ...]]:  # noqa: ARG001
+def _to_text(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, _Failures]:  # noqa: ARG001
     result = source.astype(object).map(_text_of).astype(TEXT_DTYPE)
     return result, (("has_type_text", _lost(source, result)),)
 
@@ -157,7 +200,7 @@ def _text_of(value: object) -> str | None:
     return str(value) if is_integer(value) else None
 
 
-def _to_category(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[tuple[str, int], ...]]:
+def _to_category(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, _Failures]:
     values = source.astype(object).infer_objects()
     if wanted.categories is None:
         return pd.Series(pd.Categorical(values, ordered=wanted.ordered or None)), ()
@@ -168,40 +211,43 @@ def _to_category(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tupl
     return result, (("is_a_category", _lost(source, result)),)
 
 
-def _to_datetime(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, tuple[tuple[str, int], ...]]:
+def _to_datetime(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, _Failures]:
     empty = pd.Series(pd.NaT, index=source.index, dtype=wanted.label)
     zones = _time_zones(source)
-    if len(set(zones)) > 1:
-        others = len(zones) - max(zones.count(zone) for zone in set(zones))
-        return empty, (("has_one_time_zone", others),)
+    n_times = sum(zones.values())
+    if len(zones) > 1:
+        return empty, (("has_one_time_zone", n_times - max(zones.values())),)
     if types.is_numeric_dtype(source.dtype):
         return empty, (("has_type_datetime", int(source.notna().sum())),)
-    is_aware = bool(zones) and zones[0] is not None
+    is_aware = any(zone is not None for zone in zones)
     if zones and is_aware != (wanted.time_zone is not None):
         check = "has_no_time_zone" if is_aware else "has_a_time_zone"
-        return empty, ((check, len(zones)),)
+        return empty, ((check, n_times),)
     times = _read_times(source, is_aware)
-    exact = times.dt.floor("us") == times
-    result = times.where(exact).astype(empty.dtype)
-    too_fine = int((times.notna() & ~exact).sum())
+    exact, too_fine = times, 0
+    if getattr(times.dt, "unit", "ns") == "ns":
+        is_exact = times.dt.floor("us") == times
+        exact, too_fine = times.where(is_exact), int((times.notna() & ~is_exact).sum())
+    result = exact.astype(empty.dtype)
     return result, (
         ("has_type_datetime", _lost(source, result) - too_fine),
         ("has_no_more_than_microseconds", too_fine),
     )
 
 
-def _time_zones(source: pd.Series) -> list[object]:
-    """Return the zone of each time value: an offset or a zone's name, None without a zone."""
+def _time_zones(source: pd.Series) -> Mapping[object, int]:
+    """Count the time values by their zone: an offset or a zone's name, None without a zone."""
     if types.is_datetime64_any_dtype(source.dtype):
-        return [str(source.dt.tz) if source.dt.tz is not None else None] * int(source.notna().sum())
+        n_times = int(source.notna().sum())
+        return {str(source.dt.tz) if source.dt.tz is not None else None: n_times} if n_times else {}
     if types.is_numeric_dtype(source.dtype):
-        return []
+        return {}
     present = source[source.notna()].astype(object)
     is_text = present.map(lambda value: isinstance(value, str)).astype(bool)
     offsets = present[is_text].astype(str).str.extract(OFFSET, expand=False)
     zones: list[object] = [None if pd.isna(offset) else str(offset) for offset in offsets]
     dates = [value for value in present[~is_text] if isinstance(value, dt.date)]
-    return zones + [None if getattr(value, "tzinfo", None) is None else str(value.tzinfo) for value in dates]  # type: ignore[attr-defined]
+    return Counter(zones + [None if getattr(value, "tzinfo", None) is None else str(value.tzinfo) for value in dates])  # type: ignore[attr-defined]
 
 
 def _read_times(source: pd.Series, is_aware: bool) -> pd.Series:
