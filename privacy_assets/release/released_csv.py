@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as csv
 from numpy.typing import NDArray
 
 from privacy_assets.errors import InvalidTableError
@@ -29,15 +30,18 @@ from privacy_assets.release.received_files import read_regular
 from privacy_assets.storage.fingerprint import canonical_array, require_unique_text_names
 
 ESCAPE = "'"
+NOTHING = '""'
 ROWS_AT_ONCE = 50_000
+BLOCK_BYTES = 2**24
 MAX_CSV_BYTES = 2**40
 _RUN = re.compile(
     r"[\t\r\n']|"
     r"[\s\x00-\x20\x7f-\xa0\"'\u200b-\u200f\u2028-\u202f\u2060-\u2064\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20\ufe62\ufe63\ufe66\ufe6b\u2212]"
 )
+_PLAIN_BUT = r'(?s)^[^A-Za-z0-9]|[",\r\n]'
 _NEEDS_QUOTES = re.compile(r'[",\r\n]')
 _CELL = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",\r\n]*+))(,|\n)')
-_WITH_MISSING = {"int64": "Int64", "uint64": "UInt64", "bool": "boolean"}
+_WITH_MISSING = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype(), pa.bool_(): pd.BooleanDtype()}
 _OFFSET = re.compile(r"(.*)([+-])(\d\d):(\d\d)(?::(\d\d))?")
 
 
@@ -77,27 +81,18 @@ def write_csv(file: BinaryIO, table: pd.DataFrame) -> dict[str, Any]:
     counts = dict.fromkeys(texts, 0)
     is_single = len(arrays) == 1
 
-    def cells_of(name: str, array: pa.Array) -> list[str]:
-        if name not in counts:
-            return _render(array, types[name], name in dates_only)
-        encoded = array.dictionary_encode()
-        # Each distinct text is escaped once.
-        plain = encoded.dictionary.to_pylist()
-        escaped = [ESCAPE if text == "" and name in has_both else escape(text) for text in plain]
-        is_escaped = np.array([own != text for own, text in zip(escaped, plain, strict=True)] + [False])
-        codes = encoded.indices.fill_null(len(plain)).to_numpy(zero_copy_only=False)
-        counts[name] += int(is_escaped[codes].sum())
-        written = [_quoted(text) for text in escaped] + [""]
-        return [written[code] for code in codes.tolist()]
-
-    def lines(rows: Iterator[tuple[str, ...]]) -> bytes:
+    cells = []
+    for name, array in arrays.items():
+        if name in counts:
+            own, counts[name] = _escaped(array, name in has_both)
+        else:
+            own = _render(array, types[name], name in dates_only)
         # Most readers would skip an empty line.
-        return "".join([(",".join(row) or ('""' if is_single else "")) + "\n" for row in rows]).encode()
-
-    file.write(lines(iter([tuple(_quoted(escape(name)) for name in arrays)])))
+        cells.append(own.or_quotes() if is_single else own)
+    names = [_quoted(escape(name)) for name in arrays]
+    file.write((",".join(names if names != [""] else [NOTHING]) + "\n").encode())
     for start in range(0, len(table), ROWS_AT_ONCE):
-        own = [cells_of(name, array.slice(start, ROWS_AT_ONCE)) for name, array in arrays.items()]
-        file.write(lines(zip(*own, strict=True)))
+        file.write(_lines([own.rows(start, ROWS_AT_ONCE) for own in cells]))
     return {
         "escape": ESCAPE,
         "escaped_cells": {name: count for name, count in counts.items() if count},
@@ -105,6 +100,71 @@ def write_csv(file: BinaryIO, table: pd.DataFrame) -> dict[str, Any]:
         "empty_is_text": [name for name in has_empty if name not in has_both],
         "types": types,
     }
+
+
+class _Cells(NamedTuple):
+    """The written cells of a column: each distinct one once, and the place of each row's among them."""
+
+    distinct: pa.Array
+    places: pa.Array | None = None
+
+    def rows(self, start: int, n_rows: int) -> pa.Array:
+        """Return the cells of some rows; a missing one is an empty cell."""
+        if self.places is None:
+            return self.distinct.slice(start, n_rows)
+        return self.distinct.take(self.places.slice(start, n_rows))
+
+    def or_quotes(self) -> _Cells:
+        """Return the cells with quotes in place of every empty one, for the only cell of a line."""
+        is_empty = pc.fill_null(pc.equal(self.distinct, ""), True)
+        distinct = pc.if_else(is_empty, _text(NOTHING), self.distinct)
+        if self.places is None:
+            return _Cells(distinct)
+        places = self.places.fill_null(len(distinct))
+        return _Cells(pa.concat_arrays([distinct, pa.array([NOTHING], distinct.type)]), places)
+
+
+def _lines(columns: Sequence[pa.Array]) -> memoryview:
+    """Return rows of cells as the bytes of the file."""
+    joined = pc.binary_join_element_wise(*columns, _text(","), null_handling="replace", null_replacement="")
+    # The texts of a column lie one behind the other in memory: that is the file.
+    return _bytes_of(pc.binary_join_element_wise(joined, _text(""), _text("\n")))
+
+
+def _text(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.large_string())
+
+
+def _bytes_of(texts: pa.Array) -> memoryview:
+    _, offsets, data = texts.buffers()
+    if data is None:
+        return memoryview(b"")
+    ends = np.frombuffer(offsets, np.int64)
+    return memoryview(data).cast("B")[ends[texts.offset] : ends[texts.offset + len(texts)]]
+
+
+def _escaped(array: pa.Array, has_both: bool) -> tuple[_Cells, int]:
+    """Escape and quote the distinct texts of a column; return the cells, and the number of escaped ones."""
+    encoded = array.dictionary_encode()
+    distinct = encoded.dictionary
+    # Others begin with a letter or a digit and have nothing to quote.
+    with_care = np.flatnonzero(pc.match_substring_regex(distinct, _PLAIN_BUT).to_numpy(zero_copy_only=False))
+    plain = distinct.take(pa.array(with_care)).to_pylist()
+    if has_both:
+        with_care = np.append(with_care, pc.index(distinct, "").as_py())
+        plain.append("")
+    escaped = [ESCAPE if text == "" else escape(text) for text in plain]
+    written = [_quoted(text) for text in escaped]
+    codes = encoded.indices.drop_null().to_numpy(zero_copy_only=False)
+    n_rows = np.bincount(codes, minlength=len(distinct))[with_care]
+    n_escaped = sum(int(n) for n, own, text in zip(n_rows, escaped, plain, strict=True) if own != text)
+    if plain:
+        mask = np.zeros(len(distinct), np.bool_)
+        mask[with_care] = True
+        in_order = np.argsort(with_care)
+        replaced = pa.array([written[place] for place in in_order], distinct.type)
+        distinct = pc.replace_with_mask(distinct, pa.array(mask), replaced)
+    return _Cells(distinct, encoded.indices), n_escaped
 
 
 def read_csv(path: Path, described: Mapping[str, Any], max_bytes: int = MAX_CSV_BYTES) -> pd.DataFrame:
@@ -117,10 +177,9 @@ def read_csv(path: Path, described: Mapping[str, Any], max_bytes: int = MAX_CSV_
     """
     types, empty_is_text = dict(described["types"]), set(described["empty_is_text"])
     try:
-        columns = _columns_of(read_regular(path, max_bytes).decode())
-        if [unescape(name) for name in columns[0]] != list(types) or described["escape"] != ESCAPE:
+        names, cells = _columns_of(read_regular(path, max_bytes), len(types))
+        if [unescape(name) for name in names] != list(types) or described["escape"] != ESCAPE:
             raise ValueError
-        cells = columns[1] or [[] for _ in types]
         return pd.DataFrame(
             {
                 name: _parse(own, kind, name in empty_is_text)
@@ -188,23 +247,33 @@ def _is_of_days(array: pa.Array) -> bool:
     return not (array.drop_null().cast(pa.int64()).to_numpy(zero_copy_only=False) % per_day).any()
 
 
-def _render(array: pa.Array, kind: str, is_of_days: bool) -> list[str]:
+def _render(array: pa.Array, kind: str, is_of_days: bool) -> _Cells:
     """Write values other than text; a missing value is empty."""
+    if pa.types.is_null(array.type):
+        return _Cells(pa.nulls(len(array), pa.large_string()))
+    if pa.types.is_integer(array.type):
+        return _Cells(array.cast(pa.large_string()))
+    # Each distinct value is written once. As integers, because 0.0 and -0.0 are written differently.
+    width = array.type.bit_width
+    bits = array if width == 1 else array.view(pa.int64() if width == 64 else pa.int32())
+    encoded = bits.dictionary_encode()
+    distinct = encoded.dictionary if width == 1 else encoded.dictionary.view(array.type)
+    return _Cells(pa.array(_written(distinct, kind, is_of_days), pa.large_string()), encoded.indices)
+
+
+def _written(array: pa.Array, kind: str, is_of_days: bool) -> list[str]:
     if pa.types.is_timestamp(array.type):
         return _render_times(array, is_of_days)
     if pa.types.is_duration(array.type):
-        whole = array.cast(pa.int64()).to_pylist()
-        return ["" if value is None else str(pd.Timedelta(value, "ns")) for value in whole]
+        return [str(pd.Timedelta(value, "ns")) for value in array.cast(pa.int64()).to_pylist()]
     if kind in ("float32", "float16"):
-        values = array.fill_null(0.0).to_numpy(zero_copy_only=False).astype(kind)
-        is_known = array.is_valid().to_pylist()
-        return [str(value) if known else "" for value, known in zip(values, is_known, strict=True)]
-    return ["" if value is None else str(value) for value in array.to_pylist()]
+        return [str(value) for value in array.to_numpy(zero_copy_only=False).astype(kind)]
+    return [str(value) for value in array.to_pylist()]
 
 
 def _render_times(array: pa.Array, is_of_days: bool) -> list[str]:
     unit, zone = array.type.unit, array.type.tz
-    moments = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).view(f"datetime64[{unit}]")
+    moments = array.cast(pa.int64()).to_numpy(zero_copy_only=False).view(f"datetime64[{unit}]")
     offsets = np.zeros(len(moments), np.int64)
     if zone is not None:
         local = _local(moments, zone)
@@ -212,12 +281,12 @@ def _render_times(array: pa.Array, is_of_days: bool) -> list[str]:
         moments = local
     texts = []
     written = np.datetime_as_string(moments, unit="D" if is_of_days else unit).tolist()
-    for text, offset, is_known in zip(written, offsets.tolist(), array.is_valid().to_pylist(), strict=True):
+    for text, offset in zip(written, offsets.tolist(), strict=True):
         day, _, time = text.partition("T")
         seconds, _, fraction = time.partition(".")
         fraction = fraction.rstrip("0")
         own = day + (f" {seconds}" if seconds else "") + (f".{fraction}" if fraction else "")
-        texts.append((own if zone is None else own + _offset(offset)) if is_known else "")
+        texts.append(own if zone is None else own + _offset(offset))
     return texts
 
 
@@ -235,8 +304,52 @@ def _offset(seconds: int) -> str:
     return f"{'-' if seconds < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}" + (f":{rest:02}" if rest else "")
 
 
-def _columns_of(text: str) -> tuple[list[str], list[list[str]]]:
-    """Split a file into its column names and, by column, its cells."""
+def _columns_of(data: bytes, n_columns: int) -> tuple[list[str], list[pa.Array]]:
+    """Split a file into its column names and, by column, its cells.
+
+    Arrow splits it, but forgives what `write_csv` never writes. So the cells are written again: if that does not give
+    the same bytes, the file is read as strictly as its format is defined.
+    """
+    found = _split_by_arrow(data, n_columns)
+    return _split_strictly(data.decode()) if found is None else found
+
+
+def _split_by_arrow(data: bytes, n_columns: int) -> tuple[list[str], list[pa.Array]] | None:
+    texts = {f"f{place}": pa.large_string() for place in range(n_columns)}
+    try:
+        found = csv.read_csv(
+            pa.BufferReader(data),
+            csv.ReadOptions(autogenerate_column_names=True, block_size=BLOCK_BYTES),
+            csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            csv.ConvertOptions(column_types=texts, strings_can_be_null=False),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if found.num_columns != n_columns:
+        return None
+    columns = [column.combine_chunks() for column in found.columns]
+    place = 0
+    for start in range(0, found.num_rows, ROWS_AT_ONCE):
+        own = [_Cells(_quoted_again(column.slice(start, ROWS_AT_ONCE))) for column in columns]
+        written = _lines([each.or_quotes().distinct if n_columns == 1 else each.distinct for each in own])
+        if memoryview(data)[place : place + len(written)] != written:
+            return None
+        place += len(written)
+    if place != len(data):
+        return None
+    return [column[0].as_py() for column in columns], [column.slice(1) for column in columns]
+
+
+def _quoted_again(cells: pa.Array) -> pa.Array:
+    data = bytes(_bytes_of(cells))
+    if not any(each in data for each in (b'"', b",", b"\r", b"\n")):
+        return cells
+    needs = pc.match_substring_regex(cells, _NEEDS_QUOTES.pattern)
+    doubled = pc.replace_substring(cells, '"', '""')
+    return pc.if_else(needs, pc.binary_join_element_wise(_text('"'), doubled, _text('"'), _text("")), cells)
+
+
+def _split_strictly(text: str) -> tuple[list[str], list[pa.Array]]:
     rows: list[list[str]] = []
     row: list[str] = []
     place = 0
@@ -251,23 +364,36 @@ def _columns_of(text: str) -> tuple[list[str], list[list[str]]]:
         place = found.end()
     if row or not rows or place != len(text):
         raise ValueError
-    return rows[0], [list(column) for column in zip(*rows[1:], strict=True)]
+    columns = list(zip(*rows[1:], strict=True)) or [()] * len(rows[0])
+    return rows[0], [pa.array(column, pa.large_string()) for column in columns]
 
 
-def _parse(cells: list[str], kind: str, empty_is_text: bool) -> pd.Series[Any]:
+def _parse(cells: pa.Array, kind: str, empty_is_text: bool) -> pd.Series[Any]:
+    """Read the cells of a column, each distinct one once."""
+    encoded = cells.dictionary_encode()
+    distinct, places = encoded.dictionary.to_pylist(), encoded.indices
     if kind == "text":
-        texts = [None if cell == "" and not empty_is_text else unescape(cell) for cell in cells]
-        return pd.Series(texts, dtype="string")
-    is_missing = np.array([cell == "" for cell in cells], np.bool_)
-    known = [cell for cell in cells if cell != ""]
-    array = _values(known, kind)
-    places = np.where(is_missing, -1, np.cumsum(~is_missing) - 1)
-    taken = array.take(pa.array(places, pa.int64(), mask=is_missing))
-    if taken.null_count and kind in _WITH_MISSING:
-        return pd.Series(taken.to_pylist(), dtype=_WITH_MISSING[kind])
-    if kind == "date32[day]":
-        return pd.Series(taken.to_pylist(), dtype=pd.ArrowDtype(pa.date32()) if is_missing.all() else object)
-    return pd.Series(taken.to_pandas())
+        texts = [None if cell == "" and not empty_is_text else unescape(cell) for cell in distinct]
+        return _series(pa.array(texts, pa.large_string()).take(places))
+    known = [cell for cell in distinct if cell != ""]
+    values = _values(known, kind)
+    if len(known) < len(distinct):
+        # The empty cell is a missing value.
+        empty = distinct.index("")
+        place_of = np.concatenate([np.arange(empty), [len(known)], np.arange(empty, len(known))])
+        values = pa.concat_arrays([values, pa.nulls(1, values.type)])
+        places = pa.array(place_of[places.to_numpy()])
+    return _series(values.take(places))
+
+
+def _series(array: pa.Array) -> pd.Series[Any]:
+    """Return a column in the pandas type that can also hold what is missing."""
+    if pa.types.is_date32(array.type):
+        dtype = pd.ArrowDtype(pa.date32()) if array.null_count == len(array) else object
+        return pd.Series(array.to_pylist(), dtype=dtype)
+    with_missing = _WITH_MISSING if array.null_count else {}
+    types = {pa.large_string(): pd.StringDtype(), **with_missing}
+    return pd.Series(array.to_pandas(types_mapper=types.get))
 
 
 def _values(known: list[str], kind: str) -> pa.Array:

@@ -167,6 +167,165 @@ def test_a_table_reads_back_with_its_fingerprint(data, tmp_path_factory):
     assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in cells)
 
 
+def written_cell_by_cell(table):
+    """Write a table as the format is defined, one cell after the other."""
+    columns = []
+    for name in table.columns:
+        column = table[name]
+        cells = ["" if pd.isna(cell) else shown(cell, column) for cell in column]
+        is_text = any(isinstance(cell, str) for cell in column)
+        if is_text and column.isna().any() and any(isinstance(cell, str) and cell == "" for cell in column):
+            cells = [
+                "'" if isinstance(cell, str) and cell == "" else own for cell, own in zip(column, cells, strict=True)
+            ]
+        columns.append([escape(name), *cells])
+    lines = [",".join(quoted(cell) for cell in row) for row in zip(*columns, strict=True)]
+    return "".join((line or '""') + "\n" for line in lines).encode()
+
+
+def quoted(cell):
+    return '"' + cell.replace('"', '""') + '"' if set(cell) & set('",\r\n') else cell
+
+
+def shown(cell, column):
+    if isinstance(cell, str):
+        return escape(cell)
+    if isinstance(cell, pd.Timestamp):
+        fraction = f"{cell.microsecond:06}{cell.nanosecond:03}".rstrip("0")
+        text = f"{cell:%H:%M:%S}" + ("." + fraction if fraction else "")
+        is_of_days = cell.tzinfo is None and (column.dropna().dt.normalize() == column.dropna()).all()
+        zone = f"{cell:%z}"
+        return f"{cell:%Y-%m-%d}" + ("" if is_of_days else f" {text}") + (f"{zone[:3]}:{zone[3:]}" if zone else "")
+    # The shortest decimal of a narrow float is a different one than that of the same number as a wide float.
+    return str(column.dtype.type(cell) if column.dtype in ("float16", "float32") else cell)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(data=st.data())
+def test_the_file_is_that_of_the_cells_one_by_one(data):
+    kinds = data.draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=4))
+    names = data.draw(st.lists(st.text(max_size=5), min_size=len(kinds), max_size=len(kinds), unique=True))
+    table = pd.DataFrame({name: data.draw(COLUMNS[kind]) for name, kind in zip(names, kinds, strict=True)})
+    table = pd.concat([table, table.iloc[::-1]], ignore_index=True)
+    assert written(table)[0] == written_cell_by_cell(table)
+
+
+PLAIN = pd.DataFrame(
+    {
+        "whole": pd.array([1, -2, None, 2**53 + 1], dtype="Int64"),
+        "number": [0.1, -1e-300, np.nan, 1e300],
+        "as whole": [1.0, 2.0, 3.0, 4.0],
+        "flag": [True, False, True, False],
+        "day": pd.to_datetime(["2020-02-29", None, "1920-01-02", "2020-02-29"]),
+        "moment": pd.to_datetime(["2020-02-29 01:02:03.5", None, "1920-01-02", "2020-02-29"], format="ISO8601"),
+        "text, quoted": ['say "x"', "a,b", "two\nlines", None],
+        "kind": pd.Categorical(["é", "[1, 2)", "é", None]),
+    }
+)
+
+
+def require_plain(read):
+    """Compare the columns as another program read them, with missing values as None or NaN."""
+    assert list(read.columns) == list(PLAIN.columns)
+    for name in PLAIN.columns:
+        found = [None if pd.isna(cell) else cell for cell in read[name]]
+        expected = [None if pd.isna(cell) else cell for cell in PLAIN[name]]
+        if name in ("day", "moment"):
+            found, expected = ([cell and pd.Timestamp(cell) for cell in own] for own in (found, expected))
+        assert found == expected, name
+
+
+def test_pandas_reads_the_file_with_its_own_defaults():
+    read = pd.read_csv(io.BytesIO(written(PLAIN)[0]), dtype={"whole": "Int64"})
+    assert [str(read[name].dtype) for name in ("number", "as whole", "flag")] == ["float64", "float64", "bool"]
+    require_plain(read)
+
+
+def test_duckdb_reads_the_file_with_its_own_defaults(tmp_path):
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is in the extra sql")
+    (tmp_path / "table.csv").write_bytes(written(PLAIN)[0])
+    found = duckdb.connect().execute("SELECT * FROM read_csv(?)", [str(tmp_path / "table.csv")])
+    names, rows = [each[0] for each in found.description], found.fetchall()
+    require_plain(
+        pd.DataFrame({name: pd.Series([row[i] for row in rows], dtype=object) for i, name in enumerate(names)})
+    )
+
+
+def read_as_r_does(text):
+    """Split a file by the rules of ``read.csv``: ``sep = ","``, ``quote = '"'``, and a doubled quote in quotes is one.
+
+    R describes them in the help pages of ``scan`` and ``read.table``: a quote counts only at the beginning of a field,
+    and fields in quotes may contain separators and line ends.
+    """
+    rows, row, cell, is_quoted, begins = [], [], "", False, True
+    place = 0
+    while place < len(text):
+        here = text[place]
+        if is_quoted and text[place : place + 2] == '""':
+            cell, place = cell + '"', place + 1
+        elif here == '"' and (is_quoted or begins):
+            is_quoted = not is_quoted
+        elif is_quoted or here not in ",\n":
+            cell += here
+        else:
+            row.append(cell)
+            cell = ""
+            if here == "\n":
+                rows.append(row)
+                row = []
+        begins = not is_quoted and here in ",\n"
+        place += 1
+    assert not row
+    assert not cell
+    return rows
+
+
+def test_r_splits_the_file_as_python_does():
+    text = written(PLAIN)[0].decode()
+    assert read_as_r_does(text) == list(csv.reader(io.StringIO(text, newline="")))
+    names, *rows = read_as_r_does(text)
+    assert names == list(PLAIN.columns)
+    assert [row[6] for row in rows] == ['say "x"', "a,b", "two\nlines", ""]
+
+
+@pytest.mark.parametrize(
+    ("content", "plan"),
+    [
+        (b'age,plan\n31,"free"\n', "free"),
+        (b'"age","plan"\n"31",free\n', "free"),
+        (b'age,plan\n31,"a""b"\n', 'a"b'),
+    ],
+)
+def test_a_file_with_more_quotes_than_needed_is_read_as_before(tmp_path, content, plan):
+    _, described = written(pd.DataFrame({"age": [31], "plan": ["free"]}))
+    (tmp_path / "table.csv").write_bytes(content)
+    assert read_csv(tmp_path / "table.csv", described).to_numpy().tolist() == [[31, plan]]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'age,plan\n31,a"b\n',
+        b'age,plan\n31,"a"b\n',
+        b"age,plan\r\n31,free\r\n",
+        b"age,plan\n31,free",
+        b"age,plan\n\n31,free\n",
+        b"\xef\xbb\xbfage,plan\n31,free\n",
+        b"age,plan\n31,\xff\n",
+    ],
+)
+def test_what_other_readers_forgive_is_refused(tmp_path, content):
+    _, described = written(pd.DataFrame({"age": [31], "plan": ["free"]}))
+    (tmp_path / "table.csv").write_bytes(content)
+    with pytest.raises(InvalidTableError, match="not the CSV file"):
+        read_csv(tmp_path / "table.csv", described)
+
+
+def test_a_name_that_begins_like_a_mark_of_byte_order_stays(tmp_path):
+    read, _ = round_trip(pd.DataFrame({"\ufeffage": [31], "plan": ["free"]}), tmp_path)
+    assert list(read.columns) == ["\ufeffage", "plan"]
+
+
 @pytest.mark.parametrize("n_rows", [0, 1, 50_001])
 def test_tables_of_no_row_and_of_several_chunks_read_back(tmp_path, n_rows):
     numbers = np.arange(n_rows)
