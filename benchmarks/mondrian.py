@@ -402,6 +402,40 @@ def compare_kinds(bars: Bars) -> None:
     bars.check("10^6 x 15 / 10^6 x 8, CPU time", seconds(wide, 10, 1) / seconds(wide[list(wide)[:8]], 10, 1), 2)
 
 
+def compare_sensitive(bars: Bars) -> None:
+    """Compare whole calls with a sensitive column of almost as many values as rows to those without it."""
+    import pandas as pd
+
+    from privacy_assets.anonymization.anonymize import anonymize
+
+    def seconds(n_rows: int, sensitive: list[str], **limits) -> float:
+        start = time.process_time()
+        own = table[[*names, *sensitive]].head(n_rows)
+        anonymize(own, quasi_identifiers=names, k=10, sensitive=sensitive, n_threads=1, **limits)
+        return time.process_time() - start
+
+    codes, _, _ = skewed_columns(1_000_000, 8)
+    table = pd.DataFrame({f"c{j}": own if j % 2 == 0 else pd.Categorical(own) for j, own in enumerate(codes.T)})
+    names = list(table)
+    table["cost"] = np.random.default_rng(0).lognormal(6, 1.2, len(table))
+    print("\na continuous sensitive column, whole calls, one thread")
+    seconds(1000, ["cost"], t_closeness=0.5)
+    with_it, without = {}, {}
+    for word, n_rows, repeats in (("1e5", 100_000, 5), ("1e6", 1_000_000, 3)):
+        # By turns, because other programs slow the machine down for a while.
+        pairs = [(seconds(n_rows, ["cost"]), seconds(n_rows, [])) for _ in range(repeats)]
+        with_it[word], without[word] = (min(own) for own in zip(*pairs, strict=True))
+        bars.measured.keep(
+            **{f"sensitive_{word}_cpu_seconds": with_it[word], f"plain_{word}_cpu_seconds": without[word]}
+        )
+        name = f"{n_rows:,} x 8 and a continuous sensitive column, CPU time / without"
+        bars.check(name, with_it[word] / without[word], 1.5)
+    bars.check("with it, exponent from 10^5 to 10^6", float(np.log10(with_it["1e6"] / with_it["1e5"])), 1.1)
+    few, many = (seconds(n, ["cost"], t_closeness=0.2) for n in (10_000, 40_000))
+    bars.measured.keep(close_1e4_cpu_seconds=few, close_4e4_cpu_seconds=many)
+    bars.check("with t = 0.2 on it, exponent from 10,000 to 40,000", float(np.log(many / few) / np.log(4)), 1.5)
+
+
 def measure_scale(arguments: argparse.Namespace, bars: Bars) -> None:
     print("\nkernel on two threads, k = 10, generated and skewed")
     small, million, ten = (measure("kernel", n, 8) for n in (100_000, 1_000_000, 10_000_000))
@@ -442,6 +476,7 @@ def main() -> int:
     compare_normalizations(arguments, bars)
     if not arguments.skip_scale:
         compare_kinds(bars)
+        compare_sensitive(bars)
         measure_scale(arguments, bars)
     measured.save()
     print(f"\n{bars.missed} bars missed, {bars.skipped} not run")

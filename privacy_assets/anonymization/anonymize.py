@@ -21,7 +21,7 @@ from privacy_assets.anonymization.classes_by_cuts import (
 )
 from privacy_assets.anonymization.cut_tree import CutTree, apply_cuts
 from privacy_assets.anonymization.generalization import Generalization, generalize
-from privacy_assets.anonymization.kernels.models import measure_classes
+from privacy_assets.anonymization.kernels.class_measures import measure_classes
 from privacy_assets.anonymization.kernels.mondrian_rows import list_class_values
 from privacy_assets.anonymization.lattice import lattice_classes, read_hierarchies
 from privacy_assets.anonymization.release import release
@@ -243,7 +243,7 @@ def _described(
         people = np.diff(first)
     if int(people.min()) < settings.k:
         raise AssertionError(f"a class has {people.min()} {settings.unit}, fewer than k = {settings.k}")
-    models = make_models(settings, coded.sensitive, coded.sensitive.shares(records))
+    values = coded.sensitive
     if generalizations is None:
         generalizations = [generalize(each.scale, each.codes[records], edges) for each in coded.dimensions]
     return Classes(
@@ -251,7 +251,7 @@ def _described(
         edges,
         people,
         generalizations,
-        measure_classes(models, coded.sensitive.codes[records], edges),
+        measure_classes(values.codes[records], values.first, values.is_ordered, edges),
     )
 
 
@@ -264,7 +264,7 @@ def _by_lattice(
 ) -> Anonymization:
     """Find classes by hierarchies, and release them with the labels and losses of their nodes."""
     read = read_hierarchies(hierarchies, settings.quasi_identifiers)
-    models = make_models(settings, coded.sensitive, coded.sensitive.shares())
+    models = make_models(settings, coded.sensitive)
     given = lattice_classes(table, read, settings, models, coded.sensitive, coded.people, progress)
     order = np.argsort(given.class_of_row, kind="stable")
     records = order[int((given.class_of_row < 0).sum()) :]

@@ -16,7 +16,7 @@ from privacy_assets.anonymization.information_loss import (
     discernibility,
     non_uniform_entropy,
 )
-from privacy_assets.anonymization.kernels.models import ClassMeasures
+from privacy_assets.anonymization.kernels.class_measures import ClassMeasures
 from privacy_assets.anonymization.quasi_identifiers import Dimension
 from privacy_assets.anonymization.settings import AnonymizeSettings
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from privacy_assets.anonymization.generalization import Generalization, generalize
 from privacy_assets.anonymization.information_loss import class_widths, positions_of_most
-from privacy_assets.anonymization.kernels.models import Models, hold_by_class
+from privacy_assets.anonymization.kernels.class_measures import hold_by_class
+from privacy_assets.anonymization.kernels.models import Models
 from privacy_assets.anonymization.kernels.mondrian import Partition, make_dimensions, partition_rows
 from privacy_assets.anonymization.kernels.mondrian_rows import pack_rows
 from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays, build_tree
@@ -110,7 +111,8 @@ def cut_table(
     InvalidSettingError
         If no classes satisfy the models and ``max_suppression``.
     """
-    models = make_models(settings, coded.sensitive, coded.sensitive.shares())
+    coded = coded._replace(sensitive=coded.sensitive.limited(settings))
+    models = make_models(settings, coded.sensitive)
     if settings.max_suppression == 0 and not table_holds(models, coded.sensitive):
         require_reachable(settings, coded.sensitive, models)
     tried = [
@@ -202,15 +204,13 @@ def _attempts(
 
 def _kept(models: Models, values: SensitiveValues, partition: Partition) -> NDArray[np.bool_]:
     """Find the classes that can stay, repeating until nothing changes."""
-    sizes = np.diff(partition.edges)
-    kept = np.ones(len(sizes), np.bool_)
+    kept = np.ones(len(partition.begins), np.bool_)
     in_order = values.codes[partition.records]
     while kept.any():
-        shares = values.shares(partition.records[np.repeat(kept, sizes)])
-        holds = hold_by_class(models._replace(shares=shares), in_order, partition.edges)
-        if bool((holds | ~kept).all()):
+        holds = hold_by_class(models, in_order, partition.edges, kept)
+        if bool((holds == kept).all()):
             break
-        kept &= holds
+        kept = holds
     return kept
 
 

@@ -23,6 +23,8 @@ from privacy_assets.errors import InvalidTableError
 MISSING_COORDINATE = 2.0
 _IN_MINUTES = re.compile(r"\d\d:\d\d:00").fullmatch
 _TIME_UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
+# So many values are read first, because one with too many decimals decides.
+_FIRST_READ = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,6 +231,8 @@ def _sorted_values(read: ColumnValues) -> tuple[NDArray[Any], NDArray[np.int64]]
 
 def _decimals_of(values: NDArray[np.float64]) -> int | None:
     """Find how many decimals floats have; None for more than 10."""
+    if len(values) > _FIRST_READ and _decimals_of(values[:_FIRST_READ]) is None:
+        return None
     left = values
     for decimals in range(MAX_DECIMALS + 1):
         left = left[round_floats(left, decimals) != left]

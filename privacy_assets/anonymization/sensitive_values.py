@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.anonymization.kernels.class_measures import measure_classes
 from privacy_assets.anonymization.kernels.models import (
     DISTINCT,
     ENTROPY,
     NO_L,
     RECURSIVE,
     Models,
-    measure_classes,
     values_hold,
 )
 from privacy_assets.anonymization.quasi_identifiers import read_dimensions
@@ -30,23 +30,33 @@ class SensitiveValues(NamedTuple):
 
     Attributes
     ----------
+    names : tuple of str
+        The columns.
     codes : ndarray of shape (n_rows, n_sensitive), dtype=int32
         Position of each value in the flat list.
     first : ndarray of shape (n_sensitive + 1,), dtype=int64
-        Where the values of each column begin in it. A missing value is a value, the last one of its column.
+        Where the values of each column begin in it. A missing value is a value, the last one of its column. Every value
+        occurs.
     is_ordered : ndarray of shape (n_sensitive,), dtype=bool
         Whether the distance between values is that of their ranks.
     """
 
+    names: tuple[str, ...]
     codes: NDArray[np.int32]
     first: NDArray[np.int64]
     is_ordered: NDArray[np.bool_]
 
-    def shares(self, records: NDArray[np.integer[Any]] | None = None) -> NDArray[np.float64]:
-        """Share of each value among some rows, of all by default."""
-        codes = self.codes if records is None else self.codes[records]
-        counts = np.bincount(codes.ravel(), minlength=int(self.first[-1]))
-        return np.asarray(counts / max(len(codes), 1), np.float64)
+    def totals(self) -> NDArray[np.int64]:
+        """Count the rows of each value."""
+        return np.bincount(self.codes.ravel(), minlength=int(self.first[-1])).astype(np.int64)
+
+    def limited(self, settings: AnonymizeSettings) -> SensitiveValues:
+        """Leave out the columns without a limit, which no cut depends on."""
+        limits = {**settings.l_diversity, **settings.t_closeness}
+        kept = [v for v, name in enumerate(self.names) if limits.get(name) is not None]
+        first = np.cumsum([0, *(self.first[v + 1] - self.first[v] for v in kept)]).astype(np.int64)
+        codes = self.codes[:, kept] - (self.first[kept] - first[:-1]).astype(np.int32)
+        return SensitiveValues(tuple(self.names[v] for v in kept), codes, first, self.is_ordered[kept])
 
 
 def read_sensitive(table: pd.DataFrame, names: tuple[str, ...]) -> SensitiveValues:
@@ -57,7 +67,7 @@ def read_sensitive(table: pd.DataFrame, names: tuple[str, ...]) -> SensitiveValu
     for v, dimension in enumerate(dimensions):
         codes[:, v] = dimension.codes
         codes[:, v] += np.int32(first[v])
-    return SensitiveValues(codes, first, np.array([d.scale.is_ordered for d in dimensions], np.bool_))
+    return SensitiveValues(names, codes, first, np.array([d.scale.is_ordered for d in dimensions], np.bool_))
 
 
 def read_people(table: pd.DataFrame, subject: str) -> NDArray[np.int32]:
@@ -77,15 +87,18 @@ def read_people(table: pd.DataFrame, subject: str) -> NDArray[np.int32]:
     return codes.astype(np.int32)
 
 
-def make_models(settings: AnonymizeSettings, values: SensitiveValues, shares: NDArray[np.float64]) -> Models:
-    """Put the limits into arrays."""
+def make_models(settings: AnonymizeSettings, values: SensitiveValues) -> Models:
+    """Put the limits on these sensitive columns into arrays."""
     kinds, least, factor, most = [], [], [], []
-    for name in settings.sensitive:
+    for name in values.names:
         diversity = settings.l_diversity.get(name)
         kinds.append(NO_L if diversity is None else _L_KINDS[diversity.kind])
         least.append(1.0 if diversity is None else float(diversity.least))
         factor.append(1.0 if diversity is None else float(diversity.c))
         most.append(float(settings.t_closeness.get(name, np.inf)))
+    totals = values.totals()
+    cumulative = [np.cumsum(own) for own in np.split(totals, values.first[1:-1])] if values.names else []
+    prefix = [np.concatenate([[0.0], np.cumsum(own.astype(np.float64))]) for own in cumulative]
     return Models(
         int(settings.k),
         settings.criterion == "range",
@@ -93,30 +106,30 @@ def make_models(settings: AnonymizeSettings, values: SensitiveValues, shares: ND
         settings.needs_values,
         values.first,
         np.array(kinds, np.int64),
-        np.array(least),
-        np.array(factor),
-        np.array(most),
+        np.array(least, np.float64),
+        np.array(factor, np.float64),
+        np.array(most, np.float64),
         values.is_ordered,
-        shares,
+        totals,
+        np.concatenate([np.zeros(0, np.int64), *cumulative]),
+        np.concatenate([np.zeros(0), *prefix]),
     )
 
 
 def table_holds(models: Models, values: SensitiveValues) -> bool:
     """Whether the whole table satisfies every l; it always satisfies t."""
-    counts = np.bincount(values.codes.ravel(), minlength=int(values.first[-1])).astype(np.int64)
-    return bool(values_hold(counts, len(values.codes), models))
+    return bool(values_hold(models.totals, np.arange(len(models.totals)), len(values.codes), models))
 
 
 def require_reachable(settings: AnonymizeSettings, values: SensitiveValues, models: Models) -> None:
     """Refuse a diversity that the whole table does not have; report the diversity of each column."""
-    counts = np.bincount(values.codes.ravel(), minlength=int(values.first[-1])).astype(np.int64)
-    n_rows = len(values.codes)
-    reached = measure_classes(models, values.codes, np.array([0, n_rows], np.int64))
+    counts, n_rows = models.totals, len(values.codes)
+    reached = measure_classes(values.codes, values.first, values.is_ordered, np.array([0, n_rows], np.int64))
     problems = []
-    for v, name in enumerate(settings.sensitive):
+    for v, name in enumerate(values.names):
         diversity = settings.l_diversity.get(name)
         alone = models._replace(l_kind=np.where(np.arange(len(models.l_kind)) == v, models.l_kind, NO_L))
-        if diversity is None or values_hold(counts, n_rows, alone):
+        if diversity is None or values_hold(counts, np.arange(len(counts)), n_rows, alone):
             continue
         own = np.sort(counts[values.first[v] : values.first[v + 1]])[::-1]
         found = {

@@ -342,7 +342,7 @@ def partition_rows(
     person : ndarray of shape (n_rows,), dtype=int32, optional
         Person of each record, from 0, if the models count people.
     sensitive : ndarray of shape (n_rows, n_sensitive), dtype=int32, optional
-        Sensitive values of each record, as positions in ``models.shares``, if the models need values.
+        Sensitive values of each record, as positions in ``models.totals``, if the models need values.
     with_cuts : bool
         Whether to return the cuts.
     n_threads : int

@@ -31,6 +31,9 @@ from privacy_assets.anonymization.kernels.mondrian_cuts import (
 )
 from privacy_assets.anonymization.kernels.mondrian_rows import PackedRows, list_codes, list_single_codes
 
+# Sorting a value takes about as long as looking through so many.
+VALUES_PER_SORTED = 16
+
 
 class Guard(NamedTuple):
     """Data of each record other than its dimensions, and scratch for counting.
@@ -40,13 +43,15 @@ class Guard(NamedTuple):
     person : ndarray of shape (n_records,), dtype=int32
         Person of each record, from 0; empty if k counts rows.
     sensitive : ndarray of shape (n_records, n_sensitive), dtype=int32
-        Sensitive values, as positions in the flat list of ``Models.shares``.
+        Sensitive values, as positions in the flat list of ``Models.totals``.
     is_met : ndarray of shape (n_people,), dtype=bool
         Scratch, False between calls: whether a row of the person was met.
     first, last : ndarray of shape (n_people,), dtype=int64
         Scratch: the first and the last listed bin with a row of the person.
     counts : ndarray of shape (2, n_values), dtype=int64
-        Scratch: rows per sensitive value on each side.
+        Scratch: rows per sensitive value on each side; values that are not in the class may have any counts.
+    is_listed : ndarray of shape (n_values,), dtype=bool
+        Scratch, False between calls: whether a sensitive value is in the class.
     """
 
     person: NDArray[np.int32]
@@ -55,13 +60,65 @@ class Guard(NamedTuple):
     first: NDArray[np.int64]
     last: NDArray[np.int64]
     counts: NDArray[np.int64]
+    is_listed: NDArray[np.bool_]
 
 
 def make_guard(person: NDArray[np.int32], sensitive: NDArray[np.int32], models: Models) -> Guard:
     """Return a guard with its own scratch; every thread needs one."""
     n_people = int(person.max(initial=-1)) + 1
     is_met, first, last = np.zeros(n_people, np.bool_), np.zeros(n_people, np.int64), np.zeros(n_people, np.int64)
-    return Guard(person, sensitive, is_met, first, last, np.zeros((2, len(models.shares)), np.int64))
+    n_values = len(models.totals) if models.needs_values else 0
+    counts, is_listed = np.zeros((2, n_values), np.int64), np.zeros(n_values, np.bool_)
+    return Guard(person, sensitive, is_met, first, last, counts, is_listed)
+
+
+@njit(nogil=True, cache=True)
+def _list_values(rows: PackedRows, begin: int, stop: int, models: Models, guard: Guard) -> NDArray[np.int64]:
+    """List the sensitive values in a class, ascending; none if the models need none.
+
+    The cost depends on the rows of the class: all values are looked through only if they are not many more than rows.
+    """
+    if not models.needs_values:
+        return np.empty(0, np.int64)
+    n_values = len(guard.is_listed)
+    found = np.empty(min((stop - begin) * guard.sensitive.shape[1], n_values), np.int64)
+    n_found = 0
+    for i in range(begin, stop):
+        record = np.int64(rows.records[i])
+        for v in range(guard.sensitive.shape[1]):
+            value = guard.sensitive[record, v]
+            if not guard.is_listed[value]:
+                guard.is_listed[value] = True
+                found[n_found] = value
+                n_found += 1
+    if n_found * VALUES_PER_SORTED < n_values:
+        sort_values(found, n_found)
+    else:
+        n_found = 0
+        for value in range(n_values):
+            if guard.is_listed[value]:
+                found[n_found] = value
+                n_found += 1
+    for x in range(n_found):
+        guard.is_listed[found[x]] = False
+    return found[:n_found]
+
+
+@njit(nogil=True, cache=True)
+def sort_values(values: NDArray[np.int64], n_values: int) -> None:
+    """Sort the first values, ascending: a Shell sort with Tokuda's gaps, which compiles faster than NumPy's sort."""
+    gap = 1
+    while gap < n_values:
+        gap = (9 * gap) // 4 + 1
+    while gap > 1:
+        gap = (4 * (gap - 1)) // 9 if gap > 3 else 1
+        for x in range(gap, n_values):
+            value = values[x]
+            y = x - gap
+            while y >= 0 and values[y] > value:
+                values[y + gap] = values[y]
+                y -= gap
+            values[y + gap] = value
 
 
 @njit(nogil=True, cache=True)
@@ -112,12 +169,13 @@ def _gather(
     place_of_bin: NDArray[np.int64],
     models: Models,
     guard: Guard,
+    present: NDArray[np.int64],
 ) -> Evidence:
     """Count what the models need along one dimension; an empty ``place_of_bin`` means that the bins are ascending."""
     size = stop - begin
     left, right = guard.counts[0], guard.counts[1]
     if not models.counts_people and not models.needs_values:
-        return Evidence(size, left, right, left, guard.sensitive, left, right)
+        return Evidence(size, present, present, present, guard.sensitive, left, right, present)
     places = np.empty(size, np.int64)
     for x in range(n_listed if len(place_of_bin) > 0 else 0):
         place_of_bin[lists.bins[x]] = x
@@ -131,8 +189,9 @@ def _gather(
     arranged = places[:0]
     if models.needs_values:
         arranged = np.empty(size, np.int64)
-        left[:] = 0
-        right[:] = 0
+        for value in present:
+            left[value] = 0
+            right[value] = 0
         starts = np.zeros(n_listed + 1, np.int64)
         for x in range(n_listed):
             starts[x + 1] = starts[x] + lists.tally[x]
@@ -142,7 +201,7 @@ def _gather(
             starts[places[i]] += 1
             for v in range(guard.sensitive.shape[1]):
                 right[guard.sensitive[record, v]] += 1
-    return Evidence(n_people, left_people, right_people, arranged, guard.sensitive, left, right)
+    return Evidence(n_people, left_people, right_people, arranged, guard.sensitive, left, right, present)
 
 
 @njit(nogil=True, cache=True)
@@ -163,6 +222,7 @@ def decide_guarded(
     cut[DIMENSION] = NO_CUT
     cut[IS_COARSE] = 0
     best = -np.inf
+    present = _list_values(rows, begin, stop, models, guard)
     # As long as the largest set, so it is made only where it is used.
     place_of_bin = np.empty(len(lists.bins) if models.counts_people or models.needs_values else 0, np.int64)
     for j in range(len(box.low)):
@@ -176,7 +236,7 @@ def decide_guarded(
             continue
         if dimensions.is_set[j]:
             sort_by_count(n_listed, lists)
-        evidence = _gather(rows, begin, stop, j, n_listed, box, lists, place_of_bin, models, guard)
+        evidence = _gather(rows, begin, stop, j, n_listed, box, lists, place_of_bin, models, guard, present)
         score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence)
         if box.shift[j] > 0 and place == NO_CUT:
             cut[IS_COARSE] = 1
@@ -204,6 +264,7 @@ def decide_on_single_codes(
     size = stop - begin
     best = -np.inf
     cut[DIMENSION] = NO_CUT
+    present = _list_values(rows, begin, stop, models, guard)
     for j in range(len(box.low)):
         if box.shift[j] == 0:
             continue
@@ -211,7 +272,7 @@ def decide_on_single_codes(
         width = take_codes(n_listed, j, dimensions, box, longer)
         if not can_score(size, width, best, models):
             continue
-        evidence = _gather(rows, begin, stop, j, n_listed, box, longer, longer.bins[:0], models, guard)
+        evidence = _gather(rows, begin, stop, j, n_listed, box, longer, longer.bins[:0], models, guard, present)
         score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, longer, models, evidence)
         if score > best:
             best = score

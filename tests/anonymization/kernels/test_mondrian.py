@@ -13,11 +13,12 @@ from privacy_assets.anonymization.kernels.models import (
     NO_L,
     RECURSIVE,
     Models,
-    distance_to_table,
     row_models,
+    values_hold,
 )
 from privacy_assets.anonymization.kernels.mondrian import partition_rows
 from privacy_assets.anonymization.kernels.mondrian_cuts import Lists, sort_by_count
+from privacy_assets.anonymization.kernels.mondrian_guarded import sort_values
 from privacy_assets.anonymization.kernels.mondrian_rows import pack_rows
 from privacy_assets.anonymization.kernels.mondrian_tree import build_tree, route_rows
 from tests.anonymization.kernels.mondrian_tables import classes_of, describe, even, only_compiled, wide_table
@@ -35,8 +36,22 @@ def coded_tables(draw, max_rows=40):
         values = draw(st.lists(st.integers(0, draw(st.integers(0, 9))), min_size=n_rows, max_size=n_rows))
         columns.append(np.unique(values, return_inverse=True)[1])
     people = np.unique(draw(st.lists(st.integers(0, 12), min_size=n_rows, max_size=n_rows)), return_inverse=True)[1]
-    secret = np.unique(draw(st.lists(st.integers(0, 4), min_size=n_rows, max_size=n_rows)), return_inverse=True)[1]
+    secrets = st.integers(0, draw(st.sampled_from([1, 4, 1000])))
+    secret = np.unique(draw(st.lists(secrets, min_size=n_rows, max_size=n_rows)), return_inverse=True)[1]
     return kinds, columns, people.astype(np.int32), secret.astype(np.int32)
+
+
+def models_of_one(k, secret, kind=NO_L, least=1.0, c=1.0, most=np.inf, is_ordered=False, **options):
+    """Models with limits on one sensitive column, whose values are numbered without a gap."""
+    totals = np.bincount(secret)
+    cumulative = np.cumsum(totals)
+    prefix = np.concatenate([[0.0], np.cumsum(cumulative)])
+    limits = [np.array([kind]), np.array([least]), np.array([c]), np.array([most]), np.array([is_ordered])]
+    needs_values = kind != NO_L or most < np.inf
+    return Models(
+        k, options.get("is_by_range", False), options.get("by_people", False), needs_values,
+        np.array([0, len(totals)]), *limits, totals, cumulative, prefix,
+    )  # fmt: skip
 
 
 @st.composite
@@ -61,11 +76,7 @@ def test_every_cut_is_the_best_allowable_one_and_none_is_left(table, limit, k, i
     kinds, columns, people, secret = table
     (kind, least, c, most, is_ordered), wanted = limit
     dimensions, n_values = describe(kinds, columns)
-    n_secrets = int(secret.max()) + 1
-    models = Models(
-        k, is_by_range, by_people, bool(wanted), np.array([0, n_secrets]), np.array([kind]), np.array([least]),
-        np.array([c]), np.array([most]), np.array([is_ordered]), np.bincount(secret) / len(secret),
-    )  # fmt: skip
+    models = models_of_one(k, secret, kind, least, c, most, is_ordered, is_by_range=is_by_range, by_people=by_people)
     rows = list(zip(*(column.tolist() for column in columns), strict=True))
     places = [dict(enumerate(even(n))) for n in n_values]
     known = reference.Table(
@@ -171,18 +182,41 @@ def test_recursive_diversity_sorts_its_counts_descending():
     sensitive = np.array([0, 1, 1, 1, 2, 2], np.int32)
     codes = np.array([0, 0, 0, 1, 1, 1])
     dimensions, n_values = describe(["ordered"], [codes])
-    models = Models(
-        1, False, False, True, np.array([0, 3]), np.array([RECURSIVE]), np.array([2.0]), np.array([1.5]),
-        np.array([np.inf]), np.array([False]), np.bincount(sensitive) / 6,
-    )  # fmt: skip
+    models = models_of_one(1, sensitive, RECURSIVE, 2.0, 1.5)
     # Both sides have counts 2 and 1: 2 < 1.5 x 1 is false, however the values are numbered.
     found = partition_rows(pack_rows([codes], n_values), dimensions, models, sensitive=sensitive[:, None])
     assert len(found.begins) == 1
 
 
-def test_closeness_of_a_constant_column_is_zero():
-    assert distance_to_table(np.array([3]), 3, np.array([1.0]), True) == 0.0
-    assert distance_to_table(np.array([3]), 3, np.array([1.0]), False) == 0.0
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_closeness_of_a_constant_column_is_zero(is_ordered):
+    models = models_of_one(1, np.zeros(5, np.int64), most=0.0, is_ordered=is_ordered)
+    assert values_hold(np.array([3]), np.array([0]), 3, models)
+
+
+@only_compiled
+@pytest.mark.parametrize("limit", [{"kind": ENTROPY, "least": 3.0}, {"most": 0.95}, {"most": 0.2, "is_ordered": True}])
+def test_classes_of_few_among_many_sensitive_values_meet_the_limits(limit):
+    kinds, columns = wide_table(1500, seed=2)
+    dimensions, n_values = describe(kinds, columns)
+    rng = np.random.default_rng(5)
+    secret = np.unique(rng.geometric(0.003, 1500), return_inverse=True)[1].astype(np.int32)
+    models = models_of_one(3, secret, **limit)
+    found = partition_rows(pack_rows(columns, n_values), dimensions, models, sensitive=secret[:, None])
+    assert len(found.cuts) > 10 and len(np.unique(secret)) > 400
+    wanted = [(0, "entropy", 3.0, 1.0)] if "kind" in limit else [(0, "t", limit["most"], "is_ordered" in limit)]
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    places = [dict(enumerate(even(n))) for n in n_values]
+    known = reference.Table(rows, kinds, places, sensitive=[secret.tolist()])
+    assert all(known.holds(members, 3, wanted) for members in classes_of(found))
+
+
+@pytest.mark.parametrize("n_values", [0, 1, 2, 3, 4, 64, 65, 1_000])
+def test_values_are_sorted_up_to_their_number(n_values):
+    values = np.random.default_rng(n_values).integers(0, 500, n_values + 2)
+    expected = [*sorted(values[:n_values].tolist()), *values[n_values:].tolist()]
+    sort_values(values, n_values)
+    assert values.tolist() == expected
 
 
 def test_new_rows_of_the_same_codes_find_their_class():

@@ -151,7 +151,7 @@ def test_people_and_diversity_hold_where_single_codes_decide(seed, is_by_range, 
     models = row_models(k // 2 + 1, is_by_range=is_by_range)._replace(
         counts_people=by_people, needs_values=True, first_value=np.array([0, 4]), l_kind=np.array([DISTINCT]),
         l_least=np.array([3.0]), l_factor=np.ones(1), t_most=np.array([0.3]), is_ordered=np.zeros(1, bool),
-        shares=np.bincount(secret) / n_rows,
+        totals=np.bincount(secret), cumulative=np.cumsum(np.bincount(secret)), prefix=np.zeros(5),
     )  # fmt: skip
     found = partition_rows(
         pack_rows(columns, n_values),
@@ -164,7 +164,7 @@ def test_people_and_diversity_hold_where_single_codes_decide(seed, is_by_range, 
     for members in classes_of(found):
         assert len(np.unique(people[members])) >= models.k if by_people else len(members) >= models.k
         shares = np.bincount(secret[members], minlength=4) / len(members)
-        assert (shares > 0).sum() >= 3 and np.abs(shares - models.shares).sum() / 2 <= 0.3 + 1e-9
+        assert (shares > 0).sum() >= 3 and np.abs(shares - models.totals / n_rows).sum() / 2 <= 0.3 + 1e-9
 
 
 def test_heavy_neighbors_make_single_codes_decide_in_classes_that_are_cut_again():
