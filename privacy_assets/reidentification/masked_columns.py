@@ -49,10 +49,11 @@ class MaskedColumn:
 
     @cached_property
     def mean_share(self) -> float:
-        """Mean share of the originals that match a released cell, over the distinct cells."""
+        """Mean share of the originals that match the cell of a released row."""
         counts = np.concatenate([[0], np.cumsum(np.bincount(self.codes, minlength=self.n_codes))])
         n_inside = counts[self.sets.high + 1] - counts[self.sets.low]
-        return float(n_inside.sum() / max(self.sets.n_sets, 1) / len(self.codes))
+        rows_of_set = np.bincount(self.sets.set_of_row, minlength=self.sets.n_sets)
+        return float(n_inside @ rows_of_set[self.sets.set_of_range] / len(self.sets.set_of_row) / len(self.codes))
 
     def excludes(self, truth: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return whether the cell of each released row excludes its true original."""
@@ -196,7 +197,7 @@ def make_boxes(columns: Sequence[MaskedColumn]) -> tuple[Boxes, NDArray[np.int64
 
 
 def make_points(columns: Sequence[MaskedColumn], people: NDArray[np.int64] | None) -> Points:
-    """Return the distinct originals, sorted by their code in the first column."""
+    """Return the distinct originals, sorted by their codes in the first column and the second."""
     parts = [column.codes for column in columns]
     n_codes = [column.n_codes for column in columns]
     n_people = 0
@@ -222,7 +223,7 @@ def point_of_original(columns: Sequence[MaskedColumn], points: Points) -> NDArra
 def _distinct(
     parts: Sequence[NDArray[np.int32]], n_codes: Sequence[int]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the distinct rows of coded columns, sorted by the first column, with their counts."""
+    """Return the distinct rows of coded columns, sorted by the first column and the second, with their counts."""
     n_rows = len(parts[0])
     n_keys = 1
     for n in n_codes:
@@ -242,5 +243,5 @@ def _distinct(
     example = np.zeros(n_groups, np.int64)
     example[groups] = np.arange(n_rows)
     weights = np.bincount(groups, minlength=n_groups)
-    order = np.argsort(parts[0][example], kind="stable")
+    order = np.lexsort([part[example] for part in reversed(parts[:2])])
     return np.stack([part[example[order]] for part in parts]), weights[order].astype(np.int64)

@@ -13,10 +13,12 @@ from privacy_assets.kernels.slices import SlicePool
 
 # Marking the codes of a set costs one write per code; looking them up costs one search per point.
 CODES_PER_SEARCH = 8
+# Looking at so many points takes about as long as a search among those of one code.
+POINTS_PER_SEARCH = 32
 
 
 class Points(NamedTuple):
-    """Distinct originals, sorted by their code in the first column.
+    """Distinct originals, sorted by their code in the first column, and those of one code by the second.
 
     Attributes
     ----------
@@ -77,8 +79,8 @@ def count_candidates(points: Points, boxes: Boxes, n_codes: int, n_threads: int 
     Notes
     -----
     The boxes are traversed as a trie: the points of a common prefix are listed once, and every further column filters
-    that list. The first column is free, because points are sorted by it. Cost: the lengths of the filtered lists,
-    summed over the distinct prefixes.
+    that list. The first column is free, because points are sorted by it, and the second nearly so, because points of
+    one code are sorted by it. Cost: the lengths of the filtered lists, summed over the distinct prefixes.
     """
     counts = np.zeros(len(boxes.sets), np.int64)
     with SlicePool(n_threads) as pool:
@@ -190,7 +192,16 @@ def _filter(
         return _filter_list(column, lists[t - 2][: sizes[t - 2]], boxes, begin, stop, target, is_inside)
     for r in range(boxes.first[boxes.sets[b, 0]], boxes.first[boxes.sets[b, 0] + 1]):
         left, right = points.starts[boxes.low[r]], points.starts[boxes.high[r] + 1]
-        if stop - begin == 1:
+        if (stop - begin) * (boxes.high[r] - boxes.low[r] + 1) * POINTS_PER_SEARCH < right - left:
+            for code in range(boxes.low[r], boxes.high[r] + 1):
+                place, end = points.starts[code], points.starts[code + 1]
+                for q in range(begin, stop):
+                    place += np.searchsorted(column[place:end], boxes.low[q])
+                    while place < end and column[place] <= boxes.high[q]:
+                        target[n_listed] = place
+                        n_listed += 1
+                        place += 1
+        elif stop - begin == 1:
             low, high = boxes.low[begin], boxes.high[begin]
             for i in range(left, right):
                 # Every point is written, regardless of its side: a data-dependent branch costs more.
