@@ -1,1 +1,1 @@
-"""Disclosure by single columns: columns that are released unchanged, and rare values."""
+"""Disclosure: by single columns and rare values that are released unchanged, and by synthetic records."""

@@ -281,10 +281,10 @@ def preprocess(
     frames, people = separate_people(frames, person)
     columns = check_columns(frames)
     decimals, units = check_precisions(numeric_precision, datetime_precision, columns)
-    values = _read_columns(frames, columns)
+    values = read_columns(frames, columns)
     _check_kinds(values, numeric_precision, "numeric_precision", ("number",), "numbers")
     _check_kinds(values, datetime_precision, "datetime_precision", ("datetime", "aware datetime"), "datetimes")
-    encoded = _encode_columns(values, decimals, units)
+    encoded = encode_columns(values, decimals, units)
     n_codes = [len(column.labels) for column in encoded]
     tables = {
         name: _coded_table([column.codes[t] for column in encoded], n_codes, deduplicate, people.get(name))
@@ -390,7 +390,7 @@ def check_columns(frames: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
     return columns
 
 
-def _read_columns(frames: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> dict[str, list[ColumnValues]]:
+def read_columns(frames: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> dict[str, list[ColumnValues]]:
     """Read every column of every table; report all columns that cannot be compared at once."""
     values: dict[str, list[ColumnValues]] = {}
     problems = []
@@ -413,9 +413,10 @@ def _read_columns(frames: Mapping[str, pd.DataFrame], columns: Sequence[str]) ->
     return values
 
 
-def _encode_columns(
+def encode_columns(
     values: Mapping[str, list[ColumnValues]], decimals: Mapping[str, int], units: Mapping[str, str]
 ) -> list[EncodedColumn]:
+    """Encode every column, and name the one that cannot be."""
     encoded = []
     for name, tables in values.items():
         try:

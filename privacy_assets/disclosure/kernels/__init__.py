@@ -1,0 +1,1 @@
+"""Compiled kernels of the disclosure test: arrays in, arrays out."""

@@ -1,0 +1,304 @@
+"""What small sets of columns reveal: people singled out, records linked, values claimed.
+
+Every set is one pass over all records with a hash table. It is built from the real records whose scores are wanted, and
+the synthetic ones are looked up in it, so a sample of few real records is cheap whatever the size of the tables.
+
+All functions take codes of shape (n_columns, n_records), dtype int32 and at least 0, and sets as rows of column
+positions, padded with -1. Equal codes mean equal values. The product of the numbers of codes of the columns of a set is
+below 2**63. Nothing of this is checked here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privacy_assets.kernels.bit_sets import power_above
+
+ONE = 1 << 20
+"""A claim that is right counts so much in `count_claims`: integers, so that no sum depends on its order."""
+ROWS_AT_ONCE = 16
+_FACTOR = -7046029254386353131
+
+
+@njit(nogil=True, cache=True)
+def _slot(table: NDArray[np.int64], key: int) -> int:
+    """Return the slot of a key, or the empty one where it belongs."""
+    mask = len(table) - 1
+    slot = ((key * _FACTOR) >> 20) & mask
+    while table[slot] >= 0 and table[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@njit(nogil=True, cache=True)
+def _key(codes: NDArray[np.int32], n_codes: NDArray[np.int64], columns: NDArray[np.int64], row: int) -> int:
+    key = 0
+    for c in columns:
+        if c >= 0:
+            key = key * n_codes[c] + codes[c, row]
+    return key
+
+
+@njit(nogil=True, cache=True)
+def _group(
+    codes: NDArray[np.int32],
+    n_codes: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    table: NDArray[np.int64],
+    group_of_slot: NDArray[np.int32],
+    groups: NDArray[np.int32],
+) -> int:
+    """Fill an empty table with the values of all records; write the group of each, and return how many there are."""
+    table[:] = -1
+    n_groups = 0
+    for x in range(codes.shape[1]):
+        key = _key(codes, n_codes, columns, x)
+        slot = _slot(table, key)
+        if table[slot] < 0:
+            table[slot] = key
+            group_of_slot[slot] = n_groups
+            n_groups += 1
+        groups[x] = group_of_slot[slot]
+    return n_groups
+
+
+@njit(nogil=True, cache=True)
+def _look_up(
+    codes: NDArray[np.int32],
+    n_codes: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    row: int,
+    table: NDArray[np.int64],
+    group_of_slot: NDArray[np.int32],
+) -> int:
+    """Return the group with the values of a record, -1 if there is none."""
+    slot = _slot(table, _key(codes, n_codes, columns, row))
+    return group_of_slot[slot] if table[slot] >= 0 else -1
+
+
+@njit(nogil=True, cache=True)
+def single_out(
+    sets: NDArray[np.int64],
+    begin: int,
+    stop: int,
+    scored: NDArray[np.int32],
+    pool: NDArray[np.int32],
+    synthetic: NDArray[np.int32],
+    n_codes: NDArray[np.int64],
+    people: NDArray[np.int32],
+    singled_out: NDArray[np.uint8],
+) -> None:
+    """Mark the real records that some set singles out.
+
+    A set singles a record out if exactly one synthetic record and exactly one real person have its values.
+
+    Parameters
+    ----------
+    sets : ndarray of shape (n_sets, max_size), dtype=int64
+        The sets; those from ``begin`` to ``stop`` are examined.
+    scored, pool, synthetic : ndarray of shape (n_columns, n_records), dtype=int32
+        The real records to be marked, all real records, and the synthetic ones.
+    n_codes : ndarray of shape (n_columns,), dtype=int64
+        Codes are below these.
+    people : ndarray of shape (n_pool,), dtype=int32
+        Person of each real record.
+    singled_out : ndarray of shape (n_scored,), dtype=uint8, modified in place
+        Set to 1; threads may share it.
+    """
+    n_scored = scored.shape[1]
+    table = np.empty(power_above(2 * n_scored), np.int64)
+    group_of_slot = np.empty(len(table), np.int32)
+    groups = np.empty(n_scored, np.int32)
+    n_synthetic = np.empty(n_scored, np.int32)
+    person = np.empty(n_scored, np.int32)
+    for k in range(begin, stop):
+        columns = sets[k]
+        n_groups = _group(scored, n_codes, columns, table, group_of_slot, groups)
+        n_synthetic[:n_groups] = 0
+        person[:n_groups] = -1
+        for s in range(synthetic.shape[1]):
+            g = _look_up(synthetic, n_codes, columns, s, table, group_of_slot)
+            if g >= 0:
+                n_synthetic[g] += 1
+        for x in range(pool.shape[1]):
+            g = _look_up(pool, n_codes, columns, x, table, group_of_slot)
+            if g >= 0:
+                # -2 stands for several people.
+                person[g] = people[x] if person[g] == -1 or person[g] == people[x] else -2
+        for x in range(n_scored):
+            if n_synthetic[groups[x]] == 1 and person[groups[x]] >= 0:
+                singled_out[x] = 1
+
+
+@njit(nogil=True, cache=True)
+def match_uniquely(
+    sets: NDArray[np.int64],
+    begin: int,
+    stop: int,
+    scored: NDArray[np.int32],
+    synthetic: NDArray[np.int32],
+    n_codes: NDArray[np.int64],
+    matches: NDArray[np.int32],
+) -> None:
+    """Find the synthetic record that alone has the values of a real one, for each set.
+
+    Parameters
+    ----------
+    sets, begin, stop, scored, synthetic, n_codes
+        As for :func:`single_out`.
+    matches : ndarray of shape (n_sets, n_scored), dtype=int32, modified in place
+        The synthetic record, -1 if there is none or more than one; rows from ``begin`` to ``stop`` are written.
+    """
+    n_scored = scored.shape[1]
+    table = np.empty(power_above(2 * n_scored), np.int64)
+    group_of_slot = np.empty(len(table), np.int32)
+    groups = np.empty(n_scored, np.int32)
+    found = np.empty(n_scored, np.int32)
+    for k in range(begin, stop):
+        n_groups = _group(scored, n_codes, sets[k], table, group_of_slot, groups)
+        found[:n_groups] = -1
+        for s in range(synthetic.shape[1]):
+            g = _look_up(synthetic, n_codes, sets[k], s, table, group_of_slot)
+            if g >= 0:
+                # -2 stands for several records.
+                found[g] = s if found[g] == -1 else -2
+        for x in range(n_scored):
+            matches[k, x] = max(found[groups[x]], -1)
+
+
+@njit(nogil=True, cache=True)
+def link(
+    matches: NDArray[np.int32], columns_of_set: NDArray[np.uint64], begin: int, stop: int, linked: NDArray[np.uint8]
+) -> None:
+    """Mark the real records that two disjoint sets lead to one and the same synthetic record.
+
+    Parameters
+    ----------
+    matches : ndarray of shape (n_sets, n_scored), dtype=int32
+        As :func:`match_uniquely` writes them.
+    columns_of_set : ndarray of shape (n_sets,), dtype=uint64
+        Columns of each set as bits.
+    begin, stop : int
+        The real records to examine.
+    linked : ndarray of shape (n_scored,), dtype=uint8, modified in place
+        1 if linked, otherwise 0.
+    """
+    n_sets = len(columns_of_set)
+    own = np.empty((ROWS_AT_ONCE, n_sets), np.int32)
+    for start in range(begin, stop, ROWS_AT_ONCE):
+        n_rows = min(ROWS_AT_ONCE, stop - start)
+        for k in range(n_sets):
+            for i in range(n_rows):
+                own[i, k] = matches[k, start + i]
+        for i in range(n_rows):
+            linked[start + i] = _has_disjoint_sets(own[i], columns_of_set)
+
+
+@njit(nogil=True, cache=True)
+def _has_disjoint_sets(matches: NDArray[np.int32], columns_of_set: NDArray[np.uint64]) -> bool:
+    """Whether two sets without a common column match the same record."""
+    matching = np.flatnonzero(matches >= 0)
+    order = matching[np.argsort(matches[matching])]
+    begin = 0
+    while begin < len(order):
+        stop = begin
+        common = ~np.uint64(0)
+        while stop < len(order) and matches[order[stop]] == matches[order[begin]]:
+            common &= columns_of_set[order[stop]]
+            stop += 1
+        if common == 0:
+            for a in range(begin, stop):
+                for b in range(a + 1, stop):
+                    if columns_of_set[order[a]] & columns_of_set[order[b]] == 0:
+                        return True
+        begin = stop
+    return False
+
+
+@njit(nogil=True, cache=True)
+def count_claims(
+    sets: NDArray[np.int64],
+    begin: int,
+    stop: int,
+    scored: NDArray[np.int32],
+    synthetic: NDArray[np.int32],
+    n_codes: NDArray[np.int64],
+    precision: NDArray[np.float64],
+    is_given: bool,
+    score: NDArray[np.int64],
+    n_claims: NDArray[np.int32],
+    n_right: NDArray[np.int32],
+) -> None:
+    """Count the values that sets claim of real records, and how many are right, more often than others of their kind.
+
+    A set claims a value of another column of a real record if some synthetic record has the record's values on the set,
+    and all that do agree on that column.
+
+    Parameters
+    ----------
+    sets, begin, stop, scored, synthetic, n_codes
+        As for :func:`single_out`.
+    precision : ndarray of shape (n_sets, n_columns), dtype=float64, modified in place unless ``is_given``
+        Share of right claims by set and column, over all ``scored``; 0 without claims.
+    is_given : bool
+        Whether the shares are given, from other records.
+    score : ndarray of shape (n_scored,), dtype=int64, modified in place
+        Sum over all claims of (1 if it is right, otherwise 0) - precision, in units of 1 / ``ONE``; is added to.
+    n_claims, n_right : ndarray of shape (n_columns, n_scored), dtype=int32, modified in place
+        Claims on each column, and right ones; are added to.
+    """
+    n_columns, n_scored = scored.shape
+    n_synthetic = synthetic.shape[1]
+    table = np.empty(power_above(2 * n_scored), np.int64)
+    group_of_slot = np.empty(len(table), np.int32)
+    groups = np.empty(n_scored, np.int32)
+    first = np.empty(n_scored, np.int32)
+    agrees = np.empty(n_scored, np.bool_)
+    matching = np.empty(n_synthetic, np.int32)
+    group_of_match = np.empty(n_synthetic, np.int32)
+    # 0: no claim; 1: a wrong one; 2: a right one.
+    claim = np.empty(n_scored, np.uint8)
+    for k in range(begin, stop):
+        n_groups = _group(scored, n_codes, sets[k], table, group_of_slot, groups)
+        first[:n_groups] = -1
+        n_matching = 0
+        for s in range(n_synthetic):
+            g = _look_up(synthetic, n_codes, sets[k], s, table, group_of_slot)
+            if g < 0:
+                continue
+            if first[g] < 0:
+                first[g] = s
+            else:
+                # The first of a group agrees with itself.
+                matching[n_matching] = s
+                group_of_match[n_matching] = g
+                n_matching += 1
+        for j in range(n_columns):
+            if j in sets[k]:
+                continue
+            values = synthetic[j]
+            agrees[:n_groups] = True
+            for i in range(n_matching):
+                g = group_of_match[i]
+                agrees[g] &= values[matching[i]] == values[first[g]]
+            n, right = 0, 0
+            for x in range(n_scored):
+                g = groups[x]
+                claim[x] = 0
+                if first[g] >= 0 and agrees[g]:
+                    is_right = values[first[g]] == scored[j, x]
+                    claim[x] = 1 + is_right
+                    n += 1
+                    right += is_right
+            if n == 0:
+                continue
+            if not is_given:
+                precision[k, j] = right / n
+            of_wrong = -np.int64(round(precision[k, j] * ONE))
+            for x in range(n_scored):
+                if claim[x]:
+                    n_claims[j, x] += 1
+                    n_right[j, x] += claim[x] == 2
+                    score[x] += of_wrong + (ONE if claim[x] == 2 else 0)

@@ -1,0 +1,272 @@
+"""The nearest synthetic record of each real one: by Gower's distance, and by how surprising its agreement is.
+
+Both compare all pairs, column by column over many synthetic records at once, in integers: equal distances are equal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+BLOCK = 4096
+"""Synthetic records compared at once: their sums stay in the nearest cache."""
+MISSING_BIN = 255
+LARGEST_DISTANCE = 65_535
+
+
+@njit(nogil=True, cache=True)
+def _add_distances(
+    total: NDArray[np.uint16], column: NDArray[np.integer], value: int, is_number: bool, unit: np.uint16
+) -> None:
+    """Add the distances of a column to a value; numbers are at most one unit apart."""
+    if is_number:
+        for i in range(len(total)):
+            total[i] += min(np.uint16(abs(np.int16(column[i] - value))), unit)
+    else:
+        for i in range(len(total)):
+            total[i] += unit if column[i] != value else np.uint16(0)
+
+
+@njit(nogil=True, cache=True)
+def _subtract_distances(
+    rest: NDArray[np.uint16],
+    total: NDArray[np.uint16],
+    column: NDArray[np.integer],
+    value: int,
+    is_number: bool,
+    unit: np.uint16,
+) -> None:
+    """Write the totals without the distances of a column."""
+    if is_number:
+        for i in range(len(total)):
+            rest[i] = total[i] - min(np.uint16(abs(np.int16(column[i] - value))), unit)
+    else:
+        for i in range(len(total)):
+            rest[i] = total[i] - (unit if column[i] != value else np.uint16(0))
+
+
+@njit(nogil=True, cache=True)
+def _least(distances: NDArray[np.uint16]) -> int:
+    least = distances[0]
+    for i in range(len(distances)):
+        least = min(least, distances[i])
+    return int(least)
+
+
+@njit(nogil=True, cache=True)
+def guess_values(
+    begin: int,
+    stop: int,
+    real: NDArray[np.integer],
+    synthetic: NDArray[np.integer],
+    is_number: NDArray[np.bool_],
+    is_known: NDArray[np.bool_],
+    unit: int,
+    real_values: NDArray[np.int32],
+    synthetic_values: NDArray[np.int32],
+    right: NDArray[np.float64],
+) -> None:
+    """Guess each value of real records by the nearest synthetic record on the other known columns.
+
+    Parameters
+    ----------
+    begin, stop : int
+        The real records to examine.
+    real, synthetic : ndarray of shape (n_columns, n_records), int16 or int32
+        Numbers as positions from 0 to ``unit``, and ``-unit - 1`` for missing ones; other values as codes.
+    is_number : ndarray of shape (n_columns,), dtype=bool
+        Whether the distance is that of positions, at most ``unit``; otherwise it is ``unit`` unless values are equal.
+    is_known : ndarray of shape (n_columns,), dtype=bool
+        Columns that distances are summed over, except the guessed one.
+    unit : int
+        Largest distance of a column; that of all together is at most `LARGEST_DISTANCE` (not checked here).
+    real_values, synthetic_values : ndarray of shape (n_columns, n_records), dtype=int32
+        A guess is right if these are equal.
+    right : ndarray of shape (n_columns, n_real), dtype=float64, modified in place
+        Probability that the guess is right, if it is one of the nearest records at random.
+    """
+    n_columns, n_synthetic = synthetic.shape
+    step = np.uint16(unit)
+    n_rows = stop - begin
+    best = np.full((n_rows, n_columns), LARGEST_DISTANCE, np.uint16)
+    n_nearest = np.zeros((n_rows, n_columns), np.int64)
+    n_right = np.zeros((n_rows, n_columns), np.int64)
+    for start in range(0, n_synthetic, BLOCK):
+        end = min(start + BLOCK, n_synthetic)
+        total = np.empty(end - start, np.uint16)
+        rest = np.empty(end - start, np.uint16)
+        for row in range(n_rows):
+            x = begin + row
+            total[:] = 0
+            for j in range(n_columns):
+                if is_known[j]:
+                    _add_distances(total, synthetic[j, start:end], real[j, x], is_number[j], step)
+            for j in range(n_columns):
+                if is_known[j]:
+                    _subtract_distances(rest, total, synthetic[j, start:end], real[j, x], is_number[j], step)
+                else:
+                    rest[:] = total
+                least = _least(rest)
+                if least > best[row, j]:
+                    continue
+                if least < best[row, j]:
+                    best[row, j] = least
+                    n_nearest[row, j] = 0
+                    n_right[row, j] = 0
+                for i in range(end - start):
+                    if rest[i] == least:
+                        n_nearest[row, j] += 1
+                        n_right[row, j] += synthetic_values[j, start + i] == real_values[j, x]
+    for row in range(n_rows):
+        for j in range(n_columns):
+            right[j, begin + row] = n_right[row, j] / n_nearest[row, j]
+
+
+@njit(nogil=True, cache=True)
+def _weight(
+    grid: NDArray[np.float64],
+    below: NDArray[np.int64],
+    weights: NDArray[np.int32],
+    own: int,
+    other: int,
+) -> int:
+    """Return the weight of a number that is not the own one: that of the people who are at most as far away.
+
+    Parameters
+    ----------
+    grid : ndarray of shape (n_values,), dtype=float64
+        Distinct values, ascending.
+    below : ndarray of shape (n_values + 1,), dtype=int64
+        Real records with a value below each, and of all.
+    weights : ndarray of shape (n_real + 1,), dtype=int32
+        Weight by number of records.
+    own, other : int
+        Positions in the grid.
+    """
+    value = grid[own]
+    distance = abs(grid[other] - value)
+    low, high = 0, own
+    # The first value that is near enough.
+    while low < high:
+        middle = (low + high) // 2
+        if value - grid[middle] <= distance:
+            high = middle
+        else:
+            low = middle + 1
+    first = low
+    low, high = own, len(grid) - 1
+    # The last one.
+    while low < high:
+        middle = (low + high + 1) // 2
+        if grid[middle] - value <= distance:
+            low = middle
+        else:
+            high = middle - 1
+    return int(weights[below[low + 1] - below[first]])
+
+
+@njit(nogil=True, cache=True)
+def find_closest(
+    begin: int,
+    stop: int,
+    real: NDArray[np.int32],
+    synthetic: NDArray[np.int32],
+    is_number: NDArray[np.bool_],
+    equal_weights: NDArray[np.int32],
+    weights: NDArray[np.int32],
+    grids: NDArray[np.float64],
+    below: NDArray[np.int64],
+    first_of_grid: NDArray[np.int64],
+    bins: NDArray[np.uint8],
+    first_of_bin: NDArray[np.int64],
+    n_bins: NDArray[np.int64],
+    closeness: NDArray[np.int32],
+) -> None:
+    """Find how close the closest synthetic record is to each real one.
+
+    The closeness of two records is the sum over the columns of a weight: large where few real people are at most as far
+    away. For other values than numbers and for missing ones only equality counts.
+
+    Parameters
+    ----------
+    begin, stop : int
+        The real records to examine.
+    real, synthetic : ndarray of shape (n_columns, n_records), dtype=int32
+        Numbers as positions in the grid of their column, -1 for missing ones; other values as codes.
+    is_number : ndarray of shape (n_columns,), dtype=bool
+        Which columns are numbers.
+    equal_weights : ndarray of shape (n_columns, n_real), dtype=int32
+        Weight of a value equal to that of the real record.
+    weights : ndarray of shape (n_pool + 1,), dtype=int32
+        Weight of a number that differs, by the number of real people who are at most as far away; descending.
+    grids, below, first_of_grid
+        Distinct numbers of all columns, ascending in each, and the number of real records below each (see `_weight`;
+        one more entry per column); ``first_of_grid[j]`` is where the grid of column j begins, ``below`` one later for
+        each column before.
+    bins : ndarray of shape (n_columns, n_synthetic), dtype=uint8
+        Bin of each number, `MISSING_BIN` for missing ones; bins are intervals of the grid.
+    first_of_bin : ndarray of shape (n_columns, 256), dtype=int64
+        Position in the grid at which each bin begins, and behind the last one the length of the grid.
+    n_bins : ndarray of shape (n_columns,), dtype=int64
+        Bins of each column, at most 255.
+    closeness : ndarray of shape (n_real,), dtype=int32, modified in place
+        The largest sum.
+
+    Notes
+    -----
+    First the numbers count by their bin, as if they were its closest value. Only records which could then be the
+    closest are computed exactly.
+    """
+    n_columns, n_synthetic = synthetic.shape
+    in_bin = np.zeros((n_columns, 256), np.int32)
+    total = np.empty(BLOCK, np.int32)
+    is_rough = np.zeros(n_columns, np.bool_)
+    for j in range(n_columns):
+        n_values = first_of_grid[j + 1] - first_of_grid[j]
+        is_rough[j] = is_number[j] and n_bins[j] < n_values
+    for x in range(begin, stop):
+        for j in range(n_columns):
+            own = real[j, x]
+            if not is_number[j] or own < 0:
+                continue
+            grid = grids[first_of_grid[j] : first_of_grid[j + 1]]
+            people = below[first_of_grid[j] + j : first_of_grid[j + 1] + j + 1]
+            for b in range(n_bins[j]):
+                low, high = first_of_bin[j, b], first_of_bin[j, b + 1] - 1
+                if low <= own <= high:
+                    in_bin[j, b] = equal_weights[j, x]
+                else:
+                    in_bin[j, b] = _weight(grid, people, weights, own, low if low > own else high)
+        best = np.int32(-1)
+        for start in range(0, n_synthetic, BLOCK):
+            n = min(BLOCK, n_synthetic - start)
+            total[:n] = 0
+            for j in range(n_columns):
+                if is_number[j] and real[j, x] >= 0:
+                    of_bins, own_bins = in_bin[j], bins[j, start : start + n]
+                    for i in range(n):
+                        total[i] += of_bins[own_bins[i]]
+                else:
+                    values, own, weight = synthetic[j, start : start + n], real[j, x], equal_weights[j, x]
+                    for i in range(n):
+                        total[i] += weight if values[i] == own else np.int32(0)
+            largest = np.int32(-1)
+            for i in range(n):
+                largest = max(largest, total[i])
+            if largest <= best:
+                continue
+            for i in range(n):
+                if total[i] <= best:
+                    continue
+                exact = total[i]
+                for j in range(n_columns):
+                    own, other = real[j, x], synthetic[j, start + i]
+                    if is_rough[j] and own >= 0 and other >= 0 and own != other:
+                        grid = grids[first_of_grid[j] : first_of_grid[j + 1]]
+                        people = below[first_of_grid[j] + j : first_of_grid[j + 1] + j + 1]
+                        exact += _weight(grid, people, weights, own, other) - in_bin[j, bins[j, start + i]]
+                        if exact <= best:
+                            break
+                best = max(best, exact)
+        closeness[x] = best

@@ -1,0 +1,241 @@
+"""Originals, controls and synthetic records as arrays, prepared without a look at who is an original.
+
+Codes, bins, precision and frequencies come from originals and controls together. Only then do scores made of them not
+depend on the labels, and only then is a test that permutes the labels exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, EncodedColumn, round_floats
+from privacy_assets.columns.time_units import DATETIME_UNITS, integers_in
+from privacy_assets.errors import InvalidTableError
+from privacy_assets.mpucc.preprocess import encode_columns, read_columns
+
+MOST_BINS: Final = 20
+MOST_VALUES: Final = 2_000_000
+"""Distinct values of a column; three of them give one integer."""
+SCALE: Final = 1_000
+LARGEST_INT16: Final = 32_767
+
+
+class Sides(NamedTuple):
+    """One kind of codes of all real and all synthetic records, each of shape (n_columns, n_records)."""
+
+    real: NDArray[Any]
+    synthetic: NDArray[Any]
+
+    def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the codes of some real records, contiguous."""
+        return np.ascontiguousarray(self.real[:, rows])
+
+
+@dataclass(frozen=True, eq=False)
+class PooledRecords:
+    """Real records, originals first, and synthetic ones.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Columns, in the order of the originals.
+    kinds : tuple of str
+        Kind of each, as in `ColumnValues`.
+    exact : Sides, dtype=int32
+        Codes of values; equal ones are equal values. Numbers are rounded, and times floored, to what leaves the real
+        records unchanged.
+    binned : Sides, dtype=int32
+        The same, but numbers of more than ``MOST_BINS`` values are in so many quantile bins of the real records.
+    n_exact, n_binned : ndarray of shape (n_columns,), dtype=int64
+        Codes are below these.
+    is_number : ndarray of shape (n_columns,), dtype=bool
+        Whether values have a distance: numbers, moments and durations.
+    values : tuple of ndarray of shape (n_codes,), dtype=float64
+        Number behind each exact code, NaN for missing ones; empty for other columns.
+    missing : ndarray of shape (n_columns,), dtype=int64
+        Exact code of missing values, -1 if there are none.
+    people : ndarray of shape (n_real,), dtype=int32
+        Person of each real record, from 0, originals first.
+    n_people, n_original_people : int
+        People, and those of them who are originals.
+    precision : dict of str to int or str
+        Decimals or unit of the columns that have one.
+    """
+
+    columns: tuple[str, ...]
+    kinds: tuple[str, ...]
+    exact: Sides
+    binned: Sides
+    n_exact: NDArray[np.int64]
+    n_binned: NDArray[np.int64]
+    is_number: NDArray[np.bool_]
+    values: tuple[NDArray[np.float64], ...]
+    missing: NDArray[np.int64]
+    people: NDArray[np.int32]
+    n_people: int
+    n_original_people: int
+    precision: dict[str, int | str]
+
+    @property
+    def n_real(self) -> int:
+        """Number of real records."""
+        return int(self.exact.real.shape[1])
+
+    @property
+    def n_synthetic(self) -> int:
+        """Number of synthetic records."""
+        return int(self.exact.synthetic.shape[1])
+
+    @property
+    def is_original(self) -> NDArray[np.bool_]:
+        """Whether each person is an original."""
+        return np.arange(self.n_people) < self.n_original_people
+
+
+def pool_records(frames: Mapping[str, pd.DataFrame], people: Mapping[str, NDArray[np.int64]]) -> PooledRecords:
+    """Prepare the tables.
+
+    Parameters
+    ----------
+    frames : mapping of str to DataFrame
+        ``original``, ``control`` and ``synthetic``, with the same columns (not checked here).
+    people : mapping of str to ndarray of shape (n_rows,), dtype=int64
+        Person of each row of original and control, from 0; empty if each row is a person.
+
+    Raises
+    ------
+    InvalidTableError
+        If columns cannot be compared or have more than ``MOST_VALUES`` values.
+    """
+    columns = tuple(frames["original"].columns)
+    original, control = frames["original"], frames["control"]
+    pool = pd.DataFrame({name: _joined(original[name], control[name]) for name in columns})
+    read = read_columns({"original and control": pool, "synthetic": frames["synthetic"]}, columns)
+    encoded = encode_columns(read, {}, {})
+    too_many = [name for name, own in zip(columns, encoded, strict=True) if len(own.labels) > MOST_VALUES]
+    if too_many:
+        raise InvalidTableError(
+            f"Columns {too_many} have more than {MOST_VALUES:,} distinct values. Remove columns that number the "
+            "records, or round them. Nothing was assessed."
+        )
+    values = tuple(_values(read[name], own) for name, own in zip(columns, encoded, strict=True))
+    exact = Sides(*(np.array([own.codes[side] for own in encoded], dtype=np.int32) for side in (0, 1)))
+    binned = Sides(exact.real.copy(), exact.synthetic.copy())
+    n_exact = np.array([len(own.labels) for own in encoded], np.int64)
+    n_binned = n_exact.copy()
+    for j, own in enumerate(values):
+        if len(own):
+            edges = _edges(own[exact.real[j]])
+            if edges is not None:
+                for side, codes in zip(binned, exact, strict=True):
+                    side[j] = _binned(own[codes[j]], edges)
+                n_binned[j] = len(edges) + 2
+    owners = _people(len(original), len(control), people)
+    return PooledRecords(
+        columns,
+        tuple(own.kind for own in encoded),
+        exact,
+        binned,
+        n_exact,
+        n_binned,
+        np.array([len(own) > 0 for own in values], np.bool_),
+        values,
+        np.array([len(own.labels) - 1 if _has_missing(own) else -1 for own in encoded], np.int64),
+        owners.astype(np.int32),
+        int(owners.max()) + 1,
+        int(owners[: len(original)].max()) + 1,
+        {name: own.precision for name, own in zip(columns, encoded, strict=True) if own.precision is not None},
+    )
+
+
+def _has_missing(column: EncodedColumn) -> bool:
+    """Whether some record has no value."""
+    return len(column.labels) > 0 and column.labels[-1] is None
+
+
+def _joined(original: pd.Series[Any], control: pd.Series[Any]) -> pd.Series[Any]:
+    """Append the controls to the originals; as objects if they are stored differently."""
+    both = [original, control]
+    if original.dtype != control.dtype:
+        both = [column.astype(object) for column in both]
+    return pd.concat(both, ignore_index=True)
+
+
+def _people(n_original: int, n_control: int, people: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+    if not people:
+        return np.arange(n_original + n_control)
+    return np.concatenate([people["original"], people["control"] + people["original"].max() + 1])
+
+
+def _values(tables: list[ColumnValues], encoded: EncodedColumn) -> NDArray[np.float64]:
+    """Return the number behind each code, NaN for the missing one; nothing if the values have no distance."""
+    if encoded.kind not in ORDERED_KINDS:
+        return np.zeros(0)
+    numbers: NDArray[Any] = np.full(len(encoded.labels), np.nan)
+    for table, codes in zip(tables, encoded.codes, strict=True):
+        if table.kind != "missing":
+            own = np.append(_as_numbers(table, encoded.precision), np.nan)
+            # -1 is the place of the missing value.
+            numbers[codes] = own[table.codes]
+    return numbers
+
+
+def _as_numbers(table: ColumnValues, precision: int | str | None) -> NDArray[np.float64]:
+    """Return distinct values as numbers; of moments those that fall into one unit are one number."""
+    if table.kind == "number":
+        return round_floats(table.distinct, int(precision or 0)) if table.is_float else table.distinct.astype(float)
+    if table.kind == "duration":
+        return integers_in(table.distinct, 1).astype(float)
+    unit = DATETIME_UNITS[str(precision)]
+    moments = integers_in(table.distinct, unit).astype(float)
+    if table.offsets is not None and precision != "D":
+        moments -= table.offsets * (DATETIME_UNITS["s"] / unit)
+    return moments
+
+
+def _edges(pooled: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return the inner edges of the bins of a column; None if it has so few values that each is a bin."""
+    known = np.sort(pooled[~np.isnan(pooled)])
+    if len(np.unique(known)) <= MOST_BINS:
+        return None
+    # The smallest value that at least a twentieth of the records, two twentieths, and so on do not exceed.
+    return np.unique(known[-(-len(known) * np.arange(1, MOST_BINS) // MOST_BINS) - 1])
+
+
+def _binned(numbers: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the bin of each number; missing ones come last."""
+    return np.where(np.isnan(numbers), len(edges) + 1, np.searchsorted(edges, numbers, side="right"))
+
+
+def distance_codes(records: PooledRecords) -> tuple[Sides, int]:
+    """Return codes for Gower's distance, and the distance that is the largest of a column.
+
+    Numbers are their middle rank among the real records, from 0 to the largest distance, so that a column is spread
+    alike whatever its distribution; missing ones are that far from all others. A category that one side alone has is
+    equal to nothing of the other side.
+    """
+    unit = min(SCALE, 65_535 // len(records.columns))
+    real = np.zeros(records.exact.real.shape, np.int32)
+    synthetic = np.zeros(records.exact.synthetic.shape, np.int32)
+    for j, numbers in enumerate(records.values):
+        own, other = records.exact.real[j], records.exact.synthetic[j]
+        if records.is_number[j]:
+            known = np.sort(numbers[own][~np.isnan(numbers[own])])
+            rank = np.searchsorted(known, numbers, "left") + np.searchsorted(known, numbers, "right")
+            # Half a step is rounded up.
+            place = np.where(np.isnan(numbers), -unit - 1, (rank * unit + len(known)) // (2 * max(len(known), 1)))
+        else:
+            is_shared = np.bincount(own, minlength=records.n_exact[j]) > 0
+            is_shared &= np.bincount(other, minlength=records.n_exact[j]) > 0
+            place = np.where(is_shared, np.cumsum(is_shared), 0)
+        real[j] = place[own]
+        synthetic[j] = np.where(is_shared[other], place[other], -1) if not records.is_number[j] else place[other]
+    if real.max(initial=0) <= LARGEST_INT16:
+        real, synthetic = real.astype(np.int16), synthetic.astype(np.int16)
+    return Sides(real, synthetic), unit

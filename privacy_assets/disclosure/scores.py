@@ -1,0 +1,400 @@
+"""Scores of real records: what the synthetic ones reveal of each, whether it is an original or not.
+
+=================  ==================================================================================================
+criterion          score of a real record x
+=================  ==================================================================================================
+singling_out       1 if some set of columns has x's values in exactly one synthetic record and of one real person
+linkability        1 if two disjoint sets lead to one and the same synthetic record
+inference_exact    claims of sets on other columns that are right, less what such claims are right on average
+inference_near     values that the nearest synthetic record on all other columns has too, rarely guessed ones most
+near_copies        1 for the 0.5 % of the records whose closest synthetic record is the most surprising
+rare_text          values of text that fewer than 3 real people have, and a synthetic record has too
+=================  ==================================================================================================
+
+No score looks at who is an original. Definitions: ``docs/disclosure.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy_assets.disclosure.kernels.column_sets import ONE, count_claims, link, match_uniquely, single_out
+from privacy_assets.disclosure.kernels.nearest import MISSING_BIN, find_closest, guess_values
+from privacy_assets.disclosure.pooled_records import PooledRecords, Sides, distance_codes
+from privacy_assets.disclosure.rare_values import people_of_values
+from privacy_assets.kernels.slices import SlicePool
+
+CRITERIA: Final = ("singling_out", "linkability", "inference_exact", "inference_near", "near_copies", "rare_text")
+CLOSEST_SHARE: Final = 0.005
+RARE_BELOW: Final = 3
+"""A text value of fewer people is rare."""
+EQUALITY: Final = 4.0
+"""What an equal value is closer than its frequency says, in nats: one value that differs costs a copy that much."""
+UNITS_PER_NAT: Final = 1_000
+MATCHES_AT_ONCE: Final = 32_000_000
+
+
+class DisclosureProgress(NamedTuple):
+    """Progress of an assessment: its stage, and how much of it is done.
+
+    Attributes
+    ----------
+    stage : str
+        Such as ``singling out``.
+    n_done, n : int
+        Sets of columns, records, or permutations.
+    """
+
+    stage: str
+    n_done: int
+    n: int
+
+
+class Workers:
+    """Threads that report how far they are.
+
+    Parameters
+    ----------
+    n_threads : int
+        Threads, at least 1.
+    progress : callable, optional
+        Called at the start of each stage and about twice a second; its exceptions end the work.
+    """
+
+    def __init__(self, n_threads: int, progress: Callable[[DisclosureProgress], None] | None) -> None:
+        self.progress = progress
+        self.at = DisclosureProgress("", 0, 0)
+        self.pool = SlicePool(n_threads, self.report)
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pool.__exit__()
+
+    def report(self) -> None:
+        """Say how far the work is."""
+        if self.progress is not None:
+            self.progress(self.at)
+
+    def begin(self, stage: str, n: int) -> None:
+        """Start a stage."""
+        self.at = DisclosureProgress(stage, 0, n)
+        self.report()
+
+    def run(self, stage: str, n: int, work: Callable[..., Any], state: Callable[[], Any] | None = None) -> list[Any]:
+        """Call ``work(begin, stop)`` for slices of ``n`` items; with ``state``, the state of the thread is first."""
+        self.begin(stage, n)
+
+        def task(slices: Iterator[tuple[int, int]]) -> Any:
+            own = state() if state is not None else None
+            for begin, stop in slices:
+                work(*(() if state is None else (own,)), begin, stop)
+                self.at = self.at._replace(n_done=self.at.n_done + stop - begin)
+            return own
+
+        return self.pool.run(n, task)
+
+
+@dataclass(frozen=True, eq=False)
+class Attack:
+    """What an attacker knows, and the real records whose scores are wanted.
+
+    Attributes
+    ----------
+    known : ndarray of shape (n_known,), dtype=int64
+        Positions of the columns an attacker knows.
+    max_known : int
+        Columns of the largest sets.
+    rows : ndarray of shape (n_scored,), dtype=int64
+        The real records.
+    """
+
+    known: NDArray[np.int64]
+    max_known: int
+    rows: NDArray[np.int64]
+
+    @property
+    def sets(self) -> NDArray[np.int64]:
+        """All sets, those of fewer columns first, padded with -1; of shape (n_sets, max_size)."""
+        size = min(self.max_known, len(self.known))
+        found = [own for n in range(1, size + 1) for own in combinations(self.known.tolist(), n)]
+        return np.array([[*own, *[-1] * (size - len(own))] for own in found], np.int64)
+
+
+class Evidence(NamedTuple):
+    """What the synthetic records reveal of each real record that is examined.
+
+    Attributes
+    ----------
+    singled_out, linked : ndarray of shape (n_scored,), dtype=uint8
+        Whether it is.
+    claim_score : ndarray of shape (n_scored,), dtype=float64
+        Right claims beyond their precision.
+    n_claims, n_right : ndarray of shape (n_columns, n_scored), dtype=int32
+        Claims on each column, and right ones.
+    precision : ndarray of shape (n_sets, n_columns), dtype=float64
+        Share of right claims.
+    guessed : ndarray of shape (n_columns, n_scored), dtype=float64
+        Probability that the nearest record guesses each value.
+    closeness : ndarray of shape (n_scored,), dtype=int32
+        Of the closest record.
+    n_rare : ndarray of shape (n_scored,), dtype=int64
+        Rare values of text that synthetic records have too.
+    """
+
+    singled_out: NDArray[np.uint8]
+    linked: NDArray[np.uint8]
+    claim_score: NDArray[np.float64]
+    n_claims: NDArray[np.int32]
+    n_right: NDArray[np.int32]
+    precision: NDArray[np.float64]
+    guessed: NDArray[np.float64]
+    closeness: NDArray[np.int32]
+    n_rare: NDArray[np.int64]
+
+
+def gather_evidence(
+    records: PooledRecords, attack: Attack, workers: Workers, precision: NDArray[np.float64] | None = None
+) -> Evidence:
+    """Examine real records.
+
+    Parameters
+    ----------
+    records : PooledRecords
+        The tables.
+    attack : Attack
+        Known columns and the records to examine.
+    workers : Workers
+        Threads.
+    precision : ndarray of shape (n_sets, n_columns), optional
+        Precision of claims, if it was found with more records than are examined now.
+    """
+    claims = _count_claims(records, attack, workers, precision)
+    return Evidence(
+        _single_out(records, attack, workers),
+        _link(records, attack, workers),
+        *claims,
+        _guess(records, attack, workers),
+        _find_closest(records, attack, workers),
+        _count_rare(records, attack.rows),
+    )
+
+
+def _single_out(records: PooledRecords, attack: Attack, workers: Workers) -> NDArray[np.uint8]:
+    sets, codes = attack.sets, records.binned
+    scored, singled_out = codes.take(attack.rows), np.zeros(len(attack.rows), np.uint8)
+
+    def work(begin: int, stop: int) -> None:
+        single_out(
+            sets, begin, stop, scored, codes.real, codes.synthetic, records.n_binned, records.people, singled_out
+        )
+
+    workers.run("singling out", len(sets), work)
+    return singled_out
+
+
+def _link(records: PooledRecords, attack: Attack, workers: Workers) -> NDArray[np.uint8]:
+    sets, linked = attack.sets, np.zeros(len(attack.rows), np.uint8)
+    # Known columns are numbered anew, so that they fit into a word.
+    number = np.zeros(len(records.columns), np.uint64)
+    number[attack.known] = np.arange(len(attack.known), dtype=np.uint64)
+    bits = np.where(sets >= 0, np.left_shift(np.uint64(1), number[sets]), np.uint64(0))
+    columns_of_set = np.bitwise_or.reduce(bits, axis=1)
+    n_at_once = max(MATCHES_AT_ONCE // len(sets), 1)
+    for first in range(0, len(attack.rows), n_at_once):
+        scored = records.exact.take(attack.rows[first : first + n_at_once])
+        matches = np.empty((len(sets), scored.shape[1]), np.int32)
+        own = np.zeros(scored.shape[1], np.uint8)
+
+        def match(begin: int, stop: int, scored: Any = scored, matches: Any = matches) -> None:
+            match_uniquely(sets, begin, stop, scored, records.exact.synthetic, records.n_exact, matches)
+
+        def compare(begin: int, stop: int, matches: Any = matches, own: Any = own) -> None:
+            link(matches, columns_of_set, begin, stop, own)
+
+        workers.run("matching", len(sets), match)
+        workers.run("linking", len(own), compare)
+        linked[first : first + len(own)] = own
+    return linked
+
+
+def _count_claims(
+    records: PooledRecords, attack: Attack, workers: Workers, precision: NDArray[np.float64] | None
+) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+    sets, scored = attack.sets, records.exact.take(attack.rows)
+    is_given = precision is not None
+    shares = precision if precision is not None else np.zeros((len(sets), len(records.columns)))
+
+    def state() -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+        return np.zeros(scored.shape[1], np.int64), np.zeros(scored.shape, np.int32), np.zeros(scored.shape, np.int32)
+
+    def work(own: Any, begin: int, stop: int) -> None:
+        count_claims(
+            sets,
+            begin,
+            stop,
+            scored,
+            records.exact.synthetic,
+            records.n_exact,
+            shares,
+            is_given,
+            own[0],
+            own[1],
+            own[2],
+        )
+
+    found = workers.run("claims", len(sets), work, state)
+    score, n_claims, n_right = (sum(own[i] for own in found) for i in range(3))
+    return score / ONE, n_claims, n_right, shares
+
+
+def _guess(records: PooledRecords, attack: Attack, workers: Workers) -> NDArray[np.float64]:
+    codes, unit = distance_codes(records)
+    is_known = np.zeros(len(records.columns), np.bool_)
+    is_known[attack.known] = True
+    real, values = codes.take(attack.rows), records.binned.take(attack.rows)
+    right = np.zeros(values.shape)
+
+    def work(begin: int, stop: int) -> None:
+        guess_values(
+            begin,
+            stop,
+            real,
+            codes.synthetic,
+            records.is_number,
+            is_known,
+            unit,
+            values,
+            records.binned.synthetic,
+            right,
+        )
+
+    workers.run("guessing", len(attack.rows), work)
+    return right
+
+
+def _find_closest(records: PooledRecords, attack: Attack, workers: Workers) -> NDArray[np.int32]:
+    n_columns = len(records.columns)
+    counts = np.arange(1, records.n_real + 1)
+    weights = np.rint(-np.log(counts / records.n_real) * UNITS_PER_NAT).astype(np.int32)
+    weights = np.concatenate([weights[:1], weights])
+    places = Sides(records.exact.real.copy(), records.exact.synthetic.copy())
+    equal = np.zeros((n_columns, len(attack.rows)), np.int32)
+    grids, below = [np.zeros(0)], [np.zeros(0, np.int64)]
+    bins = np.full(places.synthetic.shape, MISSING_BIN, np.uint8)
+    first_of_bin, n_bins = np.zeros((n_columns, MISSING_BIN + 1), np.int64), np.zeros(n_columns, np.int64)
+    for j, numbers in enumerate(records.values):
+        if records.is_number[j]:
+            grid = np.unique(numbers[~np.isnan(numbers)])
+            place = np.where(np.isnan(numbers), -1, np.searchsorted(grid, numbers))
+            for side, codes in zip(places, records.exact, strict=True):
+                side[j] = place[codes[j]]
+            edges = np.unique(np.linspace(0, len(grid), min(len(grid), MISSING_BIN) + 1).astype(np.int64))
+            n_bins[j] = len(edges) - 1
+            first_of_bin[j, : len(edges)] = edges
+            bin_of_place = np.append(np.searchsorted(edges, np.arange(len(grid)), side="right") - 1, MISSING_BIN)
+            bins[j] = bin_of_place[places.synthetic[j]]
+        else:
+            grid = np.zeros(0)
+        n_with = np.bincount(places.real[j] + 1, minlength=max(len(grid), records.n_exact[j]) + 1)
+        equal[j] = weights[n_with[places.real[j, attack.rows] + 1]] + round(EQUALITY * UNITS_PER_NAT)
+        grids.append(grid)
+        below.append(np.concatenate([[0], np.cumsum(n_with[1 : len(grid) + 1])]))
+    first_of_grid = np.cumsum([len(grid) for grid in grids])
+    all_grids, all_below = np.concatenate(grids), np.concatenate(below)
+    real, closeness = places.take(attack.rows), np.zeros(len(attack.rows), np.int32)
+
+    def work(begin: int, stop: int) -> None:
+        find_closest(
+            begin,
+            stop,
+            real,
+            places.synthetic,
+            records.is_number,
+            equal,
+            weights,
+            all_grids,
+            all_below,
+            first_of_grid,
+            bins,
+            first_of_bin,
+            n_bins,
+            closeness,
+        )
+
+    workers.run("near copies", len(attack.rows), work)
+    return closeness
+
+
+def _count_rare(records: PooledRecords, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    n_rare = np.zeros(len(rows), np.int64)
+    for j, kind in enumerate(records.kinds):
+        if kind != "text":
+            continue
+        real, n_codes = records.exact.real[j], int(records.n_exact[j])
+        n_people = people_of_values(real, n_codes, records.people)
+        is_rare = (n_people < RARE_BELOW) & (np.bincount(records.exact.synthetic[j], minlength=n_codes) > 0)
+        if records.missing[j] >= 0:
+            is_rare[records.missing[j]] = False
+        n_rare += is_rare[real[rows]]
+    return n_rare
+
+
+class Yardstick(NamedTuple):
+    """What all examined records together say, by which the score of each is measured.
+
+    Attributes
+    ----------
+    surprise : ndarray of shape (n_columns,), dtype=float64
+        Minus the logarithm of the share of right guesses; 0 if there is none.
+    edge : int
+        Closeness above which a record is among the closest.
+    at_edge : float
+        Score of a record with that closeness: those at the edge share what is left.
+    """
+
+    surprise: NDArray[np.float64]
+    edge: int
+    at_edge: float
+
+
+def measure_all(evidence: Evidence) -> Yardstick:
+    """Summarize the evidence on all examined records."""
+    rates = evidence.guessed.mean(axis=1)
+    n_closest = max(CLOSEST_SHARE * len(evidence.closeness), 1.0)
+    edge = int(np.sort(evidence.closeness)[::-1][int(np.ceil(n_closest)) - 1])
+    n_above, n_at = int((evidence.closeness > edge).sum()), int((evidence.closeness == edge).sum())
+    return Yardstick(-np.log(np.where(rates > 0, rates, 1.0)), edge, (n_closest - n_above) / n_at)
+
+
+def score_records(evidence: Evidence, yardstick: Yardstick) -> NDArray[np.float64]:
+    """Return the scores of all criteria, of shape (n_scored, n_criteria)."""
+    is_closest = np.where(evidence.closeness == yardstick.edge, yardstick.at_edge, evidence.closeness > yardstick.edge)
+    scores = (
+        evidence.singled_out,
+        evidence.linked,
+        evidence.claim_score,
+        yardstick.surprise @ evidence.guessed,
+        is_closest,
+        evidence.n_rare,
+    )
+    return np.column_stack([np.asarray(own, np.float64) for own in scores])
+
+
+def plant_copies(
+    records: PooledRecords, rows: Sequence[int] | NDArray[np.int64], places: Sequence[int] | NDArray[np.int64]
+) -> PooledRecords:
+    """Replace synthetic records by copies of real ones."""
+    sides = []
+    for codes in (records.exact, records.binned):
+        synthetic = codes.synthetic.copy()
+        synthetic[:, places] = codes.real[:, rows]
+        sides.append(Sides(codes.real, synthetic))
+    return replace(records, exact=sides[0], binned=sides[1])

@@ -1,0 +1,151 @@
+"""The scores agree with enumeration in plain Python, on every kind of column."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privacy_assets.disclosure.pooled_records import pool_records
+from privacy_assets.disclosure.scores import (
+    Attack,
+    Workers,
+    gather_evidence,
+    measure_all,
+    plant_copies,
+    score_records,
+)
+from tests.examples import examples
+from tests.mixed_tables import table_pairs
+from tests.reference import disclosure as reference
+
+UNIT = 1000
+
+
+def evidence_of(original, control, synthetic, people=None, known=None, max_known=3, rows=None):
+    people = {} if people is None else dict(zip(("original", "control"), people, strict=True))
+    records = pool_records({"original": original, "control": control, "synthetic": synthetic}, people)
+    known = range(len(records.columns)) if known is None else known
+    attack = Attack(np.array(known), max_known, np.arange(records.n_real) if rows is None else rows)
+    with Workers(2, None) as workers:
+        return gather_evidence(records, attack, workers), records, attack
+
+
+def compare(original, control, synthetic, people=None, known=None, max_known=3):
+    found, records, _ = evidence_of(original, control, synthetic, people, known, max_known)
+    pool = pd.concat([original.astype(object), control.astype(object)], ignore_index=True)
+    real, made, has_distance = reference.plain_tables(pool, synthetic.astype(object))
+    assert records.is_number.tolist() == has_distance
+    owners = records.people.tolist() if people is not None else list(range(len(real)))
+    columns = list(range(len(pool.columns))) if known is None else list(known)
+    sets = reference.all_sets(columns, max_known)
+    in_bins, made_in_bins = reference.binned(real, made, has_distance)
+    placed, made_placed = reference.places(real, made, has_distance, UNIT)
+    score, n_claims, n_right, _ = reference.claims(real, made, sets)
+    is_text = [kind == "text" for kind in records.kinds]
+    assert found.n_claims.T.tolist() == n_claims
+    assert found.n_right.T.tolist() == n_right
+    assert found.claim_score == pytest.approx([float(own) for own in score], abs=1e-3)
+    for i, x in enumerate(real):
+        assert found.singled_out[i] == reference.is_singled_out(in_bins[i], in_bins, owners, made_in_bins, sets)
+        assert found.linked[i] == reference.is_linked(x, made, sets)
+        assert found.closeness[i] == max(reference.closeness(x, s, real, has_distance) for s in made)
+        assert found.n_rare[i] == reference.n_rare(x, real, owners, made, is_text)
+        for j in range(len(x)):
+            expected = reference.guess(in_bins[i], placed[i], made_placed, made_in_bins, j, columns, has_distance, UNIT)
+            assert found.guessed[j, i] == pytest.approx(float(expected))
+    return found
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.data())
+def test_scores_are_those_of_enumeration(data):
+    pool, synthetic = data.draw(table_pairs(max_columns=5))
+    cut = data.draw(st.integers(0, len(pool)))
+    original, control = pool[:cut], pool[cut:]
+    if cut in (0, len(pool)):
+        control = original = pool
+    compare(original, control, synthetic)
+
+
+def mixed(n, seed):
+    random = np.random.default_rng(seed)
+    skewed = np.round(random.exponential(30, n), 1)
+    return pd.DataFrame(
+        {
+            "age": random.integers(18, 90, n),
+            "income": np.where(random.random(n) < 0.1, np.nan, skewed),
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(random.integers(0, 400, n), unit="D"),
+            "town": random.choice([f"town {i}" for i in range(12)], n),
+            "smokes": random.random(n) < 0.3,
+        }
+    )
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_numbers_of_many_values_are_in_bins(seed):
+    tables = [mixed(n, 10 * seed + i) for i, n in enumerate((40, 25, 50))]
+    found = compare(*tables)
+    assert 0 < found.singled_out.sum() < len(found.singled_out)
+
+
+def test_people_and_known_columns_are_those_given():
+    tables = [mixed(n, i) for i, n in enumerate((30, 20, 40))]
+    random = np.random.default_rng(0)
+    people = [np.unique(random.integers(0, n // 2, n), return_inverse=True)[1] for n in (30, 20)]
+    compare(*tables, people=people, known=[0, 3, 4], max_known=2)
+
+
+def test_many_synthetic_records_are_compared_in_blocks():
+    """Numbers of more than 255 values are only bounded at first, and 9,000 records are three blocks."""
+    random = np.random.default_rng(3)
+    original, control, synthetic = (
+        pd.DataFrame({"a": random.integers(0, 5000, n), "b": random.integers(0, 800, n), "c": random.integers(0, 4, n)})
+        for n in (200, 100, 9000)
+    )
+    found, records, _ = evidence_of(original, control, synthetic)
+    pool = pd.concat([original, control], ignore_index=True).to_numpy()
+    made = synthetic.to_numpy()
+    for i in range(0, 300, 29):
+        total = np.zeros(len(made))
+        for j in range(3):
+            far = np.abs(made[:, j] - pool[i, j])
+            if j == 2 and records.is_number[j]:
+                assert len(np.unique(pool[:, j])) == 4
+            n = (np.abs(pool[:, j] - pool[i, j])[None, :] <= far[:, None]).sum(axis=1)
+            total += np.rint(-np.log(n / 300) * 1000) + 4000 * (far == 0)
+        assert found.closeness[i] == total.max()
+
+
+def test_a_sample_has_the_scores_of_the_whole():
+    tables = [mixed(n, i) for i, n in enumerate((60, 40, 80))]
+    whole, _, attack = evidence_of(*tables)
+    rows = np.array([3, 17, 55, 61, 99])
+    some, records, part = evidence_of(*tables, rows=rows)
+    with Workers(1, None) as workers:
+        some = gather_evidence(records, part, workers, whole.precision)
+    for name in ("singled_out", "linked", "closeness", "n_rare"):
+        assert getattr(some, name).tolist() == getattr(whole, name)[rows].tolist()
+    assert np.array_equal(some.claim_score, whole.claim_score[rows])
+    assert np.array_equal(some.guessed, whole.guessed[:, rows])
+    assert np.array_equal(some.n_claims, whole.n_claims[:, rows])
+    assert len(attack.sets) == 5 + 10 + 10
+
+
+def test_the_closest_records_share_the_edge():
+    found, _, _ = evidence_of(*[mixed(n, i) for i, n in enumerate((60, 40, 80))])
+    scores = score_records(found, measure_all(found))[:, 4]
+    # 0.5 % of 100 records is less than one.
+    assert scores.sum() == pytest.approx(1)
+    assert set(np.flatnonzero(scores)) == set(np.flatnonzero(found.closeness == found.closeness.max()))
+
+
+def test_a_planted_copy_is_as_close_as_can_be():
+    tables = [mixed(n, i) for i, n in enumerate((60, 40, 80))]
+    _, records, attack = evidence_of(*tables)
+    planted = plant_copies(records, [5, 70], [0, 1])
+    with Workers(1, None) as workers:
+        found = gather_evidence(planted, attack, workers)
+    assert found.closeness[[5, 70]].min() > np.delete(found.closeness, [5, 70]).max()
+    assert found.singled_out[[5, 70]].all()
+    assert found.linked[[5, 70]].all()
