@@ -88,6 +88,16 @@ class Workers:
         self.at = DisclosureProgress(stage, 0, n)
         self.report()
 
+    def counter(self, stage: str, n: int) -> Callable[[int], None]:
+        """Start a stage whose work is done here, and return what to call with the number done."""
+        self.begin(stage, n)
+
+        def count(n_done: int) -> None:
+            self.at = self.at._replace(n_done=n_done)
+            self.report()
+
+        return count
+
     def run(self, stage: str, n: int, work: Callable[..., Any], state: Callable[[], Any] | None = None) -> list[Any]:
         """Call ``work(begin, stop)`` for slices of ``n`` items; with ``state``, the state of the thread is first."""
         self.begin(stage, n)

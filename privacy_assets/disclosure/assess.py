@@ -1,0 +1,315 @@
+"""What synthetic records disclose about the people they were made of, against people they were not made of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.disclosure.permutation_test import (
+    adjusted_p_values,
+    as_integers,
+    detectable_people,
+    p_values,
+    permuted_sums,
+)
+from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
+from privacy_assets.disclosure.result import (
+    CONFIDENCE,
+    DisclosureAssessment,
+    difference_of_means,
+    difference_of_ratios,
+)
+from privacy_assets.disclosure.scores import (
+    CRITERIA,
+    Attack,
+    DisclosureProgress,
+    Evidence,
+    Workers,
+    gather_evidence,
+    measure_all,
+    plant_copies,
+    score_records,
+)
+from privacy_assets.disclosure.settings import DisclosureSettings
+from privacy_assets.disclosure.sides import compare_sides, count_shared
+from privacy_assets.errors import InvalidTableError
+from privacy_assets.mpucc.preprocess import check_columns, separate_people
+from privacy_assets.setting_checks import is_integer, require
+
+FEWEST_PEOPLE: Final = 50
+LEVEL: Final = 0.05
+SPLIT_LEVEL: Final = 0.001
+MOST_PAIRS: Final = 2_500_000_000
+"""Pairs of real and synthetic records up to which all real records are examined."""
+DEFAULT_SAMPLE: Final = 10_000
+MOST_PLANTED: Final = 200
+
+
+def assess_disclosure(
+    original: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    control: pd.DataFrame,
+    *,
+    sensitive: Sequence[str] = (),
+    known: Sequence[str] | None = None,
+    max_known: int = 3,
+    n_permutations: int = 999,
+    seed: int = 0,
+    sample: int | None = None,
+    person: str | None = None,
+    n_threads: int | None = None,
+    progress: Callable[[DisclosureProgress], None] | None = None,
+) -> DisclosureAssessment:
+    """Test whether synthetic records single out, link, or let values be inferred of originals more than of controls.
+
+    Parameters
+    ----------
+    original, synthetic : DataFrame
+        Tables with the same columns, direct identifiers removed.
+    control : DataFrame
+        Records of other people of the same population, which the synthesizer never saw; at least 50 people.
+    sensitive : sequence of str
+        Columns whose inference is reported. Default: all. The test covers all columns in any case.
+    known : sequence of str, optional
+        Columns that an attacker knows, at most 64. Default: all.
+    max_known : int
+        Columns of the largest sets by which people are singled out and linked and values are inferred, from 1 to 3.
+    n_permutations : int
+        Random divisions of the people into originals and controls, 999 or more.
+    seed : int
+        Seed of the divisions and of the sample.
+    sample : int, optional
+        Number of real people whose scores are computed, drawn at random. Default: all, or 10,000 if there are more than
+        2.5 billion pairs of real and synthetic records.
+    person : str, optional
+        Column of original and control with the person of each row; it is not compared, and the synthetic table does not
+        have it. Default: every record is a person.
+    n_threads : int, optional
+        Threads; the result does not depend on it. Default: all cores that this process may use.
+    progress : callable, optional
+        Called at the start of each stage and about twice a second; its exceptions end the assessment.
+
+    Returns
+    -------
+    DisclosureAssessment
+
+    Raises
+    ------
+    InvalidTableError
+        If the tables cannot be compared, have one column or nothing but equal values, a side has fewer than 50 people,
+        or the control contains originals.
+    InvalidSettingError
+        If a setting is out of its range, or names columns that the tables do not have.
+
+    Notes
+    -----
+    Cost: a pass over all records for each set, and over all pairs of examined real and synthetic records. Definitions
+    and limits: ``docs/disclosure.md``.
+    """
+    settings = DisclosureSettings(_names(sensitive), _names(known), max_known, n_permutations, seed, sample)
+    require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or an integer above 0")
+    if control is None:
+        raise InvalidTableError(
+            "There is no control. Expected records of at least 50 people whom the synthesizer has not seen: without "
+            "them nobody can say what is chance. Split the records before they are synthesized. Nothing was assessed."
+        )
+    frames, people = separate_people({"original": original, "synthetic": synthetic, "control": control}, person)
+    columns = check_columns(frames)
+    _require_two(columns)
+    attack_columns = np.array(settings.known_of(columns))
+    records = pool_records(frames, people)
+    _require_usable(records, has_people=person is not None)
+    divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))
+    rows = _rows_to_score(records, settings.sample, others)
+    attack = Attack(attack_columns, settings.max_known, rows)
+    n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
+    with Workers(n_used or os.cpu_count() or 1, progress) as workers:
+        return _assess(records, attack, settings, workers, divisions, others)
+
+
+def _assess(
+    records: PooledRecords,
+    attack: Attack,
+    settings: DisclosureSettings,
+    workers: Workers,
+    divisions: np.random.Generator,
+    others: np.random.Generator,
+) -> DisclosureAssessment:
+    evidence = gather_evidence(records, attack, workers)
+    of_people = _OfPeople(records, attack.rows)
+    scores = of_people.mean(score_records(evidence, measure_all(evidence)))
+    whole, units = as_integers(scores)
+    n_permutations, n_original = settings.n_permutations, of_people.n_original
+    report = workers.counter("permutations", n_permutations)
+    sums = permuted_sums(whole, n_original, n_permutations, divisions, report)
+    p = p_values(np.vstack([whole[:n_original].sum(axis=0), sums]))
+    report = workers.counter("comparison of originals and controls", n_permutations)
+    split = compare_sides(records, attack.rows, n_permutations, divisions, report)
+    added, squares = _effect_of_copies(records, attack, evidence, scores, of_people, workers, others)
+    copied = detectable_people(sums, whole, added / units, squares / units**2, n_original, LEVEL)
+    rows = []
+    for j, (criterion, adjusted) in enumerate(zip(CRITERIA, adjusted_p_values(p), strict=True)):
+        own = scores[:, j]
+        excess = difference_of_means(own[:n_original], own[n_original:])
+        share = None if (n := copied[j]) is None else n / n_original
+        means = float(own[:n_original].mean()), float(own[n_original:].mean())
+        rows.append((criterion, *means, *excess, float(p[0, j]), float(adjusted), share))
+    names = ("criterion", "original", "control", "excess", "low", "high", "p_value", "adjusted_p_value")
+    criteria = pd.DataFrame(rows, columns=[*names, "detectable_share"]).astype({"detectable_share": float})
+    return DisclosureAssessment(
+        _overall(criteria, float(split.min()), records, of_people),
+        criteria,
+        _by_column(records, evidence, of_people, settings.sensitive or records.columns),
+        pd.DataFrame({"column": list(records.columns), "adjusted_p_value": split}),
+        {
+            **settings.to_json(),
+            "columns": list(records.columns),
+            "precision": records.precision,
+            "confidence_level": CONFIDENCE,
+            "level": LEVEL,
+            "split_level": SPLIT_LEVEL,
+        },
+    )
+
+
+class _OfPeople:
+    """The people whose records are examined, originals first."""
+
+    def __init__(self, records: PooledRecords, rows: NDArray[np.int64]) -> None:
+        people, self.owner, self.n_records = np.unique(records.people[rows], return_inverse=True, return_counts=True)
+        self.n = len(people)
+        self.n_original = int((people < records.n_original_people).sum())
+
+    def sum(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Add values of records up by person."""
+        return np.asarray(np.bincount(self.owner, values, self.n), np.float64)
+
+    def mean(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean score of the records of each person, of shape (n_people, n_criteria)."""
+        return np.column_stack([self.sum(own) / self.n_records for own in scores.T])
+
+
+def _effect_of_copies(
+    records: PooledRecords,
+    attack: Attack,
+    evidence: Evidence,
+    scores: NDArray[np.float64],
+    of_people: _OfPeople,
+    workers: Workers,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Plant copies of all records of some people; return what this adds to their scores, and the mean square of it."""
+    most = max(min(MOST_PLANTED, records.n_synthetic // 10), 1)
+    order = rng.permutation(of_people.n)
+    n_people = max(int(np.searchsorted(np.cumsum(of_people.n_records[order]), most, side="right")), 1)
+    chosen = np.sort(order[:n_people])
+    places = np.flatnonzero(np.isin(of_people.owner, chosen))[: records.n_synthetic]
+    rows = attack.rows[places]
+    planted = plant_copies(records, rows, rng.choice(records.n_synthetic, len(rows), replace=False))
+    found = gather_evidence(planted, Attack(attack.known, attack.max_known, rows), workers, evidence.precision)
+    of_copied = _OfPeople(records, rows)
+    copied = of_copied.mean(score_records(found, measure_all(evidence)))
+    added = copied - scores[chosen[: of_copied.n]]
+    return added.mean(axis=0), (added**2).mean(axis=0)
+
+
+def _overall(
+    criteria: pd.DataFrame, split_p_value: float, records: PooledRecords, of_people: _OfPeople
+) -> dict[str, Any]:
+    least = float(criteria["adjusted_p_value"].min())
+    shares = criteria["detectable_share"].dropna()
+    share = float(shares.min()) if len(shares) else None
+    n_original = records.n_original_people
+    is_answered = share is not None and split_p_value > SPLIT_LEVEL
+    scores: dict[str, Any] = {
+        "leakage_detected": True if least <= LEVEL else (False if is_answered else None),
+        "adjusted_p_value": least,
+        "detectable_share": share,
+        "detectable_people": None if share is None else int(np.ceil(share * n_original - 1e-9)),
+    }
+    for row in criteria.to_dict("records"):
+        name = row["criterion"]
+        scores[f"{name}_excess"] = row["excess"]
+        scores[f"{name}_interval"] = [row["low"], row["high"]]
+        scores[f"{name}_adjusted_p_value"] = row["adjusted_p_value"]
+        scores[f"{name}_detectable_share"] = None if np.isnan(row["detectable_share"]) else row["detectable_share"]
+    return scores | {
+        "split_p_value": split_p_value,
+        "n_original": n_original,
+        "n_control": records.n_people - n_original,
+        "n_synthetic": records.n_synthetic,
+        "n_examined": of_people.n,
+    }
+
+
+def _by_column(records: PooledRecords, evidence: Evidence, of_people: _OfPeople, names: Sequence[str]) -> pd.DataFrame:
+    """Return how often claims and guesses of each column are right, of originals and of controls."""
+    first, rows = of_people.n_original, []
+    for name in names:
+        j = records.columns.index(name)
+        claims, right, guessed = (
+            of_people.sum(own[j]) for own in (evidence.n_claims, evidence.n_right, evidence.guessed)
+        )
+        for attacker, correct, n in (("claims", right, claims), ("nearest", guessed, of_people.n_records)):
+            sides = [(correct[side].sum(), n[side].sum()) for side in (slice(first), slice(first, None))]
+            shares = [float(a / b) if b else np.nan for a, b in sides]
+            excess = difference_of_ratios(correct, n, first)
+            rows.append((name, attacker, int(sides[0][1]), int(sides[1][1]), *shares, *excess))
+    columns = ["column", "attack", "n_original", "n_control", "original", "control", "excess", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _names(names: Any) -> Any:
+    """Return column names as a tuple; anything else stays as it is, to be refused."""
+    is_list = isinstance(names, Sequence) and not isinstance(names, str)
+    return tuple(names) if is_list or isinstance(names, pd.Index) else names
+
+
+def _rows_to_score(records: PooledRecords, sample: int | None, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the records of the people to examine."""
+    if sample is None and records.n_real * records.n_synthetic > MOST_PAIRS:
+        sample = DEFAULT_SAMPLE
+    if sample is None or sample >= records.n_people:
+        return np.arange(records.n_real)
+    is_drawn = np.zeros(records.n_people, np.bool_)
+    is_drawn[rng.choice(records.n_people, sample, replace=False)] = True
+    return np.flatnonzero(is_drawn[records.people])
+
+
+def _require_two(columns: Sequence[str]) -> None:
+    if len(columns) < 2:
+        raise InvalidTableError(
+            f"The tables have one column to compare, {columns[0]!r}. Expected at least two, to link and to infer. "
+            "Nothing was assessed."
+        )
+
+
+def _require_usable(records: PooledRecords, *, has_people: bool) -> None:
+    """Refuse tables that no test could tell anything of."""
+    n_original = records.n_original_people
+    sides: Mapping[str, int] = {"original": n_original, "control": records.n_people - n_original}
+    small = {name: n for name, n in sides.items() if n < FEWEST_PEOPLE}
+    if small:
+        raise InvalidTableError(
+            f"There are too few people: {small}. Expected at least {FEWEST_PEOPLE} on either side, because most leaks "
+            "would go unnoticed. Keep more records as control. Nothing was assessed."
+        )
+    if (records.exact.real == records.exact.real[:, :1]).all():
+        raise InvalidTableError(
+            f"All {records.n_real} originals and controls are equal in all columns, so nobody can be distinguished. "
+            "Expected columns with several values. Nothing was assessed."
+        )
+    if has_people:
+        return  # A person on both sides was refused by name.
+    n_shared, is_too_many = count_shared(records)
+    if is_too_many:
+        raise InvalidTableError(
+            f"{n_shared} of {sides['control']} controls equal an original in all columns, far more than by chance. "
+            "Expected people whom the synthesizer has not seen; these seem to be originals. Remove them from one side. "
+            "Nothing was assessed."
+        )

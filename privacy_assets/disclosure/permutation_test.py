@@ -1,0 +1,175 @@
+"""An exact test of several scores at once, by permuting the labels of people.
+
+If the synthetic table does not depend on who of the real people are originals, every division of them into as many
+originals and controls is equally likely, given the table. So the share of divisions with a sum of scores as large as
+the observed one is an exact p value, whatever the scores are, as long as they do not look at the labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import NormalDist
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+LARGEST_SUM: Final = 2**62
+POWER: Final = 0.95
+"""Probability with which the smallest detectable share is detected."""
+PERMUTATIONS_AT_ONCE: Final = 100
+
+
+def as_integers(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Round scores to integers, so that equal sums are equal whatever their order.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_people, n_criteria), dtype=float64
+        Finite scores.
+
+    Returns
+    -------
+    integers : ndarray of shape (n_people, n_criteria), dtype=int64
+        The scores in units of the second array; no sum overflows.
+    units : ndarray of shape (n_criteria,), dtype=float64
+        Powers of two.
+    """
+    largest = np.maximum(np.abs(scores).max(axis=0), np.finfo(float).tiny)
+    bits = np.floor(np.log2(LARGEST_SUM / len(scores))) - np.ceil(np.log2(largest))
+    units = 2.0 ** -np.minimum(bits, 40)
+    return np.rint(scores / units).astype(np.int64), units
+
+
+def permuted_sums(
+    scores: NDArray[np.int64],
+    n_original: int,
+    n_permutations: int,
+    rng: np.random.Generator,
+    on_done: Callable[[int], None] | None = None,
+) -> NDArray[np.int64]:
+    """Return the sums of the scores of the originals in random divisions of the people.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_people, n_criteria), dtype=int64
+        Scores of the people.
+    n_original : int
+        Number of originals.
+    n_permutations : int
+        Number of divisions.
+    rng : Generator
+        Source of the divisions.
+    on_done : callable, optional
+        Called with the number of divisions that are done.
+
+    Returns
+    -------
+    ndarray of shape (n_permutations, n_criteria), dtype=int64
+    """
+    n_people = len(scores)
+    n_drawn = min(n_original, n_people - n_original)
+    sums = np.empty((n_permutations, scores.shape[1]), np.int64)
+    for i in range(n_permutations):
+        if on_done is not None and i % PERMUTATIONS_AT_ONCE == 0:
+            on_done(i)
+        sums[i] = scores[rng.choice(n_people, n_drawn, replace=False, shuffle=False)].sum(axis=0)
+    return sums if n_drawn == n_original else scores.sum(axis=0) - sums
+
+
+def p_values(sums: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the one-sided p value of each sum among all of its column.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n_divisions, n_criteria)
+        Sums of all divisions, the observed one included.
+
+    Returns
+    -------
+    ndarray of the same shape, dtype=float64
+        Share of divisions with a sum at least as large.
+    """
+    p = np.empty(sums.shape)
+    for j, own in enumerate(sums.T):
+        p[:, j] = 1.0 - np.searchsorted(np.sort(own), own, side="left") / len(own)
+    return p
+
+
+def adjusted_p_values(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the p values of the first division, adjusted for all criteria by the step-down minP method [1]_.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n_divisions, n_criteria), dtype=float64
+        As :func:`p_values` returns them. Other figures of which the smallest are the most extreme do as well.
+
+    Returns
+    -------
+    ndarray of shape (n_criteria,), dtype=float64
+        If nothing leaks, the smallest is at most a with probability at most a.
+
+    References
+    ----------
+    .. [1] P. H. Westfall, S. S. Young (1993), "Resampling-Based Multiple Testing", Wiley, section 2.6, algorithm 2.8.
+    """
+    order = np.argsort(p[0], kind="stable")
+    # The least p value of the criteria from each place on, in each division.
+    least = np.minimum.accumulate(p[:, order[::-1]], axis=1)[:, ::-1]
+    shares = (least <= p[0, order]).mean(axis=0)
+    adjusted = np.empty(p.shape[1])
+    adjusted[order] = np.maximum.accumulate(shares)
+    return adjusted
+
+
+def detectable_people(
+    sums: NDArray[np.int64],
+    scores: NDArray[np.int64],
+    copies: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    n_original: int,
+    level: float,
+) -> list[int | None]:
+    """Return the smallest number of copied originals that each score would have revealed, with probability `POWER`.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n_permutations, n_criteria), dtype=int64
+        Sums of random divisions.
+    scores : ndarray of shape (n_people, n_criteria), dtype=int64
+        Scores of the people.
+    copies, squares : ndarray of shape (n_criteria,), dtype=float64
+        What a copy adds to the score of the person copied, on average, and the mean square of it.
+    n_original : int
+        Number of originals.
+    level : float
+        Level of the test of all scores together.
+
+    Returns
+    -------
+    list of int or None
+        People by criterion; None if not even copies of all would be detected.
+
+    Notes
+    -----
+    Of m copies with additional scores d, the permuted originals get their share f = n_original / n_people, so the
+    difference to be seen is m (1 - f) d. Its variance among permutations grows by m f (1 - f) d**2. As many standard
+    deviations are needed as the permutations show for the level that one of several scores has. This is the reasoning
+    of `judge_control`, with the scores in place of equal records.
+    """
+    n_people, share = len(scores), n_original / len(scores)
+    least = np.sort(p_values(sums).min(axis=1))
+    level_of_each = least[max(int(level * len(least)) - 1, 0)]
+    found: list[int | None] = []
+    for j in range(sums.shape[1]):
+        own = sums[:, j].astype(float)
+        spread = np.sqrt(scores[:, j].astype(float).var() * n_people * share * (1 - share))
+        needed = NormalDist().inv_cdf(1 - level_of_each)
+        if spread > 0:
+            critical = np.sort(own)[::-1][min(int(level_of_each * len(own)), len(own) - 1)]
+            needed = max(needed, (critical - own.mean()) / spread)
+        m = np.arange(1, n_original + 1)
+        among_permutations = np.sqrt(spread**2 + m * share * (1 - share) * squares[j])
+        is_seen = m * (1 - share) * copies[j] > needed * among_permutations + NormalDist().inv_cdf(POWER) * spread
+        found.append(int(m[is_seen][0]) if is_seen.any() else None)
+    return found

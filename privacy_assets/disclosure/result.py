@@ -1,0 +1,129 @@
+"""The result of a disclosure assessment, and the intervals of its figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.mpucc.intervals import Estimate, normal_quantile
+from privacy_assets.shown_numbers import number, percent
+from privacy_assets.storage.artifact import Artifact
+
+CONFIDENCE: Final = 0.95
+WORDS: Final = {
+    "singling_out": "singling out",
+    "linkability": "linkability",
+    "inference_exact": "inference by claims",
+    "inference_near": "inference by the nearest record",
+    "near_copies": "near copies",
+    "rare_text": "rare texts",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class DisclosureAssessment:
+    """Result of `assess_disclosure`; ``docs/disclosure.md`` says how to read the figures.
+
+    Attributes
+    ----------
+    scores : dict
+        ``leakage_detected`` (True if the smallest adjusted p value is at most 0.05; otherwise False, or None if the
+        question is not answered: originals and controls differ by themselves, or not even copies of all originals would
+        have been seen), ``adjusted_p_value``, ``detectable_share`` and ``detectable_people`` (copied originals that
+        would have been seen with a probability of 95 %); by criterion ``_excess`` (mean score of originals less that of
+        controls), ``_interval`` (95 %), ``_adjusted_p_value`` and ``_detectable_share``; ``split_p_value``;
+        ``n_original``, ``n_control`` and ``n_examined`` (people), ``n_synthetic`` (records).
+    criteria : DataFrame
+        One row per criterion: mean score of originals and of controls, their difference with its interval, p values.
+    sensitive : DataFrame
+        By column and attack (``claims`` of sets, the ``nearest`` record): how often values are right for originals and
+        for controls, and the difference with its interval. ``n_original`` and ``n_control`` count claims or records.
+    split : DataFrame
+        By column, whether originals and controls differ in it before there is a synthetic record.
+    settings : dict
+        All settings that affect the result, as JSON values.
+    """
+
+    scores: dict[str, Any]
+    criteria: pd.DataFrame
+    sensitive: pd.DataFrame
+    split: pd.DataFrame
+    settings: dict[str, Any]
+
+    def summary(self) -> str:
+        """Say in words what was found; shares and counts only."""
+        found, level = self.scores, self.settings["level"]
+        seen = self.criteria[self.criteria["adjusted_p_value"] <= level]["criterion"]
+        share = found["detectable_share"]
+        said = [
+            f"{found['n_synthetic']:,} synthetic records were compared with {found['n_original']:,} originals and "
+            f"{found['n_control']:,} controls"
+            + (f", of whom {found['n_examined']:,} were drawn." if self._is_sample() else ".")
+        ]
+        if len(seen):
+            said.append(
+                f"They reveal more about originals than about controls: {', '.join(WORDS[name] for name in seen)} "
+                f"(smallest adjusted p value {number(found['adjusted_p_value'])})."
+            )
+        else:
+            said.append(f"No leak was detected (smallest adjusted p value {number(found['adjusted_p_value'])}).")
+        if share is not None:
+            said.append(
+                f"Copies of fewer than {found['detectable_people']:,} people ({percent(share)} of the originals) might "
+                "not have been seen."
+            )
+        else:
+            said.append("Not even copies of all originals would have been seen: the tables are too small.")
+        if found["split_p_value"] <= self.settings["split_level"]:
+            apart = self.split.sort_values("adjusted_p_value", kind="stable")["column"].iloc[0]
+            said.append(
+                f"Originals and controls differ by themselves, most in column {apart!r}: they do not come from one "
+                "random split, so that no leak was found does not answer the question."
+            )
+        return " ".join(said)
+
+    def _is_sample(self) -> bool:
+        return bool(self.scores["n_examined"] < self.scores["n_original"] + self.scores["n_control"])
+
+    def to_artifact(self) -> Artifact:
+        """Write everything as plain columns under a JSON header."""
+        frames = {"criteria": self.criteria, "sensitive": self.sensitive, "split": self.split}
+        return Artifact("DisclosureAssessment", {"scores": self.scores, "settings": self.settings}, frames)
+
+    @classmethod
+    def from_artifact(cls, artifact: Artifact) -> DisclosureAssessment:
+        """Read the output of :meth:`to_artifact`."""
+        criteria, sensitive, split = (artifact.frames[name] for name in ("criteria", "sensitive", "split"))
+        header = artifact.header
+        return cls(dict(header["scores"]), criteria, sensitive, split, dict(header["settings"]))
+
+
+def difference_of_means(originals: NDArray[np.float64], controls: NDArray[np.float64]) -> Estimate:
+    """Estimate the difference of the means of scores, with the variance of all people together."""
+    both = np.concatenate([originals, controls])
+    reach = normal_quantile(CONFIDENCE) * float(both.std(ddof=1)) * np.sqrt(1 / len(originals) + 1 / len(controls))
+    return _within(float(originals.mean() - controls.mean()), float(reach))
+
+
+def difference_of_ratios(right: NDArray[np.float64], n: NDArray[Any], n_original: int) -> Estimate:
+    """Estimate the difference of the shares of right ones, of originals (who come first) and of controls.
+
+    The variance of either share is that of a ratio of two sums over people. It is NaN if a side has none.
+    """
+    difference, variance = 0.0, 0.0
+    for side, sign in ((slice(n_original), 1), (slice(n_original, None), -1)):
+        total = float(n[side].sum())
+        if total == 0:
+            return Estimate(float("nan"), float("nan"), float("nan"))
+        share = float(right[side].sum()) / total
+        difference += sign * share
+        variance += float(((right[side] - share * n[side]) ** 2).sum()) / total**2
+    return _within(difference, normal_quantile(CONFIDENCE) * float(np.sqrt(variance)))
+
+
+def _within(difference: float, reach: float) -> Estimate:
+    return Estimate(difference, difference - reach, difference + reach)

@@ -1,0 +1,78 @@
+"""The settings of a disclosure assessment, with their checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.setting_checks import described, is_integer, require, setting
+
+LARGEST_SET: Final = 3
+MOST_KNOWN: Final = 64
+FEWEST_PERMUTATIONS: Final = 999
+
+
+@described
+@dataclass(frozen=True)
+class DisclosureSettings:
+    """Everything but the tables that shapes an assessment.
+
+    Raises
+    ------
+    InvalidSettingError
+        If a setting is out of its range.
+    """
+
+    sensitive: tuple[str, ...] = setting((), "Columns whose inference is reported; none: all columns.", ["disease"])
+    known: tuple[str, ...] | None = setting(None, "Columns an attacker knows; null: all.", ["age", "zip"])
+    max_known: int = setting(LARGEST_SET, "Columns of the largest sets that single out, link and infer.", 2)
+    n_permutations: int = setting(FEWEST_PERMUTATIONS, "Random divisions of the people, 999 or more.", 4_999)
+    seed: int = setting(0, "Seed of the divisions and of the sample.", 1)
+    sample: int | None = setting(
+        None, "Real people whose scores are computed; null: all, or 10,000 of large tables.", 5_000
+    )
+
+    def __post_init__(self) -> None:
+        _require_names("sensitive", self.sensitive, 0)
+        if self.known is not None:
+            _require_names("known", self.known, 2)
+        is_size = is_integer(self.max_known, 1, LARGEST_SET)
+        require(is_size, "max_known", self.max_known, f"an integer from 1 to {LARGEST_SET}")
+        is_enough = is_integer(self.n_permutations, FEWEST_PERMUTATIONS)
+        require(is_enough, "n_permutations", self.n_permutations, f"an integer of at least {FEWEST_PERMUTATIONS}")
+        require(is_integer(self.seed, 0), "seed", self.seed, "an integer of at least 0")
+        is_sample = self.sample is None or is_integer(self.sample, 100)
+        require(is_sample, "sample", self.sample, "None or an integer of at least 100")
+
+    def known_of(self, columns: Sequence[str]) -> list[int]:
+        """Return the positions of the known columns; refuse names that the tables lack, and too many columns."""
+        for name in ("sensitive", "known"):
+            unknown = [each for each in getattr(self, name) or () if each not in columns]
+            if unknown:
+                raise InvalidSettingError(
+                    f"`{name}` names columns that the tables do not have: {unknown}. They have {list(columns)}. "
+                    "Nothing was assessed."
+                )
+        known = [columns.index(name) for name in (self.known or columns)]
+        if len(known) > MOST_KNOWN:
+            raise InvalidSettingError(
+                f"An attacker is assumed to know {len(known)} columns. Expected at most {MOST_KNOWN}, because all sets "
+                f"of up to {self.max_known} are examined. Set `known` to the columns that attackers know. Nothing was "
+                "assessed."
+            )
+        return known
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        own = asdict(self)
+        known = None if self.known is None else list(self.known)
+        return {**own, "sensitive": list(self.sensitive), "known": known}
+
+
+def _require_names(name: str, names: object, fewest: int) -> None:
+    is_right = isinstance(names, tuple) and all(isinstance(each, str) for each in names)
+    if not is_right or len(set(names)) < len(names) or len(names) < fewest:  # type: ignore[arg-type, call-overload]
+        least = f"at least {fewest} " if fewest else ""
+        raise InvalidSettingError(f"`{name}` must be a list of {least}distinct column names. Nothing was assessed.")

@@ -1,0 +1,262 @@
+"""Leaks are found, honest tables are not flagged, and tables that nothing can be said of are refused."""
+
+import json
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privacy_assets.disclosure.assess import assess_disclosure
+from privacy_assets.disclosure.pooled_records import pool_records
+from privacy_assets.disclosure.result import DisclosureAssessment
+from privacy_assets.disclosure.scores import CRITERIA
+from privacy_assets.disclosure.sides import count_shared
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.storage.artifact_files import read_artifact, write_artifact
+
+
+def people(n, seed):
+    """Records whose columns depend on each other."""
+    random = np.random.default_rng(seed)
+    age = random.integers(18, 90, n)
+    town = random.integers(0, 8, n)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "town": np.array([f"town {i}" for i in range(8)])[town],
+            "job": np.array(["nurse", "cook", "clerk", "none"])[(town + random.integers(0, 2, n)) % 4],
+            "cost": np.round(random.exponential(10 + age), 1),
+            "visits": random.poisson(age / 20),
+            "smokes": random.random(n) < 0.3,
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(random.integers(0, 900, n), unit="D"),
+        }
+    )
+
+
+def sides(n_original, n_control, n_synthetic, seed=0):
+    table = people(n_original + n_control + n_synthetic, seed)
+    cuts = n_original, n_original + n_control
+    return table[: cuts[0]], table[cuts[0] : cuts[1]], table[cuts[1] :]
+
+
+def with_copies(synthetic, original, n, seed=0, changed=0):
+    """Replace n synthetic records by originals with so many cells of other originals."""
+    random = np.random.default_rng(seed)
+    copies = original.iloc[random.choice(len(original), n, replace=False)].reset_index(drop=True)
+    for i in range(n):
+        for j in random.choice(copies.shape[1], changed, replace=False):
+            copies.iat[i, j] = original.iat[random.integers(len(original)), j]
+    return pd.concat([copies, synthetic[n:]], ignore_index=True)
+
+
+def test_honest_tables_are_rarely_flagged():
+    flagged = 0
+    for seed in range(8):
+        original, control, synthetic = sides(300, 200, 300, seed)
+        found = assess_disclosure(original, synthetic, control)
+        flagged += found.scores["leakage_detected"]
+        assert found.scores["leakage_detected"] == (found.criteria["adjusted_p_value"].min() <= 0.05)
+    # With probability 0.05, 3 or more of 8 are flagged in 6 of 1,000 cases.
+    assert flagged <= 2
+
+
+@pytest.mark.parametrize("changed", [0, 1])
+def test_copies_and_near_copies_are_found(changed):
+    original, control, synthetic = sides(600, 300, 600)
+    found = assess_disclosure(original, with_copies(synthetic, original, 40, changed=changed), control)
+    assert found.scores["leakage_detected"] is True
+    by_criterion = found.criteria.set_index("criterion")
+    assert list(by_criterion.index) == list(CRITERIA)
+    assert by_criterion["adjusted_p_value"]["inference_exact"] <= 0.05
+    assert by_criterion["low"]["inference_exact"] > 0
+    assert "reveal more about originals than about controls" in found.summary()
+
+
+def test_interpolated_people_are_found():
+    """Between a record and its nearest one by cost, as SMOTE makes them: nobody is copied."""
+    original, control, _ = sides(600, 300, 0)
+    random = np.random.default_rng(0)
+    ordered = original.sort_values("cost", kind="stable").reset_index(drop=True)
+    first = random.integers(0, 599, 600)
+    one, other = (ordered.iloc[first + step].reset_index(drop=True) for step in (0, 1))
+    made = pd.DataFrame({name: one[name].where(random.random(600) < 0.8, other[name]) for name in one})
+    made["cost"] = ((one["cost"] + other["cost"]) / 2).round(1)
+    assert assess_disclosure(original, made, control).scores["leakage_detected"] is True
+
+
+def test_as_many_copies_as_are_said_to_be_detectable_are_detected():
+    n_found = 0
+    for seed in range(5):
+        original, control, synthetic = sides(600, 300, 600, seed)
+        n = assess_disclosure(original, synthetic, control).scores["detectable_people"]
+        assert 5 < n < 60
+        copied = with_copies(synthetic, original, n, seed)
+        n_found += assess_disclosure(original, copied, control).scores["leakage_detected"]
+    assert n_found >= 4
+
+
+def test_figures_are_those_of_their_frames_and_depend_on_the_seed_alone():
+    original, control, synthetic = sides(200, 100, 150)
+    found = assess_disclosure(original, synthetic, control, sensitive=["job"], seed=3)
+    again = assess_disclosure(original, synthetic, control, sensitive=["job"], seed=3, n_threads=1)
+    assert found.scores == again.scores
+    for name in ("criteria", "sensitive", "split"):
+        pd.testing.assert_frame_equal(getattr(found, name), getattr(again, name))
+    assert next(iter(found.scores)) == "leakage_detected"
+    for row in found.criteria.itertuples():
+        assert row.excess == pytest.approx(row.original - row.control)
+        assert found.scores[f"{row.criterion}_excess"] == row.excess
+        assert found.scores[f"{row.criterion}_interval"] == [row.low, row.high]
+        assert row.low <= row.excess <= row.high
+        assert row.p_value <= row.adjusted_p_value <= 1
+    assert found.sensitive["column"].tolist() == ["job", "job"]
+    nearest = found.sensitive.set_index("attack").loc["nearest"]
+    assert (nearest["n_original"], nearest["n_control"]) == (200, 100)
+    other = assess_disclosure(original, synthetic, control, seed=4)
+    assert other.scores["adjusted_p_value"] != found.scores["adjusted_p_value"]
+    assert other.scores["near_copies_excess"] == found.scores["near_copies_excess"]
+
+
+def test_the_result_survives_storage(tmp_path):
+    original, control, synthetic = sides(120, 80, 100)
+    found = assess_disclosure(original, synthetic, control, known=["age", "town", "job"])
+    json.dumps(found.scores, allow_nan=False)
+    write_artifact(tmp_path / "stored", found.to_artifact())
+    read = DisclosureAssessment.from_artifact(read_artifact(tmp_path / "stored"))
+    assert read.scores == found.scores
+    assert read.settings == found.settings
+    pd.testing.assert_frame_equal(read.criteria, found.criteria)
+    assert read.summary() == found.summary()
+
+
+def test_a_sample_examines_so_many_people():
+    original, control, synthetic = sides(600, 300, 600)
+    synthetic = with_copies(synthetic, original, 150)
+    found = assess_disclosure(original, synthetic, control, sample=400)
+    assert found.scores["n_examined"] == 400
+    assert found.scores["leakage_detected"] is True
+    assert "of whom 400 were drawn" in found.summary()
+    whole = assess_disclosure(original, synthetic, control)
+    for name in ("singling_out", "inference_near"):
+        low, high = found.scores[f"{name}_interval"]
+        assert low < whole.scores[f"{name}_excess"] < high
+        assert high - low > np.diff(whole.scores[f"{name}_interval"])[0]
+
+
+def test_people_are_permuted_not_rows():
+    """Of 60 people with 10 equal visits each, ten copied ones are not evidence of a hundred."""
+    table = people(160, 0)
+    visits = table.loc[np.repeat(table.index, 10)].assign(person=np.repeat(np.arange(160), 10))
+    visits["visits"] = np.random.default_rng(0).integers(0, 30, len(visits))
+    original, control = visits[:800], visits[800:1600]
+    synthetic = people(300, 1)
+    found = assess_disclosure(original, synthetic, control, person="person")
+    assert (found.scores["n_original"], found.scores["n_control"], found.scores["n_examined"]) == (80, 80, 160)
+    assert found.scores["leakage_detected"] is not True
+    both = [original, control.assign(person=control["person"] - 80)]
+    with pytest.raises(InvalidTableError, match="80 people have records in both original and control"):
+        assess_disclosure(both[0], synthetic, both[1], person="person")
+    copied = pd.concat([original.drop(columns="person")[:400], synthetic], ignore_index=True)
+    assert assess_disclosure(original, copied, control, person="person").scores["leakage_detected"] is True
+
+
+def test_sides_that_differ_leave_the_question_open():
+    original, control, synthetic = sides(300, 200, 300)
+    found = assess_disclosure(original, synthetic, control.assign(visits=control["visits"] + 2))
+    assert found.scores["split_p_value"] == 0.001
+    assert found.split.set_index("column")["adjusted_p_value"].idxmin() == "visits"
+    assert "Originals and controls differ by themselves, most in column 'visits'" in found.summary()
+    assert found.scores["leakage_detected"] is not False
+    honest = assess_disclosure(original, synthetic, control)
+    assert honest.scores["split_p_value"] > 0.01
+
+
+def test_a_control_of_originals_is_refused_and_chance_is_not():
+    original, _, synthetic = sides(300, 0, 300)
+    with pytest.raises(InvalidTableError, match="80 of 80 controls equal an original in all columns"):
+        assess_disclosure(original, synthetic, original[:80])
+    # With eight kinds of records all controls equal an original, and not even copies of everybody could be seen.
+    few = people(400, 0)[["smokes", "job"]]
+    assert assess_disclosure(few[:200], few[300:], few[200:300]).scores["leakage_detected"] is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shared_records_are_counted_and_judged_by_chance(seed):
+    random = np.random.default_rng(seed)
+    pool = pd.DataFrame({"a": random.geometric(0.02, 400), "b": random.integers(0, 3, 400)})
+    records = pool_records({"original": pool[:300], "control": pool[300:], "synthetic": pool[:9]}, {})
+    originals = {tuple(row) for row in pool[:300].to_numpy()}
+    expected = sum(tuple(row) in originals for row in pool[300:].to_numpy())
+    assert count_shared(records) == (expected, False)
+
+
+class StoppedError(Exception):
+    pass
+
+
+def test_an_exception_of_the_progress_ends_the_work_and_its_threads():
+    original, control, synthetic = sides(200, 100, 150)
+    n_threads, stages = threading.active_count(), []
+
+    def stop(at):
+        stages.append(at.stage)
+        if at.stage == "guessing":
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        assess_disclosure(original, synthetic, control, progress=stop)
+    assert threading.active_count() == n_threads
+    assert stages[:2] == ["claims", "singling out"]
+
+
+ORIGINAL, CONTROL, SYNTHETIC = sides(100, 60, 80)
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ((ORIGINAL, SYNTHETIC, None), "There is no control"),
+        ((ORIGINAL, SYNTHETIC, CONTROL[:49]), r"too few people: \{'control': 49\}. Expected at least 50"),
+        ((ORIGINAL[:20], SYNTHETIC, CONTROL), r"too few people: \{'original': 20\}"),
+        ((ORIGINAL[["age"]], SYNTHETIC[["age"]], CONTROL[["age"]]), "one column to compare, 'age'"),
+        (tuple(t.assign(**dict.fromkeys(t, 1)) for t in (ORIGINAL, SYNTHETIC, CONTROL)), "All 160 originals and cont"),
+        ((ORIGINAL, SYNTHETIC.drop(columns="job"), CONTROL), r"1 missing \['job'\]"),
+        ((ORIGINAL, SYNTHETIC.assign(age="old"), CONTROL), "'age' differs in type between the tables"),
+        ((ORIGINAL, SYNTHETIC, CONTROL[:0]), "The control table has 0 rows"),
+        (("ORIGINAL", SYNTHETIC, CONTROL), "The original table is a str"),
+    ],
+)
+def test_tables_that_cannot_be_assessed_are_refused(tables, message):
+    with pytest.raises(InvalidTableError, match=message):
+        assess_disclosure(*tables)
+
+
+def test_three_hundred_columns_are_too_many_to_know():
+    random = np.random.default_rng(0)
+    wide = pd.DataFrame(random.integers(0, 3, (200, 300)), columns=[f"c{i}" for i in range(300)])
+    tables = wide[:70], wide[130:], wide[70:130]
+    with pytest.raises(InvalidSettingError, match="300 columns. Expected at most 64"):
+        assess_disclosure(*tables)
+    found = assess_disclosure(*tables, known=["c0", "c1", "c2"], max_known=2)
+    assert found.settings["known"] == ["c0", "c1", "c2"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sensitive": ["illness"]}, r"`sensitive` names columns that the tables do not have: \['illness'\]"),
+        ({"known": ["age", "zip"]}, r"`known` names columns that the tables do not have: \['zip'\]"),
+        ({"known": ["age"]}, "`known` must be a list of at least 2 distinct column names"),
+        ({"sensitive": "job"}, "`sensitive` must be a list of distinct column names"),
+        ({"max_known": 4}, "max_known is 4. Expected an integer from 1 to 3"),
+        ({"n_permutations": 99}, "n_permutations is 99. Expected an integer of at least 999"),
+        ({"seed": -1}, "seed is -1"),
+        ({"sample": 10}, "sample is 10"),
+        ({"n_threads": 0}, "n_threads is 0"),
+        ({"person": "nobody"}, "`person` names 'nobody'"),
+    ],
+)
+def test_wrong_settings_are_refused(settings, message):
+    with pytest.raises(InvalidSettingError, match=message):
+        assess_disclosure(ORIGINAL, SYNTHETIC, CONTROL, **settings)

@@ -1,0 +1,158 @@
+"""The test is exact: its p values are those of all divisions, and uniform where the synthetic table knows no labels."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import kstest
+
+from privacy_assets.disclosure.permutation_test import (
+    adjusted_p_values,
+    as_integers,
+    detectable_people,
+    p_values,
+    permuted_sums,
+)
+from privacy_assets.disclosure.pooled_records import pool_records
+from privacy_assets.disclosure.scores import (
+    CRITERIA,
+    Attack,
+    Workers,
+    gather_evidence,
+    measure_all,
+    score_records,
+)
+from tests.examples import examples
+from tests.reference import disclosure as reference
+
+N_PEOPLE, N_ORIGINAL = 8, 4
+DIVISIONS = np.array(list(combinations(range(N_PEOPLE), N_ORIGINAL)))
+
+
+def scores_of(original, control, synthetic, workers):
+    records = pool_records({"original": original, "control": control, "synthetic": synthetic}, {})
+    attack = Attack(np.arange(len(records.columns)), 2, np.arange(records.n_real))
+    evidence = gather_evidence(records, attack, workers)
+    return score_records(evidence, measure_all(evidence))
+
+
+def small_table(n, random):
+    return pd.DataFrame(
+        {
+            "age": random.integers(0, 30, n),
+            "town": random.choice(["a", "b", "c", "d", "e"], n),
+            "cost": np.where(random.random(n) < 0.2, np.nan, random.integers(0, 4, n)),
+        }
+    )
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(arrays(np.int64, st.tuples(st.integers(2, 15), st.integers(1, 4)), elements=st.integers(-3, 3)))
+def test_p_values_are_those_of_the_definition(sums):
+    expected = reference.min_p_step_down(sums.tolist())
+    assert adjusted_p_values(p_values(sums)) == pytest.approx([float(own) for own in expected])
+
+
+def test_p_values_are_uniform_on_a_thousand_small_tables():
+    """Of each table, labels are drawn at random, and its p value is found by enumeration of all 70 divisions."""
+    random = np.random.default_rng(0)
+    uniform, smallest = [], []
+    with Workers(1, None) as workers:
+        for _ in range(examples(1000)):
+            pool, synthetic = small_table(N_PEOPLE, random), small_table(10, random)
+            labels = random.permutation(N_PEOPLE)
+            original, control = pool.iloc[labels[:N_ORIGINAL]], pool.iloc[labels[N_ORIGINAL:]]
+            whole, _ = as_integers(scores_of(original, control, synthetic, workers))
+            # The originals are the first records, and so are those of the first division.
+            sums = whole[DIVISIONS].sum(axis=1)
+            above, equal = (sums > sums[0]).mean(axis=0), (sums == sums[0]).mean(axis=0)
+            uniform.append(above + random.random(len(CRITERIA)) * equal)
+            smallest.append(adjusted_p_values(p_values(sums)).min())
+    for j, criterion in enumerate(CRITERIA):
+        assert kstest(np.array(uniform)[:, j], "uniform").pvalue > 0.001, criterion
+    for level in (0.05, 0.1, 0.2, 0.5):
+        # Ties make the test conservative, never liberal: three standard errors above is all that chance explains.
+        assert np.mean(np.array(smallest) <= level) <= level + 3 * np.sqrt(level * (1 - level) / len(smallest))
+    assert np.mean(np.array(smallest) <= 0.2) > 0.05
+
+
+def test_a_score_that_looks_at_labels_is_not_uniform():
+    """The test above can fail: the number of synthetic records nearest to originals alone."""
+    random = np.random.default_rng(0)
+    p = []
+    for _ in range(200):
+        scores = random.integers(0, 5, (N_PEOPLE, 1))
+        scores[:N_ORIGINAL] += 1
+        sums = scores[DIVISIONS].sum(axis=1)
+        p.append((sums > sums[0]).mean() + random.random() * (sums == sums[0]).mean())
+    assert kstest(p, "uniform").pvalue < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_do_not_depend_on_the_labels(seed):
+    """Precision, bins and frequencies are those of all real records, also where one side alone has missing values."""
+    random = np.random.default_rng(seed)
+    pool, synthetic = small_table(60, random), small_table(50, random)
+    pool["exact"] = np.where(np.arange(60) < 30, random.random(60).round(1), random.random(60).round(4))
+    synthetic["exact"] = random.random(50).round(6)
+    pool["cost"] = pool["cost"].where(np.arange(60) >= 30, 1.0)
+    order = random.permutation(60)
+    with Workers(1, None) as workers:
+        first = scores_of(pool[:30].astype({"cost": int}), pool[30:], synthetic, workers)
+        second = scores_of(pool.iloc[order[:40]], pool.iloc[order[40:]], synthetic, workers)
+    assert second == pytest.approx(first[order], abs=1e-12)
+    assert (first.std(axis=0) > 0).sum() >= 4
+
+
+def test_random_divisions_have_the_sums_of_all():
+    random = np.random.default_rng(1)
+    scores = random.integers(0, 1000, (N_PEOPLE, 2))
+    for n_original in (3, 6):
+        every = scores[np.array(list(combinations(range(N_PEOPLE), n_original)))].sum(axis=1)
+        drawn = permuted_sums(scores, n_original, 4000, random)
+        assert {tuple(own) for own in drawn} == {tuple(own) for own in every}
+        assert drawn.mean(axis=0) == pytest.approx(every.mean(axis=0), rel=0.02)
+
+
+def test_integers_keep_scores_and_never_overflow():
+    scores = np.array([[1.0, 1e12, 0.0, -3e-7], [0.0, -1e12, 0.0, 2e-7]] * 500)
+    whole, units = as_integers(scores)
+    assert whole * units == pytest.approx(scores, rel=1e-6)
+    assert np.array_equal(np.abs(whole.astype(object)).sum(axis=0) < 2**63, [True] * 4)
+
+
+def test_copies_that_nothing_else_resembles_need_their_chance_to_be_originals():
+    """With a score of 0 for all but m copies, p is the chance that all m are originals: (2 / 3) ** m."""
+    scores, random = np.zeros((3000, 1), np.int64), np.random.default_rng(0)
+    sums = random.permutation(999)[:, None]
+    needed = detectable_people(sums, scores, np.ones(1), np.ones(1), 2000, 0.05)
+    assert needed == [6]  # as a normal variate; (2 / 3) ** 6 is 0.09 and (2 / 3) ** 8 is 0.04
+    assert detectable_people(sums, scores, np.zeros(1), np.ones(1), 2000, 0.05) == [None]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8])
+def test_detectable_copies_are_detected_with_the_power_that_is_said(share):
+    """Scores of people are normal, and a copy adds 3 standard deviations to one."""
+    n, random = 1000, np.random.default_rng(0)
+    n_original = int(share * n)
+
+    def sums_of(scores):
+        whole, units = as_integers(scores)
+        return whole, units, permuted_sums(whole, n_original, 999, random)
+
+    whole, units, sums = sums_of(random.normal(size=(n, 1)))
+    m = detectable_people(sums, whole, 3 / units, 9 / units**2, n_original, 0.05)[0]
+    n_found = {m: 0, m // 3: 0}
+    for copied in n_found:
+        for _ in range(30):
+            scores = random.normal(size=(n, 1))
+            scores[:copied] += 3
+            whole, _, sums = sums_of(scores)
+            observed = whole[:n_original].sum(axis=0)
+            n_found[copied] += p_values(np.vstack([observed, sums]))[0, 0] <= 0.05
+    assert n_found[m] >= 0.85 * 30
+    assert n_found[m // 3] <= 0.6 * 30
