@@ -33,31 +33,29 @@ def _slot(table: NDArray[np.int64], key: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _key(codes: NDArray[np.int32], n_codes: NDArray[np.int64], columns: NDArray[np.int64], row: int) -> int:
-    key = 0
+def _write_keys(
+    codes: NDArray[np.int32], n_codes: NDArray[np.int64], columns: NDArray[np.int64], keys: NDArray[np.int64]
+) -> None:
+    """Write one integer for the values of each record on a set."""
+    keys[:] = 0
     for c in columns:
         if c >= 0:
-            key = key * n_codes[c] + codes[c, row]
-    return key
+            own, n = codes[c], n_codes[c]
+            for row in range(len(keys)):
+                keys[row] = keys[row] * n + own[row]
 
 
 @njit(nogil=True, cache=True)
 def _group(
-    codes: NDArray[np.int32],
-    n_codes: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    table: NDArray[np.int64],
-    group_of_slot: NDArray[np.int32],
-    groups: NDArray[np.int32],
+    keys: NDArray[np.int64], table: NDArray[np.int64], group_of_slot: NDArray[np.int32], groups: NDArray[np.int32]
 ) -> int:
-    """Fill an empty table with the values of all records; write the group of each, and return how many there are."""
+    """Fill an empty table with the keys of all records; write the group of each, and return how many there are."""
     table[:] = -1
     n_groups = 0
-    for x in range(codes.shape[1]):
-        key = _key(codes, n_codes, columns, x)
-        slot = _slot(table, key)
+    for x in range(len(keys)):
+        slot = _slot(table, keys[x])
         if table[slot] < 0:
-            table[slot] = key
+            table[slot] = keys[x]
             group_of_slot[slot] = n_groups
             n_groups += 1
         groups[x] = group_of_slot[slot]
@@ -65,16 +63,9 @@ def _group(
 
 
 @njit(nogil=True, cache=True)
-def _look_up(
-    codes: NDArray[np.int32],
-    n_codes: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    row: int,
-    table: NDArray[np.int64],
-    group_of_slot: NDArray[np.int32],
-) -> int:
-    """Return the group with the values of a record, -1 if there is none."""
-    slot = _slot(table, _key(codes, n_codes, columns, row))
+def _look_up(table: NDArray[np.int64], group_of_slot: NDArray[np.int32], key: int) -> int:
+    """Return the group of a key, -1 if there is none."""
+    slot = _slot(table, key)
     return group_of_slot[slot] if table[slot] >= 0 else -1
 
 
@@ -111,19 +102,24 @@ def single_out(
     table = np.empty(power_above(2 * n_scored), np.int64)
     group_of_slot = np.empty(len(table), np.int32)
     groups = np.empty(n_scored, np.int32)
+    keys = np.empty(n_scored, np.int64)
+    synthetic_keys = np.empty(synthetic.shape[1], np.int64)
+    pool_keys = np.empty(pool.shape[1], np.int64)
     n_synthetic = np.empty(n_scored, np.int32)
     person = np.empty(n_scored, np.int32)
     for k in range(begin, stop):
-        columns = sets[k]
-        n_groups = _group(scored, n_codes, columns, table, group_of_slot, groups)
+        _write_keys(scored, n_codes, sets[k], keys)
+        _write_keys(pool, n_codes, sets[k], pool_keys)
+        _write_keys(synthetic, n_codes, sets[k], synthetic_keys)
+        n_groups = _group(keys, table, group_of_slot, groups)
         n_synthetic[:n_groups] = 0
         person[:n_groups] = -1
-        for s in range(synthetic.shape[1]):
-            g = _look_up(synthetic, n_codes, columns, s, table, group_of_slot)
+        for s in range(len(synthetic_keys)):
+            g = _look_up(table, group_of_slot, synthetic_keys[s])
             if g >= 0:
                 n_synthetic[g] += 1
         for x in range(pool.shape[1]):
-            g = _look_up(pool, n_codes, columns, x, table, group_of_slot)
+            g = _look_up(table, group_of_slot, pool_keys[x])
             if g >= 0:
                 # -2 stands for several people.
                 person[g] = people[x] if person[g] == -1 or person[g] == people[x] else -2
@@ -155,12 +151,16 @@ def match_uniquely(
     table = np.empty(power_above(2 * n_scored), np.int64)
     group_of_slot = np.empty(len(table), np.int32)
     groups = np.empty(n_scored, np.int32)
+    keys = np.empty(n_scored, np.int64)
+    synthetic_keys = np.empty(synthetic.shape[1], np.int64)
     found = np.empty(n_scored, np.int32)
     for k in range(begin, stop):
-        n_groups = _group(scored, n_codes, sets[k], table, group_of_slot, groups)
+        _write_keys(scored, n_codes, sets[k], keys)
+        _write_keys(synthetic, n_codes, sets[k], synthetic_keys)
+        n_groups = _group(keys, table, group_of_slot, groups)
         found[:n_groups] = -1
         for s in range(synthetic.shape[1]):
-            g = _look_up(synthetic, n_codes, sets[k], s, table, group_of_slot)
+            g = _look_up(table, group_of_slot, synthetic_keys[s])
             if g >= 0:
                 # -2 stands for several records.
                 found[g] = s if found[g] == -1 else -2
@@ -254,6 +254,8 @@ def count_claims(
     table = np.empty(power_above(2 * n_scored), np.int64)
     group_of_slot = np.empty(len(table), np.int32)
     groups = np.empty(n_scored, np.int32)
+    keys = np.empty(n_scored, np.int64)
+    synthetic_keys = np.empty(synthetic.shape[1], np.int64)
     first = np.empty(n_scored, np.int32)
     agrees = np.empty(n_scored, np.bool_)
     matching = np.empty(n_synthetic, np.int32)
@@ -261,11 +263,13 @@ def count_claims(
     # 0: no claim; 1: a wrong one; 2: a right one.
     claim = np.empty(n_scored, np.uint8)
     for k in range(begin, stop):
-        n_groups = _group(scored, n_codes, sets[k], table, group_of_slot, groups)
+        _write_keys(scored, n_codes, sets[k], keys)
+        _write_keys(synthetic, n_codes, sets[k], synthetic_keys)
+        n_groups = _group(keys, table, group_of_slot, groups)
         first[:n_groups] = -1
         n_matching = 0
         for s in range(n_synthetic):
-            g = _look_up(synthetic, n_codes, sets[k], s, table, group_of_slot)
+            g = _look_up(table, group_of_slot, synthetic_keys[s])
             if g < 0:
                 continue
             if first[g] < 0:
