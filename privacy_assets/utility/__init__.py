@@ -1,0 +1,1 @@
+"""What a release is worth: figures on one scale for synthetic and anonymized records."""

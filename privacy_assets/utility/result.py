@@ -1,0 +1,78 @@
+"""The result of :func:`~privacy_assets.utility.assess.assess_utility`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from privacy_assets.storage.artifact import Artifact
+
+FIGURES = ("utility", "utility_columns", "utility_pairs", "utility_counts", "utility_prediction")
+"""The figures that a policy can limit; each has a lower and an upper end."""
+LOWER, UPPER = "_lower", "_upper"
+PEOPLE = "worth_in_people"
+N_ORIGINALS = "n_originals"
+MEDIAN_ERROR, MEDIAN_ERROR_OF_ORIGINALS = "median_count_error", "median_count_error_of_originals"
+
+
+@dataclass(frozen=True, eq=False)
+class UtilityAssessment:
+    """What a release is worth, on a scale from 0 (columns shuffled) to 1 (the originals).
+
+    Attributes
+    ----------
+    scores : mapping of str to float, int or None
+        ``utility`` first, then ``utility_columns``, ``utility_pairs``, ``utility_counts`` and ``utility_prediction``;
+        each is followed by the ends of its 95 % interval, such as ``utility_lower`` and ``utility_upper``. Below 0 is
+        worse than shuffled; slightly above 1 is chance. None if a figure cannot be judged; `notes` says why.
+        ``worth_in_people`` is m of "worth a random sample of m people", ``n_originals`` of how many;
+        ``median_count_error`` is the median relative error of a counting query, also that of the originals.
+    columns : DataFrame
+        One row per column: ``column``, ``distance`` (total variation to the control, 0 to 1),
+        ``distance_of_originals``, ``explained`` (share of its variance in the control that a linear rule learned on the
+        release explains), ``explained_of_originals``, and ``lost``, its part of ``1 - utility_prediction``. Worst
+        prediction first.
+    pairs : DataFrame
+        One row per judged pair: ``one``, ``other``, and ``lost``, its part of ``1 - utility_pairs``. Worst first.
+    notes : tuple of str
+        Why figures are None.
+    settings : mapping
+        Settings that affect the figures, and the numbers of rows and columns, as JSON values.
+    """
+
+    scores: Mapping[str, float | int | None]
+    columns: pd.DataFrame
+    pairs: pd.DataFrame
+    notes: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+    @property
+    def sentence(self) -> str:
+        """What the release is worth in people, as a sentence; empty if that is unknown."""
+        people, n_originals = self.scores.get(PEOPLE), self.scores.get(N_ORIGINALS)
+        return "" if people is None or n_originals is None else worth_sentence(people, n_originals)
+
+    def to_artifact(self) -> Artifact:
+        """Write everything as plain columns under a JSON header."""
+        header = {"scores": dict(self.scores), "notes": list(self.notes), "settings": dict(self.settings)}
+        return Artifact("UtilityAssessment", header, {"columns": self.columns, "pairs": self.pairs})
+
+    @classmethod
+    def from_artifact(cls, artifact: Artifact) -> UtilityAssessment:
+        """Read the output of :meth:`to_artifact`."""
+        header, frames = artifact.header, artifact.frames
+        notes = tuple(map(str, header["notes"]))
+        return cls(dict(header["scores"]), frames["columns"], frames["pairs"], notes, dict(header["settings"]))
+
+
+def worth_sentence(people: float, n_originals: float) -> str:
+    """Say what a release is worth in people; two significant digits, because it is rough."""
+    if people >= n_originals:
+        return f"Worth about as much as the originals, {int(n_originals):,} records."
+    shown = int(float(f"{people:.1e}"))
+    if shown < 1:
+        return "Worth less than a random sample of a single one of the originals."
+    return f"Worth about as much as a random sample of {shown:,} of the {int(n_originals):,} originals."
