@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from privacy_assets.kernels.compilation import kernel, part
 
 BITS = 64
 
 
-@njit(nogil=True, cache=True)
+@part
 def count_ones(word: np.uint64) -> np.uint64:
     """Count the set bits of a word."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
@@ -18,13 +19,13 @@ def count_ones(word: np.uint64) -> np.uint64:
     return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 
-@njit(nogil=True, cache=True)
+@part
 def place_of_lowest(word: np.uint64) -> np.int64:
     """Return the position of the lowest set bit; ``word`` is not 0."""
     return np.int64(count_ones((word & (~word + np.uint64(1))) - np.uint64(1)))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def count_bits(rows: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Count the attributes of each row of bits."""
     n_rows, n_words = rows.shape
@@ -35,7 +36,7 @@ def count_bits(rows: NDArray[np.uint64]) -> NDArray[np.int64]:
     return sizes
 
 
-@njit(nogil=True, cache=True)
+@part
 def includes(larger: NDArray[np.uint64], smaller: NDArray[np.uint64]) -> bool:
     """Whether one set of bits includes another one."""
     for j in range(len(smaller)):  # noqa: SIM110 - a compiled loop
@@ -44,7 +45,7 @@ def includes(larger: NDArray[np.uint64], smaller: NDArray[np.uint64]) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@part
 def power_above(n: int) -> int:
     """Return a power of two above a number; at least 16."""
     power = 16
@@ -53,7 +54,7 @@ def power_above(n: int) -> int:
     return power
 
 
-@njit(nogil=True, cache=True)
+@part
 def find_or_add(table: NDArray[np.int64], sets: NDArray[np.uint64], candidate: int) -> int:
     """Look up a set among those before it, and add it if it is new.
 
@@ -91,7 +92,7 @@ def find_or_add(table: NDArray[np.int64], sets: NDArray[np.uint64], candidate: i
     return candidate
 
 
-@njit(nogil=True, cache=True)
+@part
 def place_of_highest(word: np.uint64) -> int:
     """Return the position of the highest set bit; ``word`` is not 0."""
     place = 0

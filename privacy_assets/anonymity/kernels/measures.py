@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.kernels.sorting import sort_ascending
 
 LARGEST_RECURSIVE_L = 10
 # -ln(p) and a share of small integers may differ in their last bits although they are equal.
@@ -49,7 +51,7 @@ class ClassMeasures(NamedTuple):
     delta: NDArray[np.float64]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sort_by_class(class_of_row: NDArray[np.int64], n_classes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sort rows by class, keeping their order; returns the fields of :class:`RowsByClass`."""
     starts = np.zeros(n_classes + 1, np.int64)
@@ -57,8 +59,9 @@ def sort_by_class(class_of_row: NDArray[np.int64], n_classes: int) -> tuple[NDAr
         starts[c + 1] += 1
     for c in range(n_classes):
         starts[c + 1] += starts[c]
-    place = starts[:-1].copy()
-    rows = np.empty(len(class_of_row), np.int64)
+    rows, place = np.empty(len(class_of_row), np.int64), np.empty(n_classes, np.int64)
+    for c in range(n_classes):
+        place[c] = starts[c]
     for row in range(len(class_of_row)):
         c = class_of_row[row]
         rows[place[c]] = row
@@ -66,7 +69,7 @@ def sort_by_class(class_of_row: NDArray[np.int64], n_classes: int) -> tuple[NDAr
     return rows, starts
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def count_people(
     rows: NDArray[np.int64], starts: NDArray[np.int64], person_of_row: NDArray[np.int64], n_people: int
 ) -> NDArray[np.int64]:
@@ -97,7 +100,7 @@ def count_people(
     return people
 
 
-@njit(nogil=True, cache=True)
+@part
 def entropy_of(counts: NDArray[np.int64], present: NDArray[np.int64], size: int) -> float:
     """Return -sum(q ln q) over the values present."""
     total = 0.0
@@ -106,7 +109,7 @@ def entropy_of(counts: NDArray[np.int64], present: NDArray[np.int64], size: int)
     return total / size
 
 
-@njit(nogil=True, cache=True)
+@part
 def fill_recursive_c(
     counts: NDArray[np.int64],
     present: NDArray[np.int64],
@@ -138,7 +141,7 @@ def fill_recursive_c(
             tail -= top[l_value - 1]
 
 
-@njit(nogil=True, cache=True)
+@part
 def equal_distance(
     counts: NDArray[np.int64], present: NDArray[np.int64], size: int, totals: NDArray[np.int64], n_rows: int
 ) -> float:
@@ -150,7 +153,7 @@ def equal_distance(
     return surplus / (float(size) * n_rows)
 
 
-@njit(nogil=True, cache=True)
+@part
 def ordered_distance(
     counts: NDArray[np.int64],
     present: NDArray[np.int64],
@@ -189,7 +192,7 @@ def ordered_distance(
     return total / (float(size) * n_rows * (n_values - 1))
 
 
-@njit(nogil=True, cache=True)
+@part
 def likeness(
     counts: NDArray[np.int64], present: NDArray[np.int64], size: int, totals: NDArray[np.int64], n_rows: int
 ) -> tuple[float, float, float]:
@@ -208,7 +211,7 @@ def likeness(
     return beta, beta if is_bounded else np.inf, delta
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _measure(
     rows: NDArray[np.int64],
     starts: NDArray[np.int64],
@@ -225,9 +228,12 @@ def _measure(
     counts = np.zeros(n_values, np.int64)
     touched = np.empty(n_values, np.int64)
     top = np.empty(largest_l, np.int64)
-    cumulative = np.cumsum(totals)
-    prefix = np.zeros(n_values + 1)
-    prefix[1:] = np.cumsum(cumulative.astype(np.float64))
+    cumulative, prefix = np.empty(n_values, np.int64), np.zeros(n_values + 1)
+    n_before = 0
+    for value in range(n_values):
+        n_before += totals[value]
+        cumulative[value] = n_before
+        prefix[value + 1] = prefix[value] + n_before
     for c in range(n_classes):
         size = starts[c + 1] - starts[c]
         if size == 0:
@@ -246,7 +252,7 @@ def _measure(
         largest[c] = recursive_c[c, 1]
         beta[c], enhanced[c], delta[c] = likeness(counts, present, size, totals, n_rows)
         if is_ordered:
-            present.sort()
+            sort_ascending(present)
             distance[c] = ordered_distance(counts, present, size, cumulative, prefix, n_rows)
         else:
             distance[c] = equal_distance(counts, present, size, totals, n_rows)

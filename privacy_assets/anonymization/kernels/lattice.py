@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.kernels.lattice_leftovers import Classes, merge_equal, settle
 from privacy_assets.anonymization.kernels.lattice_models import Column, Items, Limits, limits_of, satisfies
+from privacy_assets.kernels.compilation import kernel, part
 
 NODES_PER_STEP = 64
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -44,7 +44,7 @@ class Sweep(NamedTuple):
     n_visited: int
 
 
-@njit(nogil=True, cache=True)
+@part
 def _group(
     codes: NDArray[np.int64],
     live: NDArray[np.int64],
@@ -89,7 +89,7 @@ def _group(
     return n_groups
 
 
-@njit(nogil=True, cache=True)
+@part
 def _are_equal(
     group: NDArray[np.int64], codes: NDArray[np.int64], nodes: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> bool:
@@ -101,7 +101,7 @@ def _are_equal(
     return True
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _sweep(
     codes: NDArray[np.int64],
     parts: NDArray[np.int64],
@@ -151,7 +151,7 @@ def _sweep(
         state[0] = n_left
 
 
-@njit(nogil=True, cache=True)
+@part
 def _sort_members(
     live: NDArray[np.int64],
     group_of: NDArray[np.int64],

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.anonymity.kernels.measures import sort_by_class
 from privacy_assets.anonymization.kernels.lattice_models import Items, Limits, limits_of, satisfies
+from privacy_assets.kernels.compilation import kernel, part
 
 # Classes tried, cheapest first, for one that satisfies the models together with leftover items; see :func:`place`.
 MAX_TRIALS = 1000
@@ -36,7 +36,7 @@ class _Members(NamedTuple):
     n_items: NDArray[np.int64]
 
 
-@njit(nogil=True, cache=True)
+@part
 def _with_members(group: NDArray[np.int64], members: _Members, c: int) -> NDArray[np.int64]:
     """Return the items of a class and a group."""
     joint = np.empty(len(group) + members.n_items[c], np.int64)
@@ -48,7 +48,7 @@ def _with_members(group: NDArray[np.int64], members: _Members, c: int) -> NDArra
     return joint
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _place(
     codes: NDArray[np.int64],
     nodes: NDArray[np.int64],

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.anonymity.kernels.measures import entropy_of, equal_distance, fill_recursive_c, ordered_distance
 from privacy_assets.anonymization.kernels.models import DISTINCT, ENTROPY, RECURSIVE
+from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.kernels.sorting import sort_ascending
 
 # exp(entropy) is rounded to nine decimals where it is verified; this is the amount that rounds up there.
 ENTROPY_TOLERANCE = 4e-10
@@ -150,7 +151,7 @@ def limits_of(items: Items, k: int, is_counted: NDArray[np.bool_] | None = None)
     )
 
 
-@njit(nogil=True, cache=True)
+@part
 def _has_enough(group: NDArray[np.int64], limits: Limits) -> bool:
     """Whether a group of items has k rows or people."""
     # Every call has its own number, so that marks of the last call need not be cleared one by one.
@@ -168,7 +169,7 @@ def _has_enough(group: NDArray[np.int64], limits: Limits) -> bool:
     return False
 
 
-@njit(nogil=True, cache=True)
+@part
 def _is_diverse(present: NDArray[np.int64], size: int, limits: Limits, s: int) -> bool:
     """Whether the counts of one sensitive column meet its limit on l."""
     counts = limits.counts
@@ -182,7 +183,7 @@ def _is_diverse(present: NDArray[np.int64], size: int, limits: Limits, s: int) -
     return True
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def satisfies(group: NDArray[np.int64], limits: Limits) -> bool:
     """Whether a group of items satisfies all models.
 
@@ -197,7 +198,7 @@ def satisfies(group: NDArray[np.int64], limits: Limits) -> bool:
         return False
     counts = limits.counts
     for s in range(len(limits.n_values)):
-        size = 0
+        size: Any = np.int64(0)  # a literal 0 would be a type of its own
         n_present = 0
         for item in group:
             value = limits.values[s, item]
@@ -211,7 +212,7 @@ def satisfies(group: NDArray[np.int64], limits: Limits) -> bool:
         if holds and limits.closeness[s] < np.inf:
             n_rows = limits.cumulative[s, -1]
             if limits.is_ordered[s]:
-                present.sort()
+                sort_ascending(present)
                 n = limits.n_values[s]
                 distance = ordered_distance(counts, present, size, limits.cumulative[s, :n], limits.prefix[s], n_rows)
             else:

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.anonymity.kernels.measures import equal_distance, ordered_distance
+from privacy_assets.kernels.compilation import kernel, part
 
 NO_L, DISTINCT, ENTROPY, RECURSIVE = range(4)
 # Shares are sums of floats: a class exactly at a limit must not fail because of rounding errors.
@@ -110,7 +110,7 @@ def row_models(k: int, *, is_by_range: bool = False) -> Models:
     )  # fmt: skip
 
 
-@njit(nogil=True, cache=True)
+@part
 def add_place(begin: int, stop: int, evidence: Evidence) -> None:
     """Move the rows of one listed bin from the right to the left."""
     for i in range(begin, stop):
@@ -121,14 +121,14 @@ def add_place(begin: int, stop: int, evidence: Evidence) -> None:
             evidence.right[value] -= 1
 
 
-@njit(nogil=True, cache=True)
+@part
 def sides_hold(n_left: int, n_right: int, models: Models, evidence: Evidence) -> bool:
     """Whether every l and t is satisfied on both sides."""
     present = evidence.present
     return values_hold(evidence.left, present, n_left, models) and values_hold(evidence.right, present, n_right, models)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def values_hold(counts: NDArray[np.int64], present: NDArray[np.int64], size: int, models: Models) -> bool:
     """Whether every l and t is satisfied in a class.
 
@@ -173,7 +173,7 @@ def values_hold(counts: NDArray[np.int64], present: NDArray[np.int64], size: int
     return True
 
 
-@njit(nogil=True, cache=True)
+@part
 def _is_diverse(
     counts: NDArray[np.int64], present: NDArray[np.int64], size: int, kind: int, least: float, factor: float
 ) -> bool:
@@ -188,5 +188,21 @@ def _is_diverse(
             total -= counts[value] / size * np.log(counts[value] / size)
         return bool(total >= np.log(least) - TOLERANCE)
     # (c, l): r_1 < c (r_l + r_{l+1} + ...) with the counts r_1 >= r_2 >= ... in descending order.
-    ordered = np.sort(counts[present])[::-1]
-    return len(ordered) > 0 and bool(ordered[0] < factor * ordered[int(least) - 1 :].sum())
+    largest = second = 0
+    rest = 0
+    for value in present:
+        largest = max(largest, counts[value])
+        rest += counts[value]
+    n_larger, level = 0, largest
+    while level > 0 and n_larger < int(least) - 1:
+        n_equal = second = 0
+        for value in present:
+            if counts[value] == level:
+                n_equal += 1
+            elif counts[value] < level:
+                second = max(second, counts[value])
+        n_equal = min(n_equal, int(least) - 1 - n_larger)
+        n_larger += n_equal
+        rest -= n_equal * level
+        level = second
+    return largest < factor * rest

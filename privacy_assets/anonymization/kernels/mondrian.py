@@ -20,7 +20,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.kernels.models import Models, no_evidence
@@ -57,6 +56,7 @@ from privacy_assets.anonymization.kernels.mondrian_kept import (
     take_slot,
 )
 from privacy_assets.anonymization.kernels.mondrian_rows import PackedRows, count_rows, move_rows
+from privacy_assets.kernels.compilation import kernel
 
 # The smaller side of a cut is processed first, so the stack never has more nodes than a row count has bits.
 STACK_SIZE = 80
@@ -114,7 +114,7 @@ def make_dimensions(coordinates: Sequence[NDArray[np.float64] | None], n_values:
     return Dimensions(is_set, values, first_bin, np.concatenate([*parts, np.zeros(1)]), first)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _grow(
     rows: PackedRows,
     dimensions: Dimensions,

@@ -19,11 +19,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.kernels.models import Evidence, Models, add_place, sides_hold
 from privacy_assets.kernels.bit_sets import BITS
+from privacy_assets.kernels.compilation import inlined_part, part
 
 MOST_BINS = 256
 # A class of fewer rows is counted in at most as many bins as a word has bits.
@@ -93,7 +93,7 @@ def make_lists(dimensions: Dimensions) -> Lists:
     return Lists(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64))
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@inlined_part
 def set_bins(size: int, dimensions: Dimensions, box: Box) -> None:
     """Cover the box with as many bins as suit a class of this size."""
     most = MOST_BINS if size >= 1024 else MOST_BINS // 2 if size >= FEW_ROWS else BITS
@@ -109,7 +109,7 @@ def set_bins(size: int, dimensions: Dimensions, box: Box) -> None:
             box.n_bins[j] = ((box.high[j] - box.base[j]) >> box.shift[j]) + 1
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@inlined_part
 def list_bins(histogram: NDArray[np.int64], begin: int, n_bins: int, lists: Lists) -> int:
     """List the non-empty bins, ascending, and clear them; return their number."""
     n_listed = 0
@@ -123,7 +123,7 @@ def list_bins(histogram: NDArray[np.int64], begin: int, n_bins: int, lists: List
     return n_listed
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@inlined_part
 def sort_by_count(n_listed: int, lists: Lists) -> None:
     """Put the most frequent value first, equally frequent ones by code.
 
@@ -146,7 +146,7 @@ def sort_by_count(n_listed: int, lists: Lists) -> None:
             tally[y + gap] = count
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@inlined_part
 def width_between(dimensions: Dimensions, j: int, low: int, high: int) -> float:
     """Width of an ordered dimension between two codes."""
     first = dimensions.first_coordinate[j]
@@ -154,7 +154,7 @@ def width_between(dimensions: Dimensions, j: int, low: int, high: int) -> float:
     return width
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@inlined_part
 def tighten(n_listed: int, j: int, dimensions: Dimensions, box: Box, lists: Lists) -> float:
     """Shrink an ordered dimension of the box to its non-empty bins; return the width of the dimension."""
     if dimensions.is_set[j]:
@@ -164,7 +164,7 @@ def tighten(n_listed: int, j: int, dimensions: Dimensions, box: Box, lists: List
     return width_between(dimensions, j, box.low[j], box.high[j])
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@inlined_part
 def take_codes(n_listed: int, j: int, dimensions: Dimensions, box: Box, lists: Lists) -> float:
     """Treat the listed bins of an ordered dimension as single codes; shrink the box and return the width as above."""
     box.base[j] = 0
@@ -172,7 +172,7 @@ def take_codes(n_listed: int, j: int, dimensions: Dimensions, box: Box, lists: L
     return tighten(n_listed, j, dimensions, box, lists)
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@inlined_part
 def weigh_cuts(
     size: int,
     width: float,
@@ -252,14 +252,14 @@ def weigh_cuts(
     return best, best_place
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@inlined_part
 def can_score(size: int, width: float, best: float, models: Models) -> bool:
     """Whether a cut of a dimension of this width may score above the best so far: no gain exceeds the width."""
     most = width if models.is_by_range else size * width
     return width > 0.0 and most > best
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@inlined_part
 def keep_cut(place: int, j: int, dimensions: Dimensions, box: Box, lists: Lists, cut: NDArray[np.int64]) -> None:
     """Record the cut after a listed bin."""
     cut[DIMENSION] = j
@@ -273,7 +273,7 @@ def keep_cut(place: int, j: int, dimensions: Dimensions, box: Box, lists: Lists,
         cut[RIGHT_LOW] = max(box.low[j], box.base[j] + (lists.bins[place + 1] << box.shift[j]))
 
 
-@njit(nogil=True, cache=True)
+@part
 def decide(
     size: int,
     histogram: NDArray[np.int64],
@@ -320,7 +320,7 @@ def decide(
             keep_cut(place, j, dimensions, box, lists, cut)
 
 
-@njit(nogil=True, cache=True)
+@part
 def decide_on_codes(
     size: int,
     codes: NDArray[np.int64],

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.kernels.models import Evidence, Models
@@ -28,11 +27,12 @@ from privacy_assets.anonymization.kernels.mondrian_cuts import (
     width_between,
 )
 from privacy_assets.kernels.bit_sets import BITS, count_ones, place_of_highest, place_of_lowest
+from privacy_assets.kernels.compilation import inlined_part, part
 
 ONE = np.uint64(1)
 
 
-@njit(nogil=True, cache=True)
+@part
 def fit_words(dimensions: Dimensions) -> bool:
     """Whether the bins of small classes fit into words; sets have a bin per value in classes of any size."""
     for j in range(len(dimensions.is_set)):  # noqa: SIM110 - a compiled loop
@@ -41,7 +41,7 @@ def fit_words(dimensions: Dimensions) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@part
 def count_few_rows(
     codes: NDArray[np.unsignedinteger[Any]],
     begin: int,
@@ -64,7 +64,7 @@ def count_few_rows(
         occupied[j] = word
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@inlined_part
 def _tighten(word: np.uint64, j: int, dimensions: Dimensions, box: Box) -> float:
     """Shrink an ordered dimension of the box to the bins of a word; return the width of the dimension."""
     width: float
@@ -77,7 +77,7 @@ def _tighten(word: np.uint64, j: int, dimensions: Dimensions, box: Box) -> float
     return width
 
 
-@njit(nogil=True, cache=True)
+@part
 def decide_on_few(
     size: int,
     histogram: NDArray[np.int64],

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.kernels.models import Evidence, Models
@@ -30,6 +29,8 @@ from privacy_assets.anonymization.kernels.mondrian_cuts import (
     weigh_cuts,
 )
 from privacy_assets.anonymization.kernels.mondrian_rows import PackedRows, list_codes, list_single_codes
+from privacy_assets.kernels.compilation import part
+from privacy_assets.kernels.sorting import place_in, sort_ascending
 
 # Sorting a value takes about as long as looking through so many.
 VALUES_PER_SORTED = 16
@@ -72,7 +73,7 @@ def make_guard(person: NDArray[np.int32], sensitive: NDArray[np.int32], models: 
     return Guard(person, sensitive, is_met, first, last, counts, is_listed)
 
 
-@njit(nogil=True, cache=True)
+@part
 def _list_values(rows: PackedRows, begin: int, stop: int, models: Models, guard: Guard) -> NDArray[np.int64]:
     """List the sensitive values in a class, ascending; none if the models need none.
 
@@ -92,7 +93,7 @@ def _list_values(rows: PackedRows, begin: int, stop: int, models: Models, guard:
                 found[n_found] = value
                 n_found += 1
     if n_found * VALUES_PER_SORTED < n_values:
-        sort_values(found, n_found)
+        sort_ascending(found[:n_found])
     else:
         n_found = 0
         for value in range(n_values):
@@ -104,24 +105,7 @@ def _list_values(rows: PackedRows, begin: int, stop: int, models: Models, guard:
     return found[:n_found]
 
 
-@njit(nogil=True, cache=True)
-def sort_values(values: NDArray[np.int64], n_values: int) -> None:
-    """Sort the first values, ascending: a Shell sort with Tokuda's gaps, which compiles faster than NumPy's sort."""
-    gap = 1
-    while gap < n_values:
-        gap = (9 * gap) // 4 + 1
-    while gap > 1:
-        gap = (4 * (gap - 1)) // 9 if gap > 3 else 1
-        for x in range(gap, n_values):
-            value = values[x]
-            y = x - gap
-            while y >= 0 and values[y] > value:
-                values[y + gap] = values[y]
-                y -= gap
-            values[y + gap] = value
-
-
-@njit(nogil=True, cache=True)
+@part
 def _count_people(
     records: NDArray[np.signedinteger[Any]],
     begin: int,
@@ -152,12 +136,16 @@ def _count_people(
             first_at[guard.first[person]] += 1
             last_at[guard.last[person]] += 1
             n_people += 1
-    left = np.cumsum(first_at)
-    right = n_people - np.cumsum(last_at)
-    return n_people, left, right
+    n_left, n_right = 0, n_people
+    for x in range(n_listed):
+        n_left += first_at[x]
+        n_right -= last_at[x]
+        first_at[x] = n_left
+        last_at[x] = n_right
+    return n_people, first_at, last_at
 
 
-@njit(nogil=True, cache=True)
+@part
 def _gather(
     rows: PackedRows,
     begin: int,
@@ -181,7 +169,7 @@ def _gather(
         place_of_bin[lists.bins[x]] = x
     for i in range(size):
         b = (np.int64(rows.codes[begin + i, j]) - box.base[j]) >> box.shift[j]
-        places[i] = place_of_bin[b] if len(place_of_bin) > 0 else np.searchsorted(lists.bins[:n_listed], b)
+        places[i] = place_of_bin[b] if len(place_of_bin) > 0 else place_in(lists.bins[:n_listed], b)
     n_people = size
     left_people = right_people = places[:0]
     if models.counts_people:
@@ -204,7 +192,7 @@ def _gather(
     return Evidence(n_people, left_people, right_people, arranged, guard.sensitive, left, right, present)
 
 
-@njit(nogil=True, cache=True)
+@part
 def decide_guarded(
     rows: PackedRows,
     begin: int,
@@ -245,7 +233,7 @@ def decide_guarded(
             keep_cut(place, j, dimensions, box, lists, cut)
 
 
-@njit(nogil=True, cache=True)
+@part
 def decide_on_single_codes(
     rows: PackedRows,
     begin: int,

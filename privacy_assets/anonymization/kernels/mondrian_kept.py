@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.kernels.mondrian_cuts import Box
+from privacy_assets.kernels.compilation import part
 
 NO_SLOT = -1
 N_SLOTS = 24
@@ -46,20 +46,21 @@ def make_kept(n_bins: int, n_dimensions: int) -> Kept:
     return Kept(np.zeros((N_SLOTS, n_bins), np.int64), base, shift, bins, np.arange(N_SLOTS + 1, dtype=np.int64))
 
 
-@njit(nogil=True, cache=True)
+@part
 def take_slot(kept: Kept, box: Box) -> int:
     """Take a free slot for the bins of a box; NO_SLOT if none is free."""
     if kept.free[N_SLOTS] == 0:
         return NO_SLOT
     kept.free[N_SLOTS] -= 1
     slot = np.int64(kept.free[kept.free[N_SLOTS]])
-    kept.base[slot] = box.base
-    kept.shift[slot] = box.shift
-    kept.n_bins[slot] = box.n_bins
+    for j in range(len(box.low)):
+        kept.base[slot, j] = box.base[j]
+        kept.shift[slot, j] = box.shift[j]
+        kept.n_bins[slot, j] = box.n_bins[j]
     return int(slot)
 
 
-@njit(nogil=True, cache=True)
+@part
 def free_slot(kept: Kept, slot: int, first_bin: NDArray[np.int64]) -> None:
     """Clear and release a slot."""
     if slot == NO_SLOT:
@@ -72,7 +73,7 @@ def free_slot(kept: Kept, slot: int, first_bin: NDArray[np.int64]) -> None:
     kept.free[N_SLOTS] += 1
 
 
-@njit(nogil=True, cache=True)
+@part
 def keep(kept: Kept, histogram: NDArray[np.int64], box: Box, first_bin: NDArray[np.int64]) -> int:
     """Copy the histogram of a class; return its slot, NO_SLOT if none is free."""
     slot = take_slot(kept, box)
@@ -84,7 +85,7 @@ def keep(kept: Kept, histogram: NDArray[np.int64], box: Box, first_bin: NDArray[
     return slot
 
 
-@njit(nogil=True, cache=True)
+@part
 def subtract(kept: Kept, slot: int, smaller: int, first_bin: NDArray[np.int64]) -> None:
     """Subtract another slot with the same bins from a slot."""
     own, other = kept.histograms[slot], kept.histograms[smaller]
@@ -93,7 +94,7 @@ def subtract(kept: Kept, slot: int, smaller: int, first_bin: NDArray[np.int64]) 
             own[b] -= other[b]
 
 
-@njit(nogil=True, cache=True)
+@part
 def take_over(kept: Kept, slot: int, box: Box, first_bin: NDArray[np.int64], histogram: NDArray[np.int64]) -> bool:
     """Write a slot into the histogram of a side, in the bins of the side, and release the slot.
 

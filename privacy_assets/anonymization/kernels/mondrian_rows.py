@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.kernels.mondrian_cuts import Box, Lists
+from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.kernels.sorting import sort_ascending
 
 BYTES_PER_WORD = 8
 
@@ -58,7 +59,7 @@ def pack_matrix(codes: NDArray[np.unsignedinteger[Any]]) -> PackedRows:
     return PackedRows(codes, codes.view(np.uint64), records)
 
 
-@njit(nogil=True, cache=True)
+@part
 def count_rows(
     codes: NDArray[np.unsignedinteger[Any]],
     begin: int,
@@ -85,7 +86,7 @@ def count_rows(
             histogram[offset[j] + (np.uint64(codes[i, j]) >> shift[j])] += 1
 
 
-@njit(nogil=True, cache=True)
+@part
 def list_codes(
     codes: NDArray[np.unsignedinteger[Any]],
     begin: int,
@@ -111,7 +112,7 @@ def list_codes(
     return n_listed
 
 
-@njit(nogil=True, cache=True)
+@part
 def list_single_codes(
     codes: NDArray[np.unsignedinteger[Any]], begin: int, stop: int, j: int, lists: Lists
 ) -> tuple[int, Lists]:
@@ -123,7 +124,7 @@ def list_single_codes(
     for i in range(size):
         bins[i] = codes[begin + i, j]
     if size > 48:
-        bins[:size].sort()
+        sort_ascending(bins[:size])
     else:
         for x in range(1, size):
             code = bins[x]
@@ -143,7 +144,7 @@ def list_single_codes(
     return n_listed, lists
 
 
-@njit(nogil=True, cache=True)
+@part
 def move_rows(
     codes: NDArray[np.unsignedinteger[Any]],
     words: NDArray[np.uint64],
@@ -176,7 +177,6 @@ def move_rows(
     return int(left)
 
 
-@njit(nogil=True, cache=True)
 def list_class_values(
     codes: NDArray[np.integer[Any]], begins: NDArray[np.int64], stops: NDArray[np.int64], n_values: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -198,6 +198,15 @@ def list_class_values(
     values : ndarray of shape (n_pairs,), dtype=int64
         The codes of each range, ascending.
     """
+    # Codes have several widths, and the kernel would be compiled for each.
+    first, values = _list_class_values(codes.astype(np.int64, copy=False), begins, stops, n_values)
+    return first, values
+
+
+@kernel
+def _list_class_values(
+    codes: NDArray[np.int64], begins: NDArray[np.int64], stops: NDArray[np.int64], n_values: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     n_ranges = len(begins)
     last_range = np.full(n_values, -1, np.int64)
     first = np.zeros(n_ranges + 1, np.int64)
@@ -217,5 +226,5 @@ def list_class_values(
                 last_range[codes[i]] = c
                 values[end] = codes[i]
                 end += 1
-        values[first[c] : end].sort()
+        sort_ascending(values[first[c] : end])
     return first, values

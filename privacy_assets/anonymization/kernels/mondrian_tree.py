@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.kernels.mondrian import Partition
 from privacy_assets.anonymization.kernels.mondrian_rows import list_class_values
+from privacy_assets.kernels.compilation import kernel
+from privacy_assets.kernels.sorting import place_in
 
 
 class TreeArrays(NamedTuple):
@@ -68,7 +69,7 @@ def build_tree(
     return TreeArrays(dimension, threshold, right_low, left, right, first_head, head)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def route_rows(tree: TreeArrays, codes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Find the class of each row of codes, an array of shape (n_rows, n_dimensions)."""
     n_rows = len(codes)
@@ -79,7 +80,7 @@ def route_rows(tree: TreeArrays, codes: NDArray[np.int64]) -> NDArray[np.int64]:
             code = codes[i, tree.dimension[node]]
             begin, stop = tree.first_head[node], tree.first_head[node + 1]
             if stop > begin:
-                at = begin + np.searchsorted(tree.head[begin:stop], code)
+                at = begin + place_in(tree.head[begin:stop], code)
                 goes_left = at < stop and tree.head[at] == code
             else:
                 goes_left = code <= tree.threshold[node]
@@ -88,7 +89,7 @@ def route_rows(tree: TreeArrays, codes: NDArray[np.int64]) -> NDArray[np.int64]:
     return classes
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def cells_of_classes(
     tree: TreeArrays, n_values: NDArray[np.int64], n_classes: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -100,8 +101,11 @@ def cells_of_classes(
     n_dimensions = len(n_values)
     low, high = np.zeros((n_classes, n_dimensions), np.int64), np.zeros((n_classes, n_dimensions), np.int64)
     low_of_cut, high_of_cut = np.zeros((n_cuts, n_dimensions), np.int64), np.zeros((n_cuts, n_dimensions), np.int64)
-    high[:] = n_values - 1
-    high_of_cut[:1] = n_values - 1
+    for j in range(n_dimensions):
+        for c in range(n_classes):
+            high[c, j] = n_values[j] - 1
+        for node in range(min(n_cuts, 1)):
+            high_of_cut[node, j] = n_values[j] - 1
     for node in range(n_cuts):
         j = tree.dimension[node]
         is_ordered = tree.first_head[node + 1] == tree.first_head[node]
@@ -110,8 +114,9 @@ def cells_of_classes(
             into_low, into_high = (
                 (low_of_cut[child], high_of_cut[child]) if child >= 0 else (low[-1 - child], high[-1 - child])
             )
-            into_low[:] = low_of_cut[node]
-            into_high[:] = high_of_cut[node]
+            for i in range(n_dimensions):
+                into_low[i] = low_of_cut[node, i]
+                into_high[i] = high_of_cut[node, i]
             if is_ordered and is_left:
                 into_high[j] = tree.threshold[node]
             elif is_ordered:

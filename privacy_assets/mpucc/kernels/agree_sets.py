@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from privacy_assets.kernels.compilation import kernel
 
 WORD = 64
 
@@ -60,7 +61,7 @@ def singles_out(sets: NDArray[np.uint64], sizes: NDArray[np.int64], is_candidate
     return bool(_has_own_set(sets[order], sizes[order], is_candidate[order]))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _has_own_set(sets: NDArray[np.uint64], sizes: NDArray[np.int64], is_candidate: NDArray[np.bool_]) -> bool:
     """Return whether a candidate's set is contained in no other; sets are in descending order of their size."""
     for i in range(sets.shape[0]):

@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.bit_sets import count_bits, find_or_add, includes, place_of_lowest, power_above
+from privacy_assets.kernels.compilation import kernel, part
 from privacy_assets.semantic_risk.kernels.formal_context import PackedContext, shortest_list
 
 
@@ -91,7 +91,7 @@ def full_set(n_attributes: int, n_words: int) -> NDArray[np.uint64]:
     return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _enumerate(
     rows: NDArray[np.uint64],
     weights: NDArray[np.int64],
@@ -168,7 +168,7 @@ def _enumerate(
     return intents[:n_concepts], supports[:n_concepts], upper[:n_covers], lower[:n_covers], True
 
 
-@njit(nogil=True, cache=True)
+@part
 def _close_all(
     rows: NDArray[np.uint64],
     weights: NDArray[np.int64],
@@ -203,7 +203,7 @@ def _close_all(
     return n_touched, n_crosses
 
 
-@njit(nogil=True, cache=True)
+@part
 def _added_by(
     closure: NDArray[np.uint64], own: NDArray[np.uint64], n_with: NDArray[np.int64]
 ) -> tuple[np.int64, np.int64]:
@@ -220,7 +220,7 @@ def _added_by(
     return first, largest
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _below(
     rows: NDArray[np.uint64], weights: NDArray[np.int64], own: NDArray[np.uint64], n_attributes: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -243,7 +243,7 @@ def _below(
     return closures[kept[:n_kept]], n_with[kept[:n_kept]]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _find_sets(sets: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return the number of each wanted set among distinct sets; all must exist."""
     both = np.concatenate((sets, wanted))
@@ -280,7 +280,7 @@ def upper_neighbors(context: PackedContext, intent: NDArray[np.uint64]) -> tuple
     return sets[is_largest], counts[is_largest]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _meets(
     rows: NDArray[np.uint64], weights: NDArray[np.int64], intent: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -305,7 +305,7 @@ def _meets(
     return sets[:n_sets], counts[:n_sets]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _are_largest(sets: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Mark the maximal sets; the sets are distinct, largest first."""
     is_largest = np.ones(len(sets), np.bool_)
@@ -335,7 +335,7 @@ def lower_neighbors(context: PackedContext, intent: NDArray[np.uint64]) -> tuple
     return _below(context.rows, context.weights, np.ascontiguousarray(intent), context.n_attributes)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def close_sets(
     rows: NDArray[np.uint64],
     first: NDArray[np.int64],
@@ -355,7 +355,7 @@ def close_sets(
     return closures
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def words_to_close(n_rows: int, first: NDArray[np.int64], holders: NDArray[np.int32], sets: NDArray[np.uint64]) -> int:
     """Return the maximum number of words of 8 bytes that :func:`close_sets` reads."""
     n_read = 0

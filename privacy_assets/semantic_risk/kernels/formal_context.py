@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.bit_sets import BITS, count_bits, find_or_add, place_of_lowest, power_above
+from privacy_assets.kernels.compilation import kernel, part
 
 
 class PackedContext(NamedTuple):
@@ -100,7 +100,7 @@ def make_context(
     return PackedContext(rows, np.ascontiguousarray(weights[order]), n_larger, first, holders), order
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def number_rows(rows: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Assign numbers to distinct rows of bits in order of appearance; return also the first row of each number."""
     table = np.full(power_above(2 * len(rows)), -1, np.int64)
@@ -117,7 +117,7 @@ def number_rows(rows: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np
     return numbers, first[:n_distinct]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def select_attributes(rows: NDArray[np.uint64], kept: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return rows of bits with some of the attributes, renumbered in the order of ``kept``."""
     selected = np.zeros((len(rows), max((len(kept) + 63) // 64, 1)), np.uint64)
@@ -128,7 +128,7 @@ def select_attributes(rows: NDArray[np.uint64], kept: NDArray[np.int64]) -> NDAr
     return selected
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def list_holders(rows: NDArray[np.uint64], n_attributes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """List the rows that have each attribute, as in :class:`PackedContext`."""
     n_rows, n_words = rows.shape
@@ -154,7 +154,7 @@ def list_holders(rows: NDArray[np.uint64], n_attributes: int) -> tuple[NDArray[n
     return first, holders
 
 
-@njit(nogil=True, cache=True)
+@part
 def shortest_list(
     own: NDArray[np.uint64], n_larger: int, first: NDArray[np.int64], holders: NDArray[np.int32]
 ) -> tuple[int, int]:

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.bit_sets import includes, place_of_lowest
+from privacy_assets.kernels.compilation import kernel
 from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.semantic_risk.kernels.formal_context import PackedContext, list_holders, shortest_list
 
@@ -212,7 +212,7 @@ def _measure_group(
     _measure_among(rows[others], weights[others], n_before, rows[which], weights[which], which, first, *measures)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def find_rarest(
     rows: NDArray[np.uint64],
     n_larger: NDArray[np.int64],
@@ -245,7 +245,7 @@ def find_rarest(
     return rarest, n_compared
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _measure_among(
     others: NDArray[np.uint64],
     other_weights: NDArray[np.int64],
@@ -289,7 +289,7 @@ def _measure_among(
         lacked[which[i]] = absent
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _mark_included(
     rows: NDArray[np.uint64],
     weights: NDArray[np.int64],

@@ -18,7 +18,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.bit_sets import (
@@ -29,6 +28,7 @@ from privacy_assets.kernels.bit_sets import (
     place_of_lowest,
     power_above,
 )
+from privacy_assets.kernels.compilation import kernel, part
 from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.semantic_risk.kernels.formal_context import PackedContext, shortest_list
 from privacy_assets.semantic_risk.kernels.row_measures import RowMeasures
@@ -133,7 +133,7 @@ def search_semantic_risks(
     return SemanticRisks(1.0 / products, max_words - words_left)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _search_slice(
     rows: NDArray[np.uint64],
     weights: NDArray[np.int64],
@@ -171,7 +171,7 @@ def _search_slice(
         n_read[e] += n_more
 
 
-@njit(nogil=True, cache=True)
+@part
 def _columns_of(rows: NDArray[np.uint64], members: NDArray[np.int64], n_attributes: int) -> NDArray[np.uint64]:
     """Return the members with each attribute that some but not all of them have, as bits; equal columns once."""
     n_words = (len(members) + 63) // 64
@@ -205,7 +205,7 @@ def _columns_of(rows: NDArray[np.uint64], members: NDArray[np.int64], n_attribut
     return columns[:n_distinct]
 
 
-@njit(nogil=True, cache=True)
+@part
 def _smallest_product(
     columns: NDArray[np.uint64],
     members: NDArray[np.int64],
@@ -275,7 +275,7 @@ def _smallest_product(
     return (np.nan if is_stopped[0] else best), n_read
 
 
-@njit(nogil=True, cache=True)
+@part
 def _weight_planes(members: NDArray[np.int64], weights: NDArray[np.int64], n_words: int) -> NDArray[np.uint64]:
     """Return the members with each binary digit of the weights, so that weights of sets are counts of bits."""
     n_planes = 1
@@ -290,7 +290,7 @@ def _weight_planes(members: NDArray[np.int64], weights: NDArray[np.int64], n_wor
     return planes
 
 
-@njit(nogil=True, cache=True)
+@part
 def _grown(
     sets: NDArray[np.uint64], sizes: NDArray[np.int64], reached: NDArray[np.float64], n_sets: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
@@ -308,7 +308,7 @@ def _grown(
     return new_sets, new_sizes, new_reached, table
 
 
-@njit(nogil=True, cache=True)
+@part
 def _lower_neighbors(
     columns: NDArray[np.uint64],
     sets: NDArray[np.uint64],

@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.bit_sets import BITS, includes, place_of_lowest
+from privacy_assets.kernels.compilation import kernel, part
 from privacy_assets.semantic_risk.kernels.concepts import close_sets, full_set, words_to_close
 from privacy_assets.semantic_risk.kernels.formal_context import PackedContext
 
@@ -95,7 +95,7 @@ def _singles(n_attributes: int) -> NDArray[np.uint64]:
     return sets
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _find(
     rows: NDArray[np.uint64],
     weights: NDArray[np.int64],
@@ -212,7 +212,7 @@ def _find(
     return premises[:n_found], conclusions[:n_found], supports[:n_found], n_read, True
 
 
-@njit(nogil=True, cache=True)
+@part
 def _is_equal(own: NDArray[np.uint64], other: NDArray[np.uint64]) -> bool:
     for j in range(len(own)):  # noqa: SIM110 - a compiled loop
         if own[j] != other[j]:
@@ -220,7 +220,7 @@ def _is_equal(own: NDArray[np.uint64], other: NDArray[np.uint64]) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@part
 def _rarest(own: NDArray[np.uint64], n_holders: NDArray[np.int64]) -> int:
     """Return the element of a set that fewest rows have; the number of attributes for the empty set."""
     rarest = np.int64(len(n_holders))
@@ -234,7 +234,7 @@ def _rarest(own: NDArray[np.uint64], n_holders: NDArray[np.int64]) -> int:
     return int(rarest)
 
 
-@njit(nogil=True, cache=True)
+@part
 def _adds_before(before: NDArray[np.uint64], after: NDArray[np.uint64], attribute: int) -> bool:
     """Whether a set has an element below ``attribute`` that an earlier one lacks."""
     for j in range(attribute >> 6):
@@ -245,7 +245,7 @@ def _adds_before(before: NDArray[np.uint64], after: NDArray[np.uint64], attribut
     return bool(after[j] & ~before[j] & below)
 
 
-@njit(nogil=True, cache=True)
+@part
 def _close(
     own: NDArray[np.uint64],
     premises: NDArray[np.uint64],
@@ -271,7 +271,7 @@ def _close(
     return n_tried
 
 
-@njit(nogil=True, cache=True)
+@part
 def _applies(
     own: NDArray[np.uint64], premises: NDArray[np.uint64], heads: NDArray[np.int64], following: NDArray[np.int64]
 ) -> tuple[bool, int]:
@@ -290,7 +290,7 @@ def _applies(
     return False, n_tried
 
 
-@njit(nogil=True, cache=True)
+@part
 def _apply(
     own: NDArray[np.uint64],
     premises: NDArray[np.uint64],

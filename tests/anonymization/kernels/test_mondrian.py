@@ -18,12 +18,14 @@ from privacy_assets.anonymization.kernels.models import (
 )
 from privacy_assets.anonymization.kernels.mondrian import partition_rows
 from privacy_assets.anonymization.kernels.mondrian_cuts import Lists, sort_by_count
-from privacy_assets.anonymization.kernels.mondrian_guarded import sort_values
 from privacy_assets.anonymization.kernels.mondrian_rows import pack_rows
 from privacy_assets.anonymization.kernels.mondrian_tree import build_tree, route_rows
 from tests.anonymization.kernels.mondrian_tables import classes_of, describe, even, only_compiled, wide_table
+from tests.compiled import compiled
 from tests.examples import examples
 from tests.reference import mondrian as reference
+
+sort_by_count = compiled(sort_by_count)
 
 
 @st.composite
@@ -209,14 +211,6 @@ def test_classes_of_few_among_many_sensitive_values_meet_the_limits(limit):
     places = [dict(enumerate(even(n))) for n in n_values]
     known = reference.Table(rows, kinds, places, sensitive=[secret.tolist()])
     assert all(known.holds(members, 3, wanted) for members in classes_of(found))
-
-
-@pytest.mark.parametrize("n_values", [0, 1, 2, 3, 4, 64, 65, 1_000])
-def test_values_are_sorted_up_to_their_number(n_values):
-    values = np.random.default_rng(n_values).integers(0, 500, n_values + 2)
-    expected = [*sorted(values[:n_values].tolist()), *values[n_values:].tolist()]
-    sort_values(values, n_values)
-    assert values.tolist() == expected
 
 
 def test_new_rows_of_the_same_codes_find_their_class():

@@ -24,7 +24,12 @@ from privacy_assets.anonymization.kernels.mondrian_few import count_few_rows, de
 from privacy_assets.anonymization.kernels.mondrian_rows import count_rows, pack_rows
 from privacy_assets.kernels.bit_sets import BITS
 from tests.anonymization.kernels.mondrian_tables import classes_of, describe, even, heavy_neighbors, wide_table
+from tests.compiled import compiled
 from tests.examples import examples
+
+set_bins, fit_words = compiled(set_bins), compiled(fit_words)
+count_rows, count_few_rows = compiled(count_rows), compiled(count_few_rows)
+decide, decide_on_few, decide_on_codes = compiled(decide), compiled(decide_on_few), compiled(decide_on_codes)
 
 
 @settings(max_examples=examples(25), deadline=None)

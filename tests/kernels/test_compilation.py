@@ -1,0 +1,108 @@
+import gc
+import logging
+
+import numpy as np
+import pytest
+from numba import njit
+from numba.core import event
+from numba.core.errors import TypingError
+
+from privacy_assets.kernels import compilation
+from privacy_assets.kernels.sorting import place_in, sort_ascending
+from tests.compiled import compiled
+
+
+class Watch(event.Listener):
+    """Whether the garbage collector runs while functions are compiled."""
+
+    def __init__(self):
+        self.seen = []
+
+    def on_start(self, _):
+        self.seen.append(gc.isenabled())
+
+    on_end = on_start
+
+
+def compile_one(module):
+    def double(x):
+        return 2 * x
+
+    double.__module__ = module
+    watch = Watch()
+    with event.install_listener("numba:compile", watch):
+        assert njit(double)(3) == 6
+    return watch.seen
+
+
+def as_if_new(monkeypatch):
+    monkeypatch.setattr(compilation._compilations, "last_line", None)
+
+
+def test_the_garbage_collector_pauses_while_own_functions_compile_and_is_left_as_it_was():
+    assert compile_one("privacy_assets.of_a_test")[0] is False
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        compile_one("privacy_assets.of_a_test")
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    assert compile_one("somebody.else") == [True, True]
+
+
+def test_a_failed_compilation_leaves_the_collector_and_the_count_as_they_were():
+    def wrong(x):
+        return x.nothing
+
+    wrong.__module__ = "privacy_assets.of_a_test"
+    with pytest.raises(TypingError, match="nothing"):
+        njit(wrong)(3)
+    assert gc.isenabled()
+    assert compilation._compilations.depth == 0
+
+
+def test_one_line_of_the_log_says_that_functions_are_compiled(monkeypatch, caplog):
+    as_if_new(monkeypatch)
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            compile_one("privacy_assets.of_a_test")
+        compile_one("somebody.else")
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert record.name == "privacy_assets.kernels.compilation"
+    assert "privacy_assets warm-up" in record.message
+
+
+def test_progress_goes_to_every_report_instead_of_the_log_whatever_a_report_raises(monkeypatch, caplog):
+    as_if_new(monkeypatch)
+    monkeypatch.setattr(compilation, "SECONDS_BETWEEN_LINES", 0.0)
+    lines = []
+    with (
+        compilation.reported_to(lambda *_: 1 / 0),
+        compilation.reported_to(lambda level, line: lines.append((level, line))),
+    ):
+        compile_one("privacy_assets.of_a_test")
+        compile_one("privacy_assets.of_a_test")
+    assert [level for level, _ in lines] == [logging.WARNING, logging.INFO]
+    assert lines[1][1].startswith("Compiling: ")
+    assert not caplog.records
+
+
+def test_a_part_called_from_python_runs_as_python():
+    values = np.array([3, 1, 2])
+    sort_ascending(values)
+    assert values.tolist() == [1, 2, 3]
+    assert not sort_ascending.signatures
+
+
+def test_compiled_sorting_and_searching_agree_with_numpy():
+    sort, find = compiled(sort_ascending), compiled(place_in)
+    random = np.random.default_rng(0)
+    for n in (0, 1, 2, 3, 10, 257, 5000):
+        values = random.integers(-n, n + 1, n)
+        expected = np.sort(values)
+        sort(values)
+        assert values.tolist() == expected.tolist()
+        for value in random.integers(-n - 2, n + 3, 20):
+            assert find(values, value) == np.searchsorted(expected, value)
