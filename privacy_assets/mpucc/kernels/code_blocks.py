@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import config, types
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 from numpy.typing import NDArray
 
+from privacy_assets.kernels.compilation import kernel
+
+DTYPES = (np.uint8, np.uint16, np.uint32)
 # Suffixes on which more than this share of the rows differ are not grouped, because too few rows would be dropped.
 LARGEST_USEFUL_SHARE = 0.8
 # From this size of combinations on, dropping rows that later columns cannot distinguish is worth its first pass.
@@ -16,23 +22,41 @@ FIRST_GROUPED_SIZE = 4
 
 
 class CodeBlocks(NamedTuple):
-    """Columns of codes grouped by width, so that each has the smallest possible storage.
+    """Columns of codes in one block of memory, each in as few bytes per code as it needs.
 
-    ``narrow``, ``middle`` and ``wide`` are C-contiguous, of shape (columns of that width, n_rows) and dtype uint8,
-    uint16 and uint32. Column c is row ``slot[c]`` of the block ``width[c]`` (0, 1, 2); its codes are below
-    ``n_codes[c]``.
+    Kernels are compiled once for all widths, because :func:`code_at` reads codes of each.
+
+    Attributes
+    ----------
+    memory : ndarray of shape (n_bytes,), dtype=uint8
+        The columns, wide ones first, and three more bytes, so that four bytes can be read from each place.
+    offset : ndarray of shape (n_columns,), dtype=int64
+        Byte at which each column begins.
+    shift : ndarray of shape (n_columns,), dtype=int64
+        Bytes per code are 1, 2 or 4, ``1 << shift``.
+    mask : ndarray of shape (n_columns,), dtype=uint64
+        The bits of a code in four bytes.
+    n_codes : ndarray of shape (n_columns,), dtype=int64
+        Upper bound of the codes, exclusive.
+    n_rows : int
+        Codes of each column.
     """
 
-    narrow: NDArray[np.uint8]
-    middle: NDArray[np.uint16]
-    wide: NDArray[np.uint32]
-    width: NDArray[np.int64]
-    slot: NDArray[np.int64]
+    memory: NDArray[np.uint8]
+    offset: NDArray[np.int64]
+    shift: NDArray[np.int64]
+    mask: NDArray[np.uint64]
     n_codes: NDArray[np.int64]
+    n_rows: int
+
+    def column(self, c: int) -> NDArray[np.unsignedinteger[Any]]:
+        """Return a view of the codes of one column."""
+        n_bytes = self.n_rows << int(self.shift[c])
+        return self.memory[self.offset[c] : self.offset[c] + n_bytes].view(DTYPES[self.shift[c]])
 
 
 def group_by_width(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> CodeBlocks:
-    """Group columns of codes by the smallest unsigned width that fits them.
+    """Copy columns of codes into one block of memory, with the smallest unsigned width that fits each.
 
     Parameters
     ----------
@@ -41,22 +65,54 @@ def group_by_width(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> C
     n_codes : sequence of int
         Distinct codes of each column.
     """
-    dtypes = (np.uint8, np.uint16, np.uint32)
-    n_rows = len(columns[0]) if columns else 0
-    width = np.array([0 if n <= 1 << 8 else 1 if n <= 1 << 16 else 2 for n in n_codes], np.int64)
-    slot = np.array([np.count_nonzero(width[:c] == w) for c, w in enumerate(width)], np.int64)
-    n_of_width = np.bincount(width, minlength=3).tolist()
-    # An absent width keeps one column without rows, so that slot 0 is a legal address for compiled code.
-    blocks: list[Any] = [np.zeros((max(n, 1), n_rows if n else 0), t) for n, t in zip(n_of_width, dtypes, strict=True)]
-    for column, w, s in zip(columns, width, slot, strict=True):
-        blocks[w][s] = column
-    return CodeBlocks(blocks[0], blocks[1], blocks[2], width, slot, np.maximum(np.array(n_codes, np.int64), 1))
+    shift = np.array([0 if n <= 1 << 8 else 1 if n <= 1 << 16 else 2 for n in n_codes], np.int64)
+    blocks = _allocate(shift, np.maximum(np.array(n_codes, np.int64), 1), len(columns[0]) if columns else 0)
+    for c, column in enumerate(columns):
+        blocks.column(c)[:] = column
+    return blocks
 
 
 def take_rows(blocks: CodeBlocks, rows: NDArray[np.int64]) -> CodeBlocks:
     """Renumber the rows of all columns."""
-    taken: list[Any] = [np.take(b, rows, axis=1) if b.shape[1] else b for b in blocks[:3]]
-    return blocks._replace(narrow=taken[0], middle=taken[1], wide=taken[2])
+    taken = _allocate(blocks.shift, blocks.n_codes, len(rows))
+    for c in range(len(blocks.n_codes)):
+        # All rows are there; the default mode would make a copy first.
+        np.take(blocks.column(c), rows, out=taken.column(c), mode="clip")
+    return taken
+
+
+def _allocate(shift: NDArray[np.int64], n_codes: NDArray[np.int64], n_rows: int) -> CodeBlocks:
+    n_bytes = n_rows << shift
+    wide_first = np.argsort(-shift, kind="stable")
+    offset = np.zeros(len(shift), np.int64)
+    offset[wide_first] = np.cumsum(n_bytes[wide_first]) - n_bytes[wide_first]
+    mask = (np.uint64(1) << (np.uint64(8) << shift.astype(np.uint64))) - np.uint64(1)
+    memory = np.zeros(int(n_bytes.sum()) + 3, np.uint8)
+    return CodeBlocks(memory, offset, shift, mask, n_codes, n_rows)
+
+
+@intrinsic
+def _code_at(_: Any, memory: Any, offset: Any, shift: Any, mask: Any, row: Any) -> tuple[Any, Any]:  # noqa: ARG001
+    """Compile :func:`code_at`, with a load that need not be aligned."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        make: Any = make_array
+        data = make(signature.args[0])(context, builder, arguments[0]).data
+        begin, by, bits, position = arguments[1:]
+        place = builder.gep(data, [builder.add(begin, builder.shl(position, by))])
+        word = builder.load(builder.bitcast(place, ir.IntType(32).as_pointer()), align=1)
+        return builder.and_(builder.zext(word, ir.IntType(64)), bits)
+
+    return types.uint64(memory, types.int64, types.int64, types.uint64, types.int64), generate
+
+
+def _code_at_in_python(memory: NDArray[np.uint8], offset: int, shift: int, mask: int, row: int) -> int:
+    """Return the code of one row, from the memory, offset, shift and mask of its column."""
+    place = offset + (int(row) << int(shift))
+    return int.from_bytes(memory[place : place + 4].tobytes(), "little") & int(mask)
+
+
+code_at: Callable[..., Any] = _code_at_in_python if getattr(config, "DISABLE_JIT", False) else _code_at
 
 
 class SuffixGroups(NamedTuple):
@@ -95,7 +151,7 @@ def suffix_groups(blocks: CodeBlocks) -> SuffixGroups:
     ids: list[NDArray[np.int32]] = []
     n_groups = 1
     for c in reversed(range(n_columns)):
-        column = blocks[int(blocks.width[c])][blocks.slot[c]].astype(np.int64)
+        column = blocks.column(c).astype(np.int64)
         keys = column * n_groups + ids[-1] if ids else column
         groups, n_groups = _number(keys)
         if n_groups > LARGEST_USEFUL_SHARE * len(column):
@@ -106,7 +162,7 @@ def suffix_groups(blocks: CodeBlocks) -> SuffixGroups:
     return SuffixGroups(np.array(ids[::-1]), n_columns - len(ids), max(int(group.max()) + 1 for group in ids))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _number(keys: NDArray[np.int64]) -> tuple[NDArray[np.int32], int]:
     """Give equal keys one number, from 0 in order of first appearance, with an open-addressing table."""
     n_keys = len(keys)
@@ -114,7 +170,9 @@ def _number(keys: NDArray[np.int64]) -> tuple[NDArray[np.int32], int]:
     while 1 << n_bits < 2 * n_keys:
         n_bits += 1
     mask = (1 << n_bits) - 1
-    table = np.full(1 << n_bits, -1, np.int32)
+    table = np.empty(1 << n_bits, np.int32)
+    for i in range(len(table)):
+        table[i] = -1
     firsts = np.empty(n_keys, np.int64)
     ids = np.empty(n_keys, np.int32)
     n_ids = 0

@@ -6,21 +6,22 @@ row, and is more than one pair of them.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, SuffixGroups
+from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, SuffixGroups, code_at
 
 # Classes of at most this many rows are not worth a first pass that drops rows which later columns cannot distinguish.
 SMALL_CLASS = 8
 
 
-@njit(nogil=True, cache=True)
+@part
 def _count_class(
-    code: NDArray[np.unsignedinteger[Any]],
+    memory: NDArray[np.uint8],
+    offset: int,
+    shift: int,
+    mask: int,
     rows: NDArray[np.int32],
     start: int,
     mid: int,
@@ -41,7 +42,7 @@ def _count_class(
     has_groups = group.size > 0 and end - start > SMALL_CLASS
     for p in range(start, mid):
         row = rows[p]
-        value = code[row]
+        value = code_at(memory, offset, shift, mask, row)
         if counts[value, 0] == 0:
             if row >= n_open:
                 continue
@@ -58,7 +59,7 @@ def _count_class(
     n_kept_synthetic = n_kept
     for p in range(mid, end):
         row = rows[p]
-        value = code[row]
+        value = code_at(memory, offset, shift, mask, row)
         if counts[value, 0] == 0:
             continue
         if has_groups:
@@ -75,9 +76,12 @@ def _count_class(
     return n_touched, n_kept_synthetic, n_kept
 
 
-@njit(nogil=True, cache=True)
+@part
 def _split_live(
-    code: NDArray[np.unsignedinteger[Any]],
+    memory: NDArray[np.uint8],
+    offset: int,
+    shift: int,
+    mask: int,
     rows: NDArray[np.int32],
     starts: NDArray[np.int32],
     mids: NDArray[np.int32],
@@ -107,13 +111,13 @@ def _split_live(
         start, mid, end = starts[i], mids[i], starts[i + 1]
         if mid - start == 1:
             row = rows[start]
-            value = code[row]
+            value = code_at(memory, offset, shift, mask, row)
             out_rows[write] = row
             position = write + 1
             for p in range(mid, end):
                 other = rows[p]
                 out_rows[position] = other
-                position += code[other] == value
+                position += code_at(memory, offset, shift, mask, other) == value
             if position > write + 2:
                 out_mids[n_out] = write + 1
                 n_out += 1
@@ -121,12 +125,12 @@ def _split_live(
                 out_starts[n_out] = write
         elif end - mid == 1:
             row = rows[mid]
-            value = code[row]
+            value = code_at(memory, offset, shift, mask, row)
             position = write
             for p in range(start, mid):
                 other = rows[p]
                 out_rows[position] = other
-                position += code[other] == value
+                position += code_at(memory, offset, shift, mask, other) == value
             if position > write + 1 and out_rows[write] < n_open:
                 out_rows[position] = row
                 out_mids[n_out] = position
@@ -135,7 +139,7 @@ def _split_live(
                 out_starts[n_out] = write
         else:
             n_touched, n_kept_synthetic, n_kept = _count_class(
-                code, rows, start, mid, end, n_open, group, n_seen, kept, counts, touched
+                memory, offset, shift, mask, rows, start, mid, end, n_open, group, n_seen, kept, counts, touched
             )
             before = write
             for t in range(n_touched):
@@ -153,13 +157,13 @@ def _split_live(
             if write > before:
                 for p in range(n_kept_synthetic):
                     row = kept[p]
-                    value = code[row]
+                    value = code_at(memory, offset, shift, mask, row)
                     if counts[value, 0] > 0:
                         out_rows[counts[value, 2]] = row
                         counts[value, 2] += 1
                 for p in range(n_kept_synthetic, n_kept):
                     row = kept[p]
-                    value = code[row]
+                    value = code_at(memory, offset, shift, mask, row)
                     if counts[value, 0] > 0:
                         out_rows[counts[value, 3]] = row
                         counts[value, 3] += 1
@@ -168,9 +172,12 @@ def _split_live(
     return n_out
 
 
-@njit(nogil=True, cache=True)
+@part
 def _match_live(
-    code: NDArray[np.unsignedinteger[Any]],
+    memory: NDArray[np.uint8],
+    offset: int,
+    shift: int,
+    mask: int,
     rows: NDArray[np.int32],
     starts: NDArray[np.int32],
     mids: NDArray[np.int32],
@@ -193,11 +200,11 @@ def _match_live(
     for i in range(n_classes):
         start, mid, end = starts[i], mids[i], starts[i + 1]
         if mid - start == 1:
-            value = code[rows[start]]
+            value = code_at(memory, offset, shift, mask, rows[start])
             found, match = 0, 0
             for p in range(mid, end):
                 row = rows[p]
-                if code[row] == value:
+                if code_at(memory, offset, shift, mask, row) == value:
                     found += 1
                     match = row
             if found == 1:
@@ -207,11 +214,11 @@ def _match_live(
             elif found > 1:
                 is_live = True
         elif end - mid == 1:
-            value = code[rows[mid]]
+            value = code_at(memory, offset, shift, mask, rows[mid])
             found, match = 0, 0
             for p in range(mid - 1, start - 1, -1):
                 row = rows[p]
-                if code[row] == value:
+                if code_at(memory, offset, shift, mask, row) == value:
                     found += 1
                     match = row
             if found == 1:
@@ -225,7 +232,7 @@ def _match_live(
             n_single = 0
             for p in range(start, mid):
                 row = rows[p]
-                value = code[row]
+                value = code_at(memory, offset, shift, mask, row)
                 seen = counts[value, 0]
                 if seen > 0:
                     counts[value, 0] = seen + 1
@@ -243,7 +250,7 @@ def _match_live(
             if n_single > 0 or not is_live:
                 for p in range(mid, end):
                     row = rows[p]
-                    value = code[row]
+                    value = code_at(memory, offset, shift, mask, row)
                     if counts[value, 0] > 0:
                         counts[value, 1] += 1
                         counts[value, 3] = row
@@ -260,7 +267,7 @@ def _match_live(
     return is_live
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def identify(
     candidates: NDArray[np.int16],
     is_skipped: NDArray[np.bool_],
@@ -283,7 +290,10 @@ def identify(
     candidate. A skipped candidate is checked but not searched; one whose prefix has no live rows is not checked.
     Memory: one row list per column of the prefix.
     """
-    narrow, middle, wide, width, slot, n_codes = blocks
+    memory, offset, shift, mask, n_codes, _ = blocks
+    most_codes = 1
+    for c in range(len(n_codes)):
+        most_codes = max(most_codes, n_codes[c])
     suffix_ids, first_suffix, n_groups = suffixes
     size = candidates.shape[1]
     n_seen = np.zeros((n_groups, 2), np.uint8)
@@ -292,13 +302,15 @@ def identify(
     starts = np.empty((size, n_rows // 3 + 2), np.int32)
     mids = np.empty((size, n_rows // 3 + 2), np.int32)
     n_classes = np.zeros(size, np.int64)
-    counts = np.zeros((n_codes.max(), 4), np.int32)
-    touched = np.empty(n_codes.max(), np.int32)
+    counts = np.zeros((most_codes, 4), np.int32)
+    touched = np.empty(most_codes, np.int32)
     for row in range(n_rows):
         rows[0, row] = row
     starts[0, 0], mids[0, 0], starts[0, 1] = 0, n_synthetic, n_rows
     n_classes[0] = 1 if n_open > 0 and n_synthetic < n_rows else 0
-    prefix = np.full(size, -1, np.int64)
+    prefix = np.empty(size, np.int64)
+    for d in range(size):
+        prefix[d] = -1
     depth = 0
     for i in range(begin, stop):
         shared = 0
@@ -309,15 +321,9 @@ def identify(
             c = candidates[i, depth]
             d, e = depth, depth + 1
             group = suffix_ids[c - first_suffix] if c >= first_suffix else suffix_ids[:0].reshape(-1)
-            if width[c] == 0:
-                n_classes[e] = _split_live(narrow[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, group,
-                                           n_seen, kept, counts, touched, rows[e], starts[e], mids[e])  # fmt: skip
-            elif width[c] == 1:
-                n_classes[e] = _split_live(middle[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, group,
-                                           n_seen, kept, counts, touched, rows[e], starts[e], mids[e])  # fmt: skip
-            else:
-                n_classes[e] = _split_live(wide[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, group,
-                                           n_seen, kept, counts, touched, rows[e], starts[e], mids[e])  # fmt: skip
+            n_classes[e] = _split_live(memory, offset[c], shift[c], mask[c], rows[d], starts[d], mids[d],
+                                       n_classes[d], n_open, group, n_seen, kept, counts, touched, rows[e],
+                                       starts[e], mids[e])  # fmt: skip
             prefix[depth] = c
             depth += 1
         if n_classes[depth] == 0:
@@ -326,12 +332,5 @@ def identify(
         if is_skipped[i]:
             continue
         c, d = candidates[i, depth], depth
-        if width[c] == 0:
-            is_live[i] = _match_live(narrow[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, n_codes[c],
-                                     counts, touched, i, first, partner)  # fmt: skip
-        elif width[c] == 1:
-            is_live[i] = _match_live(middle[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, n_codes[c],
-                                     counts, touched, i, first, partner)  # fmt: skip
-        else:
-            is_live[i] = _match_live(wide[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, n_codes[c],
-                                     counts, touched, i, first, partner)  # fmt: skip
+        is_live[i] = _match_live(memory, offset[c], shift[c], mask[c], rows[d], starts[d], mids[d], n_classes[d],
+                                 n_open, n_codes[c], counts, touched, i, first, partner)  # fmt: skip

@@ -6,21 +6,22 @@ one person, and it has no more synthetic records than these. Where everybody has
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks
+from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, code_at
 
 # The columns of the counts of a value: rows and records of both tables, the person, and two places in lists.
 N_COUNTS = 7
 
 
-@njit(nogil=True, cache=True)
+@part
 def _count_people(
-    code: NDArray[np.unsignedinteger[Any]],
+    memory: NDArray[np.uint8],
+    offset: int,
+    shift: int,
+    mask: int,
     rows: NDArray[np.int32],
     start: int,
     mid: int,
@@ -39,7 +40,7 @@ def _count_people(
     n_touched = 0
     for p in range(start, mid):
         row = rows[p]
-        value = code[row]
+        value = code_at(memory, offset, shift, mask, row)
         if counts[value, 0] == 0:
             if row >= n_open:
                 continue
@@ -50,7 +51,7 @@ def _count_people(
         counts[value, 1] += weight[row]
     for p in range(mid, end):
         row = rows[p]
-        value = code[row]
+        value = code_at(memory, offset, shift, mask, row)
         if counts[value, 0] == 0:
             continue
         if counts[value, 2] == 0:
@@ -63,9 +64,12 @@ def _count_people(
     return n_touched
 
 
-@njit(nogil=True, cache=True)
+@part
 def _split_people(
-    code: NDArray[np.unsignedinteger[Any]],
+    memory: NDArray[np.uint8],
+    offset: int,
+    shift: int,
+    mask: int,
     rows: NDArray[np.int32],
     starts: NDArray[np.int32],
     mids: NDArray[np.int32],
@@ -88,7 +92,9 @@ def _split_people(
     out_starts[0] = 0
     for i in range(n_classes):
         start, mid, end = starts[i], mids[i], starts[i + 1]
-        n_touched = _count_people(code, rows, start, mid, end, n_open, subject, weight, counts, touched)
+        n_touched = _count_people(
+            memory, offset, shift, mask, rows, start, mid, end, n_open, subject, weight, counts, touched
+        )
         before = write
         for t in range(n_touched):
             value = touched[t]
@@ -105,7 +111,7 @@ def _split_people(
         if write > before:
             for p in range(start, end):
                 row = rows[p]
-                value = code[row]
+                value = code_at(memory, offset, shift, mask, row)
                 if counts[value, 0] > 0:
                     place = 5 if p < mid else 6
                     out_rows[counts[value, place]] = row
@@ -115,9 +121,12 @@ def _split_people(
     return n_out
 
 
-@njit(nogil=True, cache=True)
+@part
 def _match_people(
-    code: NDArray[np.unsignedinteger[Any]],
+    memory: NDArray[np.uint8],
+    offset: int,
+    shift: int,
+    mask: int,
     rows: NDArray[np.int32],
     starts: NDArray[np.int32],
     mids: NDArray[np.int32],
@@ -140,7 +149,9 @@ def _match_people(
     is_live = False
     for i in range(n_classes):
         start, mid, end = starts[i], mids[i], starts[i + 1]
-        n_touched = _count_people(code, rows, start, mid, end, n_open, subject, weight, counts, touched)
+        n_touched = _count_people(
+            memory, offset, shift, mask, rows, start, mid, end, n_open, subject, weight, counts, touched
+        )
         n_found = 0
         for t in range(n_touched):
             value = touched[t]
@@ -156,7 +167,7 @@ def _match_people(
                 row = rows[p]
                 if row >= n_open:
                     break
-                value = code[row]
+                value = code_at(memory, offset, shift, mask, row)
                 if counts[value, 0] > 0 and first[row] > ordinal:
                     first[row] = ordinal
                     partner[row] = counts[value, 5]
@@ -166,7 +177,7 @@ def _match_people(
     return is_live
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def identify_people(
     candidates: NDArray[np.int16],
     is_skipped: NDArray[np.bool_],
@@ -195,19 +206,24 @@ def identify_people(
     first, partner, together
         Written in place, see :func:`_match_people`. The others are those of ``live_classes.identify``.
     """
-    narrow, middle, wide, width, slot, n_codes = blocks
+    memory, offset, shift, mask, n_codes, _ = blocks
+    most_codes = 1
+    for c in range(len(n_codes)):
+        most_codes = max(most_codes, n_codes[c])
     size = candidates.shape[1]
     rows = np.empty((size, n_rows), np.int32)
     starts = np.empty((size, n_rows // 2 + 2), np.int32)
     mids = np.empty((size, n_rows // 2 + 2), np.int32)
     n_classes = np.zeros(size, np.int64)
-    counts = np.zeros((n_codes.max(), N_COUNTS), np.int32)
-    touched = np.empty(n_codes.max(), np.int32)
+    counts = np.zeros((most_codes, N_COUNTS), np.int32)
+    touched = np.empty(most_codes, np.int32)
     for row in range(n_rows):
         rows[0, row] = row
     starts[0, 0], mids[0, 0], starts[0, 1] = 0, n_synthetic, n_rows
     n_classes[0] = 1 if n_open > 0 and n_synthetic < n_rows else 0
-    prefix = np.full(size, -1, np.int64)
+    prefix = np.empty(size, np.int64)
+    for d in range(size):
+        prefix[d] = -1
     depth = 0
     for i in range(begin, stop):
         shared = 0
@@ -216,15 +232,9 @@ def identify_people(
         depth = shared
         while depth < size - 1 and n_classes[depth] > 0:
             c, d, e = candidates[i, depth], depth, depth + 1
-            if width[c] == 0:
-                n_classes[e] = _split_people(narrow[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open,
-                                             subject, weight, counts, touched, rows[e], starts[e], mids[e])  # fmt: skip
-            elif width[c] == 1:
-                n_classes[e] = _split_people(middle[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open,
-                                             subject, weight, counts, touched, rows[e], starts[e], mids[e])  # fmt: skip
-            else:
-                n_classes[e] = _split_people(wide[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open,
-                                             subject, weight, counts, touched, rows[e], starts[e], mids[e])  # fmt: skip
+            n_classes[e] = _split_people(memory, offset[c], shift[c], mask[c], rows[d], starts[d], mids[d],
+                                         n_classes[d], n_open, subject, weight, counts, touched, rows[e], starts[e],
+                                         mids[e])  # fmt: skip
             prefix[depth] = c
             depth += 1
         if n_classes[depth] == 0:
@@ -233,12 +243,5 @@ def identify_people(
         if is_skipped[i]:
             continue
         c, d = candidates[i, depth], depth
-        if width[c] == 0:
-            is_live[i] = _match_people(narrow[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, subject,
-                                       weight, counts, touched, i, first, partner, together)  # fmt: skip
-        elif width[c] == 1:
-            is_live[i] = _match_people(middle[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, subject,
-                                       weight, counts, touched, i, first, partner, together)  # fmt: skip
-        else:
-            is_live[i] = _match_people(wide[slot[c]], rows[d], starts[d], mids[d], n_classes[d], n_open, subject,
-                                       weight, counts, touched, i, first, partner, together)  # fmt: skip
+        is_live[i] = _match_people(memory, offset[c], shift[c], mask[c], rows[d], starts[d], mids[d], n_classes[d],
+                                   n_open, subject, weight, counts, touched, i, first, partner, together)  # fmt: skip

@@ -10,14 +10,15 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privacy_assets.kernels.compilation import kernel, part
 from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.mpucc.kernels.code_blocks import (
     FIRST_GROUPED_SIZE,
     CodeBlocks,
     SuffixGroups,
+    code_at,
     no_suffix_groups,
     suffix_groups,
 )
@@ -41,7 +42,7 @@ class Profile(NamedTuple):
         return Profile(self.n_unique[rows], self.entropy[rows])
 
 
-@njit(nogil=True, cache=True)
+@part
 def _add_class(
     n_rows: int, total: float, largest: int, term: NDArray[np.float64], is_relative: bool
 ) -> tuple[float, int]:
@@ -57,9 +58,12 @@ def _add_class(
     return total + 2.0 ** (term[n_rows] - term[largest]), largest
 
 
-@njit(nogil=True, cache=True)
+@part
 def _split_repeated(
-    code: NDArray[np.unsignedinteger[Any]],
+    memory: NDArray[np.uint8],
+    offset: int,
+    shift: int,
+    mask: int,
     rows: NDArray[np.int32],
     starts: NDArray[np.int32],
     n_classes: int,
@@ -85,7 +89,7 @@ def _split_repeated(
     write = 0
     n_unique = 0
     total = 0.0
-    largest = 1
+    largest: Any = np.int64(1)  # a literal 1 would be a type of its own
     out_starts[0] = 0
     for i in range(n_classes):
         start, end = starts[i], starts[i + 1]
@@ -97,7 +101,7 @@ def _split_repeated(
                 if n_seen[group[row]] == 2:
                     continue
                 n_seen[group[row]] += 1
-            value = code[row]
+            value = code_at(memory, offset, shift, mask, row)
             if counts[value, 0] == 0:
                 touched[n_touched] = value
                 counts[value, 2] = group.size == 0
@@ -108,7 +112,7 @@ def _split_repeated(
         if group.size > 0:
             for p in range(n_kept):
                 row = kept[p]
-                counts[code[row], 2] |= n_seen[group[row]] == 1
+                counts[code_at(memory, offset, shift, mask, row), 2] |= n_seen[group[row]] == 1
             for p in range(n_kept):
                 n_seen[group[kept[p]]] = 0
         before = write
@@ -130,7 +134,7 @@ def _split_repeated(
         if write > before:
             for p in range(n_kept):
                 row = kept[p]
-                value = code[row]
+                value = code_at(memory, offset, shift, mask, row)
                 if counts[value, 0] > 0:
                     out_rows[counts[value, 1]] = row
                     counts[value, 1] += 1
@@ -139,9 +143,12 @@ def _split_repeated(
     return n_out, n_unique, total, largest
 
 
-@njit(nogil=True, cache=True)
+@part
 def _count_repeated(
-    code: NDArray[np.unsignedinteger[Any]],
+    memory: NDArray[np.uint8],
+    offset: int,
+    shift: int,
+    mask: int,
     rows: NDArray[np.int32],
     starts: NDArray[np.int32],
     n_classes: int,
@@ -154,17 +161,19 @@ def _count_repeated(
     """Count like :func:`_split_repeated`, but keep no parts; without ``term`` stop once no row is unique."""
     n_unique = 0
     total = 0.0
-    largest = 1
+    largest: Any = np.int64(1)  # a literal 1 would be a type of its own
     for i in range(n_classes):
         start, end = starts[i], starts[i + 1]
         if end - start == 2 and term.size == 0:
-            if code[rows[start]] != code[rows[start + 1]]:
+            if code_at(memory, offset, shift, mask, rows[start]) != code_at(
+                memory, offset, shift, mask, rows[start + 1]
+            ):
                 n_unique += 2
             continue
         n_touched = 0
         n_single = 0
         for p in range(start, end):
-            value = code[rows[p]]
+            value = code_at(memory, offset, shift, mask, rows[p])
             seen = counts[value, 0]
             counts[value, 0] = seen + 1
             if seen == 0:
@@ -184,7 +193,7 @@ def _count_repeated(
     return n_unique, total, largest
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _profile(
     combos: NDArray[np.int16],
     sizes: NDArray[np.int64],
@@ -205,18 +214,23 @@ def _profile(
     (rows), and with a ``term`` ``total`` (sum over all classes, see :func:`_add_class`) and ``largest`` (rows of the
     largest class).
     """
-    narrow, middle, wide, width, slot, n_codes = blocks
+    memory, offset, shift, mask, n_codes, _ = blocks
+    most_codes = 1
+    for c in range(len(n_codes)):
+        most_codes = max(most_codes, n_codes[c])
     suffix_ids, first_suffix, n_groups = suffixes
     n_rows = root.shape[0]
     n_seen = np.zeros(n_groups, np.uint8)
     kept = np.empty(n_rows, np.int32)
-    deepest = sizes[begin:stop].max()
+    deepest = 0
+    for i in range(begin, stop):
+        deepest = max(deepest, sizes[i])
     rows = np.empty((deepest + 1, n_rows), np.int32)
     starts = np.empty((deepest + 1, n_rows // 2 + 2), np.int32)
     n_classes = np.zeros(deepest + 1, np.int64)
     unique = np.zeros(deepest + 1, np.int64)
-    counts = np.zeros((n_codes.max(), 3), np.int32)
-    touched = np.empty(n_codes.max(), np.int32)
+    counts = np.zeros((most_codes, 3), np.int32)
+    touched = np.empty(most_codes, np.int32)
     for i in range(n_rows):
         rows[0, i] = root[i]
     starts[0, 0], starts[0, 1] = 0, n_rows
@@ -224,7 +238,9 @@ def _profile(
         n_classes[0] = 1
     else:
         unique[0] = n_rows
-    prefix = np.full(deepest, -1, np.int64)
+    prefix = np.empty(deepest, np.int64)
+    for d in range(deepest):
+        prefix[d] = -1
     depth = 0
     for i in range(begin, stop):
         size = sizes[i]
@@ -239,27 +255,14 @@ def _profile(
             c, d, e = combos[i, depth], depth, depth + 1
             group = suffix_ids[c - first_suffix] if c >= first_suffix else suffix_ids[:0].reshape(-1)
             if e == size and not has_extension:
-                if width[c] == 0:
-                    found, value, most = _count_repeated(narrow[slot[c]], rows[d], starts[d], n_classes[d], n_codes[c],
-                                                         term, is_relative, counts, touched)  # fmt: skip
-                elif width[c] == 1:
-                    found, value, most = _count_repeated(middle[slot[c]], rows[d], starts[d], n_classes[d], n_codes[c],
-                                                         term, is_relative, counts, touched)  # fmt: skip
-                else:
-                    found, value, most = _count_repeated(wide[slot[c]], rows[d], starts[d], n_classes[d], n_codes[c],
-                                                         term, is_relative, counts, touched)  # fmt: skip
-            elif width[c] == 0:
-                n_classes[e], found, value, most = _split_repeated(narrow[slot[c]], rows[d], starts[d], n_classes[d],
-                                                                   group, n_seen, kept, term, is_relative, counts,
-                                                                   touched, rows[e], starts[e])  # fmt: skip
-            elif width[c] == 1:
-                n_classes[e], found, value, most = _split_repeated(middle[slot[c]], rows[d], starts[d], n_classes[d],
-                                                                   group, n_seen, kept, term, is_relative, counts,
-                                                                   touched, rows[e], starts[e])  # fmt: skip
+                found, value, most = _count_repeated(memory, offset[c], shift[c], mask[c], rows[d], starts[d],
+                                                     n_classes[d], n_codes[c], term, is_relative, counts,
+                                                     touched)  # fmt: skip
             else:
-                n_classes[e], found, value, most = _split_repeated(wide[slot[c]], rows[d], starts[d], n_classes[d],
-                                                                   group, n_seen, kept, term, is_relative, counts,
-                                                                   touched, rows[e], starts[e])  # fmt: skip
+                n_classes[e], found, value, most = _split_repeated(memory, offset[c], shift[c], mask[c], rows[d],
+                                                                   starts[d], n_classes[d], group, n_seen, kept, term,
+                                                                   is_relative, counts, touched, rows[e],
+                                                                   starts[e])  # fmt: skip
             unique[e] = unique[d] + found
             if e == size:
                 n_unique[i] = unique[e]
