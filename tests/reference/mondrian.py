@@ -1,7 +1,8 @@
 """Mondrian by enumeration: slow, obvious, and without anything from the package.
 
-A row is a tuple of plain values, None for a missing one. A *kind* per column says "ordered" or "set"; ``place`` maps
-each ordered value to its place between 0 and 1. A class is a list of row numbers.
+A row is a tuple of plain values, None for a missing one. A *kind* per column says "ordered", "set" or "tree"; ``place``
+maps each ordered value to its place between 0 and 1, and each value of a tree to its path: the names of its nodes from
+itself to the root, one per level. A class is a list of row numbers.
 """
 
 from collections import Counter
@@ -24,6 +25,8 @@ class Table:
 
     def width(self, members, j):
         values = {self.rows[i][j] for i in members}
+        if self.kinds[j] == "tree":
+            return loss_of_node(common_node(values, self.places[j]), self.places[j])
         if self.kinds[j] == "set":
             return (len(values) - 1) / max(self.n_distinct[j] - 1, 1)
         if None in values:
@@ -34,7 +37,9 @@ class Table:
     def sides(self, members, j):
         """Every way to cut one dimension: by order, or by frequency in the class (ties by value)."""
         counts = Counter(self.rows[i][j] for i in members)
-        if self.kinds[j] == "set":
+        if self.kinds[j] == "tree":
+            order = depth_first(counts, self.places[j], 0)
+        elif self.kinds[j] == "set":
             order = sorted(counts, key=lambda v: (-counts[v], v is None, str(v)))
         else:
             order = sorted(counts, key=lambda v: (v is None, 0 if v is None else self.places[j][v]))
@@ -61,6 +66,7 @@ class Table:
             for j in range(len(self.kinds))
             if self.width(members, j) > 0
             for left, right in self.sides(members, j)
+            if self.kinds[j] != "tree" or min(self.width(left, j), self.width(right, j)) < self.width(members, j)
             if self.holds(left, k, models) and self.holds(right, k, models)
         ]
 
@@ -69,7 +75,39 @@ class Table:
         most = self.units(members) // k
         lost = max(most - self.units(left) // k - self.units(right) // k, 0)
         loss = m * self.width(members, j) - len(left) * self.width(left, j) - len(right) * self.width(right, j)
+        if self.kinds[j] == "tree":
+            return loss * (1 - lost / most)
         return loss * (1 - lost / most) * (1 - BALANCE_WEIGHT * abs(len(left) - len(right)) / m)
+
+
+def nodes_from_root(value, paths):
+    """Nodes of a value with their level counted from the root, so that equal names on two levels are two nodes."""
+    return list(enumerate(reversed(paths[value])))
+
+
+def leaves_under(node, paths):
+    return {value for value in paths if node in nodes_from_root(value, paths)}
+
+
+def common_node(values, paths):
+    """The lowest node above all values."""
+    shared = [node for node in nodes_from_root(next(iter(values)), paths) if values <= leaves_under(node, paths)]
+    return shared[-1]
+
+
+def loss_of_node(node, paths):
+    return (len(leaves_under(node, paths)) - 1) / max(len(paths) - 1, 1)
+
+
+def depth_first(counts, paths, level):
+    """Values with their siblings by rows of the class, then by number; ``level`` counts from the root."""
+    if len(counts) < 2:
+        return list(counts)
+    groups = {}
+    for value in counts:
+        groups.setdefault(nodes_from_root(value, paths)[level], []).append(value)
+    ordered = sorted(groups.values(), key=lambda own: (-sum(counts[v] for v in own), min(own)))
+    return [v for own in ordered for v in depth_first({v: counts[v] for v in own}, paths, level + 1)]
 
 
 def is_diverse(values, kind, least, c):

@@ -9,8 +9,8 @@ partition depends neither on the order of the rows nor on the number of threads.
 References
 ----------
 .. [1] K. LeFevre, D. J. DeWitt, R. Ramakrishnan (2006), "Mondrian multidimensional k-anonymity", ICDE,
-   doi:10.1109/ICDE.2006.101. Departures: sets instead of hierarchies, any allowable cut instead of the median only, and
-   the criterion "gain".
+   doi:10.1109/ICDE.2006.101. Departures: sets unless a column has a hierarchy, whose nodes are cut one at a time,
+   any allowable cut instead of the median only, and the criterion "gain".
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ from privacy_assets.anonymization.kernels.mondrian_kept import (
     take_over,
     take_slot,
 )
+from privacy_assets.anonymization.kernels.mondrian_nodes import make_nodes
 from privacy_assets.anonymization.kernels.mondrian_rows import PackedRows, count_rows, move_rows
 from privacy_assets.kernels.compilation import kernel
 
@@ -103,15 +104,20 @@ class Partition(NamedTuple):
         return np.append(self.begins, len(self.records))
 
 
-def make_dimensions(coordinates: Sequence[NDArray[np.float64] | None], n_values: Sequence[int]) -> Dimensions:
-    """Describe dimensions by the coordinates of their codes; None for sets."""
+def make_dimensions(
+    coordinates: Sequence[NDArray[np.float64] | None],
+    n_values: Sequence[int],
+    hierarchies: Sequence[tuple[NDArray[np.int64], NDArray[np.float64]] | None] | None = None,
+) -> Dimensions:
+    """Describe dimensions by the coordinates of their codes; None for sets, which may have a hierarchy."""
     is_set = np.array([c is None for c in coordinates], np.bool_)
     values = np.array(n_values, np.int64)
     n_bins = np.where(is_set, values, MOST_BINS)
     parts = [np.zeros(0) if c is None else np.asarray(c, np.float64) for c in coordinates]
     first = np.cumsum([0, *(len(part) for part in parts)])[:-1].astype(np.int64)
     first_bin = np.concatenate([[0], np.cumsum(n_bins)]).astype(np.int64)
-    return Dimensions(is_set, values, first_bin, np.concatenate([*parts, np.zeros(1)]), first)
+    nodes = make_nodes([None] * len(n_values) if hierarchies is None else hierarchies)
+    return Dimensions(is_set, values, first_bin, np.concatenate([*parts, np.zeros(1)]), first, nodes)
 
 
 @kernel

@@ -22,9 +22,10 @@ from privacy_assets.anonymization.kernels.mondrian_cuts import (
     Lists,
     can_score,
     keep_cut,
-    sort_by_count,
+    sort_set,
     weigh_cuts,
     width_between,
+    width_of_nodes,
 )
 from privacy_assets.kernels.bit_sets import BITS, count_ones, place_of_highest, place_of_lowest
 from privacy_assets.kernels.compilation import inlined_part, part
@@ -68,6 +69,9 @@ def count_few_rows(
 def _tighten(word: np.uint64, j: int, dimensions: Dimensions, box: Box) -> float:
     """Shrink an ordered dimension of the box to the bins of a word; return the width of the dimension."""
     width: float
+    if dimensions.nodes.n_levels[j] > 0:
+        width = width_of_nodes(dimensions, j, int(place_of_lowest(word)), int(place_of_highest(word)))
+        return width
     if dimensions.is_set[j]:
         width = (np.int64(count_ones(word)) - 1) / (dimensions.n_values[j] - 1)
         return width
@@ -127,7 +131,7 @@ def decide_on_few(
         if not can_score(size, width, best, models):
             continue
         if dimensions.is_set[j]:
-            sort_by_count(n_listed, lists)
+            sort_set(n_listed, j, dimensions, lists)
         score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence)
         if box.shift[j] > 0 and place == NO_CUT:
             cut[IS_COARSE] = 1

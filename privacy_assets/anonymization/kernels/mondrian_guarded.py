@@ -23,7 +23,7 @@ from privacy_assets.anonymization.kernels.mondrian_cuts import (
     can_score,
     keep_cut,
     list_bins,
-    sort_by_count,
+    sort_set,
     take_codes,
     tighten,
     weigh_cuts,
@@ -215,7 +215,12 @@ def decide_guarded(
     place_of_bin = np.empty(len(lists.bins) if models.counts_people or models.needs_values else 0, np.int64)
     for j in range(len(box.low)):
         is_large = dimensions.is_set[j] and dimensions.n_values[j] > MOST_BINS
-        if is_large:
+        if is_large and dimensions.nodes.n_levels[j] > 0 and size < dimensions.n_values[j]:
+            # Ascending, as a hierarchy needs them.
+            n_listed, _ = list_single_codes(rows.codes, begin, stop, j, lists)
+            for code in lists.bins[:n_listed]:
+                histogram[dimensions.first_bin[j] + code] = 0
+        elif is_large and dimensions.nodes.n_levels[j] == 0:
             n_listed = list_codes(rows.codes, begin, stop, j, histogram, dimensions.first_bin[j], lists)
         else:
             n_listed = list_bins(histogram, dimensions.first_bin[j], box.n_bins[j], lists)
@@ -223,7 +228,7 @@ def decide_guarded(
         if not can_score(size, width, best, models):
             continue
         if dimensions.is_set[j]:
-            sort_by_count(n_listed, lists)
+            sort_set(n_listed, j, dimensions, lists)
         evidence = _gather(rows, begin, stop, j, n_listed, box, lists, place_of_bin, models, guard, present)
         score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence)
         if box.shift[j] > 0 and place == NO_CUT:
