@@ -374,6 +374,44 @@ def compare_hierarchies(arguments: argparse.Namespace, bars: Bars) -> None:
         bars.skip(f"k = {k}: 25 calls / ARX", ARX_SECONDS[k])
 
 
+def compare_cuts_along_hierarchies(arguments: argparse.Namespace, bars: Bars) -> None:
+    """Compare nodes for categories and intervals for numbers, in one table, with nodes for all and with free cuts."""
+    from privacy_assets.anonymity.verify import verify_anonymity
+    from privacy_assets.anonymization.anonymize import anonymize
+    from tests.published.adult_hierarchies import ADULT
+
+    table = read_adult(arguments.data)
+    categories = {name: own for name, own in ADULT.items() if name not in NUMBERS}
+    ways = {
+        "mixed": {"hierarchies": categories},
+        "all": {"hierarchies": ADULT},
+        "lattice": {"hierarchies": ADULT, "method": "lattice"},
+        "free": {},
+    }
+    print(f"\ncuts along hierarchies, {len(table)} rows: GCP %\n{'k':>4}" + "".join(f"{name:>9}" for name in ways))
+    for k in KS:
+        loss, seconds = {}, {}
+        for name, chosen in ways.items():
+            times = []
+            for _ in range(4):
+                start = time.process_time()
+                found = anonymize(table, quasi_identifiers=COLUMNS, k=k, **chosen)
+                times.append(time.process_time() - start)
+            loss[name], seconds[name] = found.stats["information_loss"], min(times)
+            if name == "mixed":
+                known = [column for column in found.table if column != "income"]
+                smallest = verify_anonymity(found.table, known).k
+        print(f"{k:>4}" + "".join(f"{100 * own:>9.3f}" for own in loss.values()), flush=True)
+        bars.measured.keep(**{f"nodes_loss_{name}_k{k}": own for name, own in loss.items()})
+        bars.measured.keep(**{f"nodes_seconds_{name}_k{k}": own for name, own in seconds.items()})
+        bars.check(f"k = {k}: mixed, k / smallest class, from the outside", k / smallest, 1)
+        bars.check(f"k = {k}: mixed / lattice, loss", loss["mixed"] / loss["lattice"], 1 if k <= 10 else 1.1)
+        bars.check(f"k = {k}: mixed / free, loss", loss["mixed"] / loss["free"], 2.2)
+        bars.check(f"k = {k}: along all / lattice, loss", loss["all"] / loss["lattice"], 1.3)
+        bars.check(f"k = {k}: mixed / lattice, CPU time", seconds["mixed"] / seconds["lattice"], 1)
+        bars.check(f"k = {k}: mixed / free, CPU time", seconds["mixed"] / seconds["free"], 2.5)
+
+
 def compare_kinds(bars: Bars) -> None:
     """Compare unique texts with integers, and fifteen columns with eight."""
     import pandas as pd
@@ -474,6 +512,7 @@ def main() -> int:
     compare_on_adult(arguments, bars)
     compare_hierarchies(arguments, bars)
     compare_normalizations(arguments, bars)
+    compare_cuts_along_hierarchies(arguments, bars)
     if not arguments.skip_scale:
         compare_kinds(bars)
         compare_sensitive(bars)

@@ -17,13 +17,14 @@ from privacy_assets.anonymization.classes_by_cuts import (
     CutClasses,
     code_table,
     cut_table,
-    tree_of_values,
+    cut_tree_of,
 )
-from privacy_assets.anonymization.cut_tree import CutTree, apply_cuts
+from privacy_assets.anonymization.cut_tree import apply_cuts
 from privacy_assets.anonymization.generalization import Generalization, generalize
 from privacy_assets.anonymization.kernels.class_measures import measure_classes
 from privacy_assets.anonymization.kernels.mondrian_rows import list_class_values
 from privacy_assets.anonymization.lattice import lattice_classes, read_hierarchies
+from privacy_assets.anonymization.nodes_of_classes import label_by_nodes
 from privacy_assets.anonymization.release import release
 from privacy_assets.anonymization.result import Anonymization, AnonymizationProgress
 from privacy_assets.anonymization.sensitive_values import make_models
@@ -90,9 +91,11 @@ def anonymize(
         Columns whose values should not become known; released unchanged.
     method, hierarchies
         "mondrian" finds classes by cuts. "lattice" publishes each class at the most precise nodes of hierarchies that
-        satisfy the models. ``hierarchies`` maps each quasi-identifier to a Hierarchy, or to settings for
-        :meth:`~.hierarchy.Hierarchy.from_settings`. ``criterion``, ``relaxed``, ``normalize`` and ``bounds`` only apply
-        to cuts and cannot be given with it.
+        satisfy the models. ``hierarchies`` maps quasi-identifiers to a Hierarchy, or to settings for
+        :meth:`~.hierarchy.Hierarchy.from_settings`: all of them for "lattice", any of them for "mondrian", which cuts
+        these along their hierarchies and releases them as nodes. ``criterion``, ``relaxed``, ``normalize`` and
+        ``bounds`` only apply to cuts and cannot be given with "lattice"; the latter three do not change how columns
+        with a hierarchy are cut and labeled.
     criterion : {"gain", "range"}
         How to choose the cut: the one that removes most loss, or the widest column at the median.
     relaxed : bool
@@ -167,24 +170,23 @@ def anonymize_with(
     require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or a whole number above 0")
     _check_table(table, settings)
     n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
-    coded = code_table(table, settings)
-    _check_size(coded, settings)
     if settings.method == "lattice":
+        coded = code_table(table, settings)
+        _check_size(coded, settings)
         return _by_lattice(table, coded, hierarchies, settings, progress)
-    if hierarchies:
-        raise InvalidSettingError(
-            "hierarchies are given, but the method 'mondrian' does not use them. Expected the method 'lattice' with "
-            "hierarchies. Nothing was anonymized."
-        )
+    read = read_hierarchies(hierarchies or {}, settings.quasi_identifiers, of_all=False)
+    coded = code_table(table, settings, read)
+    _check_size(coded, settings)
     found = cut_table(coded, settings, n_used or os.cpu_count() or 1, progress)
     settings = replace(settings, normalize=found.normalize)
-    classes = _classes(coded, found, settings)
-    tree = CutTree(
-        tuple(dimension.scale for dimension in coded.dimensions),
-        tree_of_values(coded, found.partition),
-        np.where(found.kept, np.cumsum(found.kept) - 1, -1),
-    )
-    return release(table, coded.dimensions, classes, settings, tree=tree)
+    tree = cut_tree_of(coded, found, settings)
+    classes = _classes(coded, found, tree.class_of_leaf, settings)
+    nodes = {
+        name: label_by_nodes(along.column, along.common_nodes(classes.records, classes.edges))
+        for name, along in zip(settings.quasi_identifiers, coded.along, strict=True)
+        if along is not None and settings.output == "labels"
+    }
+    return _with_hierarchies(release(table, coded.dimensions, classes, settings, tree=tree, nodes=nodes), read)
 
 
 def _check_table(table: pd.DataFrame, settings: AnonymizeSettings) -> None:
@@ -217,15 +219,22 @@ def _check_size(coded: CodedTable, settings: AnonymizeSettings) -> None:
         )
 
 
-def _classes(coded: CodedTable, found: CutClasses, settings: AnonymizeSettings) -> Classes:
+def _classes(
+    coded: CodedTable, found: CutClasses, class_of_leaf: NDArray[np.int64], settings: AnonymizeSettings
+) -> Classes:
     """Describe the classes that are kept."""
-    partition, kept = found.partition, found.kept
-    sizes = np.diff(partition.edges)
+    partition = found.partition
     n_rows = len(coded.dimensions[0].codes)
     if len(partition.records) != n_rows or not bool((np.bincount(partition.records, minlength=n_rows) == 1).all()):
         raise AssertionError("the partition lost or duplicated rows")
-    records = partition.records if kept.all() else partition.records[np.repeat(kept, sizes)]
-    return _described(coded, records, sizes[kept], settings, found.generalizations)
+    records, edges = found.kept_records
+    own = class_of_leaf[found.kept]
+    if len(own) == own.max() + 1:
+        return _described(coded, records, np.diff(edges), settings, found.generalizations)
+    class_of_record = np.repeat(own, np.diff(edges))
+    return _described(
+        coded, records[np.argsort(class_of_record, kind="stable")], np.bincount(class_of_record), settings
+    )
 
 
 def _described(
@@ -270,7 +279,11 @@ def _by_lattice(
     records = order[int((given.class_of_row < 0).sum()) :]
     classes = _described(coded, records, np.bincount(given.class_of_row[records]), settings)
     # Centers of classes are released without labels, so the loss is that of the values in each class.
-    labels = given if settings.output == "labels" else None
-    found = release(table, coded.dimensions, classes, settings, given=labels)
-    described = {name: hierarchy.described() for name, hierarchy in read.items()}
-    return replace(found, settings={**found.settings, "hierarchies": described})
+    nodes = given.labels if settings.output == "labels" else None
+    return _with_hierarchies(release(table, coded.dimensions, classes, settings, nodes=nodes), read)
+
+
+def _with_hierarchies(found: Anonymization, hierarchies: Mapping[str, Hierarchy]) -> Anonymization:
+    """Add the hierarchies to the settings of a result, if there are any."""
+    described = {name: hierarchy.described() for name, hierarchy in hierarchies.items()}
+    return replace(found, settings={**found.settings, "hierarchies": described}) if described else found

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.anonymization.cut_tree import CutTree
 from privacy_assets.anonymization.generalization import Generalization, generalize
 from privacy_assets.anonymization.information_loss import class_widths, positions_of_most
 from privacy_assets.anonymization.kernels.class_measures import hold_by_class
@@ -16,8 +18,9 @@ from privacy_assets.anonymization.kernels.models import Models
 from privacy_assets.anonymization.kernels.mondrian import Partition, make_dimensions, partition_rows
 from privacy_assets.anonymization.kernels.mondrian_rows import pack_rows
 from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays, build_tree
-from privacy_assets.anonymization.labels import require_free_names
-from privacy_assets.anonymization.quasi_identifiers import Dimension, read_dimensions
+from privacy_assets.anonymization.labels import require_free_names, widened
+from privacy_assets.anonymization.nodes_of_classes import NodeDimension, level_columns
+from privacy_assets.anonymization.quasi_identifiers import Dimension, Scale, read_dimensions
 from privacy_assets.anonymization.result import AnonymizationProgress
 from privacy_assets.anonymization.row_hashes import hash_rows
 from privacy_assets.anonymization.sensitive_values import (
@@ -29,18 +32,31 @@ from privacy_assets.anonymization.sensitive_values import (
     table_holds,
 )
 from privacy_assets.anonymization.settings import AnonymizeSettings, Normalization
+from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.shown_numbers import against
 
 
 class CodedTable(NamedTuple):
-    """A table in codes; ``cut_codes`` and ``value_of_code`` separate ties if the cut is relaxed."""
+    """A table in codes; ``cut_codes`` and ``value_of_code`` separate ties if the cut is relaxed.
+
+    ``along`` has the hierarchies along which columns are cut, None for others.
+    """
 
     dimensions: list[Dimension]
+    along: list[NodeDimension | None]
     cut_codes: list[NDArray[np.integer[Any]]]
     value_of_code: list[NDArray[np.int64] | None]
     sensitive: SensitiveValues
     people: NDArray[np.int32] | None
+
+    @property
+    def cut_scales(self) -> tuple[Scale, ...]:
+        """The scales of the columns as they are cut: those with a hierarchy are sets."""
+        return tuple(
+            each.scale if along is None else replace(each.scale, is_ordered=False)
+            for each, along in zip(self.dimensions, self.along, strict=True)
+        )
 
 
 class CutClasses(NamedTuple):
@@ -63,28 +79,43 @@ class CutClasses(NamedTuple):
     normalize: Normalization
     generalizations: list[Generalization] | None = None
 
+    @property
+    def kept_records(self) -> tuple[NDArray[np.integer[Any]], NDArray[np.int64]]:
+        """Records of the classes that stay, class by class, and where each class begins, with the end of the last."""
+        sizes, records = np.diff(self.partition.edges), self.partition.records
+        if not self.kept.all():
+            records = records[np.repeat(self.kept, sizes)]
+        return records, np.concatenate([[0], np.cumsum(sizes[self.kept])]).astype(np.int64)
 
-def code_table(table: pd.DataFrame, settings: AnonymizeSettings) -> CodedTable:
-    """Read the columns of a table that its anonymization needs."""
+
+def code_table(
+    table: pd.DataFrame, settings: AnonymizeSettings, hierarchies: Mapping[str, Hierarchy] | None = None
+) -> CodedTable:
+    """Read the columns of a table that its anonymization needs; those with a hierarchy are cut along it."""
     dimensions = read_dimensions(table, settings.quasi_identifiers)
+    leveled = level_columns(table, hierarchies or {}, list(hierarchies or {}))
     if settings.output == "labels" and settings.method == "mondrian":
-        others = [name for name in table.columns if name not in settings.quasi_identifiers]
-        hidden = {*settings.direct_identifiers, settings.subject}
-        require_free_names([d.scale for d in dimensions], [name for name in others if name not in hidden])
+        cut_freely = [d.scale for d in dimensions if d.scale.name not in leveled]
+        hidden = {*settings.direct_identifiers, settings.subject, *(scale.name for scale in cut_freely)}
+        require_free_names(cut_freely, [name for name in table.columns if name not in hidden])
     sensitive = read_sensitive(table, settings.sensitive)
     people = None if settings.subject is None else read_people(table, settings.subject)
     cut_codes: list[NDArray[np.integer[Any]]] = [d.codes for d in dimensions]
     value_of_code: list[NDArray[np.int64] | None] = [None] * len(dimensions)
+    along = [NodeDimension.of(leveled[d.scale.name]) if d.scale.name in leveled else None for d in dimensions]
+    for j, nodes in enumerate(along):
+        if nodes is not None:
+            cut_codes[j] = nodes.codes
     if settings.relaxed:
         # With ties separated, a strict cut of the ranks is a relaxed cut of the values.
         order = _order_of_ties(table, dimensions, settings.seed)
         for j, dimension in enumerate(dimensions):
-            if dimension.scale.is_ordered:
+            if dimension.scale.is_ordered and along[j] is None:
                 own = order[np.argsort(dimension.codes[order], kind="stable")]
                 ranks = np.empty(len(own), np.int64)
                 ranks[own] = np.arange(len(own))
                 cut_codes[j], value_of_code[j] = ranks, dimension.codes[own].astype(np.int64)
-    return CodedTable(dimensions, cut_codes, value_of_code, sensitive, people)
+    return CodedTable(dimensions, along, cut_codes, value_of_code, sensitive, people)
 
 
 def _order_of_ties(table: pd.DataFrame, dimensions: list[Dimension], seed: int) -> NDArray[np.int64]:
@@ -137,7 +168,7 @@ def cut_table(
     best, least = None, np.inf
     for each in allowed:
         generalizations = _generalize(coded, each)
-        loss = _loss(generalizations, positions, np.diff(each.partition.edges)[each.kept], _n_suppressed(each))
+        loss = _loss(coded, settings, each, generalizations, positions)
         if best is None or loss < least:
             best, least = each._replace(generalizations=generalizations), loss
     assert best is not None  # noqa: S101 - several are allowed
@@ -146,10 +177,7 @@ def cut_table(
 
 def _generalize(coded: CodedTable, found: CutClasses) -> list[Generalization]:
     """Describe the values of the classes that stay, by dimension."""
-    sizes, records = np.diff(found.partition.edges), found.partition.records
-    if not found.kept.all():
-        records = records[np.repeat(found.kept, sizes)]
-    edges = np.concatenate([[0], np.cumsum(sizes[found.kept])]).astype(np.int64)
+    records, edges = found.kept_records
     return [generalize(dimension.scale, dimension.codes[records], edges) for dimension in coded.dimensions]
 
 
@@ -157,7 +185,7 @@ def _normalizations(coded: CodedTable, settings: AnonymizeSettings) -> list[Norm
     """List what to try: both, unless they are the same for every column."""
     if settings.normalize != "best":
         return [settings.normalize]
-    pairs = [(each.scale.coordinates("rank"), each.scale.coordinates("range")) for each in coded.dimensions]
+    pairs = [(scale.coordinates("rank"), scale.coordinates("range")) for scale in coded.cut_scales]
     differ = any(one is not None and other is not None and (one != other).any() for one, other in pairs)
     return ["rank", "range"] if differ else ["rank"]
 
@@ -173,11 +201,14 @@ def _attempts(
     """Cut so that all classes satisfy the models and, if rows may be left out, also by k alone, and keep which do."""
     n_rows = len(coded.dimensions[0].codes)
     coordinates, n_values = [], []
-    for dimension, value_of_code in zip(coded.dimensions, coded.value_of_code, strict=True):
-        own = dimension.scale.coordinates(normalize)
+    for scale, along, value_of_code in zip(coded.cut_scales, coded.along, coded.value_of_code, strict=True):
+        own = scale.coordinates(normalize)
         coordinates.append(own if own is None or value_of_code is None else own[value_of_code])
-        n_values.append(dimension.scale.n_values if value_of_code is None else n_rows)
-    dimensions = make_dimensions(coordinates, n_values)
+        n_cut = scale.n_values if along is None else along.n_values
+        n_values.append(n_cut if value_of_code is None else n_rows)
+    dimensions = make_dimensions(
+        coordinates, n_values, [None if each is None else each.hierarchy for each in coded.along]
+    )
 
     def run(models: Models, stage: str) -> Partition:
         def on_rows(n_done: int) -> None:
@@ -219,21 +250,56 @@ def _n_suppressed(found: CutClasses) -> int:
 
 
 def _loss(
+    coded: CodedTable,
+    settings: AnonymizeSettings,
+    found: CutClasses,
     generalizations: list[Generalization],
     positions: list[NDArray[np.float64] | None],
-    sizes: NDArray[np.int64],
-    n_suppressed: int,
 ) -> float:
     """Sum the loss of all cells, with ordered values at the given positions; suppressed rows lose 1."""
-    return sum(
-        float(class_widths(generalization, own) @ sizes) + n_suppressed
-        for generalization, own in zip(generalizations, positions, strict=True)
+    records, edges = found.kept_records
+    total = 0.0
+    for along, generalization, own in zip(coded.along, generalizations, positions, strict=True):
+        if along is not None and settings.output == "labels":
+            widths = along.column.loss[along.common_nodes(records, edges)]
+        else:
+            widths = class_widths(generalization, own)
+        total += float(widths @ np.diff(edges)) + _n_suppressed(found)
+    return total
+
+
+def cut_tree_of(coded: CodedTable, found: CutClasses, settings: AnonymizeSettings) -> CutTree:
+    """Return the cuts; leaves with equal labels are one class, because no reader could distinguish them.
+
+    Without hierarchies nothing changes: of the two sides of a strict cut, each has values that the other lacks.
+    """
+    tree = CutTree(
+        coded.cut_scales,
+        _tree_of_values(coded, found.partition),
+        np.where(found.kept, np.cumsum(found.kept) - 1, -1),
     )
+    if settings.output != "labels" or all(each is None for each in coded.along):
+        return tree
+    records, edges = found.kept_records
+    cells = tree.cells()
+    keys = []
+    for j, (own, along) in enumerate(zip(_generalize(coded, found), coded.along, strict=True)):
+        if along is not None:
+            keys.append(along.common_nodes(records, edges))
+        elif own.scale.is_ordered and settings.bounds == "cell":
+            keys.append(widened(own, cells[0][:, j], cells[1][:, j]).distinct()[1])
+        else:
+            keys.append(own.distinct()[1])
+    _, first, which = np.unique(np.array(keys), axis=1, return_index=True, return_inverse=True)
+    class_of_leaf = tree.class_of_leaf.copy()
+    # Numbered in the order of the tree.
+    class_of_leaf[found.kept] = np.argsort(np.argsort(first))[which.ravel()]
+    return replace(tree, class_of_leaf=class_of_leaf)
 
 
-def tree_of_values(coded: CodedTable, partition: Partition) -> TreeArrays:
+def _tree_of_values(coded: CodedTable, partition: Partition) -> TreeArrays:
     """Link the cuts, and convert their thresholds from ranks to codes of values."""
-    scales = [dimension.scale for dimension in coded.dimensions]
+    scales = coded.cut_scales
     n_values = [scale.n_values for scale in scales]
     columns: list[NDArray[Any]] = [dimension.codes for dimension in coded.dimensions]
     tree = build_tree(partition, columns, n_values, [not scale.is_ordered for scale in scales])

@@ -30,7 +30,7 @@ class CutTree:
     arrays : TreeArrays
         The cuts.
     class_of_leaf : ndarray of shape (n_leaves,), dtype=int64
-        Class of each leaf; -1 if the rows of the leaf were suppressed.
+        Class of each leaf; -1 if the rows of the leaf were suppressed. Leaves with the same labels are one class.
     """
 
     scales: tuple[Scale, ...]
@@ -54,8 +54,10 @@ class CutTree:
         """Return the smallest and largest possible code of each class, of shape (n_classes, n_dimensions)."""
         n_values = np.array([scale.n_values for scale in self.scales], np.int64)
         low, high = cells_of_classes(self.arrays, n_values, len(self.class_of_leaf))
-        kept = self.class_of_leaf >= 0
-        return low[kept], high[kept]
+        # Leaves of one class have equal cells.
+        classes, leaf = np.unique(self.class_of_leaf, return_index=True)
+        leaf = leaf[classes >= 0]
+        return low[leaf], high[leaf]
 
     def header(self) -> dict[str, Any]:
         """Return the content that does not fit into frames, as JSON values."""
@@ -136,10 +138,10 @@ def apply_cuts(tree: CutTree, table: pd.DataFrame) -> NDArray[np.int64]:
     Returns
     -------
     classes : ndarray of shape (n_rows,), dtype=int64
-        Class of each row, as in ``Anonymization.classes``; -1 for a row with a category or a missing value that the
-        table of the tree did not have, and for suppressed classes. Numbers and times outside the range of that table
-        belong to the outermost classes, whose labels do not cover them. Labels cover the values that occurred in a
-        class, so a new row may be in a class whose label lacks its value.
+        Class of each row, as in ``Anonymization.classes``; -1 for a row with a category, a missing value, or a value of
+        a column cut along a hierarchy, that the table of the tree did not have, and for suppressed classes. Numbers and
+        times outside the range of that table belong to the outermost classes, whose labels do not cover them. Labels
+        cover the values that occurred in a class, so a new row may be in a class whose label lacks its value.
 
     Raises
     ------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,22 +13,38 @@ from numpy.typing import NDArray
 from privacy_assets.anonymization.kernels.lattice import Sweep, count_nodes, sweep_lattice
 from privacy_assets.anonymization.kernels.lattice_models import Column, Items, Sensitive
 from privacy_assets.anonymization.kernels.models import NO_L, Models
-from privacy_assets.anonymization.release import GivenClasses
+from privacy_assets.anonymization.nodes_of_classes import NodeLabels, label_by_nodes, level_columns
 from privacy_assets.anonymization.result import AnonymizationProgress
 from privacy_assets.anonymization.sensitive_values import SensitiveValues, require_reachable, table_holds
 from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.leveled_column import LeveledColumn
-from privacy_assets.columns.masks import HierarchyMapping
-from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.errors import InvalidSettingError
 from privacy_assets.shown_numbers import in_full
 
 MAX_NODES = 1_000_000
 
 
-def read_hierarchies(hierarchies: object, quasi_identifiers: tuple[str, ...]) -> dict[str, Hierarchy]:
-    """Find the hierarchy of each quasi-identifier; report all problems at once.
+class LatticeClasses(NamedTuple):
+    """Classes of a table.
+
+    Attributes
+    ----------
+    class_of_row : ndarray of shape (n_rows,), dtype=int64
+        Class of each row of the table, from 0; -1 for a suppressed row. No class is empty.
+    labels : dict of str to NodeLabels
+        By quasi-identifier, the label of each class.
+    """
+
+    class_of_row: NDArray[np.int64]
+    labels: dict[str, NodeLabels]
+
+
+def read_hierarchies(
+    hierarchies: object, quasi_identifiers: tuple[str, ...], *, of_all: bool = True
+) -> dict[str, Hierarchy]:
+    """Find the hierarchies of quasi-identifiers; report all problems at once.
 
     Parameters
     ----------
@@ -36,20 +52,25 @@ def read_hierarchies(hierarchies: object, quasi_identifiers: tuple[str, ...]) ->
         By quasi-identifier; a mapping has settings for :meth:`~.hierarchy.Hierarchy.from_settings`.
     quasi_identifiers : tuple of str
         The columns, in the order of the result.
+    of_all : bool
+        Whether each of them needs a hierarchy.
 
     Raises
     ------
     InvalidSettingError
-        If a quasi-identifier has no hierarchy, a hierarchy belongs to another column, or an object is not a
+        If a quasi-identifier lacks its hierarchy, a hierarchy belongs to another column, or an object is not a
         `Hierarchy`.
     """
     if not isinstance(hierarchies, Mapping):
+        found = "missing" if hierarchies is None else "not a mapping"
         raise InvalidSettingError(
-            f"method is 'lattice', but hierarchies is {'missing' if hierarchies is None else 'not a mapping'}. "
-            "Expected "
-            f"a mapping with a Hierarchy for each of {list(quasi_identifiers)}. Nothing was anonymized."
+            f"method is 'lattice', but hierarchies is {found}. Expected a mapping with a Hierarchy for each of "
+            f"{list(quasi_identifiers)}. Nothing was anonymized."
+            if of_all
+            else f"hierarchies is {found}. Expected a mapping with a Hierarchy for some of {list(quasi_identifiers)}. "
+            "Nothing was anonymized."
         )
-    lacking = [name for name in quasi_identifiers if name not in hierarchies]
+    lacking = [name for name in quasi_identifiers if of_all and name not in hierarchies]
     others = [str(name) for name in hierarchies if name not in quasi_identifiers]
     problems = [f"The quasi-identifiers {lacking} have no hierarchy."] if lacking else []
     problems += [f"These columns are not quasi-identifiers: {others}."] if others else []
@@ -69,8 +90,8 @@ def read_hierarchies(hierarchies: object, quasi_identifiers: tuple[str, ...]) ->
             )
     if problems:
         raise InvalidSettingError(
-            f"hierarchies is invalid. {' '.join(problems)} Expected one Hierarchy for each quasi-identifier. Nothing "
-            "was anonymized."
+            f"hierarchies is invalid. {' '.join(problems)} Expected one Hierarchy for each quasi-identifier"
+            f"{'' if of_all else ' to be released as its nodes'}. Nothing was anonymized."
         )
     return read
 
@@ -83,7 +104,7 @@ def lattice_classes(
     sensitive: SensitiveValues,
     people: NDArray[np.integer[Any]] | None,
     progress: Callable[[AnonymizationProgress], None] | None = None,
-) -> GivenClasses:
+) -> LatticeClasses:
     """Find classes of rows with equal nodes of their hierarchies, so that every class satisfies the models.
 
     Parameters
@@ -115,7 +136,7 @@ def lattice_classes(
     The search: ``docs/design/mondrian.md``, section "Hierarchies". Equal rows are in one class, so a class is
     determined by the quasi-identifiers of its rows.
     """
-    leveled = _level(table, hierarchies, settings.quasi_identifiers)
+    leveled = level_columns(table, hierarchies, settings.quasi_identifiers)
     n_nodes = count_nodes([_column(column) for column in leveled.values()])
     if n_nodes > MAX_NODES:
         levels = {name: len(column.nodes) for name, column in leveled.items()}
@@ -148,21 +169,6 @@ def lattice_classes(
             "Nothing was anonymized; lower l or k, or raise max_suppression."
         )
     return _given(leveled, found, found.class_of_item[item_of_row])
-
-
-def _level(
-    table: pd.DataFrame, hierarchies: Mapping[str, Hierarchy], names: tuple[str, ...]
-) -> dict[str, LeveledColumn]:
-    """Find the nodes of all columns; report all unknown values at once."""
-    leveled, problems = {}, []
-    for name in names:
-        try:
-            leveled[name] = hierarchies[name].apply(table[name], name)
-        except InvalidTableError as error:
-            problems.append(str(error))
-    if problems:
-        raise InvalidTableError(f"{' '.join(problems)} Nothing was anonymized.")
-    return leveled
 
 
 def _column(column: LeveledColumn) -> Column:
@@ -205,16 +211,13 @@ def _aggregate(rows: Items) -> tuple[Items, NDArray[np.int64]]:
     return items, item_of_row
 
 
-def _given(leveled: Mapping[str, LeveledColumn], found: Sweep, class_of_row: NDArray[np.int64]) -> GivenClasses:
+def _given(leveled: Mapping[str, LeveledColumn], found: Sweep, class_of_row: NDArray[np.int64]) -> LatticeClasses:
     """Describe the node of each class in each column."""
     has_class = class_of_row >= 0
     example = np.zeros(len(found.levels), np.int64)
     example[class_of_row[has_class]] = np.flatnonzero(has_class)
-    given = GivenClasses(class_of_row, {}, {}, {}, {})
-    for c, (name, column) in enumerate(leveled.items()):
-        nodes = column.nodes[found.levels[:, c], column.codes[example]]
-        given.labels[name] = column.labels[nodes].tolist()
-        given.penalties[name] = column.loss[nodes]
-        given.covered[name] = column.count_rows()[nodes]
-        given.masks[name] = HierarchyMapping(name, name)
-    return given
+    labels = {
+        name: label_by_nodes(column, column.nodes[found.levels[:, c], column.codes[example]])
+        for c, (name, column) in enumerate(leveled.items())
+    }
+    return LatticeClasses(class_of_row, labels)

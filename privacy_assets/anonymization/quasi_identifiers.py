@@ -267,9 +267,11 @@ def code_values(scale: Scale, column: pd.Series[Any]) -> NDArray[np.int64]:
             f"Column {scale.name!r} has values of the kind {own.kind!r}. Expected {scale.kind!r}, as in the table "
             "that was cut. Convert the column."
         )
-    elif scale.is_ordered and scale.kind != "category":
+    elif scale.kind != "category" and (scale.is_ordered or scale.known.dtype.kind in "mM"):
         mine, theirs = align_times(scale.known, own.known)
         known = np.maximum(np.searchsorted(mine, theirs, side="right") - 1, 0).astype(np.int64)
+        if not scale.is_ordered:
+            known = np.where(mine[known] == theirs, known, -1)
     else:
         known = pd.Index(scale.known).get_indexer(pd.Index(own.known)).astype(np.int64)
     return np.asarray(np.append(known, place_of_missing)[read.codes], np.int64)

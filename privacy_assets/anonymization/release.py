@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from pandas.api.extensions import ExtensionArray
 
 from privacy_assets.anonymization.class_statistics import Classes, describe_classes, measure
 from privacy_assets.anonymization.cut_tree import CutTree
-from privacy_assets.anonymization.information_loss import entropy_of_labels, non_uniform_entropy
+from privacy_assets.anonymization.information_loss import class_widths, entropy_of_labels, non_uniform_entropy
 from privacy_assets.anonymization.labels import (
     HIGH,
     LOW,
@@ -23,35 +24,20 @@ from privacy_assets.anonymization.labels import (
     widened,
 )
 from privacy_assets.anonymization.measured_loss import label_widths
+from privacy_assets.anonymization.nodes_of_classes import NodeLabels
 from privacy_assets.anonymization.quasi_identifiers import Dimension, Scale
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.row_hashes import hash_rows
 from privacy_assets.anonymization.settings import AnonymizeSettings
-from privacy_assets.columns.masks import Exact, Interval, Mask, ReleaseModel, Suppressed, ValueSet
-
-
-class GivenClasses(NamedTuple):
-    """Classes that another engine found, with its own labels, such as nodes of hierarchies.
-
-    Attributes
-    ----------
-    class_of_row : ndarray of shape (n_rows,), dtype=int64
-        Class of each row of the table, from 0; -1 for a suppressed row. No class is empty.
-    labels : dict of str to list of str
-        By quasi-identifier, the label of each class.
-    penalties : dict of str to ndarray of shape (n_classes,), dtype=float64
-        By quasi-identifier, the loss of a label (NCP), from 0 to 1.
-    covered : dict of str to ndarray of shape (n_classes,), dtype=int64
-        By quasi-identifier, rows of the table whose values a label covers.
-    masks : dict of str to Mask
-        By quasi-identifier, how a label constrains the original.
-    """
-
-    class_of_row: NDArray[np.int64]
-    labels: dict[str, list[str]]
-    penalties: dict[str, NDArray[np.float64]]
-    covered: dict[str, NDArray[np.int64]]
-    masks: dict[str, Mask]
+from privacy_assets.columns.masks import (
+    Exact,
+    HierarchyMapping,
+    Interval,
+    Mask,
+    ReleaseModel,
+    Suppressed,
+    ValueSet,
+)
 
 
 def release(
@@ -61,17 +47,21 @@ def release(
     settings: AnonymizeSettings,
     *,
     tree: CutTree | None = None,
-    given: GivenClasses | None = None,
+    nodes: Mapping[str, NodeLabels] | None = None,
 ) -> Anonymization:
-    """Assemble the released table, with its rows in an order that depends only on the released content."""
+    """Assemble the released table, with its rows in an order that depends only on the released content.
+
+    ``nodes`` has the labels of the quasi-identifiers that are released as nodes of their hierarchies.
+    """
+    nodes = nodes or {}
     class_of_row = np.repeat(np.arange(len(classes.sizes)), classes.sizes)
     by_class = np.arange(len(classes.sizes))
     generalized: dict[str, dict[str, pd.Series[Any]]] = {}
     cells = tree.cells() if tree is not None and settings.bounds == "cell" and settings.output == "labels" else None
     for j, (dimension, generalization) in enumerate(zip(dimensions, classes.generalizations, strict=True)):
         name = dimension.scale.name
-        if given is not None:
-            generalized[name] = {name: repeated_text(given.labels[name], by_class)}
+        if name in nodes:
+            generalized[name] = {name: repeated_text(nodes[name].labels, by_class)}
         elif settings.output == "centroid":
             codes = dimension.codes[classes.records]
             generalized[name] = {name: centroid_column(generalization, codes, classes.edges, by_class)}
@@ -101,11 +91,17 @@ def release(
     members = pd.DataFrame({"class": class_of_released, "row": records.astype(np.int64)})
     frame, stats = describe_classes(classes, settings), measure(classes, dimensions, settings)
     model = _release_model(table, [d.scale for d in dimensions], settings)
+    model = ReleaseModel({**model.masks, **{name: HierarchyMapping(name, name) for name in nodes}})
+    penalties = {name: own.penalties for name, own in nodes.items()}
     if cells is not None:
-        _use_cells(generalized, model, cells, dimensions, classes, frame, stats)
-    if given is not None:
-        _use_given(given, dimensions, frame, stats)
-        model = ReleaseModel({**model.masks, **given.masks})
+        penalties |= _use_cells(generalized, model, cells, dimensions, classes, stats)
+    if penalties:
+        _use_penalties(penalties, classes, frame, stats)
+    for dimension in dimensions:
+        if dimension.scale.name in nodes:
+            stats["non_uniform_entropy"][dimension.scale.name] = entropy_of_labels(
+                nodes[dimension.scale.name].covered, np.bincount(dimension.codes), classes.sizes
+            )
     return Anonymization(released, model, frame, members, stats, tree, settings.described())
 
 
@@ -116,20 +112,15 @@ def _taken(column: pd.Series[Any], positions: NDArray[np.integer[Any]]) -> pd.Se
     return pd.Series(taken, dtype=object, copy=False) if column.dtype == object else taken
 
 
-def _use_given(given: GivenClasses, dimensions: list[Dimension], frame: pd.DataFrame, stats: dict[str, Any]) -> None:
-    """Replace the losses of the values in each class by those of given labels."""
-    frame["loss"] = np.mean(list(given.penalties.values()), axis=0)
-    sizes = frame["rows"].to_numpy()
-    n_suppressed = stats["n_suppressed"]
-    penalty = {name: float(own @ sizes + n_suppressed) / stats["n_rows"] for name, own in given.penalties.items()}
-    stats["certainty_penalty"] = penalty
-    stats["information_loss"] = float(np.mean(list(penalty.values())))
-    stats["non_uniform_entropy"] = {
-        dimension.scale.name: entropy_of_labels(
-            given.covered[dimension.scale.name], np.bincount(dimension.codes), sizes
-        )
-        for dimension in dimensions
-    }
+def _use_penalties(
+    penalties: Mapping[str, NDArray[np.float64]], classes: Classes, frame: pd.DataFrame, stats: dict[str, Any]
+) -> None:
+    """Replace the losses of the values in each class by those of labels that are coarser, in some columns."""
+    of_columns = [penalties.get(g.scale.name, class_widths(g)) for g in classes.generalizations]
+    frame["loss"] = np.mean(of_columns, axis=0)
+    for name, own in penalties.items():
+        stats["certainty_penalty"][name] = float(own @ classes.sizes + stats["n_suppressed"]) / stats["n_rows"]
+    stats["information_loss"] = float(np.mean(list(stats["certainty_penalty"].values())))
 
 
 def _use_cells(
@@ -138,21 +129,20 @@ def _use_cells(
     cells: tuple[NDArray[np.int64], NDArray[np.int64]],
     dimensions: list[Dimension],
     classes: Classes,
-    frame: pd.DataFrame,
     stats: dict[str, Any],
-) -> None:
-    """Replace the losses of the values in each class by those of wider labels."""
-    sizes = classes.sizes
-    widths = {d.scale.name: label_widths(labels[d.scale.name], model.masks[d.scale.name], d.scale) for d in dimensions}
-    frame["loss"] = np.mean(list(widths.values()), axis=0)
-    stats["certainty_penalty"] = {
-        name: float(own @ sizes + stats["n_suppressed"]) / stats["n_rows"] for name, own in widths.items()
-    }
-    stats["information_loss"] = float(np.mean(list(stats["certainty_penalty"].values())))
+) -> dict[str, NDArray[np.float64]]:
+    """Return the losses of wider labels by column, and replace the entropies of the values in each class by theirs."""
+    penalties = {}
     for j, (dimension, own) in enumerate(zip(dimensions, classes.generalizations, strict=True)):
-        if dimension.scale.is_ordered:
+        scale = dimension.scale
+        mask = model.masks[scale.name]
+        if isinstance(mask, HierarchyMapping):
+            continue
+        penalties[scale.name] = label_widths(labels[scale.name], mask, scale)
+        if scale.is_ordered:
             wide = widened(own, cells[0][:, j], cells[1][:, j])
-            stats["non_uniform_entropy"][dimension.scale.name] = non_uniform_entropy(wide, dimension.codes, sizes)
+            stats["non_uniform_entropy"][scale.name] = non_uniform_entropy(wide, dimension.codes, classes.sizes)
+    return penalties
 
 
 def _release_model(table: pd.DataFrame, scales: list[Scale], settings: AnonymizeSettings) -> ReleaseModel:

@@ -40,7 +40,7 @@ class Anonymization:
     stats : dict
         Figures of the whole table, as JSON values.
     tree : CutTree or None
-        The cuts; None for hierarchies. Private.
+        The cuts; None for the method "lattice". Private.
     settings : dict
         All settings that affect the result, as JSON values.
     """

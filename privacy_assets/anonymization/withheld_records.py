@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from privacy_assets.anonymization.anonymized_table import measure_anonymity, models_that_fail
 from privacy_assets.anonymization.measured_loss import mean_loss, measure_losses
 from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.masks import HierarchyMapping
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidTableError
 
@@ -129,7 +130,9 @@ def note_on_tight_ends(withheld: Anonymization) -> str:
         The result of :func:`withhold_records`.
     """
     n_classes = withheld.stats["n_classes_withheld_in_part"]
-    if withheld.settings.get("bounds") != "tight" or withheld.settings.get("method") == "lattice" or not n_classes:
+    masks = [withheld.model.masks[name] for name in withheld.settings["quasi_identifiers"]]
+    has_nodes_only = all(isinstance(mask, HierarchyMapping) for mask in masks)
+    if withheld.settings.get("bounds") != "tight" or has_nodes_only or not n_classes:
         return ""
     return (
         f"In {n_classes} of {withheld.stats['n_classes']} classes only a part of the records was withheld, and the "

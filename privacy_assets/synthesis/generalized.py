@@ -101,7 +101,7 @@ def generalize_alike(anonymization: Anonymization, table: pd.DataFrame, anonymiz
     Parameters
     ----------
     anonymization : Anonymization
-        Made by the method "mondrian", not relaxed, with the output "labels", nothing suppressed.
+        Made by the method "mondrian" without hierarchies, not relaxed, with the output "labels", nothing suppressed.
     table : DataFrame
         Rows with the same columns as ``anonymized``.
     anonymized : DataFrame
@@ -197,6 +197,12 @@ def require_cuts_that_apply(settings: Mapping[str, Any]) -> None:
     if found != expected:
         raise InvalidSettingError(
             f"The anonymization has {found}, but its classes must also apply to other rows. Expected {expected}."
+        )
+    if settings.get("hierarchies"):
+        raise InvalidSettingError(
+            f"The anonymization cuts {sorted(settings['hierarchies'])} along hierarchies, but its classes must also "
+            "apply to other rows, and their values may be under a released node without occurring in the table that "
+            "was cut. Expected no hierarchies. Leave them out."
         )
 
 

@@ -326,7 +326,7 @@ def test_k_of_one_is_legal_and_labelled_no_protection():
         ({"relaxed": 1}, "True or False"),
         ({"seed": -1}, "seed is -1"),
         ({"n_threads": 0}, "n_threads is 0"),
-        ({"hierarchies": {"age": object()}}, "Expected the method 'lattice'"),
+        ({"hierarchies": {"age": object()}}, "the type is object, not Hierarchy"),
     ],
 )
 def test_settings_out_of_their_range_are_refused(changes, message):
