@@ -14,7 +14,7 @@ from privacy_assets.anonymization.settings import LDiversity
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration import anonymized_assets
-from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
@@ -429,6 +429,34 @@ def test_hierarchies_of_the_contract_give_the_labels(project):
     assert manifest["settings"]["anonymized"]["method"] == "lattice"
 
 
+def test_some_columns_are_nodes_and_others_are_cut_freely(project):
+    """With every figure that the gate and the assessments take from labels."""
+    contract = copy.deepcopy(CONTRACT)
+    # Hierarchies of the contract are for the lattice.
+    contract["columns"]["joined"]["hierarchy"] = HIERARCHIES["joined"]
+    settings = AnonymizationSettings(hierarchies={name: HIERARCHIES[name] for name in ("age", "plan")})
+    limits = (
+        Limit("smallest_class", 5),
+        Limit("information_loss", 0.9),
+        Limit("max_reidentification_probability", 0.2),
+    )
+    definitions = definitions_of(
+        project,
+        policy=Policy(limits),
+        contract=contract,
+        anonymized=settings,
+        semantic_risk=SemanticRiskSettings(),
+    )
+    assert_released(project, project.run(definitions))
+    table, manifest = released_table(project)
+    assert list(table.columns) == ["age", "plan", "joined", "joined_low", "joined_high", "cost"]
+    kinds = {name: mask["kind"] for name, mask in manifest["figures"]["model"].items()}
+    assert kinds["age"] == kinds["plan"] == "mapping" and kinds["joined"] == "interval"
+    assert set(manifest["settings"]["anonymized"]["hierarchies"]) == {"age", "plan"}
+    assert set(table["plan"]) <= {"*", "alone", "together", "single", "free", "family"}
+    assert verify_release(project.releases(side="anonymized")[-1]).problems == ()
+
+
 def test_a_quasi_identifier_without_a_hierarchy_is_refused_when_the_definitions_are_built(project):
     settings = AnonymizationSettings(method="lattice", hierarchies={"joined": HIERARCHIES["joined"]})
     with pytest.raises(InvalidSettingError, match=r"quasi-identifiers \['age', 'plan'\] have no hierarchy"):
@@ -520,7 +548,8 @@ class TestGeneralizedSynthetic:
         assert "generalized_synthetic was made from an earlier version of ['synthetic']" in reason
 
     def test_classes_that_cannot_be_told_for_the_originals_are_refused(self, project):
-        weaker = ({"relaxed": True}, {"output": "centroid"}, {"method": "lattice"}, {"max_suppression": 0.1})
+        weaker = [{"relaxed": True}, {"output": "centroid"}, {"method": "lattice"}, {"max_suppression": 0.1}]
+        weaker.append({"hierarchies": {"age": HIERARCHIES["age"]}})
         for settings in weaker:
             with pytest.raises(InvalidSettingError, match="its classes must also apply to other rows"):
                 self.settings(project, 0.5, generalize_synthetic=AnonymizationSettings(k=5, **settings))
@@ -537,7 +566,22 @@ class TestGeneralizedSynthetic:
         ({"anonymized": AnonymizationSettings(method="other")}, "method is 'other'"),
         ({"anonymized": AnonymizationSettings(l_diversity={"age": 2})}, "l_diversity names columns that are not sens"),
         ({"anonymized": AnonymizationSettings(t_closeness=2.0)}, "t_closeness"),
-        ({"anonymized": AnonymizationSettings(hierarchies={"age": None})}, "Expected method='lattice'"),
+        ({"anonymized": AnonymizationSettings(hierarchies={"age": None})}, "the type is NoneType, not Hierarchy"),
+        (
+            {"anonymized": AnonymizationSettings(hierarchies={"cost": HIERARCHIES["age"]})},
+            r"columns are not quasi-identifiers: \['cost'\]",
+        ),
+        (
+            {"anonymized": AnonymizationSettings(hierarchies={"age": HIERARCHIES["age"]}, pictured=("age", "joined"))},
+            r"without a hierarchy. There are \['joined'\]",
+        ),
+        (
+            {
+                "anonymized": AnonymizationSettings(hierarchies={"age": HIERARCHIES["age"]}),
+                "semantic_risk": SemanticRiskSettings(scales={"age": {"ordinal": [30, 40]}}),
+            },
+            "'age' has a scale of the kind ordinal, but is released as nodes",
+        ),
         ({"anonymized": AnonymizationSettings(pictured=("age", "plan"))}, "expected two quasi-identifiers with num"),
         (
             {"anonymized": AnonymizationSettings(pictured=("age", "joined"), output="centroid")},

@@ -59,7 +59,7 @@ class Generalization:
     settings : AnonymizeSettings
         The settings for `anonymize_with`; the seed is 0 if it is drawn.
     hierarchies : dict of Hierarchy, or None
-        For the method "lattice", by quasi-identifier.
+        By quasi-identifier: of all for the method "lattice", of those to be cut along one for "mondrian".
     draws_seed : bool
         Whether the seed is drawn when the records are anonymized, and never shown: whoever knows it can reproduce how
         ties were separated.
@@ -93,8 +93,8 @@ class AnonymizationSettings(MethodSettings):
     )
     hierarchies: Mapping[str, Hierarchy | Mapping[str, Any]] | None = setting(
         None,
-        "For lattice, by column, in addition to those of the contract: one of intervals, prefixes, dates, tree, "
-        "arx_csv.",
+        "By column, one of intervals, prefixes, dates, tree, arx_csv. For lattice, in addition to those of the "
+        "contract. Mondrian cuts these columns along their hierarchies, and uses none of the contract.",
         {"age": {"intervals": [5, 10, 20]}},
     )
     seed: int | None = setting(
@@ -175,7 +175,9 @@ class AnonymizationSettings(MethodSettings):
             return
         kinds = {each["column"]: str(each["type"]) for each in contract.describe()}
         in_order = [
-            name for name in roles.quasi_identifiers if kinds[name].lower().startswith(("int", "float", "datetime"))
+            name
+            for name in roles.quasi_identifiers
+            if kinds[name].lower().startswith(("int", "float", "datetime")) and name not in (self.hierarchies or {})
         ]
         if self.method != "mondrian" or self.output != "labels":
             raise InvalidSettingError(
@@ -185,17 +187,14 @@ class AnonymizationSettings(MethodSettings):
         if len(set(self.pictured)) != 2 or len(self.pictured) != 2 or not set(self.pictured) <= set(in_order):
             raise InvalidSettingError(
                 f"The anonymization pictures {list(self.pictured)}; expected two quasi-identifiers with numbers or "
-                f"datetimes. There are {in_order}."
+                f"datetimes and without a hierarchy. There are {in_order}."
             )
 
     def _hierarchies(self, contract: TableContract, roles: Roles) -> dict[str, Hierarchy] | None:
-        if self.method != "lattice" and self.hierarchies:
-            raise InvalidSettingError(
-                "The anonymization has hierarchies, but its method is 'mondrian', which makes classes of its own. "
-                "Expected method='lattice'."
-            )
         if self.method != "lattice":
-            return None
+            if not self.hierarchies:
+                return None
+            return read_hierarchies(self.hierarchies, roles.quasi_identifiers, of_all=False)
         declared = contract.metadata("hierarchy")
         return read_hierarchies(
             {name: value for name, value in declared.items() if name in roles.quasi_identifiers}
@@ -474,8 +473,8 @@ class SemanticRiskSettings(SemanticSettings):
             )
         if is_labelled and isinstance(scale, Ordinal | Windows | Binary | Generalized):
             raise InvalidSettingError(
-                f"Column {column!r} has a scale of the kind {scale.kind}, but method='lattice' releases it as nodes of "
-                "its hierarchy, which are text. Expected a nominal or hierarchy scale, or leave it out: by default "
+                f"Column {column!r} has a scale of the kind {scale.kind}, but is released as nodes of its "
+                "hierarchy, which are text. Expected a nominal or hierarchy scale, or leave it out: by default "
                 "nodes have the attributes of all nodes above them."
             )
 

@@ -172,8 +172,7 @@ class ReleaseSettings:
         if self.linkage_audit is not None:
             self.linkage_audit.check(self.contract, self.anonymized.output)
         if self.assesses(SEMANTIC):
-            is_lattice = self.anonymized.method == "lattice"
-            labelled = roles_of(self.contract, None).quasi_identifiers if is_lattice else ()
+            labelled = tuple(self.hierarchies or ()) if self.anonymized.output == "labels" else ()
             self.semantic_risk_settings.check_columns(self.contract, labelled)
 
     def _check_acknowledged(self) -> None:

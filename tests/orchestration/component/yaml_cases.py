@@ -478,9 +478,7 @@ CASES = {
         "'arx' is not one of ['mondrian', 'lattice']",
     ),
     "AnonymizationSettings.hierarchies": (
-        anonymized(
-            method="lattice", hierarchies={name: {"tree": {"a": ["c"]}} for name in ("age", "income", "joined", "plan")}
-        ),
+        anonymized(hierarchies={"plan": {"tree": {"a": ["c"]}}, "age": {"intervals": [5, 10]}}),
         anonymized(hierarchies={"age": {"steps": [5]}}),
         "A hierarchy is given as a mapping of 1 keys. Expected one key of",
     ),
