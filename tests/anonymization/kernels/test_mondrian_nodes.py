@@ -96,7 +96,7 @@ def test_every_cut_is_the_best_allowable_one_and_none_is_left(table, limit, k, i
 
 
 @given(trees(), st.data())
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_values_come_depth_first_the_most_frequent_node_first(tree, data):
     (node, loss), paths = tree
     n = node.shape[1]
@@ -127,17 +127,18 @@ def test_many_values_are_cut_the_same_in_classes_of_all_sizes():
         return (len(leaves[level][hierarchy[0][level][own[0]]]) - 1) / 999
 
     found = partition_rows(pack_rows([codes, other], [1000, 4]), dimensions, row_models(5))
-    n_along = 0
+    n_along = n_checked = 0
     for begin, stop, middle, dimension, _ in found.cuts.tolist():
         members, left, right = (found.records[a:b] for a, b in ((begin, stop), (begin, middle), (middle, stop)))
         if dimension == 0:
             n_along += 1
             assert not set(codes[left]) & set(codes[right])
             assert min(width(left), width(right)) < width(members)
-        if stop - begin < 40:
+        if dimension == 0 and stop - begin < 40 and n_checked < 8:
+            n_checked += 1
             ours = [part.tolist() for part in (members, left, right)]
             reference.check_cut(known, *ours, dimension, 5, (), "gain")
-    assert n_along > 50
+    assert n_along > 50 and n_checked == 8
     for members in classes_of(found):
         assert len(members) >= 5
 
