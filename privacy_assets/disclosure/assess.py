@@ -181,9 +181,10 @@ class _OfPeople:
     """The people whose records are examined, originals first."""
 
     def __init__(self, records: PooledRecords, rows: NDArray[np.int64]) -> None:
-        people, self.owner, self.n_records = np.unique(records.people[rows], return_inverse=True, return_counts=True)
-        self.n = len(people)
-        self.n_original = int((people < records.n_original_people).sum())
+        own = records.people[rows]
+        self.people, self.owner, self.n_records = np.unique(own, return_inverse=True, return_counts=True)
+        self.n = len(self.people)
+        self.n_original = int((self.people < records.n_original_people).sum())
 
     def sum(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Add values of records up by person."""
@@ -203,18 +204,17 @@ def _effect_of_copies(
     workers: Workers,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Plant copies of all records of some people; return what this adds to their scores, and the mean square of it."""
+    """Plant copies of the records of some people; return what this adds to their scores, and the mean square of it."""
     most = max(min(MOST_PLANTED, records.n_synthetic // 10), 1)
     order = rng.permutation(of_people.n)
     n_people = max(int(np.searchsorted(np.cumsum(of_people.n_records[order]), most, side="right")), 1)
-    chosen = np.sort(order[:n_people])
-    places = np.flatnonzero(np.isin(of_people.owner, chosen))[: records.n_synthetic]
-    rows = attack.rows[places]
+    # All records of each, unless one person has more than there are synthetic ones.
+    rows = attack.rows[np.isin(of_people.owner, order[:n_people])][: records.n_synthetic]
     planted = plant_copies(records, rows, rng.choice(records.n_synthetic, len(rows), replace=False))
     found = gather_evidence(planted, Attack(attack.known, attack.max_known, rows), workers, evidence.precision)
     of_copied = _OfPeople(records, rows)
     copied = of_copied.mean(score_records(found, measure_all(evidence)))
-    added = copied - scores[chosen[: of_copied.n]]
+    added = copied - scores[np.searchsorted(of_people.people, of_copied.people)]
     return added.mean(axis=0), (added**2).mean(axis=0)
 
 

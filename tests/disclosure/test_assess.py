@@ -260,3 +260,23 @@ def test_three_hundred_columns_are_too_many_to_know():
 def test_wrong_settings_are_refused(settings, message):
     with pytest.raises(InvalidSettingError, match=message):
         assess_disclosure(ORIGINAL, SYNTHETIC, CONTROL, **settings)
+
+
+def test_one_synthetic_record_and_columns_without_values_are_assessed():
+    original, control, synthetic = (
+        table.assign(nothing=None, same=1, unknown=np.nan) for table in (ORIGINAL, CONTROL, SYNTHETIC)
+    )
+    found = assess_disclosure(original, synthetic[:1], control)
+    assert found.scores["leakage_detected"] is not True
+    assert found.scores["n_synthetic"] == 1
+    assert len(found.sensitive) == 2 * len(original.columns)
+    json.dumps(found.scores, allow_nan=False)
+
+
+def test_a_person_with_more_records_than_there_are_synthetic_ones_is_assessed():
+    original = ORIGINAL.assign(person=np.arange(100) % 55)
+    control = CONTROL.assign(person=np.arange(100, 160))
+    visits = pd.concat([original, *[original[:1].assign(visits=n) for n in range(40)]], ignore_index=True)
+    found = assess_disclosure(visits, SYNTHETIC[:20], control, person="person")
+    assert (found.scores["n_original"], found.scores["n_control"]) == (55, 60)
+    assert found.scores["leakage_detected"] is not True

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacy_assets.disclosure import pooled_records
 from privacy_assets.disclosure.pooled_records import pool_records
 from privacy_assets.disclosure.scores import (
     Attack,
@@ -130,6 +131,15 @@ def test_a_sample_has_the_scores_of_the_whole():
     assert np.array_equal(some.guessed, whole.guessed[:, rows])
     assert np.array_equal(some.n_claims, whole.n_claims[:, rows])
     assert len(attack.sets) == 5 + 10 + 10
+
+
+def test_codes_of_many_categories_do_not_change_guesses(monkeypatch):
+    tables = [mixed(n, i) for i, n in enumerate((60, 40, 80))]
+    few, _, _ = evidence_of(*tables)
+    monkeypatch.setattr(pooled_records, "LARGEST_INT16", 0)
+    many, records, _ = evidence_of(*tables)
+    assert pooled_records.distance_codes(records)[0].real.dtype == np.int32
+    assert np.array_equal(many.guessed, few.guessed)
 
 
 def test_the_closest_records_share_the_edge():
