@@ -146,24 +146,32 @@ def _weight(
     """
     value = grid[own]
     distance = abs(grid[other] - value)
-    low, high = 0, own
-    # The first value that is near enough.
-    while low < high:
-        middle = (low + high) // 2
-        if value - grid[middle] <= distance:
-            high = middle
-        else:
-            low = middle + 1
-    first = low
-    low, high = own, len(grid) - 1
-    # The last one.
-    while low < high:
-        middle = (low + high + 1) // 2
-        if grid[middle] - value <= distance:
-            low = middle
-        else:
-            high = middle - 1
-    return int(weights[below[low + 1] - below[first]])
+    first, last = min(own, other), max(own, other)
+    # The other end is the last value that is near enough on the other side of the own one.
+    if other > own:
+        low, high = 0, own
+        while low < high:
+            middle = (low + high) // 2
+            if value - grid[middle] <= distance:
+                high = middle
+            else:
+                low = middle + 1
+        first = low
+    else:
+        low, high = own, len(grid) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if grid[middle] - value <= distance:
+                low = middle
+            else:
+                high = middle - 1
+        last = low
+    # Rounding can make the distances of neighbors equal.
+    while first > 0 and value - grid[first - 1] <= distance:
+        first -= 1
+    while last < len(grid) - 1 and grid[last + 1] - value <= distance:
+        last += 1
+    return int(weights[below[last + 1] - below[first]])
 
 
 @njit(nogil=True, cache=True)
@@ -215,8 +223,8 @@ def find_closest(
 
     Notes
     -----
-    First the numbers count by their bin, as if they were its closest value. Only records which could then be the
-    closest are computed exactly.
+    First numbers of more than 255 values count by their bin, with at least the weight of its closest value. Only
+    records that could then be the closest are computed exactly.
     """
     n_columns, n_synthetic = synthetic.shape
     in_bin = np.zeros((n_columns, 256), np.int32)
@@ -236,8 +244,13 @@ def find_closest(
                 low, high = first_of_bin[j, b], first_of_bin[j, b + 1] - 1
                 if low <= own <= high:
                     in_bin[j, b] = equal_weights[j, x]
+                elif not is_rough[j]:
+                    in_bin[j, b] = _weight(grid, people, weights, own, low)
+                elif low > own:
+                    # Those between are fewer than those on both sides, so the weight is at least as large.
+                    in_bin[j, b] = weights[people[low + 1] - people[own]]
                 else:
-                    in_bin[j, b] = _weight(grid, people, weights, own, low if low > own else high)
+                    in_bin[j, b] = weights[people[own + 1] - people[high]]
         best = np.int32(-1)
         for start in range(0, n_synthetic, BLOCK):
             n = min(BLOCK, n_synthetic - start)
