@@ -131,6 +131,10 @@ def test_an_unknown_name_is_an_attribute_error():
         privacy_assets.asess_mpuccs  # noqa: B018
 
 
+SCIPY = [f"scipy.{name}" for name in ("linalg", "optimize", "sparse", "spatial", "special", "stats")]
+"""Parts of SciPy that no step needs to load the definitions of a release."""
+
+
 @pytest.mark.parametrize(
     ("statement", "unwanted"),
     [
@@ -139,6 +143,10 @@ def test_an_unknown_name_is_an_attribute_error():
         ("from privacy_assets import assess_mpuccs", ["dagster", "pandera", "matplotlib", "scipy.stats"]),
         ("from privacy_assets import assess_disclosure", ["dagster", "pandera", "matplotlib", "scipy.stats"]),
         ("from privacy_assets import assess_reidentification", ["dagster", "pandera", "matplotlib", "scipy.optimize"]),
+        (
+            "import privacy_assets.orchestration.factory, privacy_assets.orchestration.component.component",
+            ["matplotlib", "jinja2", "sklearn", "splink", "pyarrow.dataset", *SCIPY],
+        ),
         ("from privacy_assets import verify_release", ["dagster", "pandera", "numba", "cryptography"]),
     ],
 )

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import coo_array
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.linkage.uniform_compatibility import GROUPING_DECIMALS, TOLERANCE, is_compatible_with_uniform
@@ -117,6 +115,9 @@ def _least_slack(groups: _Groups) -> float:
     The variables are t[x, x] of each source group, then t[x, z] of each pair of a source group and a group, for z other
     than x, then the deviations of the columns upwards and downwards.
     """
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array
+
     n_sources, n_groups = groups.n_sources, len(groups.sizes)
     source = np.repeat(np.arange(n_sources), n_groups)
     target = np.tile(np.arange(n_groups), n_sources)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.spatial import KDTree
-from scipy.spatial.distance import cdist
 
 from privacy_assets.anonymization.quasi_identifiers import Scale, read_dimension
 from privacy_assets.columns.coding import read_column
@@ -21,6 +18,9 @@ from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.reidentification.code_sets import CodeSets
 from privacy_assets.reidentification.mask_sets import TIME_KINDS, read_mask
 from privacy_assets.reidentification.released_values import Original, read_released, rows_of_values
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 MAX_DENSE_PAIRS = 100_000_000
 # In a tree, distinct categories are at distance 1: each has its own dimension, at half a squared distance.
@@ -54,6 +54,8 @@ class _Places(NamedTuple):
 
     def distances(self, others: _Places) -> NDArray[np.float64]:
         """Return the distance of every record to every other one."""
+        from scipy.spatial.distance import cdist
+
         squares = np.zeros((len(self.numbers), len(others.numbers)))
         if self.numbers.shape[1]:
             squares += cdist(self.numbers, others.numbers, "sqeuclidean")
@@ -146,6 +148,9 @@ def link_by_distance(
 
 def _nearest(originals: _Places, records: _Places) -> csr_array:
     """Divide the claim of each record among the nearest originals."""
+    from scipy.sparse import csr_array
+    from scipy.spatial import KDTree
+
     points, number = originals.distinct()
     order = np.argsort(number, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=len(points.numbers)))])

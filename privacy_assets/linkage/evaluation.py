@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, issparse
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.linkage.compatibility import check_tolerance, normalized
@@ -21,6 +20,9 @@ from privacy_assets.linkage.uniform_compatibility import (
 )
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.reidentification.candidate_lists import members_by_cells
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 # Distinct scores of one claim, and of all claims that need a linear program. A score takes a tenth of a millisecond, or
 # several milliseconds if the claim is at the limit of compatibility.
@@ -198,6 +200,8 @@ def _ignore(progress: LinkerProgress) -> None:
 
 def _read_claims(claims: Any, n_released: int, n_original: int) -> csr_array:
     """Return the non-zero claims by row, originals ascending."""
+    from scipy.sparse import csr_array, issparse
+
     if issparse(claims):
         _require_numbers(claims.dtype)
         rows = csr_array(claims).astype(np.float64)
@@ -238,6 +242,8 @@ def _require_numbers(dtype: np.dtype[Any]) -> None:
 
 
 def _read_links(links: NDArray[Any], n_released: int, n_original: int) -> csr_array:
+    from scipy.sparse import csr_array
+
     is_linked = links != -1
     n_outside = int((is_linked & ((links < 0) | (links >= n_original))).sum())
     if len(links) != n_released or n_outside or not is_linked.any():

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.reidentification.candidate_index import CandidateIndex
@@ -109,6 +107,9 @@ def _components(
     weights: NDArray[np.int64],
 ) -> NDArray[np.int32]:
     """Return the strongly connected component of each box and then each point."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     n_points = len(weights)
     # From a box to all its candidates, and from the true one back to it. Originals that were not released belong to an
     # extra box, which may have any of them.

@@ -21,8 +21,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import coo_array
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -281,6 +279,9 @@ class _Program:
 
     def _solve(self) -> tuple[Floats, float]:
         """Return the best separating weights for the current bounds, and their separation."""
+        from scipy.optimize import linprog
+        from scipy.sparse import coo_array
+
         gain = np.zeros(self.n_variables)
         for begin, side in ((0, self.inside), (self.n_in, self.outside)):
             n = len(side.claims)

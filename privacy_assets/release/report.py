@@ -6,10 +6,10 @@ import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
 from privacy_assets.disclosure.rare_values import RARE_VALUES
@@ -19,6 +19,9 @@ from privacy_assets.release.ratings import RISK_LEVELS, risk_level
 from privacy_assets.release.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, plain_words
 from privacy_assets.semantic_risk.result import LACKED_COLUMNS
 from privacy_assets.shown_numbers import against, in_full, number, percent, yes_or_no
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 TEMPLATE = "report.html"
 LONGEST_SETTING = 400
@@ -120,31 +123,35 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
     bounds = {str(verdict.metric): verdict.limit for verdict in decided if verdict.limit is not None}
     side = manifest["stage"]
     score = manifest["figures"].get(MPUCC, {}).get("privacy_risk_score")
-    return _ENVIRONMENT.get_template(TEMPLATE).render(
-        manifest=manifest,
-        created_at=_moment(manifest["created_at"]),
-        limits=limits,
-        conditions=[verdict for verdict in decided if verdict.metric is None],
-        warnings=[verdict for verdict in decided if not verdict.passed],
-        waived=[verdict for verdict in decided if verdict.waived_by is not None],
-        waivers=_waivers_table(manifest["waivers"]),
-        words=plain_words(manifest["figures"], bounds),
-        caveats=CAVEATS[side],
-        pictures=material.pictures,
-        notes=material.notes,
-        figures=list(_figure_tables(manifest["figures"], bounds)),
-        sensitive=_sensitive_table(manifest["figures"], bounds),
-        risk_levels=RISK_LEVELS if side == "synthetic" else (),
-        risk_level=None if score is None else risk_level(score),
-        advised=[outcome for outcome in limits if outcome.advice],
-        measured=list(_measured_tables(manifest["figures"], material, bounds)),
-        settings=list(_settings_tables(manifest["settings"])),
-        policy=_policy_table(manifest["policy"]),
-        columns=_columns_table(manifest["columns"]),
-        leaving=_leaving_table(manifest.get(MANIFEST_KEY, ())),
-        refusals=_refusals_table(material.refusals),
-        files=_files_table(manifest["files"]),
-        versions=", ".join(f"{name} {version}" for name, version in manifest["versions"].items()),
+    return (
+        _environment()
+        .get_template(TEMPLATE)
+        .render(
+            manifest=manifest,
+            created_at=_moment(manifest["created_at"]),
+            limits=limits,
+            conditions=[verdict for verdict in decided if verdict.metric is None],
+            warnings=[verdict for verdict in decided if not verdict.passed],
+            waived=[verdict for verdict in decided if verdict.waived_by is not None],
+            waivers=_waivers_table(manifest["waivers"]),
+            words=plain_words(manifest["figures"], bounds),
+            caveats=CAVEATS[side],
+            pictures=material.pictures,
+            notes=material.notes,
+            figures=list(_figure_tables(manifest["figures"], bounds)),
+            sensitive=_sensitive_table(manifest["figures"], bounds),
+            risk_levels=RISK_LEVELS if side == "synthetic" else (),
+            risk_level=None if score is None else risk_level(score),
+            advised=[outcome for outcome in limits if outcome.advice],
+            measured=list(_measured_tables(manifest["figures"], material, bounds)),
+            settings=list(_settings_tables(manifest["settings"])),
+            policy=_policy_table(manifest["policy"]),
+            columns=_columns_table(manifest["columns"]),
+            leaving=_leaving_table(manifest.get(MANIFEST_KEY, ())),
+            refusals=_refusals_table(material.refusals),
+            files=_files_table(manifest["files"]),
+            versions=", ".join(f"{name} {version}" for name, version in manifest["versions"].items()),
+        )
     )
 
 
@@ -382,10 +389,15 @@ def _or_out_of_time(value: float, write: Any, otherwise: str = "not measured: ou
     return otherwise if pd.isna(value) else str(write(value))
 
 
-_ENVIRONMENT = Environment(
-    loader=PackageLoader("privacy_assets.release", "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+@cache
+def _environment() -> Environment:
+    # Definitions are loaded by every step, and few steps write a report.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("privacy_assets.release", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

@@ -38,7 +38,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from privacy_assets.disclosure.rare_values import RareColumn, people_of_values
 from privacy_assets.errors import InvalidSettingError
@@ -157,6 +156,8 @@ class GaussianCopula:
 
     def sample(self, n_records: int, *, seed: int) -> pd.DataFrame:
         """Draw normal scores and read each margin at their positions."""
+        from scipy.special import ndtr
+
         if not self._margins:
             raise InvalidSettingError(f"{self.name!r} cannot sample before it is fitted. Call `fit` first.")
         random = np.random.default_rng(seed)
@@ -223,6 +224,8 @@ class _Margin:
 
     def scores(self, cells: NDArray[np.intp], within: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the normal scores of records at `within` (0 to 1) of the width of their `cells`."""
+        from scipy.special import ndtri
+
         if self.n_cells == 1:  # a constant column has no dependence; random scores would only add noise
             return np.zeros(len(cells))
         lower = self.lower[cells]
@@ -367,6 +370,8 @@ def _calibrate(
     On adult it raises the share of preserved pairs from 0.938 to 0.947; two columns cut in halves need the eight
     rounds.
     """
+    from scipy.special import ndtr
+
     correlation = positive_definite(target)
     for _ in range(CALIBRATION_ROUNDS if len(margins) > 1 else 0):
         normal = random.standard_normal((CALIBRATION_RECORDS, len(margins)))
