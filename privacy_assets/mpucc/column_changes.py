@@ -137,7 +137,10 @@ def driving_columns(assessment: MpuccAssessment) -> list[tuple[str, float]]:
 
     Each comes with the share of the identified records, above 0, whose combination contains it.
     """
-    counts = Counter(name for combo in assessment.details["field_combo"] for name in combo)
+    counts: Counter[str] = Counter()
+    for combo, n_records in Counter(assessment.details["field_combo"].tolist()).items():
+        for name in combo:
+            counts[name] += n_records
     n_identified = len(assessment.details)
     # Ties stay in the order of the table.
     by_count = sorted(assessment.settings["columns"], key=lambda name: -counts[name])

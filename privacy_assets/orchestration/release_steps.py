@@ -74,7 +74,7 @@ def limit_checks(release: ReleaseSettings, assessment: str) -> dg.AssetChecksDef
     )
     @guarded
     def checks_of_limits(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        gathered = _gather(context, release, side)
+        gathered = _gather(context, release, side, with_details=False)
         waivers = release.waivers_of(side)
         decided = [
             waived_verdict(limit, limit_verdict(limit, gathered.evidence), waivers, gathered.content)
@@ -199,11 +199,10 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
     return release_stage
 
 
-def _gather(context: Any, release: ReleaseSettings, side: str) -> Gathered:
+def _gather(context: Any, release: ReleaseSettings, side: str, *, with_details: bool = True) -> Gathered:
     resources, partition_key = context.resources, partition_key_of(context, release.partitions_def)
-    return gather_evidence(
-        release, side, context.instance, resources.private_tables, resources.release_store, partition_key
-    )
+    stores = resources.private_tables, resources.release_store
+    return gather_evidence(release, side, context.instance, *stores, partition_key, with_details=with_details)
 
 
 def _without_secrets(settings: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -22,7 +21,7 @@ from privacy_assets.reidentification.candidate_index import CandidateIndex, Figu
 from privacy_assets.reidentification.other_releases import OtherRelease
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.artifact import Artifact
-from privacy_assets.storage.result_columns import tuple_column
+from privacy_assets.storage.result_columns import texts_to_tuples, tuple_column, tuples_to_text
 
 DEFAULT_MAX_KNOWN = 3
 MAX_SETS = 5000
@@ -99,7 +98,7 @@ class ReidentificationAssessment:
         """Write everything as plain columns under a JSON header; tuples become JSON text."""
         frames = {}
         for name, frame in (("curve", self.curve), ("records", self.records)):
-            frames[name] = frame.assign(known=pd.Series([json.dumps(known) for known in frame["known"]], dtype=str))
+            frames[name] = frame.assign(known=tuples_to_text(frame["known"]))
         return Artifact("ReidentificationAssessment", {"scores": self.scores, "settings": self.settings}, frames)
 
     @classmethod
@@ -108,7 +107,7 @@ class ReidentificationAssessment:
         frames = {}
         for name in ("curve", "records"):
             frame = artifact.frames[name]
-            frames[name] = frame.assign(known=tuple_column([tuple(json.loads(text)) for text in frame["known"]]))
+            frames[name] = frame.assign(known=texts_to_tuples(frame["known"]))
             frames[name] = frames[name].astype({"chosen_as": object} if name == "curve" else {})
         header: Mapping[str, Any] = artifact.header
         return cls(dict(header["scores"]), frames["curve"], frames["records"], dict(header["settings"]))

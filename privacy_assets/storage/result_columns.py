@@ -18,13 +18,18 @@ def tuple_column(values: Sequence[tuple[Any, ...]]) -> pd.Series[Any]:
 
 
 def tuples_to_text(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Write tuples as JSON, to be stored."""
-    return pd.Series([json.dumps(value) for value in column], dtype=str)
+    """Write tuples as JSON, to be stored; a tuple that several rows share is written once."""
+    values = column.tolist()
+    written = {place: json.dumps(value) for place, value in {id(value): value for value in values}.items()}
+    return pd.Series([written[id(value)] for value in values], dtype=str)
 
 
 def texts_to_tuples(column: pd.Series[Any]) -> pd.Series[Any]:
     """Read the output of :func:`tuples_to_text`."""
-    return tuple_column([tuple(json.loads(text)) for text in column])
+    codes, distinct = pd.factorize(column)
+    if (codes < 0).any():
+        raise TypeError("a tuple is missing")
+    return pd.Series(tuple_column([tuple(json.loads(text)) for text in distinct]).to_numpy()[codes], dtype=object)
 
 
 def labels_at(index: pd.Index[Any], positions: pd.Series[Any]) -> pd.Series[Any]:

@@ -1,9 +1,9 @@
 """Evidence for the gate: the content stored now, and what Dagster recorded when it was made."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import dagster as dg
 import pandas as pd
@@ -20,6 +20,7 @@ from privacy_assets.columns.scale_digests import scale_digests
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues, count_rare_values
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.mpucc.assess import MpuccAssessment
+from privacy_assets.mpucc.control import ControlComparison
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, ReleaseStore
@@ -84,10 +85,39 @@ def gather_evidence(
     private_tables: PrivateParquetIOManager,
     release_store: ReleaseStore,
     partition_key: str | None,
+    *,
+    with_details: bool = True,
 ) -> Gathered:
-    """Collect the evidence about the table that a side of a release would publish."""
+    """Collect the evidence about the table that a side of a release would publish.
+
+    Without details, only the figures of assessments are read, which is all that a verdict needs; ``found`` then has no
+    assessments.
+    """
     gather = {"synthetic": _gather_synthetic, "anonymized": _gather_anonymized}[side]
-    return gather(_Storage(release, instance, private_tables, release_store, partition_key))
+    return gather(_Storage(release, instance, private_tables, release_store, partition_key, with_details))
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """What an assessment found, without its rows."""
+
+    scores: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    control: ControlComparison | None
+    notes: Sequence[str]
+
+    @classmethod
+    def of(cls, artifact: Artifact) -> "_Figures":
+        header = artifact.header
+        control = header.get("control")
+        read = None if control is None else ControlComparison.from_header(control)
+        return cls(dict(header["scores"]), dict(header["settings"]), read, tuple(header.get("notes", ())))
+
+
+class _Stored(NamedTuple, Generic[_Assessment]):
+    figures: _Figures
+    evidence: AssessmentEvidence
+    assessment: _Assessment | None
 
 
 @dataclass(frozen=True)
@@ -99,6 +129,7 @@ class _Storage:
     private_tables: PrivateParquetIOManager
     release_store: ReleaseStore
     partition_key: str | None
+    with_details: bool
 
     def recorded(self, stage: str) -> Recorded:
         return Recorded(self.instance, self.release.key(stage), self.partition_key)
@@ -134,25 +165,26 @@ class _Storage:
         return tables
 
     def assessment(
-        self, name: str, kind: type[_Assessment], metrics_of_kind: Callable[[_Assessment], dict[str, float | None]]
-    ) -> tuple[_Assessment | None, AssessmentEvidence | None]:
-        """Return a stored assessment and the evidence about it."""
+        self, name: str, kind: type[_Assessment], metrics_of_kind: Callable[[_Figures], dict[str, float | None]]
+    ) -> _Stored[_Assessment] | None:
+        """Return a stored assessment and the evidence about it; None if it cannot be read."""
         recorded = self.recorded(name)
         try:
             artifact = self.private_tables.load(self.release.key(name), self.partition_key)
             if not isinstance(artifact, Artifact):
-                return None, None
-            assessment = kind.from_artifact(artifact)
-            return assessment, AssessmentEvidence(
+                return None
+            figures = _Figures.of(artifact)
+            evidence = AssessmentEvidence(
                 digest=artifact.digest,
                 recorded_digest=recorded.version,
                 run_id=recorded.run_id,
                 made_of=artifact.made_of,
-                metrics=metrics_of_kind(assessment),
-                settings=assessment.settings,
+                metrics=metrics_of_kind(figures),
+                settings=figures.settings,
             )
+            return _Stored(figures, evidence, kind.from_artifact(artifact) if self.with_details else None)
         except UNREADABLE:
-            return None, None
+            return None
 
     def is_current(self, other: OtherReleaseSettings, key: dg.AssetKey) -> bool:
         """Return whether the stored copy of a published release still matches its directory."""
@@ -217,7 +249,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
             made_of = number_distinct_records(synthetic)
             keeps_contract = keeps_the_contract(generalized, contract, made_of, DISTINCT_RECORD)
         columns = [] if generalized is None else describe_columns(generalized, contract)
-    assessment, assessed = storage.assessment(MPUCC, MpuccAssessment, metrics_of)
+    stored = storage.assessment(MPUCC, MpuccAssessment, metrics_of)
     rare = _rare_values(storage, table, found.get(stage), [each for each, _ in people.values()])
     evidence = Evidence(
         side="synthetic",
@@ -225,7 +257,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         # Of generalized columns only the labels are assessed; the other columns made from them add nothing.
         columns=() if table is None else released if keeps_contract else tuple(table.columns),
         tables=tables,
-        assessments={} if assessed is None else {MPUCC: assessed},
+        assessments={} if stored is None else {MPUCC: stored.evidence},
         declared_precisions=contract.precisions,
         lineage=_lineage(release),
         keeps_contract=keeps_contract,
@@ -234,15 +266,16 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         has_person=contract.person is not None,
     )
     settings = {made: storage.recorded(name).made_with for made, name in _settings_of(release).items()}
-    if assessed is not None:
-        settings[MPUCC] = dict(assessed.settings)
-    figures: dict[str, Any] = {} if assessment is None else {MPUCC: dict(assessment.scores)}
-    if assessment is not None:
-        found[MPUCC] = assessment
-        if assessment.control is not None:
-            leakage = LEAKAGE[assessment.control.leakage_detected]
-            unit = "people" if "n_people" in assessment.settings else "records"
-            figures[CONTROL] = {"leakage": leakage, "counted": unit, **assessment.control.to_header()}
+    figures: dict[str, Any] = {}
+    if stored is not None:
+        own = stored.figures
+        settings[MPUCC], figures[MPUCC] = dict(own.settings), dict(own.scores)
+        if own.control is not None:
+            leakage = LEAKAGE[own.control.leakage_detected]
+            unit = "people" if "n_people" in own.settings else "records"
+            figures[CONTROL] = {"leakage": leakage, "counted": unit, **own.control.to_header()}
+        if stored.assessment is not None:
+            found[MPUCC] = stored.assessment
     figures |= {} if rare is None else {RARE_VALUES: rare.to_json()}
     return Gathered(evidence, table, content or "", columns, settings, figures, found)
 
@@ -291,13 +324,13 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
     for name, kind in _ASSESSMENTS_OF_RECORDS.items():
         if not release.assesses(name):
             continue
-        assessment, evidence = storage.assessment(name, kind, _metrics_by_name(name))
-        if assessment is not None and evidence is not None:
-            assessments[name] = evidence
-            figures[name], settings[name] = dict(assessment.scores), dict(assessment.settings)
-            if isinstance(assessment, SemanticAssessment) and assessment.notes:
-                figures[name]["notes"] = list(assessment.notes)
-            found[name] = assessment
+        stored = storage.assessment(name, kind, _metrics_by_name(name))
+        if stored is not None:
+            assessments[name] = stored.evidence
+            figures[name], settings[name] = dict(stored.figures.scores), dict(stored.figures.settings)
+            if stored.figures.notes:
+                figures[name]["notes"] = list(stored.figures.notes)
+            found[name] = stored.assessment
     evidence_of_table = replace(
         gathered.evidence,
         tables=tables,
@@ -400,15 +433,15 @@ def _is_admitted_as_it_is(release: ReleaseSettings, table: pd.DataFrame, content
         return False
 
 
-def _metrics_by_name(name: str) -> Callable[[Any], dict[str, float | None]]:
-    def metrics(assessment: ReidentificationAssessment | SemanticAssessment) -> dict[str, float | None]:
+def _metrics_by_name(name: str) -> Callable[[_Figures], dict[str, float | None]]:
+    def metrics(assessment: _Figures) -> dict[str, float | None]:
         own = [metric for metric, described in METRICS.items() if described.assessment == name]
         return {metric: assessment.scores.get(metric) for metric in own}
 
     return metrics
 
 
-def metrics_of(assessment: MpuccAssessment) -> dict[str, float | None]:
+def metrics_of(assessment: MpuccAssessment | _Figures) -> dict[str, float | None]:
     """Return every figure of an assessment that a policy can limit."""
     known: dict[str, Any] = dict(assessment.scores)
     if assessment.control is not None:
