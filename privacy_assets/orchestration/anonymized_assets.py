@@ -127,7 +127,7 @@ def _generalized_asset(
             value=artifact,
             metadata=table_metadata(
                 anonymization.table,
-                fingerprint(anonymization.table),
+                artifact.fingerprints["table"],
                 _roles_of(release, anonymization),
                 (release.key(made_of), original_columns(anonymization)),
             )
@@ -193,7 +193,7 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             value=artifact,
             metadata=table_metadata(
                 kept.table,
-                fingerprint(kept.table),
+                artifact.fingerprints["table"],
                 _roles_of(release, kept),
                 (release.key("anonymized"), {name: name for name in kept.table.columns}),
             )
@@ -234,7 +234,7 @@ def other_release_asset(release: ReleaseSettings, other: OtherReleaseSettings) -
         artifact = Artifact(OTHER_RELEASE_KIND, header, {"table": table})
         yield dg.MaterializeResult(
             value=artifact,
-            metadata=table_metadata(table, fingerprint(table), {}),
+            metadata=table_metadata(table, artifact.fingerprints["table"], {}),
             data_version=dg.DataVersion(artifact.digest),
         )
 
@@ -259,7 +259,7 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
         anonymization = Anonymization.from_artifact(inputs[stage])
         original = inputs["source"]
         held = [_other_release(other, inputs[other.stage]) for other in others]
-        made_of = {"source": fingerprint(inputs["source"]), stage: fingerprint(anonymization.table)}
+        made_of = {"source": fingerprint(inputs["source"]), stage: inputs[stage].fingerprints["table"]}
         tables = context.resources.private_tables
         store, partition_key = context.resources.release_store, partition_key_of(context, release.partitions_def)
         for other in others:
@@ -309,7 +309,7 @@ def semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     @guarded
     def semantic_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         anonymization = Anonymization.from_artifact(inputs[stage])
-        made_of = {stage: fingerprint(anonymization.table)}
+        made_of = {stage: inputs[stage].fingerprints["table"]}
         of_people = None
         if release.contract.person is not None:
             made_of["source"] = fingerprint(inputs["source"])

@@ -201,7 +201,7 @@ def preprocessed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         }
         if generalizes:
             generalized = Anonymization.from_artifact(inputs["generalized_synthetic"])
-            made_of["generalized_synthetic"] = fingerprint(generalized.table)
+            made_of["generalized_synthetic"] = inputs["generalized_synthetic"].fingerprints["table"]
             prepared = preprocess_generalized(original, synthetic, control, generalized, **settings)
         else:
             prepared = preprocess(original, synthetic, control, **settings)

@@ -36,7 +36,7 @@ def linkage_audit_asset(release: ReleaseSettings, settings: LinkageAuditSettings
             hierarchies=release.hierarchies,
             progress=progress_logger(context, _records_linked),
         )
-        made_of = {"source": fingerprint(inputs["source"]), stage: fingerprint(anonymization.table)}
+        made_of = {"source": fingerprint(inputs["source"]), stage: inputs[stage].fingerprints["table"]}
         artifact = replace(audit.to_artifact(), made_of=made_of)
         yield dg.MaterializeResult(
             value=artifact,

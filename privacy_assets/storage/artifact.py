@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -39,14 +40,19 @@ class Artifact:
         """Wrap a plain table; its digest is the fingerprint of the table."""
         return cls(TABLE_KIND, {}, {TABLE_KIND: table})
 
+    @cached_property
+    def fingerprints(self) -> Mapping[str, str]:
+        """Fingerprint of each frame, computed once: an artifact and its frames are not changed."""
+        return {name: fingerprint(frame) for name, frame in self.frames.items()}
+
     @property
     def digest(self) -> str:
         """SHA-256 over kind, header, origin and the fingerprints of the frames; for a plain table its fingerprint."""
         if self.kind == TABLE_KIND:
-            return fingerprint(self.frames[TABLE_KIND])
+            return self.fingerprints[TABLE_KIND]
         sha = hashlib.sha256(canonical_json([self.kind, self.header, self.made_of]).encode())
         for name in sorted(self.frames):
-            sha.update(f"{name}\0{fingerprint(self.frames[name])}\0".encode())
+            sha.update(f"{name}\0{self.fingerprints[name]}\0".encode())
         return sha.hexdigest()
 
 

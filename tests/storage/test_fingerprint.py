@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.storage import artifact as artifact_module
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from privacy_assets.storage.fingerprint import fingerprint
@@ -120,6 +123,23 @@ def test_an_artifact_that_changes_anywhere_changes_its_digest(tmp_path):
     assert artifact.digest not in {other.digest for other in others}
     write_artifact(tmp_path / "a", artifact)
     assert read_artifact(tmp_path / "a").digest == artifact.digest
+
+
+def test_an_artifact_hashes_each_frame_once_and_a_changed_copy_again(monkeypatch):
+    hashed = []
+
+    def counted(frame):
+        hashed.append(len(frame))
+        return fingerprint(frame)
+
+    monkeypatch.setattr(artifact_module, "fingerprint", counted)
+    artifact = Artifact("result", {}, {"details": pd.DataFrame({"a": [1, 2]}), "table": pd.DataFrame({"a": [1]})})
+    assert artifact.digest == artifact.digest
+    assert artifact.fingerprints["table"] == fingerprint(artifact.frames["table"])
+    assert sorted(hashed) == [1, 2]
+    changed = replace(artifact, frames={**artifact.frames, "table": pd.DataFrame({"a": [2]})})
+    assert changed.digest != artifact.digest
+    assert changed.fingerprints["table"] != artifact.fingerprints["table"]
 
 
 def test_stored_files_are_for_their_owner_alone(tmp_path):

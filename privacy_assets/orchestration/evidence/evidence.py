@@ -149,8 +149,7 @@ class _Storage:
             artifact = self.private_tables.load(self.release.key(stage), self.partition_key)
             assert isinstance(artifact, Artifact)  # noqa: S101 - a plain table would not be readable either
             anonymization = Anonymization.from_artifact(artifact)
-            content = fingerprint(anonymization.table)
-            digest = artifact.digest
+            content, digest = artifact.fingerprints["table"], artifact.digest
         except (*UNREADABLE, AssertionError):
             return None, TableEvidence(None, recorded.version, recorded.run_id, recorded.made_of)
         return anonymization, TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of, content)
