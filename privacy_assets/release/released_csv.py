@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -31,7 +31,8 @@ from privacy_assets.storage.fingerprint import canonical_array, require_unique_t
 
 ESCAPE = "'"
 NOTHING = '""'
-ROWS_AT_ONCE = 50_000
+ROWS_AT_ONCE = 2**14
+_DICTIONARY = pa.dictionary(pa.int32(), pa.large_string())
 BLOCK_BYTES = 2**24
 MAX_CSV_BYTES = 2**40
 _RUN = re.compile(
@@ -72,33 +73,18 @@ def write_csv(file: BinaryIO, table: pd.DataFrame) -> dict[str, Any]:
         columns in which an empty cell is an empty text; ``types`` by column. `read_csv` needs it.
     """
     require_unique_text_names(table)
-    arrays = {name: canonical_array(name, table[name]) for name in table.columns}
-    types = {name: _type_of(array, table[name]) for name, array in arrays.items()}
-    texts = [name for name, kind in types.items() if kind == "text"]
-    has_empty = [name for name in texts if bool(pc.any(pc.equal(arrays[name], "")).as_py())]
-    has_both = [name for name in has_empty if arrays[name].null_count]
-    dates_only = {name for name, array in arrays.items() if _is_of_days(array)}
-    counts = dict.fromkeys(texts, 0)
-    is_single = len(arrays) == 1
-
-    cells = []
-    for name, array in arrays.items():
-        if name in counts:
-            own, counts[name] = _escaped(array, name in has_both)
-        else:
-            own = _render(array, types[name], name in dates_only)
-        # Most readers would skip an empty line.
-        cells.append(own.or_quotes() if is_single else own)
-    names = [_quoted(escape(name)) for name in arrays]
-    file.write((",".join(names if names != [""] else [NOTHING]) + "\n").encode())
+    columns = [_written_column(name, table[name]) for name in table.columns]
+    # Most readers would skip an empty line.
+    cells = [own.cells.or_quotes() for own in columns] if len(columns) == 1 else [own.cells for own in columns]
+    file.write(_header(table.columns))
     for start in range(0, len(table), ROWS_AT_ONCE):
         file.write(_lines([own.rows(start, ROWS_AT_ONCE) for own in cells]))
     return {
         "escape": ESCAPE,
-        "escaped_cells": {name: count for name, count in counts.items() if count},
-        "escaped_names": [name for name in arrays if escape(name) != name],
-        "empty_is_text": [name for name in has_empty if name not in has_both],
-        "types": types,
+        "escaped_cells": {own.name: own.n_escaped for own in columns if own.n_escaped},
+        "escaped_names": [own.name for own in columns if escape(own.name) != own.name],
+        "empty_is_text": [own.name for own in columns if own.empty_is_text],
+        "types": {own.name: own.type for own in columns},
     }
 
 
@@ -124,6 +110,38 @@ class _Cells(NamedTuple):
         return _Cells(pa.concat_arrays([distinct, pa.array([NOTHING], distinct.type)]), places)
 
 
+class _Column(NamedTuple):
+    """What is written of a column."""
+
+    name: str
+    type: str
+    cells: _Cells
+    n_escaped: int = 0
+    empty_is_text: bool = False
+
+
+def _written_column(name: str, column: pd.Series[Any]) -> _Column:
+    array = canonical_array(name, column, texts_as_dictionary=True)
+    if not pa.types.is_dictionary(array.type):
+        kind = _type_of(array, column)
+        return _Column(name, kind, _render(array, kind, _is_of_days(array)))
+    has_empty = _has_empty(array)
+    has_both = has_empty and bool(array.indices.null_count)
+    cells, n_escaped = _escaped(array, has_both)
+    return _Column(name, "text", cells, n_escaped, has_empty and not has_both)
+
+
+def _has_empty(texts: pa.DictionaryArray) -> bool:
+    place: int = pc.index(texts.dictionary, _text("")).as_py()
+    occurs = place >= 0 and pc.index(texts.indices, pa.scalar(place, texts.indices.type)).as_py() >= 0
+    return bool(occurs)
+
+
+def _header(names: Iterable[str]) -> bytes:
+    cells = [_quoted(escape(name)) for name in names]
+    return (",".join(cells if cells != [""] else [NOTHING]) + "\n").encode()
+
+
 def _lines(columns: Sequence[pa.Array]) -> memoryview:
     """Return rows of cells as the bytes of the file."""
     joined = pc.binary_join_element_wise(*columns, _text(","), null_handling="replace", null_replacement="")
@@ -143,15 +161,14 @@ def _bytes_of(texts: pa.Array) -> memoryview:
     return memoryview(data).cast("B")[ends[texts.offset] : ends[texts.offset + len(texts)]]
 
 
-def _escaped(array: pa.Array, has_both: bool) -> tuple[_Cells, int]:
+def _escaped(encoded: pa.DictionaryArray, has_both: bool) -> tuple[_Cells, int]:
     """Escape and quote the distinct texts of a column; return the cells, and the number of escaped ones."""
-    encoded = array.dictionary_encode()
     distinct = encoded.dictionary
     # Others begin with a letter or a digit and have nothing to quote.
     with_care = np.flatnonzero(pc.match_substring_regex(distinct, _PLAIN_BUT).to_numpy(zero_copy_only=False))
     plain = distinct.take(pa.array(with_care)).to_pylist()
     if has_both:
-        with_care = np.append(with_care, pc.index(distinct, "").as_py())
+        with_care = np.append(with_care, pc.index(distinct, _text("")).as_py())
         plain.append("")
     escaped = [ESCAPE if text == "" else escape(text) for text in plain]
     written = [_quoted(text) for text in escaped]
@@ -177,9 +194,9 @@ def read_csv(path: Path, described: Mapping[str, Any], max_bytes: int = MAX_CSV_
     """
     types, empty_is_text = dict(described["types"]), set(described["empty_is_text"])
     try:
-        names, cells = _columns_of(read_regular(path, max_bytes), len(types))
-        if [unescape(name) for name in names] != list(types) or described["escape"] != ESCAPE:
+        if described["escape"] != ESCAPE:
             raise ValueError
+        cells = _columns_of(read_regular(path, max_bytes), list(types))
         return pd.DataFrame(
             {
                 name: _parse(own, kind, name in empty_is_text)
@@ -225,8 +242,6 @@ def _quoted(text: str) -> str:
 
 def _type_of(array: pa.Array, column: pd.Series[Any]) -> str:
     kind = array.type
-    if pa.types.is_large_string(kind):
-        return "text"
     if pa.types.is_floating(kind):
         # The shortest decimal of a narrow float is a different number as a wide float.
         dtype = column.cat.categories.dtype if isinstance(column.dtype, pd.CategoricalDtype) else column.dtype
@@ -304,40 +319,45 @@ def _offset(seconds: int) -> str:
     return f"{'-' if seconds < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}" + (f":{rest:02}" if rest else "")
 
 
-def _columns_of(data: bytes, n_columns: int) -> tuple[list[str], list[pa.Array]]:
-    """Split a file into its column names and, by column, its cells.
+def _columns_of(data: bytes, names: Sequence[str]) -> list[pa.DictionaryArray]:
+    """Split a file with columns of these names into its cells, by column.
 
     Arrow splits it, but forgives what `write_csv` never writes. So the cells are written again: if that does not give
     the same bytes, the file is read as strictly as its format is defined.
     """
-    found = _split_by_arrow(data, n_columns)
-    return _split_strictly(data.decode()) if found is None else found
+    found = _split_by_arrow(data, names)
+    if found is not None:
+        return found
+    written, columns = _split_strictly(data.decode())
+    if [unescape(name) for name in written] != list(names):
+        raise ValueError
+    return columns
 
 
-def _split_by_arrow(data: bytes, n_columns: int) -> tuple[list[str], list[pa.Array]] | None:
-    texts = {f"f{place}": pa.large_string() for place in range(n_columns)}
+def _split_by_arrow(data: bytes, names: Sequence[str]) -> list[pa.DictionaryArray] | None:
+    header = _header(names)
+    if not data.startswith(header):
+        return None
+    places = [f"f{place}" for place in range(len(names))]
     try:
         found = csv.read_csv(
-            pa.BufferReader(data),
-            csv.ReadOptions(autogenerate_column_names=True, block_size=BLOCK_BYTES),
+            pa.BufferReader(memoryview(data)[len(header) :]),
+            csv.ReadOptions(column_names=places, block_size=BLOCK_BYTES),
             csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-            csv.ConvertOptions(column_types=texts, strings_can_be_null=False),
+            csv.ConvertOptions(column_types=dict.fromkeys(places, _DICTIONARY), strings_can_be_null=False),
         )
     except pa.ArrowInvalid:
         return None
-    if found.num_columns != n_columns:
-        return None
-    columns = [column.combine_chunks() for column in found.columns]
-    place = 0
+    columns = [column.unify_dictionaries().combine_chunks() for column in found.columns]
+    cells = [_Cells(_quoted_again(column.dictionary), column.indices) for column in columns]
+    cells = [cells[0].or_quotes()] if len(cells) == 1 else cells
+    place = len(header)
     for start in range(0, found.num_rows, ROWS_AT_ONCE):
-        own = [_Cells(_quoted_again(column.slice(start, ROWS_AT_ONCE))) for column in columns]
-        written = _lines([each.or_quotes().distinct if n_columns == 1 else each.distinct for each in own])
+        written = _lines([own.rows(start, ROWS_AT_ONCE) for own in cells])
         if memoryview(data)[place : place + len(written)] != written:
             return None
         place += len(written)
-    if place != len(data):
-        return None
-    return [column[0].as_py() for column in columns], [column.slice(1) for column in columns]
+    return columns if place == len(data) else None
 
 
 def _quoted_again(cells: pa.Array) -> pa.Array:
@@ -349,7 +369,7 @@ def _quoted_again(cells: pa.Array) -> pa.Array:
     return pc.if_else(needs, pc.binary_join_element_wise(_text('"'), doubled, _text('"'), _text("")), cells)
 
 
-def _split_strictly(text: str) -> tuple[list[str], list[pa.Array]]:
+def _split_strictly(text: str) -> tuple[list[str], list[pa.DictionaryArray]]:
     rows: list[list[str]] = []
     row: list[str] = []
     place = 0
@@ -365,13 +385,12 @@ def _split_strictly(text: str) -> tuple[list[str], list[pa.Array]]:
     if row or not rows or place != len(text):
         raise ValueError
     columns = list(zip(*rows[1:], strict=True)) or [()] * len(rows[0])
-    return rows[0], [pa.array(column, pa.large_string()) for column in columns]
+    return rows[0], [pa.array(column, pa.large_string()).dictionary_encode() for column in columns]
 
 
-def _parse(cells: pa.Array, kind: str, empty_is_text: bool) -> pd.Series[Any]:
+def _parse(cells: pa.DictionaryArray, kind: str, empty_is_text: bool) -> pd.Series[Any]:
     """Read the cells of a column, each distinct one once."""
-    encoded = cells.dictionary_encode()
-    distinct, places = encoded.dictionary.to_pylist(), encoded.indices
+    distinct, places = cells.dictionary.to_pylist(), cells.indices
     if kind == "text":
         texts = [None if cell == "" and not empty_is_text else unescape(cell) for cell in distinct]
         return _series(pa.array(texts, pa.large_string()).take(places))

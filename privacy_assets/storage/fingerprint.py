@@ -65,12 +65,15 @@ def require_unique_text_names(table: pd.DataFrame) -> None:
         raise InvalidTableError(f"Column names are repeated: {repeated}. Expected distinct names.")
 
 
-def canonical_array(name: str, column: pd.Series) -> pa.Array:
-    """Return the values of a column for the fingerprint, in one type for each kind of value."""
+def canonical_array(name: str, column: pd.Series, *, texts_as_dictionary: bool = False) -> pa.Array:
+    """Return the values of a column for the fingerprint, in one type for each kind of value.
+
+    Texts are a dictionary if asked for, as which categories are not decoded.
+    """
     try:
         texts = _texts_of_categories(column)
         if texts is not None:
-            return texts
+            return texts if texts_as_dictionary else texts.dictionary.take(texts.indices)
         if isinstance(column.dtype, pd.CategoricalDtype):
             column = _values_of_categories(column)
         array = pa.Array.from_pandas(column)
@@ -78,7 +81,8 @@ def canonical_array(name: str, column: pd.Series) -> pa.Array:
             array = array.combine_chunks()
         if pa.types.is_timestamp(array.type):
             return _canonical_datetimes(array)
-        return array.cast(_canonical_type(array.type))
+        array = array.cast(_canonical_type(array.type))
+        return array.dictionary_encode() if texts_as_dictionary and pa.types.is_large_string(array.type) else array
     except (pa.ArrowException, TypeError, ValueError):
         pass
     raise InvalidTableError(
@@ -88,8 +92,8 @@ def canonical_array(name: str, column: pd.Series) -> pa.Array:
     )
 
 
-def _texts_of_categories(column: pd.Series) -> pa.Array | None:
-    """Decode categories that are texts in Arrow, not cell by cell; None for a column of another kind."""
+def _texts_of_categories(column: pd.Series) -> pa.DictionaryArray | None:
+    """Return categories that are texts as Arrow holds them; None for a column of another kind."""
     if not isinstance(column.dtype, pd.CategoricalDtype):
         return None
     categories, codes = column.cat.categories, column.cat.codes.to_numpy()
@@ -107,7 +111,8 @@ def _texts_of_categories(column: pd.Series) -> pa.Array | None:
         return None
     texts = pa.array(categories, from_pandas=True)
     texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    return texts.cast(pa.large_string()).take(pa.array(codes, mask=codes < 0))
+    indices = pa.array(codes.astype(np.int32), mask=codes < 0)
+    return pa.DictionaryArray.from_arrays(indices, texts.cast(pa.large_string()))
 
 
 def _values_of_categories(column: pd.Series) -> pd.Series:

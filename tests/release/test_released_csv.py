@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 from datetime import date
 
 import numpy as np
@@ -194,8 +195,9 @@ def shown(cell, column):
         fraction = f"{cell.microsecond:06}{cell.nanosecond:03}".rstrip("0")
         text = f"{cell:%H:%M:%S}" + ("." + fraction if fraction else "")
         is_of_days = cell.tzinfo is None and (column.dropna().dt.normalize() == column.dropna()).all()
-        zone = f"{cell:%z}"
-        return f"{cell:%Y-%m-%d}" + ("" if is_of_days else f" {text}") + (f"{zone[:3]}:{zone[3:]}" if zone else "")
+        # Before there were standard times, offsets had seconds.
+        zone = re.sub(r"(\d\d)(?=\d)", r"\1:", f"{cell:%z}")
+        return f"{cell:%Y-%m-%d}" + ("" if is_of_days else f" {text}") + zone
     # The shortest decimal of a narrow float is a different one than that of the same number as a wide float.
     return str(column.dtype.type(cell) if column.dtype in ("float16", "float32") else cell)
 
