@@ -6,6 +6,7 @@ Where everybody has one record, a person is a record, and people with the same r
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import read_column
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+
+FEW_PEOPLE = 32
+"""So many lists of one length are compared as they are, which takes no step per place of the list."""
 
 
 class Subjects(NamedTuple):
@@ -167,13 +171,32 @@ def _same_records(person: NDArray[np.int64], records: NDArray[np.int64]) -> tupl
     ``person`` is ascending, and so are the records of each. Returns a number per person, -1 for those without records.
     """
     starts = np.flatnonzero(np.r_[True, np.diff(person) != 0])
-    stops = np.r_[starts[1:], len(person)]
-    numbers: dict[bytes, int] = {}
+    n_records = np.diff(np.r_[starts, len(person)])
+    codes, distinct = pd.factorize(records[:, 0] * (int(records[:, 1].max()) + 1) + records[:, 1])
+    lists = np.empty(len(starts), np.int64)
+    n_lists = 0
+    # Only people with equally many records can have the same.
+    by_number = np.argsort(n_records, kind="stable")
+    edges = np.flatnonzero(np.r_[True, np.diff(n_records[by_number]) != 0, True])
+    for begin, end in pairwise(edges.tolist()):
+        own = by_number[begin:end]
+        lists[own] = n_lists + _same_lists(codes, len(distinct), starts[own], int(n_records[own[0]]))
+        n_lists += end - begin
+    in_order = np.argsort(records[starts, 0], kind="stable")
     subject_of = np.full(int(person[-1]) + 1, -1, np.int64)
-    for i in np.argsort(records[starts, 0], kind="stable"):
-        own = records[starts[i] : stops[i]].tobytes()
-        subject_of[person[starts[i]]] = numbers.setdefault(own, len(numbers))
-    return subject_of, len(numbers)
+    subject_of[person[starts[in_order]]], subjects = pd.factorize(lists[in_order])
+    return subject_of, len(subjects)
+
+
+def _same_lists(codes: NDArray[np.int64], n_codes: int, starts: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+    """Assign a number below their own to lists of one length, the same one to equal lists."""
+    if len(starts) < FEW_PEOPLE:
+        numbers: dict[bytes, int] = {}
+        return np.array([numbers.setdefault(codes[at : at + length].tobytes(), len(numbers)) for at in starts.tolist()])
+    key = np.zeros(len(starts), np.int64)
+    for place in range(length):
+        key = pd.factorize(key * n_codes + codes[starts + place])[0]
+    return key
 
 
 def without_repeated_people(table: pd.DataFrame, person: str) -> pd.DataFrame:

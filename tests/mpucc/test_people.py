@@ -5,15 +5,16 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.mpucc import people as people_module
 from privacy_assets.mpucc import results
 from privacy_assets.mpucc.assess import MpuccAssessment, assess_mpuccs, assess_preprocessed
 from privacy_assets.mpucc.column_changes import measure_column_changes
 from privacy_assets.mpucc.control import _compare_copies, draw_people
-from privacy_assets.mpucc.people import without_repeated_people
+from privacy_assets.mpucc.people import _same_records, without_repeated_people
 from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
 from tests.examples import examples
 from tests.mixed_tables import table_pairs
@@ -162,6 +163,23 @@ def test_a_prepared_table_of_people_and_its_assessment_return_from_their_artifac
     found = assess_preprocessed(tables)
     assert MpuccAssessment.from_artifact(found.to_artifact()) == found
     assert found.settings["n_people"] == {"original": 60, "control": 60}
+
+
+@pytest.mark.parametrize("few_people", [0, 3, 1000])
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_people_have_one_number_if_and_only_if_their_records_are_the_same(data, few_people, monkeypatch):
+    monkeypatch.setattr(people_module, "FEW_PEOPLE", few_people)
+    record = st.tuples(st.integers(0, 3), st.integers(1, 2))
+    own = data.draw(st.dictionaries(st.integers(0, 12), st.lists(record, min_size=1, max_size=4), min_size=1))
+    lists = {person: sorted(dict(records).items()) for person, records in sorted(own.items())}
+    person = np.repeat(list(lists), [len(records) for records in lists.values()])
+    found, n_found = _same_records(person, np.array([record for records in lists.values() for record in records]))
+    numbers: dict[tuple[tuple[int, int], ...], int] = {}
+    for each in sorted(lists, key=lambda each: lists[each][0][0]):
+        numbers.setdefault(tuple(lists[each]), len(numbers))
+    assert n_found == len(numbers)
+    assert found.tolist() == [numbers[tuple(lists[each])] if each in lists else -1 for each in range(max(lists) + 1)]
 
 
 def test_people_with_the_same_records_count_once_and_a_shared_record_singles_nobody_out():
