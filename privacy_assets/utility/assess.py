@@ -66,6 +66,7 @@ def assess_utility(
     model: ReleaseModel | Anonymization | None = None,
     *,
     hierarchies: Mapping[str, Hierarchy] | None = None,
+    domain: pd.DataFrame | None = None,
     bounds: Bounds = "tight",
     seed: int = 0,
 ) -> UtilityAssessment:
@@ -89,6 +90,9 @@ def assess_utility(
         the release has plain values.
     hierarchies : mapping of str to Hierarchy, optional
         The hierarchies that the model names.
+    domain : DataFrame, optional
+        Values that labels can stand for in addition to those of original and control, such as those of the synthetic
+        records that were generalized.
     bounds : {"tight", "cell"}
         As for `draw_records`.
     seed : int
@@ -115,7 +119,7 @@ def assess_utility(
     Rows count as independent: of tables with several rows per person, the intervals are too narrow.
     """
     judge = Judge(original, control, seed=seed)
-    return judge.assess(released, model, hierarchies=hierarchies, bounds=bounds)
+    return judge.assess(released, model, hierarchies=hierarchies, domain=domain, bounds=bounds)
 
 
 class _Errors(NamedTuple):
@@ -165,6 +169,7 @@ class Judge:
         model: ReleaseModel | Anonymization | None = None,
         *,
         hierarchies: Mapping[str, Hierarchy] | None = None,
+        domain: pd.DataFrame | None = None,
         bounds: Bounds = "tight",
         seed: int | None = None,
     ) -> UtilityAssessment:
@@ -173,7 +178,7 @@ class Judge:
         seed = self.seed if seed is None else seed
         left_out: set[str] = set()
         if model is not None:
-            known = pd.concat([self.original, self.control], ignore_index=True)
+            known = _known_values([self.original, self.control, *([] if domain is None else [domain])])
             masks = model.model.masks if isinstance(model, Anonymization) else getattr(model, "masks", {})
             left_out = {name for name, mask in masks.items() if isinstance(mask, Suppressed)} - {*released.columns}
             released = draw_records(released, model, seed, domain=known, hierarchies=hierarchies, bounds=bounds)
@@ -325,6 +330,17 @@ class Judge:
             }
         )
         return frame.sort_values("lost", ascending=False, kind="stable", ignore_index=True)
+
+
+def _known_values(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the values of all tables by column; of another type than the first one's only if there is no order."""
+    columns = {}
+    for name in tables[0].columns:
+        parts = [table[name] for table in tables if name in table.columns]
+        ranked = isinstance(parts[0].dtype, pd.CategoricalDtype)
+        kept = [part for part in parts if not ranked or part.dtype == parts[0].dtype]
+        columns[name] = pd.concat(kept, ignore_index=True)
+    return pd.DataFrame(columns)
 
 
 def _jackknife_error(values: NDArray[np.float64]) -> float:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import ORDERED_KINDS, read_column
 from privacy_assets.columns.hierarchy import Hierarchy, ListedHierarchy
+from privacy_assets.columns.leveled_column import Leaves
 from privacy_assets.columns.masks import HierarchyMapping, Interval, Label, ValueSet
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.reidentification.mask_labels import Meaning, read_label, read_number_label
@@ -54,12 +55,12 @@ def possible_values(
         return _between_ends(name, table, mask, known), mask
     if isinstance(mask, ValueSet):
         return _in_sets(name, table[mask.column], known), mask
+    hierarchy = hierarchies.get(mask.hierarchy) if isinstance(mask, HierarchyMapping) else None
+    if isinstance(hierarchy, ListedHierarchy):
+        return _in_list(name, hierarchy, known), mask
     if known is not None:
         return known, mask
     if isinstance(mask, HierarchyMapping):
-        hierarchy = hierarchies.get(mask.hierarchy)
-        if isinstance(hierarchy, ListedHierarchy):
-            return pd.Series(hierarchy.levels[0], name=name, dtype=object), mask
         mask = Label(mask.column)
     return _in_labels(name, table[mask.column]), mask
 
@@ -126,6 +127,15 @@ def _in_sets(name: str, column: pd.Series[Any], known: pd.Series[Any] | None) ->
     if kind == "boolean" and set(texts) <= {"True", "False"}:
         return pd.Series([text == "True" for text in texts], name=name, dtype=bool)
     return _texts(name, sorted(texts))
+
+
+def _in_list(name: str, hierarchy: ListedHierarchy, known: pd.Series[Any] | None) -> pd.Series[Any]:
+    """Return the known values that a list has, else all of it: no label of a list stands for another value."""
+    if known is None:
+        return _texts(name, hierarchy.levels[0].tolist())
+    leaves = Leaves.read(known, f"Column {name!r} of the domain")
+    is_listed = np.append(hierarchy.find(leaves) >= 0, True)
+    return known[is_listed[leaves.codes]]
 
 
 def _in_labels(name: str, column: pd.Series[Any]) -> pd.Series[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import floor
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,8 @@ from privacy_assets.storage.artifact import Artifact
 FIGURES = ("utility", "utility_columns", "utility_pairs", "utility_counts", "utility_prediction")
 """The figures that a policy can limit; each has a lower and an upper end."""
 LOWER, UPPER = "_lower", "_upper"
+WORST_COLUMNS, WORST_PAIRS, SENTENCE = "worst_columns", "worst_pairs", "in_people"
+MOST_SHOWN = 5
 PEOPLE = "worth_in_people"
 N_ORIGINALS = "n_originals"
 MEDIAN_ERROR, MEDIAN_ERROR_OF_ORIGINALS = "median_count_error", "median_count_error_of_originals"
@@ -50,6 +53,23 @@ class UtilityAssessment:
     settings: Mapping[str, Any]
 
     @property
+    def shown_scores(self) -> dict[str, float | int]:
+        """The scores that exist, rounded down to three decimals, so that none is shown above a limit that it misses."""
+        return {
+            name: value if isinstance(value, int) else floor(round(value * 1000, 6)) / 1000
+            for name, value in self.scores.items()
+            if value is not None
+        }
+
+    @property
+    def worst(self) -> dict[str, list[list[Any]]]:
+        """The columns and pairs that lost most, by name: what each lost of the figure, to three decimals."""
+        return {
+            WORST_COLUMNS: _most_lost(self.columns, ["column"]),
+            WORST_PAIRS: _most_lost(self.pairs, ["one", "other"]),
+        }
+
+    @property
     def sentence(self) -> str:
         """What the release is worth in people, as a sentence; empty if that is unknown."""
         people, n_originals = self.scores.get(PEOPLE), self.scores.get(N_ORIGINALS)
@@ -66,6 +86,14 @@ class UtilityAssessment:
         header, frames = artifact.header, artifact.frames
         notes = tuple(map(str, header["notes"]))
         return cls(dict(header["scores"]), frames["columns"], frames["pairs"], notes, dict(header["settings"]))
+
+
+def _most_lost(frame: pd.DataFrame, names: list[str]) -> list[list[Any]]:
+    """Return names and losses of the first rows that lost anything."""
+    if "lost" not in frame:
+        return []
+    lost = frame[frame["lost"] >= 0.001].head(MOST_SHOWN)
+    return [[*row[:-1], round(float(row[-1]), 3)] for row in lost[[*names, "lost"]].itertuples(index=False, name=None)]
 
 
 def worth_sentence(people: float, n_originals: float) -> str:

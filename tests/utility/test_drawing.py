@@ -137,6 +137,10 @@ def test_nodes_of_hierarchies_are_uniform_over_the_values_below():
     assert set(found[released["x"] == "A"]) == {"a1", "a2"}
     assert set(found[released["x"] == "B"]) == {"b1"}
     assert set(found[released["x"] == "*"]) >= {"a1", "a2", "b1"}
+    known = pd.DataFrame({"x": ["a1", "a2", "b1", "elsewhere", None]})
+    found = draw_records(released, ReleaseModel({"x": HierarchyMapping("x", "x")}), domain=known, hierarchies=tree)["x"]
+    assert set(found[released["x"] == "A"]) == {"a1", "a2"}
+    assert set(found[released["x"] == "*"].dropna()) == {"a1", "a2", "b1"}
 
 
 def test_every_mask_is_read():

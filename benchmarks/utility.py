@@ -1,0 +1,168 @@
+"""Judge releases of known worth, and compare their figures and times with those of the page that defines them.
+
+    python benchmarks/utility.py --data ../shared/data [--large] [--json [FILE]]
+
+On adult (26,031 originals, 9,758 people as control): samples of the originals, CART, Mondrian, lattices, the Gaussian
+copula, CTGAN, and shuffled columns; then the copula and CART on the RAND Health Insurance Experiment. Bars: originals
+are worth 1 and shuffled columns less than 0.05, CTGAN < copula < Mondrian 50 < CART, pairs and predictions of Mondrian
+and CART are within 0.02 of the page's prototype, and judge and releases stay within their times on one core. With
+--large also the time and the memory of 10^6 originals. The exit code is 1 if a bar is missed.
+"""
+
+import argparse
+import resource
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+import pandas as pd
+from measurements import Measurements, add_json_option
+
+from privacy_assets.anonymization.anonymize import anonymize
+from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.examples.rand_hie import load_rand_hie
+from privacy_assets.synthesis.split import split_records
+from privacy_assets.synthesis.synthesize import synthesize
+from privacy_assets.utility.assess import Judge
+
+KNOWN = ["age", "workclass", "education_num", "marital_status", "occupation", "race", "sex", "native_country"]
+PROTOTYPE = {
+    "half": (0.999, 0.995),
+    "tenth": (0.978, 0.945),
+    "cart_5": (0.996, 0.990),
+    "cart_50": (0.996, 0.989),
+    "cart_500": (0.984, 0.954),
+    "mondrian_5": (0.990, 0.969),
+    "mondrian_10": (0.974, 0.932),
+    "mondrian_50": (0.901, 0.797),
+    "mondrian_500": (0.594, 0.437),
+    "ctgan": (0.767, 0.813),
+}
+"""Pairs and prediction of `utility.md`; its counts and copula are of earlier forms."""
+WITHIN = 0.02
+JUDGE_SECONDS, RELEASE_SECONDS = 8.0, 1.5
+SHOWN = ("utility_columns", "utility_pairs", "utility_counts", "utility_prediction", "utility")
+
+
+def shuffled(table: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    return pd.DataFrame({name: random.permutation(table[name]) for name in table})
+
+
+def hierarchies(table: pd.DataFrame) -> dict[str, Hierarchy]:
+    """Intervals for numbers, and a tree of one level for text."""
+    return {
+        "age": Hierarchy.intervals([5, 10, 20, 40]),
+        "education_num": Hierarchy.intervals([2, 4, 8]),
+        **{
+            name: Hierarchy.from_mapping({"any": sorted(table[name].dropna().unique())})
+            for name in KNOWN
+            if name not in ("age", "education_num")
+        },
+    }
+
+
+def releases(original: pd.DataFrame, data: Path):
+    """Yield the name of each release, its table, and what the judge needs to read it."""
+    yield "originals", original, {}
+    yield "half", original.sample(frac=0.5, random_state=1), {}
+    yield "tenth", original.sample(frac=0.1, random_state=1), {}
+    for leaf in (5, 50, 500):
+        yield f"cart_{leaf}", synthesize(original, method="cart", settings={"min_samples_leaf": leaf}, seed=0), {}
+    for k in (2, 5, 10, 50, 500):
+        made = anonymize(original, quasi_identifiers=KNOWN, k=k)
+        yield f"mondrian_{k}", made.table, {"model": made}
+    levels = hierarchies(original)
+    for k in (5, 50):
+        made = anonymize(original, quasi_identifiers=KNOWN, k=k, method="lattice", hierarchies=levels)
+        yield f"lattice_{k}", made.table, {"model": made, "hierarchies": levels}
+    yield "copula", synthesize(original, seed=0), {}
+    yield "ctgan", pd.read_csv(data / "adult_syn_ctgan.csv"), {}
+    yield "shuffled", shuffled(original), {}
+
+
+def judged(name: str, judge: Judge, table: pd.DataFrame, how: dict, measured: Measurements) -> dict:
+    started = time.process_time()
+    found = judge.assess(table, **how)
+    seconds = time.process_time() - started
+    scores = found.scores
+    print(
+        f"{name:16}",
+        " ".join(f"{scores[figure]:6.3f}" for figure in SHOWN),
+        f"[{scores['utility_lower']:.3f}, {scores['utility_upper']:.3f}]",
+        f"{scores['worth_in_people']:7,.0f} people, median error of a count {scores['median_count_error']:.3f};",
+        f"{seconds:.2f} CPU s",
+        flush=True,
+    )
+    measured.keep(**{f"{name}_{figure}": scores[figure] for figure in SHOWN}, **{f"{name}_cpu_seconds": seconds})
+    return {**scores, "seconds": seconds}
+
+
+def on_adult(data: Path, measured: Measurements) -> None:
+    original, control = (pd.read_csv(data / f"adult_{part}.csv") for part in ("ori", "control"))
+    started = time.process_time()
+    judge = Judge(original, control)
+    seconds = time.process_time() - started
+    print(f"adult: judge made in {seconds:.2f} CPU s; {', '.join(SHOWN)}")
+    measured.keep(adult_judge_cpu_seconds=seconds)
+    measured.check(f"the judge takes {seconds:.1f} CPU s; at most {JUDGE_SECONDS}", seconds <= JUDGE_SECONDS)
+    found = {name: judged(name, judge, table, how, measured) for name, table, how in releases(original, data)}
+    slowest = max(each["seconds"] for each in found.values())
+    measured.check(f"a release takes {slowest:.1f} CPU s; at most {RELEASE_SECONDS}", slowest <= RELEASE_SECONDS)
+    measured.check("originals are worth 1", all(found["originals"][figure] == 1 for figure in SHOWN))
+    nothing = abs(found["shuffled"]["utility"])
+    measured.check(f"shuffled columns are worth {nothing:.3f}; less than 0.05", nothing < 0.05)
+    order = [found[name]["utility"] for name in ("ctgan", "copula", "mondrian_50", "cart_5")]
+    measured.check("CTGAN < copula < Mondrian 50 < CART", order == sorted(order))
+    for name, expected in PROTOTYPE.items():
+        own = [found[name][figure] for figure in ("utility_pairs", "utility_prediction")]
+        apart = max(abs(one - other) for one, other in zip(own, expected, strict=True))
+        measured.check(f"{name}: within {apart:.3f} of the prototype; at most {WITHIN}", apart <= WITHIN)
+
+
+def on_rand(measured: Measurements) -> None:
+    table = load_rand_hie().drop(columns="person_id")
+    original, control = split_records(table, train_fraction=0.8, seed=0)
+    judge = Judge(original, control)
+    print("RAND Health Insurance Experiment")
+    for name, made in (
+        ("rand_copula", synthesize(original, seed=0)),
+        ("rand_cart", synthesize(original, method="cart", seed=0)),
+        ("rand_shuffled", shuffled(original)),
+    ):
+        judged(name, judge, made, {}, measured)
+
+
+def large(data: Path, measured: Measurements) -> None:
+    original, control = (
+        pd.read_csv(data / f"adult_{part}.csv").sample(n, replace=True, random_state=0, ignore_index=True)
+        for part, n in (("ori", 1_000_000), ("control", 250_000))
+    )
+    started = time.process_time()
+    judged("large_tenth", Judge(original, control), original.sample(frac=0.1, random_state=1), {}, measured)
+    seconds = time.process_time() - started
+    gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    measured.keep(large_cpu_seconds=seconds, large_gigabytes=gigabytes)
+    measured.check(f"10^6 originals take {seconds:.0f} CPU s; at most 60", seconds <= 60)
+    measured.check(f"10^6 originals take {gigabytes:.1f} GB; at most 2", gigabytes <= 2)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="directory of adult_ori.csv and adult_control.csv")
+    parser.add_argument("--large", action="store_true", help="also judge 10^6 originals")
+    add_json_option(parser)
+    options = parser.parse_args()
+    measured = Measurements("utility", options)
+    if options.large:
+        large(options.data, measured)
+    on_adult(options.data, measured)
+    on_rand(measured)
+    return measured.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
