@@ -77,6 +77,7 @@ _PUBLIC_NAMES = {
     "TableFile": "orchestration.settings.sources",
     "UpstreamAsset": "orchestration.settings.sources",
     "UtilityAssessment": "utility.result",
+    "UtilitySettings": "orchestration.settings.utility",
     "ValueSet": "columns.masks",
     "WeightedAssessment": "reidentification.weighted_candidates",
     "WeightedCandidates": "reidentification.weighted_candidates",

@@ -79,6 +79,7 @@ PUBLIC_NAMES = [
     "TableFile",
     "UpstreamAsset",
     "UtilityAssessment",
+    "UtilitySettings",
     "ValueSet",
     "WeightedAssessment",
     "WeightedCandidates",

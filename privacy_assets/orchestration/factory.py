@@ -51,8 +51,10 @@ from privacy_assets.orchestration.settings.synthetic import (
     Split,
     Synthesis,
 )
+from privacy_assets.orchestration.settings.utility import UtilitySettings
+from privacy_assets.orchestration.utility_assets import utility_assessment_asset
 from privacy_assets.release.files import require_formats
-from privacy_assets.release.metrics import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.release.metrics import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
 from privacy_assets.release.policy import Policy, resolve_policy
 from privacy_assets.release.signing import SigningKey
 from privacy_assets.storage.private_directories import require_private_root
@@ -72,6 +74,7 @@ def build_release_definitions(
     reidentification: ReidentificationSettings | None = None,
     semantic_risk: SemanticRiskSettings | None = None,
     linkage_audit: LinkageAuditSettings | None = None,
+    utility: UtilitySettings | None = None,
     formats: Sequence[str] = ("parquet",),
     monitoring: MonitoringSettings | None = None,
     partitions_def: dg.PartitionsDefinition[Any] | None = None,
@@ -112,6 +115,8 @@ def build_release_definitions(
     linkage_audit : LinkageAuditSettings, optional
         Link the anonymized records to the source, and show what the linkage method finds and can know. It informs: no
         limit is on it, and the release does not wait for it. By default there is none.
+    utility : UtilitySettings, optional
+        How to assess what the synthetic records are worth; by default done if the policy limits it.
     formats : sequence of {"parquet", "csv"}
         File formats of a release in addition to Parquet, which is always written.
     monitoring : MonitoringSettings, optional
@@ -166,6 +171,7 @@ def build_release_definitions(
         reidentification=reidentification,
         semantic_risk=semantic_risk,
         linkage_audit=linkage_audit,
+        utility=utility,
         monitoring=monitoring or NO_MONITORING,
         partitions_def=partitions_def,
         owners=tuple(owners),
@@ -178,8 +184,10 @@ def build_release_definitions(
         assets += [split_assets(release), synthetic_asset(release)]
         assets += [] if generalize_synthetic is None else [generalized_synthetic_asset(release)]
         assets += [preprocessed_asset(release), mpucc_assessment_asset(release)]
+        of_worth = [UTILITY] if release.assesses(UTILITY) else []
+        assets += [utility_assessment_asset(release) for _ in of_worth]
         of_rare_values = [RARE_VALUES] if admitted_by.limit_on(RARE_VALUES_RELEASED) is not None else []
-        limits["synthetic"] = [limit_checks(release, each) for each in (*of_rare_values, MPUCC)]
+        limits["synthetic"] = [limit_checks(release, each) for each in (*of_rare_values, MPUCC, *of_worth)]
     if "anonymized" in release.sides:
         assets += _anonymized_side(release)
         assessed = (each for each in (REIDENTIFICATION, SEMANTIC) if release.assesses(each))

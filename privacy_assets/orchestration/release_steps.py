@@ -39,7 +39,7 @@ from privacy_assets.release.gate import (
     verdicts,
     waived_verdict,
 )
-from privacy_assets.release.metrics import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES
+from privacy_assets.release.metrics import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
 
 SECRETS = ("seed", "scale_digests")
 GATE_DESCRIPTION = "The policy admits the exact content that would be released; decided in the release step itself."
@@ -106,8 +106,9 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
     stage = f"{side}_release"
     holding = (*checks, dg.AssetCheckKey(release.key(stage), GATE_CHECK))
     assessments = [name for name in (REIDENTIFICATION, SEMANTIC) if release.assesses(name)]
+    of_worth = [UTILITY] if release.assesses(UTILITY) else []
     stages = {
-        "synthetic": dict.fromkeys(("synthetic", release.synthetic_stage, *STAGES_ASSESSED, MPUCC)),
+        "synthetic": dict.fromkeys(("synthetic", release.synthetic_stage, *STAGES_ASSESSED, MPUCC, *of_worth)),
         "anonymized": dict.fromkeys(("source", "anonymized", release.anonymized_stage, *assessments)),
     }[side]
 

@@ -25,7 +25,8 @@ from privacy_assets.orchestration.shown.pictures import (
 )
 from privacy_assets.orchestration.shown.reidentification_pictures import reidentification_curve
 from privacy_assets.orchestration.shown.semantic_pictures import describe_risks, risk_distribution
-from privacy_assets.release.metrics import MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.orchestration.shown.utility_pictures import worth_of_figures
+from privacy_assets.release.metrics import MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial
 from privacy_assets.storage.artifact import Artifact
 
@@ -49,6 +50,8 @@ def report_material(
             notes.append(
                 "The effect of dropping columns was not measured, because the assessed tables are no longer stored."
             )
+    if UTILITY in gathered.found:
+        notes.extend(gathered.found[UTILITY].notes)
     semantic = gathered.found.get(SEMANTIC)
     if semantic is not None:
         notes.extend(semantic.notes)
@@ -93,6 +96,8 @@ def _pictures(release: ReleaseSettings, found: dict[str, Any]) -> Iterator[str]:
     for stage, settings in ((release.synthetic_stage, release.generalize_synthetic), (release.anonymized_stage, None)):
         if isinstance(found.get(stage), Anonymization):
             yield from _pictures_of_classes(found[stage], found.get("source"), settings or release.anonymized)
+    if UTILITY in found:
+        yield worth_of_figures(found[UTILITY])
     if REIDENTIFICATION in found:
         yield reidentification_curve(found[REIDENTIFICATION].curve)
     if SEMANTIC in found:

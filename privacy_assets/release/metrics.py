@@ -33,9 +33,11 @@ MPUCC = "mpucc_assessment"
 ANONYMITY = "anonymity"
 REIDENTIFICATION = "reidentification_assessment"
 SEMANTIC = "semantic_assessment"
+UTILITY = "utility_assessment"
 SIDES: Mapping[str, str] = {
     MPUCC: "synthetic",
     RARE_VALUES: "synthetic",
+    UTILITY: "synthetic",
     ANONYMITY: "anonymized",
     REIDENTIFICATION: "anonymized",
     SEMANTIC: "anonymized",
@@ -58,6 +60,24 @@ RARE_VALUES_ADVICE = (
     "Coarsen or drop the columns that are named, or let the synthesizer redraw their rare values: the built-in ones "
     "do if `min_atom` in their settings is at least the number of people that the policy requires."
 )
+UTILITY_ADVICE = (
+    "Make the synthetic records with a synthesizer that keeps more of how the columns go together (cart), leave out "
+    "columns that nobody analyzes, or use more records. The report names the pairs that lost most."
+)
+
+
+def _of_utility(meaning: str) -> Metric:
+    return Metric(
+        UTILITY,
+        "at_least",
+        0,
+        1,
+        f"lower end of the 95 % interval of {meaning}",
+        severity="warn",
+        advice=UTILITY_ADVICE,
+    )
+
+
 METRICS: Mapping[str, Metric] = {
     "privacy_risk_score": Metric(MPUCC, "below", 0, 1, "1 - overall_protection"),
     "score_of_control": Metric(
@@ -97,6 +117,11 @@ METRICS: Mapping[str, Metric] = {
         "released text and category values that somebody in the source has, but fewer people than the policy requires",
         advice=RARE_VALUES_ADVICE,
     ),
+    "utility": _of_utility("what the records are worth: 1 as much as the originals, 0 as shuffled columns"),
+    "utility_columns": _of_utility("the worth of single columns: 1 as the originals, 0 uniform"),
+    "utility_pairs": _of_utility("the worth of how pairs of columns go together"),
+    "utility_counts": _of_utility("the worth of counts on two or three columns"),
+    "utility_prediction": _of_utility("the worth of predicting each column from the others"),
     "smallest_class": Metric(
         ANONYMITY,
         "at_least",

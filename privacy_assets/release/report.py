@@ -14,9 +14,17 @@ import pandas as pd
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.release.gate import Verdict
-from privacy_assets.release.metrics import METRICS, MPUCC, SEMANTIC, SENSITIVE_METRICS, YES_NO_METRICS, shown_figure
+from privacy_assets.release.metrics import (
+    METRICS,
+    MPUCC,
+    SEMANTIC,
+    SENSITIVE_METRICS,
+    UTILITY,
+    YES_NO_METRICS,
+    shown_figure,
+)
 from privacy_assets.release.ratings import RISK_LEVELS, risk_level
-from privacy_assets.release.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, plain_words
+from privacy_assets.release.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, plain_words, worth_in_words
 from privacy_assets.semantic_risk.result import LACKED_COLUMNS
 from privacy_assets.shown_numbers import against, in_full, number, percent, yes_or_no
 
@@ -136,6 +144,8 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
             waivers=_waivers_table(manifest["waivers"]),
             words=plain_words(manifest["figures"], bounds),
             caveats=CAVEATS[side],
+            worth=worth_in_words(manifest["figures"]),
+            measured_worth=list(_worth_tables(manifest["figures"].get(UTILITY, {}))),
             pictures=material.pictures,
             notes=material.notes,
             figures=list(_figure_tables(manifest["figures"], bounds)),
@@ -189,6 +199,32 @@ def _figure_tables(figures: Mapping[str, Any], bounds: Mapping[str, float]) -> I
         ]
         if rows:
             yield _Table(f"Figures: {_in_words(assessment)}", ("Figure", "Value"), rows, frozenset({1}))
+
+
+def _worth_tables(figures: Mapping[str, Any]) -> Iterator[_Table]:
+    """Yield what the records are worth by figure, and by the columns and pairs that lost most."""
+    judged = [name.removesuffix("_lower") for name in figures if name.endswith("_lower")]
+    if judged:
+        yield _Table(
+            "Worth: 1 as the originals, 0 as shuffled columns (single columns: as uniform ones)",
+            ("Figure", "Value", "95 % interval from", "to"),
+            [
+                (
+                    _in_words(name),
+                    f"{figures[name]:.3f}",
+                    f"{figures[f'{name}_lower']:.3f} to {figures[f'{name}_upper']:.3f}",
+                )
+                for name in judged
+            ],
+            frozenset({1, 2, 3}),
+        )
+    for key, caption, names in (
+        ("worst_pairs", "Pairs of columns that lost most of how they go together", ("Column", "Other column")),
+        ("worst_columns", "Columns whose prediction from the others lost most", ("Column",)),
+    ):
+        rows = [(*row[:-1], f"{row[-1]:.3f}") for row in figures.get(key, ())]
+        if rows:
+            yield _Table(caption, (*names, "Lost of the figure"), rows, frozenset({len(names)}))
 
 
 def _sensitive_table(figures: Mapping[str, Any], bounds: Mapping[str, float]) -> _Table:

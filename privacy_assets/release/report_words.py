@@ -1,10 +1,10 @@
 """Plain-language explanations of the figures of a release."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
-from privacy_assets.release.metrics import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.release.metrics import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
 from privacy_assets.release.ratings import rate_baseline, rate_identification, rate_score
 from privacy_assets.shown_numbers import against, number, percent
 
@@ -50,9 +50,24 @@ def plain_words(figures: Mapping[str, Any], limits: Mapping[str, float]) -> tupl
     tuple of str
         Sentences about the figures that exist, with counts and shares only.
     """
+    return _said(_SAYINGS, figures, limits)
+
+
+def worth_in_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
+    """Explain in plain words what the records are worth; nothing if that was not judged.
+
+    Parameters
+    ----------
+    figures : mapping
+        ``figures`` of a manifest.
+    """
+    return _said(_SAYINGS_OF_WORTH, figures, {})
+
+
+def _said(sayings: Sequence["_Saying"], figures: Mapping[str, Any], limits: Mapping[str, float]) -> tuple[str, ...]:
     return tuple(
         saying.say(_Figures(figures[saying.assessment], limits))
-        for saying in _SAYINGS
+        for saying in sayings
         if set(saying.needs)
         <= {name for name, value in figures.get(saying.assessment, {}).items() if value is not None}
     )
@@ -228,6 +243,26 @@ def _concepts(scores: _Figures) -> str:
     return f"No record has to be withheld: {attacker} is always left with at least {k:,} records, and {risk}"
 
 
+def _worth(scores: _Figures) -> str:
+    value, low, high = (scores[f"utility{end}"] for end in ("", "_lower", "_upper"))
+    return (
+        f"On a scale from 0 (each column shuffled) to 1 (the originals) the records are worth {value:.3f}, with a 95 % "
+        f"interval from {low:.3f} to {high:.3f}. {scores['in_people']}".rstrip()
+    )
+
+
+def _counts(scores: _Figures) -> str:
+    own, best = percent(scores["median_count_error"]), percent(scores["median_count_error_of_originals"])
+    return (
+        f"Half of the counts on two or three columns are within {own} of what other real people give; counted in the "
+        f"originals, within {best}."
+    )
+
+
+_SAYINGS_OF_WORTH = (
+    _Saying(UTILITY, ("utility", "utility_lower", "utility_upper", "in_people"), _worth),
+    _Saying(UTILITY, ("median_count_error", "median_count_error_of_originals"), _counts),
+)
 _SAYINGS = (
     _Saying(MPUCC, ("identification_rate", "total_identified", "total_syn_records", "max_combo_size"), _identified),
     _Saying(

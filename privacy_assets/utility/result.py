@@ -54,12 +54,8 @@ class UtilityAssessment:
 
     @property
     def shown_scores(self) -> dict[str, float | int]:
-        """The scores that exist, rounded down to three decimals, so that none is shown above a limit that it misses."""
-        return {
-            name: value if isinstance(value, int) else floor(round(value * 1000, 6)) / 1000
-            for name, value in self.scores.items()
-            if value is not None
-        }
+        """The scores that exist, as :func:`shown` rounds them."""
+        return shown(self.scores)
 
     @property
     def worst(self) -> dict[str, list[list[Any]]]:
@@ -86,6 +82,15 @@ class UtilityAssessment:
         header, frames = artifact.header, artifact.frames
         notes = tuple(map(str, header["notes"]))
         return cls(dict(header["scores"]), frames["columns"], frames["pairs"], notes, dict(header["settings"]))
+
+
+def shown(scores: Mapping[str, float | int | None]) -> dict[str, float | int]:
+    """Return the scores that exist, rounded down to three decimals, so that none is above a limit that it misses."""
+    return {
+        name: value if isinstance(value, int) else floor(round(value * 1000, 6)) / 1000
+        for name, value in scores.items()
+        if value is not None
+    }
 
 
 def _most_lost(frame: pd.DataFrame, names: list[str]) -> list[list[Any]]:

@@ -37,6 +37,7 @@ from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic
+from privacy_assets.orchestration.settings.utility import UtilitySettings
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.private.attacking_exceptions import attacks
 from tests.orchestration.private.loud import shout, speak_through_dagster
@@ -94,6 +95,7 @@ def all_definitions(project: Project) -> list[dg.Definitions]:
         reidentification=ReidentificationSettings(max_known=1, other_releases=(other,)),
         semantic_risk=SemanticRiskSettings(risk_limit=0.9999, withhold=True, of_source=True, advice=False),
         linkage_audit=LinkageAuditSettings(known=("income", "name_of_plan", "admitted", "region", "cost")),
+        utility=UtilitySettings(),
         monitoring=MonitoringSettings(drift_limit=0.5),
     )
     checks = [

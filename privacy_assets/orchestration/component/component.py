@@ -27,6 +27,7 @@ from privacy_assets.orchestration.component.synthetic import (
     ResolvedAssessment,
     ResolvedSplit,
     ResolvedSynthesis,
+    ResolvedUtility,
 )
 from privacy_assets.orchestration.component.yaml_keys import require_single_keys
 from privacy_assets.orchestration.component.yaml_settings import YamlSettings
@@ -108,6 +109,12 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         description="Link the anonymized records to the source, and show what the method finds and can know; for "
         "information, without a limit.",
         examples=[{"method": "distance"}],
+    )
+    utility: ResolvedUtility | None = Field(
+        None,
+        description="How to assess what the synthetic records are worth; by default it is done if the policy limits "
+        "it.",
+        examples=[{"seed": 1}],
     )
     generalize_synthetic: ResolvedAnonymization | None = Field(
         None,

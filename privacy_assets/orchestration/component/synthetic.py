@@ -23,6 +23,7 @@ from privacy_assets.orchestration.settings.synthetic import (
     Split,
     Synthesis,
 )
+from privacy_assets.orchestration.settings.utility import UtilitySettings
 
 
 def _kind_of_split(given: Mapping[str, Any]) -> str:
@@ -107,6 +108,7 @@ ResolvedSynthesis: TypeAlias = Annotated[
         external=written(ExternalSynthetic, kinds={"source": ResolvedSource}, names={"source": "external"}),
     ),
 ]
+ResolvedUtility: TypeAlias = Annotated[UtilitySettings, written(UtilitySettings)]
 ResolvedAssessment: TypeAlias = Annotated[AssessmentSettings, written(AssessmentSettings)]
 
 

@@ -30,12 +30,13 @@ from privacy_assets.orchestration.settings.synthetic import Synthesis
 from privacy_assets.reidentification.assess import ReidentificationAssessment
 from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED, AssessmentEvidence, Evidence, TableEvidence
 from privacy_assets.release.files import published_fingerprint
-from privacy_assets.release.metrics import ANONYMITY, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC
+from privacy_assets.release.metrics import ANONYMITY, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
 from privacy_assets.release.report_words import CONTROL, LEAKAGE
 from privacy_assets.semantic_risk.result import SemanticAssessment
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, number_distinct_records
+from privacy_assets.utility.result import LOWER, SENTENCE, UtilityAssessment, shown
 
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 _ASSESSMENTS_OF_RECORDS: dict[str, Any] = {
@@ -45,7 +46,7 @@ _ASSESSMENTS_OF_RECORDS: dict[str, Any] = {
 UNMEASURABLE = (InvalidTableError, InvalidSettingError, *UNREADABLE)
 
 
-_Assessment = TypeVar("_Assessment", MpuccAssessment, ReidentificationAssessment, SemanticAssessment)
+_Assessment = TypeVar("_Assessment", MpuccAssessment, ReidentificationAssessment, SemanticAssessment, UtilityAssessment)
 """Assessments that a policy can limit and that have an asset."""
 
 
@@ -164,9 +165,14 @@ class _Storage:
         return tables
 
     def assessment(
-        self, name: str, kind: type[_Assessment], metrics_of_kind: Callable[[_Figures], dict[str, float | None]]
+        self,
+        name: str,
+        kind: type[_Assessment],
+        metrics_of_kind: Callable[[_Figures], dict[str, float | None]],
+        *,
+        is_small: bool = False,
     ) -> _Stored[_Assessment] | None:
-        """Return a stored assessment and the evidence about it; None if it cannot be read."""
+        """Return a stored assessment, with its details if they are wanted or small; None if it cannot be read."""
         recorded = self.recorded(name)
         try:
             artifact = self.private_tables.load(self.release.key(name), self.partition_key)
@@ -181,7 +187,8 @@ class _Storage:
                 metrics=metrics_of_kind(figures),
                 settings=figures.settings,
             )
-            return _Stored(figures, evidence, kind.from_artifact(artifact) if self.with_details else None)
+            has_details = self.with_details or is_small
+            return _Stored(figures, evidence, kind.from_artifact(artifact) if has_details else None)
         except UNREADABLE:
             return None
 
@@ -276,7 +283,30 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         if stored.assessment is not None:
             found[MPUCC] = stored.assessment
     figures |= {} if rare is None else {RARE_VALUES: rare.to_json()}
-    return Gathered(evidence, table, content or "", columns, settings, figures, found)
+    gathered = Gathered(evidence, table, content or "", columns, settings, figures, found)
+    return _with_worth(storage, gathered) if release.assesses(UTILITY) else gathered
+
+
+def _with_worth(storage: _Storage, gathered: Gathered) -> Gathered:
+    """Add what the synthetic records are worth."""
+    stored = storage.assessment(UTILITY, UtilityAssessment, worth_of, is_small=True)
+    if stored is None or stored.assessment is None:
+        return gathered
+    worth, assessed = stored.assessment, stored.evidence
+    release, evidence = storage.release, gathered.evidence
+    asked = {"seed": release.utility_settings.seed, "columns": list(release.contract.released_columns)}
+    return replace(
+        gathered,
+        evidence=replace(
+            evidence,
+            assessments={**evidence.assessments, UTILITY: assessed},
+            stands_on={**evidence.stands_on, UTILITY: SPLIT_STAGES},
+            asked_for={**evidence.asked_for, UTILITY: asked},
+        ),
+        settings={**gathered.settings, UTILITY: dict(worth.settings)},
+        figures={**gathered.figures, UTILITY: {SENTENCE: worth.sentence, **worth.shown_scores, **worth.worst}},
+        found={**gathered.found, UTILITY: worth},
+    )
 
 
 def _rare_values(
@@ -438,6 +468,13 @@ def _metrics_by_name(name: str) -> Callable[[_Figures], dict[str, float | None]]
         return {metric: assessment.scores.get(metric) for metric in own}
 
     return metrics
+
+
+def worth_of(assessment: UtilityAssessment | _Figures) -> dict[str, float | None]:
+    """Return the figures of worth that a policy can limit: the lower ends of their intervals."""
+    own = (name for name, metric in METRICS.items() if metric.assessment == UTILITY)
+    scores = shown(assessment.scores)
+    return {name: scores.get(name + LOWER) for name in own}
 
 
 def metrics_of(assessment: MpuccAssessment | _Figures) -> dict[str, float | None]:

@@ -158,6 +158,11 @@ CASES = {
         {"synthetic": {}, "linkage_audit": {}},
         "assesses anonymized records, but releases none",
     ),
+    "PrivacyReleaseComponent.utility": (
+        {"utility": {}},
+        ANONYMIZED | {"utility": {}},
+        "a release without synthetic records has no control. Remove the setting utility",
+    ),
     "PrivacyReleaseComponent.semantic_risk": (
         ANONYMIZED | {"semantic_risk": {"advice": False}},
         {"synthetic": {}, "semantic_risk": {}},
@@ -556,6 +561,9 @@ CASES = {
         n_records=(500, 0, "n_records is 0. Expected None or a whole number of at least 1"),
         softness=(0.5, 0, "softness is 0. Expected None or a number above 0"),
         seed=(1, -1, "seed is -1. Expected a whole number of at least 0"),
+    ),
+    **by_name("UtilitySettings", "utility")(
+        seed=(1, -1, "utility.seed is -1. Expected an integer of at least 0"),
     ),
     **by_name("MonitoringSettings", "monitoring")(
         cron_schedule=("0 6 * * 1", 5, "5 is not of type 'string', 'null'"),

@@ -1,0 +1,137 @@
+"""What synthetic records are worth, as an asset: evidence like every other, limits, manifest and report."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration.evidence.evidence import worth_of
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+from privacy_assets.orchestration.settings.utility import UtilitySettings
+from privacy_assets.orchestration.shown.utility_pictures import worth_of_figures
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from privacy_assets.storage.artifact_files import read_artifact
+from privacy_assets.utility import assess
+from privacy_assets.utility.result import FIGURES, UtilityAssessment
+from tests.orchestration.project import ADMITS, blocked_by, failure_of, key, people, refusal
+
+STAGE = "utility_assessment"
+
+
+def related(n_records, seed):
+    """People whose columns go together: the older pay more, and for other plans."""
+    made = people(n_records, seed)
+    random = np.random.default_rng(seed)
+    made["plan"] = np.where(made["age"] + random.integers(-9, 9, n_records) < 35, "single", made["plan"])
+    made["cost"] = (made["age"] * 4 + random.integers(0, 40, n_records)) / 10
+    return made
+
+
+def shuffled(table, seed=0):
+    random = np.random.default_rng(seed)
+    return pd.DataFrame({name: random.permutation(table[name].to_numpy()) for name in table})
+
+
+def limits(*more, control_records=40):
+    return Policy(
+        (Limit("privacy_risk_score", ADMITS, "at_most"), Limit("leakage_detected", 0), *more),
+        RequiredSettings(control_records=control_records),
+    )
+
+
+@pytest.fixture
+def project(project, monkeypatch):
+    monkeypatch.setattr(assess, "N_QUERIES", 200)
+    related(1_700, 1).to_parquet(project.root / "data" / "people.parquet", index=False)
+    related(900, 2).drop(columns="patient").to_parquet(project.root / "data" / "synthetic.parquet", index=False)
+    return project
+
+
+def stored(project):
+    return UtilityAssessment.from_artifact(read_artifact(project.stored(STAGE)))
+
+
+def test_a_release_shows_what_it_is_worth(project):
+    policy = limits(Limit("utility", 0.5, severity="error"), Limit("utility_pairs", 0.5, severity="error"))
+    result = project.run(project.definitions(policy=policy, utility=UtilitySettings(seed=3)))
+    assert result.success, failure_of(result)
+    original, control, synthetic = (
+        read_artifact(project.stored(stage)).frames["table"] for stage in ("original", "control", "synthetic")
+    )
+    columns = ["age", "plan", "joined", "cost"]
+    expected = assess.assess_utility(original[columns], synthetic, control[columns], seed=3)
+    found = stored(project)
+    assert dict(found.scores) == dict(expected.scores)
+    assert found.settings["columns"] == columns
+    artifact = read_artifact(project.stored(STAGE))
+    assert artifact.made_of.keys() == {"original", "control", "synthetic"}
+
+    release = project.releases()[0]
+    manifest = json.loads((release / "manifest.json").read_text())
+    figures = manifest["figures"][STAGE]
+    assert figures["in_people"] == expected.sentence
+    assert all(value == round(value, 3) for value in figures.values() if isinstance(value, float))
+    assert figures["worst_pairs"] == expected.worst["worst_pairs"]
+    verdicts = {each["name"]: each for each in manifest["verdicts"]}
+    assert verdicts["utility_is_at_least_its_limit"]["value"] == worth_of(expected)["utility"]
+    assert verdicts["utility_is_at_least_its_limit"]["value"] <= expected.scores["utility_lower"]
+    assert verdicts["utility_assessment_is_of_this_table"]["passed"]
+    report = (release / "report.html").read_text()
+    assert "What it is worth</h2>" in report
+    assert expected.sentence in report
+    metadata = result.asset_materializations_for_node(f"people__{STAGE}")[0].metadata
+    shown = {name.removeprefix("privacy_assets/"): each.value for name, each in metadata.items()}
+    assert {name: shown[name] for name in FIGURES} == {name: expected.shown_scores[name] for name in FIGURES}
+    assert shown["in_people"] == expected.sentence
+
+
+def test_useless_records_are_refused_and_nothing_but_the_limit_is_needed(project):
+    shuffled(related(900, 2).drop(columns="patient")).to_parquet(project.root / "data" / "synthetic.parquet")
+    definitions = project.definitions(policy=limits(Limit("utility", 0.5, severity="error")))
+    assert "utility_is_at_least_its_limit" in blocked_by(project.run(definitions))
+    assert "utility is " in refusal(project.run(definitions, "synthetic_release", checks=False))
+    assert project.releases() == []
+    # A new table is not admitted by the worth of the old one.
+    related(900, 3).drop(columns="patient").to_parquet(project.root / "data" / "synthetic.parquet", index=False)
+    project.run(definitions, "synthetic", "preprocessed", "mpucc_assessment")
+    assert "utility_assessment was made from a different synthetic table" in refusal(
+        project.run(definitions, "synthetic_release", checks=False)
+    )
+
+
+def test_a_small_control_has_no_figure_which_fails(project):
+    related(600, 1).to_parquet(project.root / "data" / "people.parquet", index=False)
+    definitions = project.definitions(policy=limits(Limit("utility", 0.1, severity="error")))
+    result = project.run(definitions)
+    assert "utility_is_at_least_its_limit" in blocked_by(result)
+    assert "Expected at least 300" in stored(project).notes[0]
+    assert "utility has no value" in refusal(project.run(definitions, "synthetic_release", checks=False))
+    assert "nothing could be judged" in worth_of_figures(stored(project))
+
+
+def test_labels_of_generalized_records_are_read(project):
+    definitions = project.definitions(
+        policy=limits(Limit("utility", 0.3)), generalize_synthetic=AnonymizationSettings(k=2)
+    )
+    result = project.run(definitions)
+    assert result.success, failure_of(result)
+    assert read_artifact(project.stored(STAGE)).made_of.keys() == {"original", "control", "generalized_synthetic"}
+    assert stored(project).scores["utility"] > 0.3
+
+
+def test_a_release_without_limits_on_it_has_no_such_asset(project):
+    assert all(key(STAGE) not in each.keys for each in project.definitions().assets)
+
+
+def test_a_limit_is_refused_where_there_is_no_control(project):
+    policy = limits(Limit("utility", 0.5), Limit("smallest_class", 2))
+    with pytest.raises(InvalidSettingError, match=r"its policy limits \['utility'\].*no control. Remove the limits"):
+        project.definitions(policy=policy, synthetic=None, anonymized=AnonymizationSettings(k=3), assessment=None)
+
+
+@pytest.mark.parametrize("seed", [-1, True, 0.5, "1"])
+def test_a_seed_that_is_none_is_refused(seed):
+    with pytest.raises(InvalidSettingError, match=r"utility\.seed"):
+        UtilitySettings(seed=seed)
