@@ -56,7 +56,8 @@ from privacy_assets.orchestration.shown.pictures import (
 from privacy_assets.orchestration.shown.reidentification_pictures import reidentification_curve
 from privacy_assets.orchestration.shown.semantic_pictures import concept_neighborhood, describe_risks, risk_distribution
 from privacy_assets.orchestration.stages import asset_arguments, blocking_check, partition_key_of, progress_logger
-from privacy_assets.reidentification.assess import CandidateProgress, assess_reidentification
+from privacy_assets.reidentification.assess import assess_reidentification
+from privacy_assets.reidentification.curve import CandidateProgress
 from privacy_assets.reidentification.other_releases import OtherRelease, join_original, require_described_columns
 from privacy_assets.release.files import read_anonymized_release
 from privacy_assets.release.metrics import REIDENTIFICATION, SEMANTIC
@@ -275,6 +276,7 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
             anonymization,
             known=release.policy.known or None,
             max_known=settings.max_known,
+            curve_sample=settings.curve_sample,
             other_releases=held,
             hierarchies=release.hierarchies,
             progress=progress_logger(context, _sets_assessed),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from math import comb
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.hierarchy import Hierarchy
@@ -18,27 +16,15 @@ from privacy_assets.columns.masks import ReleaseModel, Suppressed
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.reidentification.candidate_index import CandidateIndex, Figures
+from privacy_assets.reidentification.curve import CandidateProgress, CurveSearch, count_sets, with_intervals_of_all
 from privacy_assets.reidentification.other_releases import OtherRelease
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.artifact import Artifact
-from privacy_assets.storage.result_columns import texts_to_tuples, tuple_column, tuples_to_text
+from privacy_assets.storage.result_columns import texts_to_tuples, tuples_to_text
 
 DEFAULT_MAX_KNOWN = 3
+DEFAULT_CURVE_SAMPLE = 10_000
 MAX_SETS = 5000
-_LARGER_IS_WORSE = (
-    "max_reidentification_probability",
-    "mean_reidentification_probability",
-    "share_of_singletons",
-    "share_below_k",
-)
-_SMALLER_IS_WORSE = ("mean_nonspecificity", "min_nonspecificity", "fewest_candidates")
-
-
-class CandidateProgress(NamedTuple):
-    """Progress of an assessment."""
-
-    n_sets_done: int
-    n_sets: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +38,15 @@ class ReidentificationAssessment:
     curve : DataFrame
         One row per set of known columns: ``known`` (tuple of str), ``n_known``, the fields of
         `Figures`, and ``chosen_as``: ``named``, ``subset`` (all of a
-        size), ``greedy`` or ``all``. It has no cells of the table.
+        size), ``greedy`` or ``all``; ``n_records``, the released records that the figures are from, all or a random
+        sample; and the ends of intervals of means and shares, such as ``mean_reidentification_probability_low`` and
+        ``_high``, which together contain the figures of all records in 95 % of all samples. It has no cells of the
+        table.
     records : DataFrame
         One row per released record at risk: fewer than k candidates (without k: a single one) for some set assessed.
         ``released`` and ``original`` are row positions, ``candidates`` the fewest over all sets, ``known`` the smallest
-        set of columns that leaves so few. Private.
+        set of columns that leaves so few, among those counted for this record: outside the sample, all columns and the
+        named sets. Private.
     settings : dict
         All settings that affect the result, as JSON values.
     """
@@ -110,6 +100,9 @@ class ReidentificationAssessment:
             frames[name] = frame.assign(known=texts_to_tuples(frame["known"]))
             frames[name] = frames[name].astype({"chosen_as": object} if name == "curve" else {})
         header: Mapping[str, Any] = artifact.header
+        if "n_records" not in frames["curve"]:
+            # Stored before there were samples.
+            frames["curve"] = with_intervals_of_all(frames["curve"], int(header["scores"]["n_released"]))
         return cls(dict(header["scores"]), frames["curve"], frames["records"], dict(header["settings"]))
 
 
@@ -120,12 +113,14 @@ def assess_reidentification(
     *,
     known: Sequence[Sequence[str]] | None = None,
     max_known: int = DEFAULT_MAX_KNOWN,
+    curve_sample: int | None = DEFAULT_CURVE_SAMPLE,
     quasi_identifiers: Sequence[str] | None = None,
     k: int | None = None,
     truth: str | ArrayLike | None = None,
     subject: str | None = None,
     other_releases: Sequence[OtherRelease] = (),
     hierarchies: Mapping[str, Hierarchy] | None = None,
+    seed: int = 0,
     n_threads: int | None = None,
     progress: Callable[[CandidateProgress], None] | None = None,
 ) -> ReidentificationAssessment:
@@ -146,6 +141,10 @@ def assess_reidentification(
     max_known : int
         ``curve`` has all sets of up to this many quasi-identifiers; beyond them a greedy chain adds the column that
         raises the mean probability most.
+    curve_sample : int, optional
+        Released records that ``curve`` is computed from, drawn at random if there are more; None for all. The sets in
+        ``known``, all quasi-identifiers together, and sets whose masks are functions of the original are always
+        computed from all records, and so are ``scores``.
     quasi_identifiers : sequence of str, optional
         Columns for ``curve``. Default for a table anonymized elsewhere: all columns with a mask, except suppressed
         ones.
@@ -160,9 +159,11 @@ def assess_reidentification(
         Other releases of the same people, which an attacker also has. A candidate must be one in all of them.
     hierarchies : mapping of str to Hierarchy, optional
         Hierarchies that the model names.
+    seed : int
+        Seed of the sample.
     n_threads, progress
-        Number of threads (default: all cores), which does not affect the result; function called before each set, whose
-        exceptions end the work.
+        Number of threads (default: all cores), which does not affect the result; function called from time to time,
+        whose exceptions end the work.
 
     Raises
     ------
@@ -194,18 +195,25 @@ def assess_reidentification(
     named = _checked_known(index, known, quasi_identifiers)
     require(k is None or is_integer(k, 1), "k", k, "None or an integer above 0")
     _check_max_known(max_known, len(quasi_identifiers))
+    require(
+        curve_sample is None or is_integer(curve_sample, 1), "curve_sample", curve_sample, "None or an integer above 0"
+    )
+    require(is_integer(seed, 0), "seed", seed, "an integer of at least 0")
     table = released.table if isinstance(released, Anonymization) else released
     names = [*quasi_identifiers, *(name for each in named for name in each)]
     _refuse_undescribed("The release", first_model, table, names)
     for other in other_releases:
         words = f"The release {other.name!r}"
         _refuse_undescribed(words, other.used_model(), other.released(), [*names, *other.columns_to_be_described()])
-    search = _Search(index, k, progress, _count_sets(named, len(quasi_identifiers), max_known))
-    search.run(named, quasi_identifiers, max_known)
+    n_sets = count_sets(named, len(quasi_identifiers), max_known)
+    search = CurveSearch(index, k, named, quasi_identifiers, curve_sample, seed, progress, n_sets)
+    search.run(max_known)
     settings = {
         "known": [list(each) for each in named],
         "quasi_identifiers": list(quasi_identifiers),
         "max_known": int(max_known),
+        "curve_sample": None if curve_sample is None else int(curve_sample),
+        "seed": int(seed),
         "k": None if k is None else int(k),
         "subject": subject,
         "unit": "records" if subject is None else "people",
@@ -213,7 +221,7 @@ def assess_reidentification(
         "other_releases": [other.described() for other in other_releases],
     }
     scores = {
-        **search.worst(named),
+        **search.worst(),
         "n_known_sets": len(named),
         "n_sets_assessed": len(search.rows),
         "n_records_at_risk": int(search.is_at_risk.sum()),
@@ -247,94 +255,6 @@ def _make_index(
     return CandidateIndex(
         model, original, released, truth, hierarchies=hierarchies, subject=subject, keys=keys, n_threads=n_threads
     )
-
-
-class _Search:
-    """Assesses sets of known columns, and keeps for each record the set that leaves the fewest candidates."""
-
-    def __init__(
-        self,
-        index: CandidateIndex,
-        k: int | None,
-        progress: Callable[[CandidateProgress], None] | None,
-        n_sets: int,
-    ) -> None:
-        self.index, self.k, self.progress, self.n_sets = index, k, progress, n_sets
-        self.rows: dict[frozenset[str], dict[str, Any]] = {}
-        self.fewest = np.full(index.n_released, np.iinfo(np.int64).max)
-        self.best_set = np.full(index.n_released, -1, np.int64)
-        self.best_size = np.zeros(index.n_released, np.int64)
-
-    def run(self, named: Sequence[tuple[str, ...]], columns: Sequence[str], max_known: int) -> None:
-        """Assess all sets of up to ``max_known`` columns, a greedy chain to all columns, and the named sets."""
-        for size in range(1, min(max_known, len(columns)) + 1):
-            for known in combinations(columns, size):
-                self.assess(known, "subset")
-        chain = self._worst_of_size(min(max_known, len(columns)))
-        while len(chain) < len(columns) - 1:
-            tried = [self.assess((*chain, name), "greedy") for name in columns if name not in chain]
-            chain = max(tried, key=lambda row: float(row["mean_reidentification_probability"]))["known"]
-        self.assess(tuple(columns), "all")
-        for known in named:
-            self.assess(known, "named")
-
-    def assess(self, known: tuple[str, ...], chosen_as: str) -> dict[str, Any]:
-        """Compute the figures of one set, once."""
-        row = self.rows.get(frozenset(known))
-        if row is not None:
-            return row
-        if self.progress is not None:
-            self.progress(CandidateProgress(len(self.rows), self.n_sets))
-        sizes = self.index.sizes(known)
-        figures = Figures.of(sizes, self.k)._asdict()
-        is_better = (sizes < self.fewest) | ((sizes == self.fewest) & (len(known) < self.best_size))
-        self.fewest[is_better], self.best_size[is_better] = sizes[is_better], len(known)
-        self.best_set[is_better] = len(self.rows)
-        row = {"known": known, "n_known": len(known), **figures, "chosen_as": chosen_as}
-        self.rows[frozenset(known)] = row
-        return row
-
-    def _worst_of_size(self, size: int) -> tuple[str, ...]:
-        rows = [row for row in self.rows.values() if row["n_known"] == size]
-        worst: tuple[str, ...] = max(rows, key=lambda row: float(row["mean_reidentification_probability"]))["known"]
-        return worst
-
-    def worst(self, named: Sequence[tuple[str, ...]]) -> dict[str, Any]:
-        """Return the worst of each figure over the named sets."""
-        rows = [self.rows[frozenset(known)] for known in named]
-        found: dict[str, Any] = {}
-        for name in _LARGER_IS_WORSE:
-            values = [row[name] for row in rows]
-            found[name] = None if None in values else max(values)
-        for name in _SMALLER_IS_WORSE:
-            found[name] = min(row[name] for row in rows)
-        return found
-
-    def curve(self) -> pd.DataFrame:
-        """Return one row per set, smaller sets first."""
-        rows = sorted(self.rows.values(), key=lambda row: int(row["n_known"]))
-        frame = pd.DataFrame(rows, columns=["known", "n_known", *Figures._fields, "chosen_as"])
-        frame["share_below_k"] = frame["share_below_k"].astype(np.float64)
-        return frame.astype({"chosen_as": object})
-
-    @property
-    def is_at_risk(self) -> NDArray[np.bool_]:
-        """Return the released records that have too few candidates for some set."""
-        return np.asarray(self.fewest < max(self.k or 2, 2))
-
-    def records(self) -> pd.DataFrame:
-        """Return the records at risk, fewest candidates first."""
-        rows = np.flatnonzero(self.is_at_risk)
-        rows = rows[np.argsort(self.fewest[rows], kind="stable")]
-        sets = [row["known"] for row in self.rows.values()]
-        return pd.DataFrame(
-            {
-                "released": rows.astype(np.int64),
-                "original": self.index.truth[rows],
-                "candidates": self.fewest[rows],
-                "known": tuple_column([sets[number] for number in self.best_set[rows]]),
-            }
-        )
 
 
 def _refuse_given(**given: object) -> None:
@@ -405,15 +325,3 @@ def _check_max_known(max_known: int, n_columns: int) -> None:
             f"max_known is {max_known}, which gives {n_sets} sets of {n_columns} quasi-identifiers. Expected at most "
             f"{MAX_SETS}. Lower max_known, or name fewer quasi-identifiers. Nothing was assessed."
         )
-
-
-def _count_sets(named: Sequence[tuple[str, ...]], n_columns: int, max_known: int) -> int:
-    """Count the sets to be assessed; named sets may be among the others."""
-    n_subsets = sum(comb(n_columns, size) for size in range(1, min(max_known, n_columns) + 1))
-    return n_subsets + sum(_chain_lengths(n_columns, max_known)) + len(named)
-
-
-def _chain_lengths(n_columns: int, max_known: int) -> Iterator[int]:
-    """Yield the number of sets tried for each step of the greedy chain, and one for all columns."""
-    yield from range(n_columns - max_known, 1, -1)
-    yield int(n_columns > max_known)

@@ -49,6 +49,13 @@ class CodeSets(NamedTuple):
         is_own = (place >= 0) & (self.set_of_range[found] == self.set_of_row)
         return np.asarray(is_own & (codes <= self.high[found]))
 
+    def only(self, numbers: NDArray[np.int64]) -> CodeSets:
+        """Return some of the sets, in the given order, without rows."""
+        lengths = np.diff(self.first)[numbers]
+        first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        ranges = np.repeat(self.first[numbers] - first[:-1], lengths) + np.arange(first[-1])
+        return CodeSets(np.zeros(0, np.int64), first, self.low[ranges], self.high[ranges])
+
     def codes_of(self, number: int) -> NDArray[np.int64]:
         """Return the codes of one set, ascending."""
         ranges = range(self.first[number], self.first[number + 1])
@@ -103,6 +110,12 @@ def from_lists(lists: Sequence[NDArray[np.int64]], rows: NDArray[np.int64]) -> C
     return CodeSets(
         number_of[rows], np.array(first, np.int64), np.concatenate(lows or none), np.concatenate(highs or none)
     )
+
+
+def used(sets: CodeSets) -> CodeSets:
+    """Leave out the sets of no row, such as that of missing cells where none is missing."""
+    numbers, set_of_row = np.unique(sets.set_of_row, return_inverse=True)
+    return sets.only(numbers)._replace(set_of_row=set_of_row.astype(np.int64))
 
 
 def coarsen(codes: NDArray[np.int64], n_codes: int, sets: CodeSets) -> tuple[NDArray[np.int32], int, CodeSets]:

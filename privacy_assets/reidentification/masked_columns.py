@@ -16,7 +16,7 @@ from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import Mask, Microaggregated, ReleaseModel, Suppressed, WeighingMask, columns_of
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError, MaskError
-from privacy_assets.reidentification.code_sets import CodeSets, coarsen, partition_of
+from privacy_assets.reidentification.code_sets import CodeSets, coarsen, partition_of, used
 from privacy_assets.reidentification.kernels.candidates import Boxes, Points
 from privacy_assets.reidentification.mask_sets import read_mask
 from privacy_assets.reidentification.released_values import Original
@@ -165,7 +165,7 @@ def read_columns(
             continue
         try:
             source = Original(name, original[name], read_dimension(original[name]))
-            sets = read_mask(source, released, mask, hierarchies)
+            sets = used(read_mask(source, released, mask, hierarchies))
         except InvalidTableError as error:
             problems.append(str(error))
             continue

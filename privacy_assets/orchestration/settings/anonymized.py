@@ -36,7 +36,7 @@ from privacy_assets.columns.scales import (
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.settings.sources import TableSource, from_root
-from privacy_assets.reidentification.assess import DEFAULT_MAX_KNOWN
+from privacy_assets.reidentification.assess import DEFAULT_CURVE_SAMPLE, DEFAULT_MAX_KNOWN
 from privacy_assets.reidentification.masked_columns import refuse_weighing
 from privacy_assets.reidentification.other_releases import check_quasi_identifiers
 from privacy_assets.release.policy import Policy
@@ -373,6 +373,12 @@ class ReidentificationSettings:
     """How to assess who the anonymized records can be; the policy says what an attacker knows."""
 
     max_known: int = setting(DEFAULT_MAX_KNOWN, "The curve covers all sets of up to so many quasi-identifiers.", 4)
+    curve_sample: int | None = setting(
+        DEFAULT_CURVE_SAMPLE,
+        "The curve is computed from so many released records, drawn at random if there are more; null for all. The "
+        "figures that a policy limits are always computed from all.",
+        100_000,
+    )
     other_releases: tuple[OtherReleaseSettings, ...] = setting(
         (),
         "Releases of the same people that an attacker has as well.",
@@ -382,6 +388,10 @@ class ReidentificationSettings:
     def __post_init__(self) -> None:
         if not is_integer(self.max_known, 1):
             raise InvalidSettingError(f"max_known is {self.max_known!r}; expected a whole number of at least 1.")
+        if self.curve_sample is not None and not is_integer(self.curve_sample, 1):
+            raise InvalidSettingError(
+                f"curve_sample is {self.curve_sample!r}; expected a whole number of at least 1, or None for all."
+            )
         object.__setattr__(self, "other_releases", tuple(self.other_releases))
         names = [other.name for other in self.other_releases]
         # The assets of another release of the project have names that are derived from its own.

@@ -110,7 +110,7 @@ def test_every_field_has_a_case():
         (assess_mpuccs, AssessmentSettings, 12),
         (assess_semantic_risk, SemanticSettings, 9),
         (assess_semantic_risk, SemanticRiskSettings, 9),
-        (assess_reidentification, ReidentificationSettings, 2),
+        (assess_reidentification, ReidentificationSettings, 3),
         (audit_linkage, LinkageAuditSettings, 5),
         (split_records, Split, 2),
         (synthesize, Synthesis, 3),

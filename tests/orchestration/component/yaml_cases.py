@@ -504,6 +504,7 @@ CASES = {
     ),
     **by_name("ReidentificationSettings", "reidentification", then=ANONYMIZED)(
         max_known=(2, 0, "max_known is 0; expected a whole number of at least 1"),
+        curve_sample=(500, 0, "curve_sample is 0; expected a whole number of at least 1"),
         other_releases=(
             [{"name": "a", "key": "age", "release": "b"}],
             [{"name": "a", "key": "age", "release": "b"}] * 2,

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.anonymization.anonymize import anonymize
 from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.orchestration.shown.reidentification_pictures import (
     draw_reidentification_curve,
@@ -50,3 +51,26 @@ def test_the_picture_is_markdown_with_its_numbers_as_text():
     )
     assert base64.b64decode(found[2]).startswith(b"\x89PNG")
     assert len(text) < 100_000
+
+
+def test_a_curve_from_a_sample_says_so_and_shows_its_intervals():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({f"q{i}": rng.integers(0, 9, 300) for i in range(4)})
+    made = anonymize(table, quasi_identifiers=list(table), k=3)
+    curve = assess_reidentification(table, made, max_known=2, curve_sample=80).curve
+    words = "80 of 300 released records, but for all columns from every record; the bars are 95 % intervals"
+    assert words in reidentification_curve(curve)
+    figure = draw_reidentification_curve(curve)
+    assert words in figure.get_suptitle().replace("\n", " ")
+    for axes, name, worst in zip(
+        figure.axes, ["mean_reidentification_probability", "mean_nonspecificity"], ["idxmax", "idxmin"], strict=True
+    ):
+        _, bars = axes.collections
+        drawn = {segment[0, 0]: segment[:, 1].tolist() for segment in bars.get_segments()}
+        at_worst = curve.loc[getattr(curve.groupby("n_known")[name], worst)()].set_index("n_known")
+        assert drawn.keys() == {1, 2, 3, 4}
+        for size, ends in drawn.items():
+            assert ends == [at_worst.loc[size, f"{name}_low"], at_worst.loc[size, f"{name}_high"]]
+        assert drawn[4][0] == drawn[4][1] and drawn[2][0] < drawn[2][1]
+    exact = assess_reidentification(table, made, max_known=2, curve_sample=None).curve
+    assert "sample" not in reidentification_curve(exact) and draw_reidentification_curve(exact).get_suptitle() == ""

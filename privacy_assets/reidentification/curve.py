@@ -1,0 +1,248 @@
+"""The sets of columns that an attacker may know: which to assess, and the figures of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import combinations
+from math import comb, log
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.reidentification.candidate_index import CandidateIndex, Figures
+from privacy_assets.reidentification.sample_intervals import mean_interval
+from privacy_assets.storage.result_columns import tuple_column
+
+_LARGER_IS_WORSE = (
+    "max_reidentification_probability",
+    "mean_reidentification_probability",
+    "share_of_singletons",
+    "share_below_k",
+)
+_SMALLER_IS_WORSE = ("mean_nonspecificity", "min_nonspecificity", "fewest_candidates")
+_WITH_INTERVAL = (
+    "mean_reidentification_probability",
+    "share_of_singletons",
+    "share_below_k",
+    "mean_nonspecificity",
+)
+INTERVAL_COLUMNS = tuple(f"{name}_{end}" for name in _WITH_INTERVAL for end in ("low", "high"))
+
+
+class CandidateProgress(NamedTuple):
+    """Progress of an assessment."""
+
+    n_sets_done: int
+    n_sets: int
+
+
+class CurveSearch:
+    """Assesses sets of known columns, and keeps for each record the set that leaves the fewest candidates.
+
+    Parameters
+    ----------
+    index : CandidateIndex
+        The release.
+    k : int or None
+        Fewest candidates a record should have.
+    named : sequence of tuple of str
+        Sets that are assessed on every record.
+    columns : tuple of str
+        The columns of the curve; together they are assessed on every record.
+    curve_sample : int or None
+        Records that the other sets are assessed on, drawn at random; None for all.
+    seed : int
+        Seed of the sample.
+    progress, n_sets
+        Function to call, and the number of sets to report.
+    """
+
+    def __init__(
+        self,
+        index: CandidateIndex,
+        k: int | None,
+        named: Sequence[tuple[str, ...]],
+        columns: tuple[str, ...],
+        curve_sample: int | None,
+        seed: int,
+        progress: Callable[[CandidateProgress], None] | None,
+        n_sets: int,
+    ) -> None:
+        self.index, self.k, self.named, self.columns = index, k, named, columns
+        self.progress, self.n_sets, self.n_done = progress, n_sets, 0
+        self.drawn = np.arange(index.n_released)
+        if curve_sample is not None and curve_sample < index.n_released:
+            drawn = np.random.default_rng(seed).choice(index.n_released, curve_sample, replace=False, shuffle=False)
+            self.drawn = np.sort(drawn)
+        self.on_every_record = {frozenset(columns), *map(frozenset, named)}
+        self.rows: dict[frozenset[str], dict[str, Any]] = {}
+        self.fewest = np.full(index.n_released, np.iinfo(np.int64).max)
+        self.best_set = np.full(index.n_released, -1, np.int64)
+        self.best_size = np.zeros(index.n_released, np.int64)
+
+    def run(self, max_known: int) -> None:
+        """Assess all sets of up to ``max_known`` columns, a greedy chain to all columns, and the named sets."""
+        columns, largest = self.columns, min(max_known, len(self.columns))
+        self._report(0)
+        self.sizes_of_all = self.index.sizes(columns)
+        self.n_done = 1
+        self.assess([known for size in range(1, largest + 1) for known in combinations(columns, size)], "subset")
+        chain = self._worst_of_size(largest)
+        while len(chain) < len(columns) - 1:
+            tried = self.assess([(*chain, name) for name in columns if name not in chain], "greedy")
+            chain = max(tried, key=lambda row: float(row["mean_reidentification_probability"]))["known"]
+        self.assess([columns], "all")
+        self.assess(self.named, "named")
+
+    def assess(self, sets: Sequence[tuple[str, ...]], chosen_as: str) -> list[dict[str, Any]]:
+        """Compute the figures of some sets, each once."""
+        new = [known for known in sets if frozenset(known) not in self.rows]
+        drawn = [known for known in new if not self._is_counted_on_every_record(known)]
+
+        def on_share(share: float) -> None:
+            self._report(int(share * len(drawn)))
+
+        found = dict(zip(drawn, self.index.sizes_of_sets(drawn, self.drawn, on_share), strict=True)) if drawn else {}
+        self.n_done += len(drawn)
+        for known in new:
+            if known in found:
+                self._add(known, chosen_as, self.drawn, found[known])
+            elif frozenset(known) == frozenset(self.columns):
+                self._add(known, chosen_as, np.arange(self.index.n_released), self.sizes_of_all)
+            else:
+                self._report(0)
+                self._add(known, chosen_as, np.arange(self.index.n_released), self.index.sizes(known))
+                self.n_done += 1
+        return [self.rows[frozenset(known)] for known in sets]
+
+    def _is_counted_on_every_record(self, known: tuple[str, ...]) -> bool:
+        """Whether a set must be, or takes no longer than a sample: grouping counts for all records at once."""
+        return frozenset(known) in self.on_every_record or self.index.is_grouped(known)
+
+    def _report(self, n_more: int) -> None:
+        if self.progress is not None:
+            self.progress(CandidateProgress(self.n_done + n_more, self.n_sets))
+
+    def _add(self, known: tuple[str, ...], chosen_as: str, rows: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
+        """Keep the figures of a set whose candidates were counted for some records."""
+        figures = Figures.of(sizes, self.k)._asdict()
+        fewest, best_size = self.fewest[rows], self.best_size[rows]
+        is_better = (sizes < fewest) | ((sizes == fewest) & (len(known) < best_size))
+        better = rows[is_better]
+        self.fewest[better], self.best_size[better] = sizes[is_better], len(known)
+        self.best_set[better] = len(self.rows)
+        self.rows[frozenset(known)] = {
+            "known": known,
+            "n_known": len(known),
+            **figures,
+            "chosen_as": chosen_as,
+            "n_records": len(rows),
+            **self._intervals(sizes, figures),
+        }
+
+    def _intervals(self, sizes: NDArray[np.int64], figures: dict[str, Any]) -> dict[str, float | None]:
+        """Return the ends of the intervals; no record has fewer candidates than if all columns are known."""
+        found: dict[str, float | None] = {}
+        if len(sizes) == self.index.n_released:
+            for name in _WITH_INTERVAL:
+                found[f"{name}_low"] = found[f"{name}_high"] = figures[name]
+            return found
+        for name in _WITH_INTERVAL:
+            if figures[name] is None:
+                found[f"{name}_low"] = found[f"{name}_high"] = None
+                continue
+            # For any set of the columns, chosen in whichever way.
+            log_n_means = log(len(_WITH_INTERVAL)) + len(self.columns) * log(2)
+            least, most, mean_of_all = self.bounds[name]
+            low, high = mean_interval(_values(name, sizes, self.k), self.index.n_released, least, most, log_n_means)
+            if name in _SMALLER_IS_WORSE:
+                low = max(low, min(mean_of_all, figures[name]))
+            else:
+                high = min(high, max(mean_of_all, figures[name]))
+            found[f"{name}_low"], found[f"{name}_high"] = low, high
+        return found
+
+    @cached_property
+    def bounds(self) -> dict[str, tuple[float, float, float]]:
+        """The least and the most a record can have for any set, and the mean if all columns are known, by figure."""
+        found = {}
+        for name in _WITH_INTERVAL:
+            of_all, of_none = (
+                _values(name, own, self.k) for own in (self.sizes_of_all, np.array([self.index.n_units]))
+            )
+            ends = (of_all.min(), of_all.max(), of_none[0])
+            found[name] = (float(min(ends)), float(max(ends)), float(of_all.mean()))
+        return found
+
+    def _worst_of_size(self, size: int) -> tuple[str, ...]:
+        rows = [row for row in self.rows.values() if row["n_known"] == size]
+        worst: tuple[str, ...] = max(rows, key=lambda row: float(row["mean_reidentification_probability"]))["known"]
+        return worst
+
+    def worst(self) -> dict[str, Any]:
+        """Return the worst of each figure over the named sets."""
+        rows = [self.rows[frozenset(known)] for known in self.named]
+        found: dict[str, Any] = {}
+        for name in _LARGER_IS_WORSE:
+            values = [row[name] for row in rows]
+            found[name] = None if None in values else max(values)
+        for name in _SMALLER_IS_WORSE:
+            found[name] = min(row[name] for row in rows)
+        return found
+
+    def curve(self) -> pd.DataFrame:
+        """Return one row per set, smaller sets first."""
+        rows = sorted(self.rows.values(), key=lambda row: int(row["n_known"]))
+        columns = ["known", "n_known", *Figures._fields, "chosen_as", "n_records", *INTERVAL_COLUMNS]
+        frame = pd.DataFrame(rows, columns=columns)
+        frame[[*INTERVAL_COLUMNS, "share_below_k"]] = frame[[*INTERVAL_COLUMNS, "share_below_k"]].astype(np.float64)
+        return frame.astype({"chosen_as": object})
+
+    @property
+    def is_at_risk(self) -> NDArray[np.bool_]:
+        """Return the released records that have too few candidates for some set."""
+        return np.asarray(self.fewest < max(self.k or 2, 2))
+
+    def records(self) -> pd.DataFrame:
+        """Return the records at risk, fewest candidates first."""
+        rows = np.flatnonzero(self.is_at_risk)
+        rows = rows[np.argsort(self.fewest[rows], kind="stable")]
+        sets = [row["known"] for row in self.rows.values()]
+        return pd.DataFrame(
+            {
+                "released": rows.astype(np.int64),
+                "original": self.index.truth[rows],
+                "candidates": self.fewest[rows],
+                "known": tuple_column([sets[number] for number in self.best_set[rows]]),
+            }
+        )
+
+
+def with_intervals_of_all(curve: pd.DataFrame, n_released: int) -> pd.DataFrame:
+    """Add the columns about samples to a curve that is computed from all records."""
+    ends = {f"{name}_{end}": curve[name] for name in _WITH_INTERVAL for end in ("low", "high")}
+    return curve.assign(n_records=n_released, **ends)
+
+
+def _values(name: str, sizes: NDArray[np.int64], k: int | None) -> NDArray[np.float64]:
+    """Return the value of each record whose mean a figure is."""
+    if name == "mean_reidentification_probability":
+        return np.asarray(1 / sizes, np.float64)
+    if name == "mean_nonspecificity":
+        return np.asarray(np.log(sizes), np.float64)
+    return np.asarray(sizes < (2 if name == "share_of_singletons" else k or 0), np.float64)
+
+
+def count_sets(named: Sequence[tuple[str, ...]], n_columns: int, max_known: int) -> int:
+    """Count the sets to be assessed; named sets may be among the others."""
+    n_subsets = sum(comb(n_columns, size) for size in range(1, min(max_known, n_columns) + 1))
+    return n_subsets + sum(_chain_lengths(n_columns, max_known)) + len(named)
+
+
+def _chain_lengths(n_columns: int, max_known: int) -> Iterator[int]:
+    """Yield the number of sets tried for each step of the greedy chain, and one for all columns."""
+    yield from range(n_columns - max_known, 1, -1)
+    yield int(n_columns > max_known)
