@@ -7,7 +7,7 @@ from numba import njit
 from numba.core import event
 from numba.core.errors import TypingError
 
-from privacy_assets.kernels import compilation
+from privacy_assets.kernels import compilation, compilation_progress
 from privacy_assets.kernels.sorting import place_in, sort_ascending
 from tests.compiled import compiled
 
@@ -36,7 +36,7 @@ def compile_one(module):
 
 
 def as_if_new(monkeypatch):
-    monkeypatch.setattr(compilation._compilations, "last_line", None)
+    monkeypatch.setattr(compilation_progress.progress, "last_line", None)
 
 
 def test_the_garbage_collector_pauses_while_own_functions_compile_and_is_left_as_it_was():
@@ -68,23 +68,25 @@ def test_one_line_of_the_log_says_that_functions_are_compiled(monkeypatch, caplo
         for _ in range(3):
             compile_one("privacy_assets.of_a_test")
         compile_one("somebody.else")
-    (record,) = caplog.records
-    assert record.levelno == logging.WARNING
-    assert record.name == "privacy_assets.kernels.compilation"
+    (record,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert record.name == "privacy_assets.kernels.compilation_progress"
     assert "privacy_assets warm-up" in record.message
 
 
 def test_progress_goes_to_every_report_instead_of_the_log_whatever_a_report_raises(monkeypatch, caplog):
     as_if_new(monkeypatch)
-    monkeypatch.setattr(compilation, "SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(compilation_progress, "SECONDS_BETWEEN_LINES", 0.01)
     lines = []
     with (
-        compilation.reported_to(lambda *_: 1 / 0),
-        compilation.reported_to(lambda level, line: lines.append((level, line))),
+        compilation_progress.reported_to(lambda *_: 1 / 0),
+        compilation_progress.reported_to(lambda level, line: lines.append((level, line))),
     ):
         compile_one("privacy_assets.of_a_test")
         compile_one("privacy_assets.of_a_test")
-    assert [level for level, _ in lines] == [logging.WARNING, logging.INFO]
+    levels = [level for level, _ in lines]
+    assert len(levels) >= 2
+    assert levels[0] == logging.WARNING
+    assert set(levels[1:]) == {logging.INFO}
     assert lines[1][1].startswith("Compiling: ")
     assert not caplog.records
 

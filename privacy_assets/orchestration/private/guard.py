@@ -25,6 +25,7 @@ import dagster as dg
 
 from privacy_assets.columns.safe_names import class_name
 from privacy_assets.errors import PrivacyAssetsError
+from privacy_assets.kernels.compilation_progress import reported_to
 from privacy_assets.orchestration.dagster_internals import DagsterExecutionInterruptedError, nothing_attached_to_step
 from privacy_assets.orchestration.private.hidden_output import HiddenOutput, say_openly
 from privacy_assets.own_code import MadeHere, is_own_class, is_own_frame, is_trusted_frame
@@ -55,9 +56,13 @@ def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., It
         private_path: Path = context.resources.private_tables.base_path
         what = context.op_execution_context.op_handle.name
         events = body(context, *args, **kwargs)
+
+        def say_compiling(level: int, line: str) -> None:
+            log_openly(context, line, level)
+
         try:
             while True:
-                with nothing_attached_to_step(context):
+                with nothing_attached_to_step(context), reported_to(say_compiling):
                     event = call_guarded(lambda: next(events, None), private_path, what)
                 if event is None:
                     return

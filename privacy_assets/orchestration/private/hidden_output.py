@@ -87,6 +87,11 @@ def say_openly(say: Callable[[], object]) -> None:
         _HERE.speaks = False
 
 
+def print_openly(line: str) -> None:
+    """Print a line of this package, which contains no cell, also while a block is active."""
+    _GATE.show(sys.stdout, f"{line}\n")
+
+
 class _Gate:
     """The output of the process: open, or closed while a block is active."""
 

@@ -7,11 +7,15 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import dagster as dg
 import pytest
+from numba import njit
 
-from privacy_assets.orchestration.private.guard import call_guarded, log_openly
+from privacy_assets.kernels import compilation_progress
+from privacy_assets.orchestration.private.guard import call_guarded, guarded, log_openly
+from privacy_assets.orchestration.private.hidden_output import print_openly
 from tests.orchestration.private.loud import shout
 
 CELL = "Zaphodine-Quxington"
@@ -217,3 +221,34 @@ def test_a_handler_with_a_handle_of_its_own_gets_no_text(tmp_path):
         assert got == ["afterwards"]
     finally:
         logger.handlers.clear()
+
+
+def test_a_line_of_this_package_is_printed_where_everything_else_is_hidden(tmp_path, capfd):
+    def work():
+        print(CELL)
+        print_openly("a line")
+
+    call_guarded(work, tmp_path, "step")
+    print_openly("another line")
+    assert capfd.readouterr().out == "a line\nanother line\n"
+
+
+def test_the_log_of_a_step_says_that_functions_are_compiled(tmp_path, monkeypatch):
+    monkeypatch.setattr(compilation_progress.progress, "last_line", None)
+
+    def double(x):
+        return 2 * x
+
+    double.__module__ = "privacy_assets.of_a_test"
+
+    @dg.asset(required_resource_keys={"private_tables"})
+    @guarded
+    def step(context):
+        yield dg.MaterializeResult(metadata={"doubled": njit(double)(3)})
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        resources = {"private_tables": SimpleNamespace(base_path=tmp_path)}
+        result = dg.materialize([step], instance=instance, resources=resources)
+        messages = [entry.user_message for entry in instance.all_logs(result.run_id)]
+    assert [each for each in messages if each == compilation_progress.FIRST_LINE]
+    assert not compilation_progress.progress.reports

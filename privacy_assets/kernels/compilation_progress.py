@@ -1,0 +1,72 @@
+"""What compiling says: one line in the log, or progress to whoever asks for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+SECONDS_BETWEEN_LINES = 2.0
+FIRST_LINE = (
+    "Compiling functions for this processor, which takes some seconds: Numba's cache does not have them. In an image, "
+    "run `privacy_assets warm-up` when it is built."
+)
+
+Report = Callable[[int, str], object]
+logger = logging.getLogger(__name__)
+
+
+class CompilationProgress:
+    """Number of functions that this process compiled, and who is told.
+
+    Attributes
+    ----------
+    n_functions : int
+        Functions compiled, those of Numba that are parts of ours included.
+    reports : list of callable
+        Called with a level of `logging` and a line; without any, the lines go to the log.
+    """
+
+    def __init__(self) -> None:
+        self.n_functions = 0
+        self.last_line: float | None = None
+        self.reports: list[Report] = []
+
+    def say(self) -> None:
+        """Report, at most every few seconds; the first line of a process is a warning, because it costs time."""
+        now = time.monotonic()
+        if self.last_line is not None and now - self.last_line < SECONDS_BETWEEN_LINES:
+            return
+        level, line = logging.INFO, f"Compiling: {self.n_functions} functions so far."
+        if self.last_line is None:
+            level, line = logging.WARNING, FIRST_LINE
+        self.last_line = now
+        for report in self.reports.copy() or [logger.log]:
+            with suppress(Exception):
+                report(level, line)
+
+    def say_until(self, is_done: threading.Event) -> None:
+        """Report every few seconds; one function can take longer than that, and LLVM lets other threads run."""
+        while not is_done.wait(SECONDS_BETWEEN_LINES):
+            self.say()
+
+
+progress = CompilationProgress()
+
+
+@contextmanager
+def reported_to(report: Report) -> Iterator[None]:
+    """Report compiling in any thread to a function instead of the log, while the block runs.
+
+    Parameters
+    ----------
+    report : callable
+        Called with a level of `logging` and a line, from any thread; its exceptions are ignored.
+    """
+    progress.reports.append(report)
+    try:
+        yield
+    finally:
+        progress.reports.remove(report)
