@@ -24,7 +24,6 @@ from privacy_assets.anonymization.kernels.mondrian_cuts import (
     keep_cut,
     list_bins,
     sort_set,
-    take_codes,
     tighten,
     weigh_cuts,
 )
@@ -193,7 +192,7 @@ def _gather(
 
 
 @part
-def decide_guarded(
+def decide_on_rows(
     rows: PackedRows,
     begin: int,
     stop: int,
@@ -205,17 +204,29 @@ def decide_guarded(
     guard: Guard,
     cut: NDArray[np.int64],
 ) -> None:
-    """Choose the cut like `decide`, with every model on both sides."""
+    """Choose the cut like `decide`, with every model on both sides; like `decide_on_codes` if the cut is coarse.
+
+    It then lists the codes of one dimension at a time, and only those of dimensions that are binned.
+    """
     size = stop - begin
+    by_codes = cut[IS_COARSE] == 1
     cut[DIMENSION] = NO_CUT
     cut[IS_COARSE] = 0
     best = -np.inf
     present = _list_values(rows, begin, stop, models, guard)
     # As long as the largest set, so it is made only where it is used.
-    place_of_bin = np.empty(len(lists.bins) if models.counts_people or models.needs_values else 0, np.int64)
+    is_guarded = models.counts_people or models.needs_values
+    place_of_bin = np.empty(len(lists.bins) if is_guarded and not by_codes else 0, np.int64)
     for j in range(len(box.low)):
         is_large = dimensions.is_set[j] and dimensions.n_values[j] > MOST_BINS
-        if is_large and dimensions.nodes.n_levels[j] > 0 and size < dimensions.n_values[j]:
+        listed = lists
+        if by_codes:
+            if box.shift[j] == 0:
+                continue
+            n_listed, listed = list_single_codes(rows.codes, begin, stop, j, lists)
+            box.base[j] = 0
+            box.shift[j] = 0
+        elif is_large and dimensions.nodes.n_levels[j] > 0 and size < dimensions.n_values[j]:
             # Ascending, as a hierarchy needs them.
             n_listed, _ = list_single_codes(rows.codes, begin, stop, j, lists)
             for code in lists.bins[:n_listed]:
@@ -224,49 +235,15 @@ def decide_guarded(
             n_listed = list_codes(rows.codes, begin, stop, j, histogram, dimensions.first_bin[j], lists)
         else:
             n_listed = list_bins(histogram, dimensions.first_bin[j], box.n_bins[j], lists)
-        width = tighten(n_listed, j, dimensions, box, lists)
+        width = tighten(n_listed, j, dimensions, box, listed)
         if not can_score(size, width, best, models):
             continue
         if dimensions.is_set[j]:
-            sort_set(n_listed, j, dimensions, lists)
-        evidence = _gather(rows, begin, stop, j, n_listed, box, lists, place_of_bin, models, guard, present)
-        score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, lists, models, evidence)
+            sort_set(n_listed, j, dimensions, listed)
+        evidence = _gather(rows, begin, stop, j, n_listed, box, listed, place_of_bin, models, guard, present)
+        score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, listed, models, evidence)
         if box.shift[j] > 0 and place == NO_CUT:
             cut[IS_COARSE] = 1
         if score > best:
             best = score
-            keep_cut(place, j, dimensions, box, lists, cut)
-
-
-@part
-def decide_on_single_codes(
-    rows: PackedRows,
-    begin: int,
-    stop: int,
-    dimensions: Dimensions,
-    box: Box,
-    lists: Lists,
-    models: Models,
-    guard: Guard,
-    cut: NDArray[np.int64],
-) -> None:
-    """Choose the cut like `decide_on_codes`, with every model, from rows.
-
-    It lists the codes of one dimension at a time, and only those of dimensions that are binned.
-    """
-    size = stop - begin
-    best = -np.inf
-    cut[DIMENSION] = NO_CUT
-    present = _list_values(rows, begin, stop, models, guard)
-    for j in range(len(box.low)):
-        if box.shift[j] == 0:
-            continue
-        n_listed, longer = list_single_codes(rows.codes, begin, stop, j, lists)
-        width = take_codes(n_listed, j, dimensions, box, longer)
-        if not can_score(size, width, best, models):
-            continue
-        evidence = _gather(rows, begin, stop, j, n_listed, box, longer, longer.bins[:0], models, guard, present)
-        score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, longer, models, evidence)
-        if score > best:
-            best = score
-            keep_cut(place, j, dimensions, box, longer, cut)
+            keep_cut(place, j, dimensions, box, listed, cut)
