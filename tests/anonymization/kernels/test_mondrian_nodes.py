@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets.anonymization.kernels.models import Models, row_models
+from privacy_assets.anonymization.kernels.models import row_models
 from privacy_assets.anonymization.kernels.mondrian import make_dimensions, partition_rows
 from privacy_assets.anonymization.kernels.mondrian_nodes import make_nodes, sort_by_nodes
 from privacy_assets.anonymization.kernels.mondrian_rows import pack_rows
 from privacy_assets.anonymization.kernels.mondrian_tree import build_tree, route_rows
 from tests.anonymization.kernels.mondrian_tables import classes_of, even, only_compiled
-from tests.anonymization.kernels.test_mondrian import limits
+from tests.anonymization.kernels.test_mondrian import limits, models_of_one
 from tests.examples import examples
 from tests.reference import mondrian as reference
 
@@ -72,11 +72,10 @@ def test_every_cut_is_the_best_allowable_one_and_none_is_left(table, limit, k, i
     (kind, least, c, most, is_ordered), wanted = limit
     if is_plain:
         wanted, by_people = [], False
-    n_secrets = int(secret.max()) + 1
-    models = Models(
-        k, is_by_range, by_people, bool(wanted), np.array([0, n_secrets]), np.array([kind]), np.array([least]),
-        np.array([c]), np.array([most]), np.array([is_ordered]), np.bincount(secret) / len(secret),
-    )  # fmt: skip
+    models = row_models(k, is_by_range=is_by_range)
+    if not is_plain:
+        limit = (kind, least, c, most, is_ordered)
+        models = models_of_one(k, secret, *limit, is_by_range=is_by_range, by_people=by_people)
     rows = list(zip(*(column.tolist() for column in columns), strict=True))
     known = reference.Table(
         rows, kinds, places, people=people.tolist() if by_people else None, sensitive=[secret.tolist()]
