@@ -116,7 +116,7 @@ def build_release_definitions(
         Link the anonymized records to the source, and show what the linkage method finds and can know. It informs: no
         limit is on it, and the release does not wait for it. By default there is none.
     utility : UtilitySettings, optional
-        How to assess what the synthetic records are worth; by default done if the policy limits it.
+        How to assess what the records of each side are worth; by default done if the policy limits it.
     formats : sequence of {"parquet", "csv"}
         File formats of a release in addition to Parquet, which is always written.
     monitoring : MonitoringSettings, optional
@@ -184,14 +184,16 @@ def build_release_definitions(
         assets += [split_assets(release), synthetic_asset(release)]
         assets += [] if generalize_synthetic is None else [generalized_synthetic_asset(release)]
         assets += [preprocessed_asset(release), mpucc_assessment_asset(release)]
-        of_worth = [UTILITY] if release.assesses(UTILITY) else []
-        assets += [utility_assessment_asset(release) for _ in of_worth]
         of_rare_values = [RARE_VALUES] if admitted_by.limit_on(RARE_VALUES_RELEASED) is not None else []
-        limits["synthetic"] = [limit_checks(release, each) for each in (*of_rare_values, MPUCC, *of_worth)]
+        limits["synthetic"] = [limit_checks(release, each) for each in (*of_rare_values, MPUCC)]
     if "anonymized" in release.sides:
         assets += _anonymized_side(release)
         assessed = (each for each in (REIDENTIFICATION, SEMANTIC) if release.assesses(each))
         limits["anonymized"] = [limit_checks(release, each) for each in (ANONYMITY, *assessed)]
+    if release.assesses(UTILITY):
+        assets += [utility_assessment_asset(release, side) for side in release.sides]
+        for side, own in limits.items():
+            own.append(limit_checks(release, UTILITY, side))
     releases = {side: release_asset(release, side, _blocking(limits[side])) for side in release.sides}
     assets += releases.values()
     watch = release.monitoring

@@ -19,6 +19,7 @@ from privacy_assets.orchestration.private.directories import mark_releases
 from privacy_assets.orchestration.private.guard import ReleaseRefused, guarded, log_openly
 from privacy_assets.orchestration.report_material import report_material
 from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.orchestration.shown.metadata import (
     NAMESPACE,
     VERDICTS,
@@ -45,11 +46,19 @@ SECRETS = ("seed", "scale_digests")
 GATE_DESCRIPTION = "The policy admits the exact content that would be released; decided in the release step itself."
 
 
-def limit_checks(release: ReleaseSettings, assessment: str) -> dg.AssetChecksDefinition:
-    """Build one check per limit on an assessment; the release step decides the same verdicts again."""
-    side = SIDES[assessment]
-    measured = {ANONYMITY: release.anonymized_stage, RARE_VALUES: release.synthetic_stage}
+def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = None) -> dg.AssetChecksDefinition:
+    """Build one check per limit on an assessment; the release step decides the same verdicts again.
+
+    ``side`` is only needed for assessments of both sides.
+    """
+    side = side or SIDES[assessment]
+    measured = {
+        ANONYMITY: release.anonymized_stage,
+        RARE_VALUES: release.synthetic_stage,
+        UTILITY: worth_stage(side),
+    }
     stage = measured.get(assessment, assessment)
+    name_of_checks = stage if assessment == UTILITY else assessment
     key = release.key(stage)
     # The figure is measured against these people; synthetic records made elsewhere may exist before them.
     deps = [release.key(people) for people in SPLIT_STAGES] if assessment == RARE_VALUES else []
@@ -70,7 +79,10 @@ def limit_checks(release: ReleaseSettings, assessment: str) -> dg.AssetChecksDef
         specs.append(blocking_check(release, stage, f"{assessment}_settings_meet_the_policy", description))
 
     @dg.multi_asset_check(
-        name=f"{release.name}__{assessment}_checks", specs=specs, can_subset=True, required_resource_keys=RESOURCES
+        name=f"{release.name}__{name_of_checks}_checks",
+        specs=specs,
+        can_subset=True,
+        required_resource_keys=RESOURCES,
     )
     @guarded
     def checks_of_limits(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
@@ -106,10 +118,10 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
     stage = f"{side}_release"
     holding = (*checks, dg.AssetCheckKey(release.key(stage), GATE_CHECK))
     assessments = [name for name in (REIDENTIFICATION, SEMANTIC) if release.assesses(name)]
-    of_worth = [UTILITY] if release.assesses(UTILITY) else []
+    of_worth = [worth_stage(side)] if release.assesses(UTILITY) else []
     stages = {
         "synthetic": dict.fromkeys(("synthetic", release.synthetic_stage, *STAGES_ASSESSED, MPUCC, *of_worth)),
-        "anonymized": dict.fromkeys(("source", "anonymized", release.anonymized_stage, *assessments)),
+        "anonymized": dict.fromkeys(("source", "anonymized", release.anonymized_stage, *assessments, *of_worth)),
     }[side]
 
     @dg.asset(

@@ -135,7 +135,7 @@ def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAss
     else:
         limits = [limit for limit in policy.limits_of("anonymized") if limit.metric in MEASURED_OF_A_TABLE]
     side = "synthetic" if original is not None else "anonymized"
-    blocking = [limit for limit in policy.limits if limit.side == side and limit.blocks]
+    blocking = [limit for limit in policy.limits if limit.is_on(side) and limit.blocks]
     dropped = [limit.metric for limit in blocking if limit not in limits and not follows_from_class_size(limit, limits)]
     if dropped and any(limit.blocks for limit in limits):
         raise InvalidSettingError(

@@ -1,6 +1,7 @@
-"""What the synthetic records are worth, judged by the control: a figure beside the risks, which a policy can limit."""
+"""What the records of a release are worth: a figure next to the risks, which a policy can limit."""
 
 from dataclasses import replace
+from typing import Any
 
 import dagster as dg
 
@@ -8,43 +9,41 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.orchestration.shown.metadata import NAMESPACE, score_metadata, settings_metadata
 from privacy_assets.orchestration.shown.utility_pictures import worth_of_figures
 from privacy_assets.orchestration.stages import asset_arguments
 from privacy_assets.release.evidence import SPLIT_STAGES
-from privacy_assets.release.metrics import UTILITY
 from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.synthesis.split import split_records
 from privacy_assets.utility.assess import assess_utility
+from privacy_assets.utility.result import UtilityAssessment
+
+SHARE_THAT_JUDGES = 0.5
+"""Share of the people in the source who judge anonymized records, which are made of everybody."""
 
 
-def utility_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that says what the synthetic records are worth."""
-    stage = release.synthetic_stage
-    columns = list(release.contract.released_columns)
+def utility_assessment_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
+    """Build the asset that says what the records of a side are worth."""
+    assess = {"synthetic": _worth_of_synthetic, "anonymized": _worth_of_anonymized}[side]
+    made_of, stage = {
+        "synthetic": ((*SPLIT_STAGES, "synthetic"), release.synthetic_stage),
+        "anonymized": (("source",), release.anonymized_stage),
+    }[side]
 
     @dg.asset(
-        **asset_arguments(release, UTILITY, kinds={"python"}),
-        description="What the synthetic records are worth to other people's questions: 1 as much as the originals, 0 "
-        "as their columns shuffled.",
-        ins={name: dg.AssetIn(release.key(name)) for name in dict.fromkeys((*SPLIT_STAGES, "synthetic", stage))},
+        **asset_arguments(release, worth_stage(side), kinds={"python"}),
+        description=f"What the {side} records are worth to whoever analyzes them: 1 as much as the originals, 0 as "
+        "much as their columns shuffled.",
+        ins={name: dg.AssetIn(release.key(name)) for name in dict.fromkeys((*made_of, stage))},
     )
     @guarded
     def utility_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202, ARG001
-        made_of = {name: fingerprint(inputs[name]) for name in SPLIT_STAGES}
-        released, model, hierarchies = inputs["synthetic"], None, None
-        if stage != "synthetic":
-            model = Anonymization.from_artifact(inputs[stage])
-            released, hierarchies = model.table, release.generalization("synthetic").hierarchies
-        assessment = assess_utility(
-            inputs["original"][columns],
-            released,
-            inputs["control"][columns],
-            model,
-            hierarchies=hierarchies,
-            domain=inputs["synthetic"],
-            seed=release.utility_settings.seed,
-        )
-        artifact = replace(assessment.to_artifact(), made_of={**made_of, stage: fingerprint(released)})
+        assessment = assess(release, inputs)
+        released = inputs[stage]
+        made_of_tables = {name: fingerprint(inputs[name]) for name in made_of if name != "synthetic"}
+        table = released if stage == "synthetic" else Anonymization.from_artifact(released).table
+        artifact = replace(assessment.to_artifact(), made_of={**made_of_tables, stage: fingerprint(table)})
         yield dg.MaterializeResult(
             value=artifact,
             metadata=score_metadata(assessment.shown_scores)
@@ -55,3 +54,43 @@ def utility_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         )
 
     return utility_stage
+
+
+def _worth_of_synthetic(release: ReleaseSettings, tables: dict[str, Any]) -> UtilityAssessment:
+    """Let people judge whom the synthesizer never saw."""
+    columns = list(release.contract.released_columns)
+    released, model, hierarchies = tables["synthetic"], None, None
+    if release.synthetic_stage != "synthetic":
+        model = Anonymization.from_artifact(tables[release.synthetic_stage])
+        released, hierarchies = model.table, release.generalization("synthetic").hierarchies
+    return assess_utility(
+        tables["original"][columns],
+        released,
+        tables["control"][columns],
+        model,
+        hierarchies=hierarchies,
+        domain=tables["synthetic"],
+        seed=release.utility_settings.seed,
+    )
+
+
+def _worth_of_anonymized(release: ReleaseSettings, tables: dict[str, Any]) -> UtilityAssessment:
+    """Let a random part of the people judge, against the very records that were released.
+
+    That they are released, too, is the same for the originals: it cancels.
+    """
+    columns = list(release.contract.released_columns)
+    source, seed = tables["source"], release.utility_settings.seed
+    anonymization = Anonymization.from_artifact(tables[release.anonymized_stage])
+    judging = split_records(
+        source, train_fraction=1 - SHARE_THAT_JUDGES, seed=seed, person=release.contract.person
+    ).control
+    return assess_utility(
+        source.iloc[anonymization.members["row"]][columns],
+        anonymization.table,
+        judging[columns],
+        anonymization,
+        hierarchies=release.hierarchies,
+        domain=source,
+        seed=seed,
+    )

@@ -43,6 +43,8 @@ SIDES: Mapping[str, str] = {
     SEMANTIC: "anonymized",
 }
 """The side of a release that an assessment covers: its synthetic or its anonymized records."""
+ON_BOTH_SIDES = frozenset({UTILITY})
+"""Assessments whose limits are on the records of every side that is released."""
 
 CERTAIN_ADVICE = (
     "Require l_diversity or t_closeness of the anonymization: k alone does not keep a sensitive value from being "
@@ -61,8 +63,8 @@ RARE_VALUES_ADVICE = (
     "do if `min_atom` in their settings is at least the number of people that the policy requires."
 )
 UTILITY_ADVICE = (
-    "Make the synthetic records with a synthesizer that keeps more of how the columns go together (cart), leave out "
-    "columns that nobody analyzes, or use more records. The report names the pairs that lost most."
+    "Use a synthesizer that keeps more of how columns go together (cart), a smaller k or fewer quasi-identifiers, or "
+    "more records, and leave out columns that nobody analyzes. The assessment names the pairs that lost most."
 )
 
 

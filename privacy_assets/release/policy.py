@@ -13,6 +13,7 @@ from privacy_assets.release.metrics import (
     LEAKAGE_METRICS,
     METRICS,
     MPUCC,
+    ON_BOTH_SIDES,
     PROTECTING_METRICS,
     SAFE_SIDES,
     SEMANTIC,
@@ -123,8 +124,12 @@ class Limit:
 
     @property
     def side(self) -> str:
-        """The side of a release that the limit applies to: ``"synthetic"`` or ``"anonymized"``."""
+        """The side of a release that the figure was made for: ``"synthetic"`` or ``"anonymized"``."""
         return SIDES[self.assessment]
+
+    def is_on(self, side: str) -> bool:
+        """Whether the limit applies to a side; limits on what records are worth apply to both."""
+        return side == self.side or self.assessment in ON_BOTH_SIDES
 
     @property
     def blocks(self) -> bool:
@@ -319,7 +324,7 @@ class Policy:
         On the anonymized side a warning on certain sensitive values is added, unless the policy itself limits sensitive
         values.
         """
-        limits = tuple(limit for limit in self.limits if limit.side == side)
+        limits = tuple(limit for limit in self.limits if limit.is_on(side))
         if side == SIDES[ANONYMITY] and not any(limit.metric in SENSITIVE_METRICS for limit in limits):
             return (*limits, Limit("share_in_homogeneous_classes", 0))
         return limits

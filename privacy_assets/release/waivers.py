@@ -29,7 +29,7 @@ from typing import Any
 import yaml
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.release.metrics import METRICS, SIDES
+from privacy_assets.release.metrics import METRICS, ON_BOTH_SIDES, SIDES
 from privacy_assets.release.policy import Limit
 from privacy_assets.setting_checks import is_number
 from privacy_assets.shown_numbers import in_full
@@ -137,8 +137,9 @@ class Waiver:
 
     @property
     def side(self) -> str:
-        """The side of a release whose limit it waives."""
-        return SIDES[METRICS[self.metric].assessment]
+        """The side of a release whose limit it waives; empty if the limit is on both."""
+        assessment = METRICS[self.metric].assessment
+        return "" if assessment in ON_BOTH_SIDES else SIDES[assessment]
 
     def problems(self, release: str, fingerprint: str, limit: Limit, value: float | None, on: date) -> tuple[str, ...]:
         """Return why it does not waive a limit for a content on a day; empty if it does.

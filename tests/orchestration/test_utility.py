@@ -2,10 +2,12 @@
 
 import json
 
+import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.evidence.evidence import worth_of
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
@@ -13,6 +15,7 @@ from privacy_assets.orchestration.settings.utility import UtilitySettings
 from privacy_assets.orchestration.shown.utility_pictures import worth_of_figures
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.storage.artifact_files import read_artifact
+from privacy_assets.synthesis.split import split_records
 from privacy_assets.utility import assess
 from privacy_assets.utility.result import FIGURES, UtilityAssessment
 from tests.orchestration.project import ADMITS, blocked_by, failure_of, key, people, refusal
@@ -125,10 +128,45 @@ def test_a_release_without_limits_on_it_has_no_such_asset(project):
     assert all(key(STAGE) not in each.keys for each in project.definitions().assets)
 
 
-def test_a_limit_is_refused_where_there_is_no_control(project):
-    policy = limits(Limit("utility", 0.5), Limit("smallest_class", 2))
-    with pytest.raises(InvalidSettingError, match=r"its policy limits \['utility'\].*no control. Remove the limits"):
-        project.definitions(policy=policy, synthetic=None, anonymized=AnonymizationSettings(k=3), assessment=None)
+def test_anonymized_records_are_judged_by_half_of_the_people(project):
+    policy = Policy((Limit("smallest_class", 2), Limit("utility", 0.3, severity="error")))
+    settings = AnonymizationSettings(k=3)
+    definitions = project.definitions(policy=policy, synthetic=None, assessment=None, anonymized=settings)
+    result = project.run(definitions)
+    assert result.success, failure_of(result)
+    artifact = read_artifact(project.stored(f"anonymized_{STAGE}"))
+    assert artifact.made_of.keys() == {"source", "anonymized"}
+    found = UtilityAssessment.from_artifact(artifact)
+    source = read_artifact(project.stored("source")).frames["table"]
+    made = Anonymization.from_artifact(read_artifact(project.stored("anonymized")))
+    columns = ["age", "plan", "joined", "cost"]
+    half = split_records(source, train_fraction=0.5, person="patient").control
+    expected = assess.assess_utility(source[columns], made.table, half[columns], made)
+    assert found.scores["n_originals"] == len(source) == 1_700
+    assert found.scores["utility"] == pytest.approx(expected.scores["utility"], abs=0.02)
+    assert 0.3 < found.scores["utility"] < 1
+    manifest = json.loads((project.releases(side="anonymized")[0] / "manifest.json").read_text())
+    assert manifest["figures"][STAGE]["in_people"] == found.sentence
+    assert {each["name"]: each["passed"] for each in manifest["verdicts"]}["utility_is_at_least_its_limit"]
+
+    too_high = Policy((Limit("smallest_class", 2), Limit("utility", 0.9999, severity="error")))
+    definitions = project.definitions(policy=too_high, synthetic=None, assessment=None, anonymized=settings)
+    refused = project.run(definitions, "anonymized_release", checks=False)
+    assert "utility is 0." in refusal(refused, "anonymized")
+
+
+def test_both_sides_have_an_asset_and_the_limits(project):
+    policy = limits(Limit("utility", 0.3), Limit("smallest_class", 2))
+    definitions = project.definitions(policy=policy, anonymized=AnonymizationSettings(k=3))
+    keys = {each for asset in definitions.assets for each in asset.keys}
+    assert {key(STAGE), key(f"anonymized_{STAGE}")} <= keys
+    checks = {spec.key for each in definitions.asset_checks for spec in each.check_specs}
+    for stage in (STAGE, f"anonymized_{STAGE}"):
+        assert dg.AssetCheckKey(key(stage), "utility_is_at_least_its_limit") in checks
+    for side in ("synthetic", "anonymized"):
+        release = next(each for each in definitions.assets if key(f"{side}_release") in each.keys)
+        stage = STAGE if side == "synthetic" else f"anonymized_{STAGE}"
+        assert key(stage) in release.asset_deps[key(f"{side}_release")]
 
 
 @pytest.mark.parametrize("seed", [-1, True, 0.5, "1"])

@@ -112,8 +112,8 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
     )
     utility: ResolvedUtility | None = Field(
         None,
-        description="How to assess what the synthetic records are worth; by default it is done if the policy limits "
-        "it.",
+        description="How to assess what the records of each side are worth; by default it is done if the policy "
+        "limits it.",
         examples=[{"seed": 1}],
     )
     generalize_synthetic: ResolvedAnonymization | None = Field(

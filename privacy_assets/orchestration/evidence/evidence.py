@@ -27,6 +27,7 @@ from privacy_assets.orchestration.private.resources import PrivateParquetIOManag
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Synthesis
+from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.reidentification.assess import ReidentificationAssessment
 from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED, AssessmentEvidence, Evidence, TableEvidence
 from privacy_assets.release.files import published_fingerprint
@@ -284,23 +285,25 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
             found[MPUCC] = stored.assessment
     figures |= {} if rare is None else {RARE_VALUES: rare.to_json()}
     gathered = Gathered(evidence, table, content or "", columns, settings, figures, found)
-    return _with_worth(storage, gathered) if release.assesses(UTILITY) else gathered
+    return _with_worth(storage, gathered, SPLIT_STAGES)
 
 
-def _with_worth(storage: _Storage, gathered: Gathered) -> Gathered:
-    """Add what the synthetic records are worth."""
-    stored = storage.assessment(UTILITY, UtilityAssessment, worth_of, is_small=True)
+def _with_worth(storage: _Storage, gathered: Gathered, judged_by: tuple[str, ...]) -> Gathered:
+    """Add what the records are worth, if that is assessed."""
+    release, evidence = storage.release, gathered.evidence
+    if not release.assesses(UTILITY):
+        return gathered
+    stored = storage.assessment(worth_stage(evidence.side), UtilityAssessment, worth_of, is_small=True)
     if stored is None or stored.assessment is None:
         return gathered
     worth, assessed = stored.assessment, stored.evidence
-    release, evidence = storage.release, gathered.evidence
     asked = {"seed": release.utility_settings.seed, "columns": list(release.contract.released_columns)}
     return replace(
         gathered,
         evidence=replace(
             evidence,
             assessments={**evidence.assessments, UTILITY: assessed},
-            stands_on={**evidence.stands_on, UTILITY: SPLIT_STAGES},
+            stands_on={**evidence.stands_on, UTILITY: judged_by},
             asked_for={**evidence.asked_for, UTILITY: asked},
         ),
         settings={**gathered.settings, UTILITY: dict(worth.settings)},
@@ -369,7 +372,7 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
         asked_for=_asked_for(release, anonymization),
         must_succeed=(REIDENTIFICATION,) if release.assesses(REIDENTIFICATION) else (),
     )
-    return replace(
+    assessed = replace(
         gathered,
         evidence=evidence_of_table,
         content=at_hand.content or "",
@@ -377,6 +380,7 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
         figures=figures,
         found={name: value for name, value in found.items() if value is not None},
     )
+    return _with_worth(storage, assessed, ("source",))
 
 
 def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd.DataFrame | None) -> Gathered:

@@ -35,10 +35,10 @@ from privacy_assets.orchestration.settings.synthetic import (
     Split,
     Synthesis,
 )
-from privacy_assets.orchestration.settings.utility import UtilitySettings
+from privacy_assets.orchestration.settings.utility import UtilitySettings, worth_stage
 from privacy_assets.release.evidence import SigningEvidence
 from privacy_assets.release.gate import EXAMPLE_METRICS
-from privacy_assets.release.metrics import MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
+from privacy_assets.release.metrics import MPUCC, ON_BOTH_SIDES, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
 from privacy_assets.release.policy import Policy
 from privacy_assets.release.signing import Signer, SigningKey, load_signer, require_cryptography
 from privacy_assets.release.waivers import Waiver, Waivers, read_waivers
@@ -87,7 +87,6 @@ class ReleaseSettings:
         self._check_synthetic_side()
         self._check_anonymized_side()
         self._check_acknowledged()
-        self._check_utility()
         if self.source is None and self.monitoring.drift_limit is not None:
             raise InvalidSettingError(
                 f"The release {self.name!r} watches the drift of its source, but has none: original and control are "
@@ -178,17 +177,6 @@ class ReleaseSettings:
             labelled = tuple(self.hierarchies or ()) if self.anonymized.output == "labels" else ()
             self.semantic_risk_settings.check_columns(self.contract, labelled)
 
-    def _check_utility(self) -> None:
-        """Refuse to judge the worth of a release that has no control."""
-        limited = [limit.metric for limit in self.policy.limits if limit.assessment == UTILITY]
-        if self.synthetic is None and (limited or self.utility is not None):
-            asked = f"its policy limits {limited}" if limited else "it asks for that"
-            raise InvalidSettingError(
-                f"What the release {self.name!r} is worth cannot be judged, although {asked}: other real people are "
-                "the judge, and a release without synthetic records has no control. Remove the "
-                f"{'limits' if limited else 'setting utility'}, or release synthetic records as well."
-            )
-
     def _check_acknowledged(self) -> None:
         """Refuse reasons for columns that leave as they are where no side lets them."""
         leaving = {name for side in self.sides for name in self.columns_leaving(side)}
@@ -269,8 +257,8 @@ class ReleaseSettings:
         of_records = tuple(each for each in (REIDENTIFICATION, SEMANTIC) if self.assesses(each))
         if self.anonymized is not None and not of_records:
             of_records = (self.anonymized_stage,)
-        of_synthetic = (MPUCC, *([UTILITY] if self.assesses(UTILITY) else [])) if self.synthetic is not None else ()
-        return of_synthetic + of_records
+        of_worth = tuple(map(worth_stage, self.sides)) if self.assesses(UTILITY) else ()
+        return ((MPUCC,) if self.synthetic is not None else ()) + of_records + of_worth
 
     @property
     def anonymized_stage(self) -> str:
@@ -281,7 +269,8 @@ class ReleaseSettings:
         """Whether a side has an assessment: because it was asked for, or the policy limits it."""
         asked = {REIDENTIFICATION: self.reidentification, SEMANTIC: self.semantic_risk, UTILITY: self.utility}
         limited = any(limit.assessment == assessment for limit in self.policy.limits)
-        return SIDES[assessment] in self.sides and (asked[assessment] is not None or limited)
+        has_side = assessment in ON_BOTH_SIDES or SIDES[assessment] in self.sides
+        return has_side and (asked[assessment] is not None or limited)
 
     @property
     def utility_settings(self) -> UtilitySettings:

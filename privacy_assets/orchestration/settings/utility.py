@@ -2,13 +2,21 @@
 
 from dataclasses import dataclass
 
+from privacy_assets.release.metrics import UTILITY
 from privacy_assets.setting_checks import described, is_integer, require, setting
+
+
+def worth_stage(side: str) -> str:
+    """Return the stage that says what the records of a side are worth."""
+    return UTILITY if side == "synthetic" else f"{side}_{UTILITY}"
 
 
 @described
 @dataclass(frozen=True, kw_only=True)
 class UtilitySettings:
-    """How it is assessed what synthetic records are worth, by people whom the synthesizer never saw (`assess_utility`).
+    """How it is assessed what the records of a release are worth (`assess_utility`).
+
+    Synthetic records are judged by the control; anonymized ones by a random half of the people in the source.
 
     Raises
     ------
@@ -16,7 +24,11 @@ class UtilitySettings:
         If the seed is not an integer of at least 0.
     """
 
-    seed: int = setting(0, "Seed of the counting queries, and of the records drawn from labels.", 1)
+    seed: int = setting(
+        0,
+        "Seed of the counting queries, of the records drawn from labels, and of the half of the people that judges.",
+        1,
+    )
 
     def __post_init__(self) -> None:
         require(is_integer(self.seed, 0, plain=True), "utility.seed", self.seed, "an integer of at least 0")

@@ -160,8 +160,8 @@ CASES = {
     ),
     "PrivacyReleaseComponent.utility": (
         {"utility": {}},
-        ANONYMIZED | {"utility": {}},
-        "a release without synthetic records has no control. Remove the setting utility",
+        {"utility": "cart"},
+        "'cart' is not of type 'object', 'null'",
     ),
     "PrivacyReleaseComponent.semantic_risk": (
         ANONYMIZED | {"semantic_risk": {"advice": False}},
