@@ -251,3 +251,14 @@ def test_a_bound_reads_as_people_write_it(limit, bound):
 @pytest.mark.parametrize("metric", ["smallest_class", "max_reidentification_probability"])
 def test_what_counts_people_says_so(metric):
     assert "people" in METRICS[metric].meaning
+
+
+def test_a_limit_on_worth_is_on_both_sides_and_protects_neither():
+    worth = Limit("utility", 0.8)
+    policy = Policy((Limit("privacy_risk_score", 0.1), Limit("smallest_class", 3), worth))
+    assert worth.severity == "warn"
+    for side in ("synthetic", "anonymized"):
+        assert worth in policy.limits_of(side)
+        assert not Policy((Limit("utility", 0.8, severity="error"),)).protects(side)
+    assert not worth.protects
+    assert not Limit("smallest_class", 3).is_on("synthetic")
