@@ -202,7 +202,7 @@ def people_of_values(
     if whose is not None:
         whose = whose[is_known].astype(np.int64) + 1
         n_people = int(whose.max(initial=0)) + 1
-        codes = np.unique(codes * n_people + whose) // n_people
+        codes = pd.unique(codes * n_people + whose) // n_people
     return np.bincount(codes, minlength=n_values).astype(np.int64)
 
 

@@ -303,7 +303,7 @@ def _of_people(original: CodedTable, partners: NDArray[np.int64]) -> dict[str, A
     """Count the people who are singled out; nothing if records are not assigned to people."""
     if original.people is None:
         return {}
-    n_people, n_identified = original.people.n_assessed, len(np.unique(original.people.of_row[partners]))
+    n_people, n_identified = original.people.n_assessed, len(pd.unique(original.people.of_row[partners]))
     return {
         "people_identified": n_identified,
         "people_assessed": n_people,

@@ -136,7 +136,7 @@ class GaussianCopula:
         table = _without_arrow_moments(table, kinds)
         random = np.random.default_rng(seed)
         whose = None if person is None else pd.factorize(np.asarray(person))[0]
-        n_people = len(table) if whose is None else len(np.unique(whose))
+        n_people = len(table) if whose is None else len(pd.unique(whose))
         smoothed = ceil(self._smoothing * sqrt(n_people))
         enough = _Enough(max(self._min_atom, smoothed), max(self._min_interval, smoothed))
         cells, margins = self._learn_margins(table, kinds, enough, whose)
