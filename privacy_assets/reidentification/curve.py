@@ -31,6 +31,9 @@ _WITH_INTERVAL = (
 )
 INTERVAL_COLUMNS = tuple(f"{name}_{end}" for name in _WITH_INTERVAL for end in ("low", "high"))
 
+# Counts of sets and records that are made before it is known whether all are needed: 32 MiB.
+MOST_COUNTED_AHEAD = 1 << 22
+
 
 class CandidateProgress(NamedTuple):
     """Progress of an assessment."""
@@ -79,6 +82,7 @@ class CurveSearch:
             self.drawn = np.sort(drawn)
         self.on_every_record = {frozenset(columns), *map(frozenset, named)}
         self.rows: dict[frozenset[str], dict[str, Any]] = {}
+        self.counted: dict[frozenset[str], NDArray[np.int64]] = {}
         self.fewest = np.full(index.n_released, np.iinfo(np.int64).max)
         self.best_set = np.full(index.n_released, -1, np.int64)
         self.best_size = np.zeros(index.n_released, np.int64)
@@ -91,25 +95,23 @@ class CurveSearch:
         self.n_done = 1
         self.assess([known for size in range(1, largest + 1) for known in combinations(columns, size)], "subset")
         chain = self._worst_of_size(largest)
+        self._look_ahead(chain)
         while len(chain) < len(columns) - 1:
             tried = self.assess([(*chain, name) for name in columns if name not in chain], "greedy")
             chain = max(tried, key=lambda row: float(row["mean_reidentification_probability"]))["known"]
         self.assess([columns], "all")
         self.assess(self.named, "named")
+        self._report(0)
 
     def assess(self, sets: Sequence[tuple[str, ...]], chosen_as: str) -> list[dict[str, Any]]:
         """Compute the figures of some sets, each once."""
         new = [known for known in sets if frozenset(known) not in self.rows]
         drawn = [known for known in new if not self._is_counted_on_every_record(known)]
-
-        def on_share(share: float) -> None:
-            self._report(int(share * len(drawn)))
-
-        found = dict(zip(drawn, self.index.sizes_of_sets(drawn, self.drawn, on_share), strict=True)) if drawn else {}
+        self._count([known for known in drawn if frozenset(known) not in self.counted], len(drawn))
         self.n_done += len(drawn)
         for known in new:
-            if known in found:
-                self._add(known, chosen_as, self.drawn, found[known])
+            if known in drawn:
+                self._add(known, chosen_as, self.drawn, self.counted.pop(frozenset(known)))
             elif frozenset(known) == frozenset(self.columns):
                 self._add(known, chosen_as, np.arange(self.index.n_released), self.sizes_of_all)
             else:
@@ -117,6 +119,20 @@ class CurveSearch:
                 self._add(known, chosen_as, np.arange(self.index.n_released), self.index.sizes(known))
                 self.n_done += 1
         return [self.rows[frozenset(known)] for known in sets]
+
+    def _count(self, sets: Sequence[tuple[str, ...]], n_reported: int) -> None:
+        """Count the candidates of the records drawn for some sets, and keep them until their figures are computed."""
+        if sets:
+            sizes = self.index.sizes_of_sets(sets, self.drawn, lambda share: self._report(int(share * n_reported)))
+            self.counted |= zip(map(frozenset, sets), sizes, strict=True)
+
+    def _look_ahead(self, chain: tuple[str, ...]) -> None:
+        """Count all sets that the greedy chain may try, if they are few: together they take less time than in steps."""
+        left = [name for name in self.columns if name not in chain]
+        if len(left) > 2 and len(self.drawn) << len(left) <= MOST_COUNTED_AHEAD:
+            sizes = range(1, len(left))
+            ahead = [(*chain, *added) for size in sizes for added in combinations(left, size)]
+            self._count([known for known in ahead if not self._is_counted_on_every_record(known)], 0)
 
     def _is_counted_on_every_record(self, known: tuple[str, ...]) -> bool:
         """Whether a set must be, or takes no longer than a sample: grouping counts for all records at once."""

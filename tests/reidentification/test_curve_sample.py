@@ -2,6 +2,7 @@
 
 from itertools import combinations
 from math import log, sqrt
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from privacy_assets import (
     assess_reidentification,
 )
 from privacy_assets.columns.masks import Exact
+from privacy_assets.reidentification import curve
 from privacy_assets.reidentification.candidate_index import Figures
 from privacy_assets.reidentification.curve import INTERVAL_COLUMNS
 from privacy_assets.reidentification.sample_intervals import mean_interval
@@ -98,6 +100,16 @@ def test_only_the_curve_is_sampled():
     assert drawn.records[["released", "original", "candidates"]].equals(
         exact.records[["released", "original", "candidates"]]
     )
+
+
+def test_looking_ahead_of_the_greedy_chain_changes_nothing():
+    table = people_table(n_columns=7)
+    made = anonymize(table, quasi_identifiers=[f"q{j}" for j in range(7)], k=3)
+    options = {"max_known": 2, "curve_sample": 90}
+    found = assess_reidentification(table, made, **options)
+    with mock.patch.object(curve, "MOST_COUNTED_AHEAD", 0):
+        assert assess_reidentification(table, made, **options) == found
+    assert (found.curve["chosen_as"] == "greedy").sum() == 5 + 4 + 3 + 2
 
 
 def test_sets_of_global_recoding_are_never_sampled():
