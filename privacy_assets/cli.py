@@ -1,4 +1,4 @@
-"""The command ``privacy_assets``: run the quickstart, verify a received release, make keys that sign releases."""
+"""The command ``privacy_assets``: quickstart, verification of received releases, keys, compilation ahead."""
 
 import argparse
 import io
@@ -48,11 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     keygen = commands.add_parser("keygen", help="make a private key that signs releases, and its public key")
     keygen.add_argument("path", type=Path, help="file of the private key, or a directory for signing_key.pem")
+    commands.add_parser("warm-up", help="compile all kernels into Numba's cache, as when an image is built")
     chosen = parser.parse_args(arguments)
     if chosen.command == "quickstart":
         return run_quickstart()
     if chosen.command == "keygen":
         return run_keygen(chosen.path)
+    if chosen.command == "warm-up":
+        return run_warm_up()
     return run_verify(chosen.directory, chosen.public_key, int(chosen.max_gib * 2**30))
 
 
@@ -108,6 +111,22 @@ def run_keygen(path: Path) -> int:
     return 0
 
 
+def run_warm_up() -> int:
+    """Compile all kernels, and print how many there were and where they are."""
+    from privacy_assets.kernels.compilation_progress import reported_to
+    from privacy_assets.warm_up import warm_up
+
+    with reported_to(_print_compiling):
+        found = warm_up()
+    print(f"Compiled {found.n_functions} functions in {found.seconds:.0f} seconds.")
+    print(f"Numba's cache: {found.directory}")
+    return 0
+
+
+def _print_compiling(_: int, line: str) -> None:
+    print(f"  {line}", flush=True)
+
+
 def run_quickstart() -> int:
     """Run the releases of the quickstart, and print where they are or which limit refused them."""
     home = Path.cwd()
@@ -118,8 +137,13 @@ def run_quickstart() -> int:
     import dagster as dg
 
     from privacy_assets.definitions import defs
+    from privacy_assets.kernels.compilation_progress import reported_to
+    from privacy_assets.orchestration.private.hidden_output import print_openly
 
-    with dg.DagsterInstance.from_config(str(home)) as instance:
+    def print_compiling(_: int, line: str) -> None:
+        print_openly(f"          {line}")
+
+    with dg.DagsterInstance.from_config(str(home)) as instance, reported_to(print_compiling):
         finished = [_run_release(defs, instance, name) for name in QUICKSTART_RELEASES]
     print("\nTo look at the results, run `.venv/bin/dagster dev` and open the address it prints.")
     return 0 if all(finished) else 1
