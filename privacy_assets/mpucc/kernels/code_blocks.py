@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import config, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 from numpy.typing import NDArray
@@ -29,13 +30,11 @@ class CodeBlocks(NamedTuple):
     Attributes
     ----------
     memory : ndarray of shape (n_bytes,), dtype=uint8
-        The columns, wide ones first, and three more bytes, so that four bytes can be read from each place.
+        The columns, wide ones first, so that each code is aligned.
     offset : ndarray of shape (n_columns,), dtype=int64
         Byte at which each column begins.
     shift : ndarray of shape (n_columns,), dtype=int64
         Bytes per code are 1, 2 or 4, ``1 << shift``.
-    mask : ndarray of shape (n_columns,), dtype=uint64
-        The bits of a code in four bytes.
     n_codes : ndarray of shape (n_columns,), dtype=int64
         Upper bound of the codes, exclusive.
     n_rows : int
@@ -45,7 +44,6 @@ class CodeBlocks(NamedTuple):
     memory: NDArray[np.uint8]
     offset: NDArray[np.int64]
     shift: NDArray[np.int64]
-    mask: NDArray[np.uint64]
     n_codes: NDArray[np.int64]
     n_rows: int
 
@@ -86,30 +84,42 @@ def _allocate(shift: NDArray[np.int64], n_codes: NDArray[np.int64], n_rows: int)
     wide_first = np.argsort(-shift, kind="stable")
     offset = np.zeros(len(shift), np.int64)
     offset[wide_first] = np.cumsum(n_bytes[wide_first]) - n_bytes[wide_first]
-    mask = (np.uint64(1) << (np.uint64(8) << shift.astype(np.uint64))) - np.uint64(1)
-    memory = np.zeros(int(n_bytes.sum()) + 3, np.uint8)
-    return CodeBlocks(memory, offset, shift, mask, n_codes, n_rows)
+    return CodeBlocks(np.zeros(int(n_bytes.sum()), np.uint8), offset, shift, n_codes, n_rows)
 
 
 @intrinsic
-def _code_at(_: Any, memory: Any, offset: Any, shift: Any, mask: Any, row: Any) -> tuple[Any, Any]:  # noqa: ARG001
-    """Compile :func:`code_at`, with a load that need not be aligned."""
+def _code_at(_: Any, memory: Any, offset: Any, shift: Any, row: Any) -> tuple[Any, Any]:  # noqa: ARG001
+    """Compile :func:`code_at`: one load of 1, 2 or 4 bytes, after branches that are the same for the whole column."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         make: Any = make_array
         data = make(signature.args[0])(context, builder, arguments[0]).data
-        begin, by, bits, position = arguments[1:]
+        begin, by, position = arguments[1:]
         place = builder.gep(data, [builder.add(begin, builder.shl(position, by))])
-        word = builder.load(builder.bitcast(place, ir.IntType(32).as_pointer()), align=1)
-        return builder.and_(builder.zext(word, ir.IntType(64)), bits)
+        allocate: Any = cgutils.alloca_once
+        code = allocate(builder, ir.IntType(64))
 
-    return types.uint64(memory, types.int64, types.int64, types.uint64, types.int64), generate
+        def load(n_bits: int) -> None:
+            word = builder.load(builder.bitcast(place, ir.IntType(n_bits).as_pointer()))
+            builder.store(builder.zext(word, ir.IntType(64)), code)
+
+        with builder.if_else(builder.icmp_signed("==", by, by.type(0))) as (is_narrow, is_wider):
+            with is_narrow:
+                load(8)
+            with is_wider, builder.if_else(builder.icmp_signed("==", by, by.type(1))) as (is_middle, is_wide):
+                with is_middle:
+                    load(16)
+                with is_wide:
+                    load(32)
+        return builder.load(code)
+
+    return types.uint64(memory, types.int64, types.int64, types.int64), generate
 
 
-def _code_at_in_python(memory: NDArray[np.uint8], offset: int, shift: int, mask: int, row: int) -> int:
-    """Return the code of one row, from the memory, offset, shift and mask of its column."""
+def _code_at_in_python(memory: NDArray[np.uint8], offset: int, shift: int, row: int) -> int:
+    """Return the code of one row, from the memory, offset and shift of its column."""
     place = offset + (int(row) << int(shift))
-    return int.from_bytes(memory[place : place + 4].tobytes(), "little") & int(mask)
+    return int(memory[place : place + (1 << int(shift))].view(DTYPES[shift])[0])
 
 
 code_at: Callable[..., Any] = _code_at_in_python if getattr(config, "DISABLE_JIT", False) else _code_at

@@ -21,7 +21,6 @@ def _count_class(
     memory: NDArray[np.uint8],
     offset: int,
     shift: int,
-    mask: int,
     rows: NDArray[np.int32],
     start: int,
     mid: int,
@@ -42,7 +41,7 @@ def _count_class(
     has_groups = group.size > 0 and end - start > SMALL_CLASS
     for p in range(start, mid):
         row = rows[p]
-        value = code_at(memory, offset, shift, mask, row)
+        value = code_at(memory, offset, shift, row)
         if counts[value, 0] == 0:
             if row >= n_open:
                 continue
@@ -59,7 +58,7 @@ def _count_class(
     n_kept_synthetic = n_kept
     for p in range(mid, end):
         row = rows[p]
-        value = code_at(memory, offset, shift, mask, row)
+        value = code_at(memory, offset, shift, row)
         if counts[value, 0] == 0:
             continue
         if has_groups:
@@ -81,7 +80,6 @@ def _split_live(
     memory: NDArray[np.uint8],
     offset: int,
     shift: int,
-    mask: int,
     rows: NDArray[np.int32],
     starts: NDArray[np.int32],
     mids: NDArray[np.int32],
@@ -111,13 +109,13 @@ def _split_live(
         start, mid, end = starts[i], mids[i], starts[i + 1]
         if mid - start == 1:
             row = rows[start]
-            value = code_at(memory, offset, shift, mask, row)
+            value = code_at(memory, offset, shift, row)
             out_rows[write] = row
             position = write + 1
             for p in range(mid, end):
                 other = rows[p]
                 out_rows[position] = other
-                position += code_at(memory, offset, shift, mask, other) == value
+                position += code_at(memory, offset, shift, other) == value
             if position > write + 2:
                 out_mids[n_out] = write + 1
                 n_out += 1
@@ -125,12 +123,12 @@ def _split_live(
                 out_starts[n_out] = write
         elif end - mid == 1:
             row = rows[mid]
-            value = code_at(memory, offset, shift, mask, row)
+            value = code_at(memory, offset, shift, row)
             position = write
             for p in range(start, mid):
                 other = rows[p]
                 out_rows[position] = other
-                position += code_at(memory, offset, shift, mask, other) == value
+                position += code_at(memory, offset, shift, other) == value
             if position > write + 1 and out_rows[write] < n_open:
                 out_rows[position] = row
                 out_mids[n_out] = position
@@ -139,7 +137,7 @@ def _split_live(
                 out_starts[n_out] = write
         else:
             n_touched, n_kept_synthetic, n_kept = _count_class(
-                memory, offset, shift, mask, rows, start, mid, end, n_open, group, n_seen, kept, counts, touched
+                memory, offset, shift, rows, start, mid, end, n_open, group, n_seen, kept, counts, touched
             )
             before = write
             for t in range(n_touched):
@@ -157,13 +155,13 @@ def _split_live(
             if write > before:
                 for p in range(n_kept_synthetic):
                     row = kept[p]
-                    value = code_at(memory, offset, shift, mask, row)
+                    value = code_at(memory, offset, shift, row)
                     if counts[value, 0] > 0:
                         out_rows[counts[value, 2]] = row
                         counts[value, 2] += 1
                 for p in range(n_kept_synthetic, n_kept):
                     row = kept[p]
-                    value = code_at(memory, offset, shift, mask, row)
+                    value = code_at(memory, offset, shift, row)
                     if counts[value, 0] > 0:
                         out_rows[counts[value, 3]] = row
                         counts[value, 3] += 1
@@ -177,7 +175,6 @@ def _match_live(
     memory: NDArray[np.uint8],
     offset: int,
     shift: int,
-    mask: int,
     rows: NDArray[np.int32],
     starts: NDArray[np.int32],
     mids: NDArray[np.int32],
@@ -200,11 +197,11 @@ def _match_live(
     for i in range(n_classes):
         start, mid, end = starts[i], mids[i], starts[i + 1]
         if mid - start == 1:
-            value = code_at(memory, offset, shift, mask, rows[start])
+            value = code_at(memory, offset, shift, rows[start])
             found, match = 0, 0
             for p in range(mid, end):
                 row = rows[p]
-                if code_at(memory, offset, shift, mask, row) == value:
+                if code_at(memory, offset, shift, row) == value:
                     found += 1
                     match = row
             if found == 1:
@@ -214,11 +211,11 @@ def _match_live(
             elif found > 1:
                 is_live = True
         elif end - mid == 1:
-            value = code_at(memory, offset, shift, mask, rows[mid])
+            value = code_at(memory, offset, shift, rows[mid])
             found, match = 0, 0
             for p in range(mid - 1, start - 1, -1):
                 row = rows[p]
-                if code_at(memory, offset, shift, mask, row) == value:
+                if code_at(memory, offset, shift, row) == value:
                     found += 1
                     match = row
             if found == 1:
@@ -232,7 +229,7 @@ def _match_live(
             n_single = 0
             for p in range(start, mid):
                 row = rows[p]
-                value = code_at(memory, offset, shift, mask, row)
+                value = code_at(memory, offset, shift, row)
                 seen = counts[value, 0]
                 if seen > 0:
                     counts[value, 0] = seen + 1
@@ -250,7 +247,7 @@ def _match_live(
             if n_single > 0 or not is_live:
                 for p in range(mid, end):
                     row = rows[p]
-                    value = code_at(memory, offset, shift, mask, row)
+                    value = code_at(memory, offset, shift, row)
                     if counts[value, 0] > 0:
                         counts[value, 1] += 1
                         counts[value, 3] = row
@@ -290,7 +287,7 @@ def identify(
     candidate. A skipped candidate is checked but not searched; one whose prefix has no live rows is not checked.
     Memory: one row list per column of the prefix.
     """
-    memory, offset, shift, mask, n_codes, _ = blocks
+    memory, offset, shift, n_codes, _ = blocks
     most_codes = 1
     for c in range(len(n_codes)):
         most_codes = max(most_codes, n_codes[c])
@@ -321,7 +318,7 @@ def identify(
             c = candidates[i, depth]
             d, e = depth, depth + 1
             group = suffix_ids[c - first_suffix] if c >= first_suffix else suffix_ids[:0].reshape(-1)
-            n_classes[e] = _split_live(memory, offset[c], shift[c], mask[c], rows[d], starts[d], mids[d],
+            n_classes[e] = _split_live(memory, offset[c], shift[c], rows[d], starts[d], mids[d],
                                        n_classes[d], n_open, group, n_seen, kept, counts, touched, rows[e],
                                        starts[e], mids[e])  # fmt: skip
             prefix[depth] = c
@@ -332,5 +329,5 @@ def identify(
         if is_skipped[i]:
             continue
         c, d = candidates[i, depth], depth
-        is_live[i] = _match_live(memory, offset[c], shift[c], mask[c], rows[d], starts[d], mids[d], n_classes[d],
+        is_live[i] = _match_live(memory, offset[c], shift[c], rows[d], starts[d], mids[d], n_classes[d],
                                  n_open, n_codes[c], counts, touched, i, first, partner)  # fmt: skip

@@ -21,7 +21,6 @@ def _count_people(
     memory: NDArray[np.uint8],
     offset: int,
     shift: int,
-    mask: int,
     rows: NDArray[np.int32],
     start: int,
     mid: int,
@@ -40,7 +39,7 @@ def _count_people(
     n_touched = 0
     for p in range(start, mid):
         row = rows[p]
-        value = code_at(memory, offset, shift, mask, row)
+        value = code_at(memory, offset, shift, row)
         if counts[value, 0] == 0:
             if row >= n_open:
                 continue
@@ -51,7 +50,7 @@ def _count_people(
         counts[value, 1] += weight[row]
     for p in range(mid, end):
         row = rows[p]
-        value = code_at(memory, offset, shift, mask, row)
+        value = code_at(memory, offset, shift, row)
         if counts[value, 0] == 0:
             continue
         if counts[value, 2] == 0:
@@ -69,7 +68,6 @@ def _split_people(
     memory: NDArray[np.uint8],
     offset: int,
     shift: int,
-    mask: int,
     rows: NDArray[np.int32],
     starts: NDArray[np.int32],
     mids: NDArray[np.int32],
@@ -93,7 +91,7 @@ def _split_people(
     for i in range(n_classes):
         start, mid, end = starts[i], mids[i], starts[i + 1]
         n_touched = _count_people(
-            memory, offset, shift, mask, rows, start, mid, end, n_open, subject, weight, counts, touched
+            memory, offset, shift, rows, start, mid, end, n_open, subject, weight, counts, touched
         )
         before = write
         for t in range(n_touched):
@@ -111,7 +109,7 @@ def _split_people(
         if write > before:
             for p in range(start, end):
                 row = rows[p]
-                value = code_at(memory, offset, shift, mask, row)
+                value = code_at(memory, offset, shift, row)
                 if counts[value, 0] > 0:
                     place = 5 if p < mid else 6
                     out_rows[counts[value, place]] = row
@@ -126,7 +124,6 @@ def _match_people(
     memory: NDArray[np.uint8],
     offset: int,
     shift: int,
-    mask: int,
     rows: NDArray[np.int32],
     starts: NDArray[np.int32],
     mids: NDArray[np.int32],
@@ -150,7 +147,7 @@ def _match_people(
     for i in range(n_classes):
         start, mid, end = starts[i], mids[i], starts[i + 1]
         n_touched = _count_people(
-            memory, offset, shift, mask, rows, start, mid, end, n_open, subject, weight, counts, touched
+            memory, offset, shift, rows, start, mid, end, n_open, subject, weight, counts, touched
         )
         n_found = 0
         for t in range(n_touched):
@@ -167,7 +164,7 @@ def _match_people(
                 row = rows[p]
                 if row >= n_open:
                     break
-                value = code_at(memory, offset, shift, mask, row)
+                value = code_at(memory, offset, shift, row)
                 if counts[value, 0] > 0 and first[row] > ordinal:
                     first[row] = ordinal
                     partner[row] = counts[value, 5]
@@ -206,7 +203,7 @@ def identify_people(
     first, partner, together
         Written in place, see :func:`_match_people`. The others are those of ``live_classes.identify``.
     """
-    memory, offset, shift, mask, n_codes, _ = blocks
+    memory, offset, shift, n_codes, _ = blocks
     most_codes = 1
     for c in range(len(n_codes)):
         most_codes = max(most_codes, n_codes[c])
@@ -232,7 +229,7 @@ def identify_people(
         depth = shared
         while depth < size - 1 and n_classes[depth] > 0:
             c, d, e = candidates[i, depth], depth, depth + 1
-            n_classes[e] = _split_people(memory, offset[c], shift[c], mask[c], rows[d], starts[d], mids[d],
+            n_classes[e] = _split_people(memory, offset[c], shift[c], rows[d], starts[d], mids[d],
                                          n_classes[d], n_open, subject, weight, counts, touched, rows[e], starts[e],
                                          mids[e])  # fmt: skip
             prefix[depth] = c
@@ -243,5 +240,5 @@ def identify_people(
         if is_skipped[i]:
             continue
         c, d = candidates[i, depth], depth
-        is_live[i] = _match_people(memory, offset[c], shift[c], mask[c], rows[d], starts[d], mids[d], n_classes[d],
+        is_live[i] = _match_people(memory, offset[c], shift[c], rows[d], starts[d], mids[d], n_classes[d],
                                    n_open, subject, weight, counts, touched, i, first, partner, together)  # fmt: skip

@@ -63,7 +63,6 @@ def _split_repeated(
     memory: NDArray[np.uint8],
     offset: int,
     shift: int,
-    mask: int,
     rows: NDArray[np.int32],
     starts: NDArray[np.int32],
     n_classes: int,
@@ -101,7 +100,7 @@ def _split_repeated(
                 if n_seen[group[row]] == 2:
                     continue
                 n_seen[group[row]] += 1
-            value = code_at(memory, offset, shift, mask, row)
+            value = code_at(memory, offset, shift, row)
             if counts[value, 0] == 0:
                 touched[n_touched] = value
                 counts[value, 2] = group.size == 0
@@ -112,7 +111,7 @@ def _split_repeated(
         if group.size > 0:
             for p in range(n_kept):
                 row = kept[p]
-                counts[code_at(memory, offset, shift, mask, row), 2] |= n_seen[group[row]] == 1
+                counts[code_at(memory, offset, shift, row), 2] |= n_seen[group[row]] == 1
             for p in range(n_kept):
                 n_seen[group[kept[p]]] = 0
         before = write
@@ -134,7 +133,7 @@ def _split_repeated(
         if write > before:
             for p in range(n_kept):
                 row = kept[p]
-                value = code_at(memory, offset, shift, mask, row)
+                value = code_at(memory, offset, shift, row)
                 if counts[value, 0] > 0:
                     out_rows[counts[value, 1]] = row
                     counts[value, 1] += 1
@@ -148,7 +147,6 @@ def _count_repeated(
     memory: NDArray[np.uint8],
     offset: int,
     shift: int,
-    mask: int,
     rows: NDArray[np.int32],
     starts: NDArray[np.int32],
     n_classes: int,
@@ -165,15 +163,13 @@ def _count_repeated(
     for i in range(n_classes):
         start, end = starts[i], starts[i + 1]
         if end - start == 2 and term.size == 0:
-            if code_at(memory, offset, shift, mask, rows[start]) != code_at(
-                memory, offset, shift, mask, rows[start + 1]
-            ):
+            if code_at(memory, offset, shift, rows[start]) != code_at(memory, offset, shift, rows[start + 1]):
                 n_unique += 2
             continue
         n_touched = 0
         n_single = 0
         for p in range(start, end):
-            value = code_at(memory, offset, shift, mask, rows[p])
+            value = code_at(memory, offset, shift, rows[p])
             seen = counts[value, 0]
             counts[value, 0] = seen + 1
             if seen == 0:
@@ -214,7 +210,7 @@ def _profile(
     (rows), and with a ``term`` ``total`` (sum over all classes, see :func:`_add_class`) and ``largest`` (rows of the
     largest class).
     """
-    memory, offset, shift, mask, n_codes, _ = blocks
+    memory, offset, shift, n_codes, _ = blocks
     most_codes = 1
     for c in range(len(n_codes)):
         most_codes = max(most_codes, n_codes[c])
@@ -255,11 +251,11 @@ def _profile(
             c, d, e = combos[i, depth], depth, depth + 1
             group = suffix_ids[c - first_suffix] if c >= first_suffix else suffix_ids[:0].reshape(-1)
             if e == size and not has_extension:
-                found, value, most = _count_repeated(memory, offset[c], shift[c], mask[c], rows[d], starts[d],
+                found, value, most = _count_repeated(memory, offset[c], shift[c], rows[d], starts[d],
                                                      n_classes[d], n_codes[c], term, is_relative, counts,
                                                      touched)  # fmt: skip
             else:
-                n_classes[e], found, value, most = _split_repeated(memory, offset[c], shift[c], mask[c], rows[d],
+                n_classes[e], found, value, most = _split_repeated(memory, offset[c], shift[c], rows[d],
                                                                    starts[d], n_classes[d], group, n_seen, kept, term,
                                                                    is_relative, counts, touched, rows[e],
                                                                    starts[e])  # fmt: skip
