@@ -17,6 +17,7 @@ from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.anonymization.anonymize import LDiversity, anonymize
 from privacy_assets.anonymization.cut_tree import apply_cuts
 from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.kernels.compilation_progress import progress
 from privacy_assets.linkage.matching import match_candidates
 from privacy_assets.mpucc.assess import assess_mpuccs
@@ -82,6 +83,7 @@ def _search(original: pd.DataFrame, synthetic: pd.DataFrame, control: pd.DataFra
     assess_mpuccs(original, tables[1], person="person", max_baseline_cols=2)
     assess_mpuccs(*tables)
     assess_mpuccs(*tables, max_combinations=6)
+    assess_disclosure(*tables)
 
 
 def _release_and_attack(table: pd.DataFrame) -> None:

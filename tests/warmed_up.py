@@ -32,6 +32,9 @@ def search(tables):
     for options in ({}, {"min_entropy_delta": 0.01}, {"renyi_alpha": float("inf")}, {"max_combinations": 30}):
         privacy_assets.assess_mpuccs(*plain, **{"max_baseline_cols": 3} | options)
     privacy_assets.assess_mpuccs(original, synthetic.drop(columns="person"), person="person", max_baseline_cols=2)
+    privacy_assets.assess_disclosure(*plain)
+    people = [plain[i].assign(person=np.arange(90) + 90 * i) for i in (0, 2)]
+    privacy_assets.assess_disclosure(people[0], plain[1], people[1], person="person")
     many = [pd.DataFrame({"number": np.arange(n), "half": np.arange(n) // 2}) for n in (66_000, 70_000)]
     privacy_assets.assess_mpuccs(*many)
 
@@ -67,7 +70,12 @@ def anonymize(table):
         privacy_assets.verify_anonymity(each.table, quasi_identifiers=known[:4], sensitive=["boolean"])
     for name in POOLS.keys() - {"integer"}:
         privacy_assets.verify_anonymity(table, quasi_identifiers=["integer"], sensitive=[name], subject="person")
+    along = privacy_assets.anonymize(
+        table, quasi_identifiers=known, k=3, subject="person", hierarchies={"text": HALVES["text"]}
+    )
+    privacy_assets.assess_reidentification(table, along, max_known=1, hierarchies={"text": HALVES["text"]})
     privacy_assets.assess_reidentification(table, found[0], max_known=2)
+    privacy_assets.assess_reidentification(table, found[0], max_known=2, curve_sample=20)
     privacy_assets.assess_reidentification(table, found[1], max_known=1)
     index = privacy_assets.CandidateIndex.of_anonymization(table, found[0])
     index.members(0, known)

@@ -6,12 +6,12 @@ Definitions, measurements and references: ``docs/utility.md``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.hierarchy import Hierarchy
@@ -55,7 +55,6 @@ FEWEST_CONTROL = 300
 """Rows of a control that can judge; with fewer, its own sampling noise hides the differences."""
 FEWEST_ROWS = N_GROUPS
 CONFIDENCE = 0.95
-_T = float(stats.t.ppf(0.5 + CONFIDENCE / 2, N_GROUPS - 1))
 _RELATED = ("utility_pairs", "utility_counts", "utility_prediction")
 
 
@@ -251,7 +250,7 @@ class Judge:
         """Return the figures that can be judged, of shape (n_variants,)."""
         figures = {}
         for name, (kept, best) in self._parts(errors).items():
-            spread = _T * _jackknife_error(best)
+            spread = _t_quantile() * _jackknife_error(best)
             if best[0] > max(spread, 1e-12) and (best > 0).all():
                 figures[name] = kept / best
         if set(_RELATED) <= set(figures):
@@ -280,7 +279,9 @@ class Judge:
         scores: dict[str, float | int | None] = {}
         for name in FIGURES:
             values = figures.get(name)
-            value, margin = (None, None) if values is None else (float(values[0]), _T * _jackknife_error(values))
+            value, margin = (
+                (None, None) if values is None else (float(values[0]), _t_quantile() * _jackknife_error(values))
+            )
             scores[name] = value
             scores[name + LOWER] = None if value is None or margin is None else value - margin
             scores[name + UPPER] = None if value is None or margin is None else value + margin
@@ -330,6 +331,14 @@ class Judge:
             }
         )
         return frame.sort_values("lost", ascending=False, kind="stable", ignore_index=True)
+
+
+@cache
+def _t_quantile() -> float:
+    """Return how many standard errors it is from the middle to the end of an interval of as many groups."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(N_GROUPS - 1, 0.5 + CONFIDENCE / 2))
 
 
 def _known_values(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:

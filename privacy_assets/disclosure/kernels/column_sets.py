@@ -11,10 +11,10 @@ below 2**63. Nothing of this is checked here.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.bit_sets import power_above
+from privacy_assets.kernels.compilation import kernel, part
 
 ONE = 1 << 20
 """A claim that is right counts so much in `count_claims`: integers, so that no sum depends on its order."""
@@ -22,7 +22,7 @@ ROWS_AT_ONCE = 16
 _FACTOR = -7046029254386353131
 
 
-@njit(nogil=True, cache=True)
+@part
 def _slot(table: NDArray[np.int64], key: int) -> int:
     """Return the slot of a key, or the empty one where it belongs."""
     mask = len(table) - 1
@@ -32,7 +32,7 @@ def _slot(table: NDArray[np.int64], key: int) -> int:
     return slot
 
 
-@njit(nogil=True, cache=True)
+@part
 def _write_keys(
     codes: NDArray[np.int32], n_codes: NDArray[np.int64], columns: NDArray[np.int64], keys: NDArray[np.int64]
 ) -> None:
@@ -45,7 +45,7 @@ def _write_keys(
                 keys[row] = keys[row] * n + own[row]
 
 
-@njit(nogil=True, cache=True)
+@part
 def _group(
     keys: NDArray[np.int64], table: NDArray[np.int64], group_of_slot: NDArray[np.int32], groups: NDArray[np.int32]
 ) -> int:
@@ -62,14 +62,14 @@ def _group(
     return n_groups
 
 
-@njit(nogil=True, cache=True)
+@part
 def _look_up(table: NDArray[np.int64], group_of_slot: NDArray[np.int32], key: int) -> int:
     """Return the group of a key, -1 if there is none."""
     slot = _slot(table, key)
     return group_of_slot[slot] if table[slot] >= 0 else -1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def single_out(
     sets: NDArray[np.int64],
     begin: int,
@@ -128,7 +128,7 @@ def single_out(
                 singled_out[x] = 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def match_uniquely(
     sets: NDArray[np.int64],
     begin: int,
@@ -168,7 +168,7 @@ def match_uniquely(
             matches[k, x] = max(found[groups[x]], -1)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def link(
     matches: NDArray[np.int32], columns_of_set: NDArray[np.uint64], begin: int, stop: int, linked: NDArray[np.uint8]
 ) -> None:
@@ -196,7 +196,7 @@ def link(
             linked[start + i] = _has_disjoint_sets(own[i], columns_of_set)
 
 
-@njit(nogil=True, cache=True)
+@part
 def _has_disjoint_sets(matches: NDArray[np.int32], columns_of_set: NDArray[np.uint64]) -> bool:
     """Whether two sets without a common column match the same record."""
     matching = np.flatnonzero(matches >= 0)
@@ -217,7 +217,7 @@ def _has_disjoint_sets(matches: NDArray[np.int32], columns_of_set: NDArray[np.ui
     return False
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def count_claims(
     sets: NDArray[np.int64],
     begin: int,

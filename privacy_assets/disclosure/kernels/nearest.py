@@ -6,8 +6,9 @@ Both compare all pairs, column by column over many synthetic records at once, in
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from privacy_assets.kernels.compilation import kernel, part
 
 BLOCK = 4096
 """Synthetic records compared at once: their sums stay in the nearest cache."""
@@ -15,7 +16,7 @@ MISSING_BIN = 255
 LARGEST_DISTANCE = 65_535
 
 
-@njit(nogil=True, cache=True)
+@part
 def _add_distances(
     total: NDArray[np.uint16], column: NDArray[np.integer], value: int, is_number: bool, unit: np.uint16
 ) -> None:
@@ -28,7 +29,7 @@ def _add_distances(
             total[i] += unit if column[i] != value else np.uint16(0)
 
 
-@njit(nogil=True, cache=True)
+@part
 def _subtract_distances(
     rest: NDArray[np.uint16],
     total: NDArray[np.uint16],
@@ -46,7 +47,7 @@ def _subtract_distances(
             rest[i] = total[i] - (unit if column[i] != value else np.uint16(0))
 
 
-@njit(nogil=True, cache=True)
+@part
 def _least(distances: NDArray[np.uint16]) -> int:
     least = distances[0]
     for i in range(len(distances)):
@@ -54,7 +55,7 @@ def _least(distances: NDArray[np.uint16]) -> int:
     return int(least)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def guess_values(
     begin: int,
     stop: int,
@@ -123,7 +124,7 @@ def guess_values(
             right[j, begin + row] = n_right[row, j] / n_nearest[row, j]
 
 
-@njit(nogil=True, cache=True)
+@part
 def _weight(
     grid: NDArray[np.float64],
     below: NDArray[np.int64],
@@ -174,7 +175,7 @@ def _weight(
     return int(weights[below[last + 1] - below[first]])
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def find_closest(
     begin: int,
     stop: int,

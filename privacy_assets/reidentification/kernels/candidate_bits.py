@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.bit_sets import count_ones
+from privacy_assets.kernels.compilation import kernel
 
 
 class Places(NamedTuple):
@@ -73,7 +73,7 @@ class Trie(NamedTuple):
     target: NDArray[np.int64]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_bits(
     codes: NDArray[np.int32], begin: int, ranges: Ranges, below: NDArray[np.uint64], bits: NDArray[np.uint64]
 ) -> None:
@@ -109,7 +109,7 @@ def fill_bits(
                 bits[s, w] |= below[ranges.high[r], w] ^ below[ranges.low[r], w]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def add_counts(
     boxes: NDArray[np.int64],
     bits: NDArray[np.uint64],

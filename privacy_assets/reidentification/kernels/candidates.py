@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privacy_assets.kernels.compilation import kernel, part
 from privacy_assets.kernels.slices import SlicePool
 
 # Marking the codes of a set costs one write per code; looking them up costs one search per point.
@@ -124,7 +124,7 @@ def list_candidates(points: Points, boxes: Boxes, n_codes: int, n_pairs_of_box: 
     return Candidates(starts, listed)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _list(points: Points, boxes: Boxes, n_codes: int, starts: NDArray[np.int64], listed: NDArray[np.int32]) -> None:
     """Write the points of each box to its position."""
     n_columns, n_points = points.codes.shape
@@ -148,7 +148,7 @@ def _list(points: Points, boxes: Boxes, n_codes: int, starts: NDArray[np.int64],
         listed[place : starts[b + 1]] = lists[n_columns - 2][: sizes[n_columns - 2]]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _count(points: Points, boxes: Boxes, n_codes: int, begin: int, stop: int, counts: NDArray[np.int64]) -> None:
     """Count for the boxes from ``begin`` to ``stop``."""
     n_columns, n_points = points.codes.shape
@@ -173,7 +173,7 @@ def _count(points: Points, boxes: Boxes, n_codes: int, begin: int, stop: int, co
             counts[b] = _sum_list(points, lists[n_columns - 2], sizes[n_columns - 2], b, seen)
 
 
-@njit(nogil=True, cache=True)
+@part
 def _filter(
     points: Points,
     boxes: Boxes,
@@ -216,7 +216,7 @@ def _filter(
     return n_listed
 
 
-@njit(nogil=True, cache=True)
+@part
 def _filter_list(
     column: NDArray[np.int32],
     source: NDArray[np.int32],
@@ -254,7 +254,7 @@ def _filter_list(
     return n_listed
 
 
-@njit(nogil=True, cache=True)
+@part
 def _mark(boxes: Boxes, begin: int, stop: int, is_inside: NDArray[np.bool_], mark: bool) -> None:
     """Set or clear the marks of the codes of a set."""
     for r in range(begin, stop):
@@ -262,7 +262,7 @@ def _mark(boxes: Boxes, begin: int, stop: int, is_inside: NDArray[np.bool_], mar
             is_inside[code] = mark
 
 
-@njit(nogil=True, cache=True)
+@part
 def _sum_slices(points: Points, boxes: Boxes, b: int, seen: NDArray[np.int64]) -> int:
     """Count the originals in the set of the only column."""
     total = 0
@@ -276,7 +276,7 @@ def _sum_slices(points: Points, boxes: Boxes, b: int, seen: NDArray[np.int64]) -
     return total
 
 
-@njit(nogil=True, cache=True)
+@part
 def _sum_list(points: Points, members: NDArray[np.int32], size: int, b: int, seen: NDArray[np.int64]) -> int:
     """Count the originals of a list of points."""
     total = 0
