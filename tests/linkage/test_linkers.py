@@ -258,7 +258,7 @@ def test_thousands_of_texts_need_no_dimension_each(monkeypatch):
     original = pd.DataFrame({"a": np.arange(3000) % 7, "name": [f"name {i}" for i in range(3000)]})
     model = ReleaseModel({"a": Exact("a"), "name": Exact("name")})
     asked = []
-    monkeypatch.setattr(distance_linkage, "KDTree", asked.append)
+    monkeypatch.setattr("scipy.spatial.KDTree", asked.append)
     found = link_by_distance(original, original[:50], model, ["a", "name"])
     assert asked == []
     assert found.indices.tolist() == list(range(50))

@@ -321,12 +321,12 @@ def test_a_source_overwritten_between_check_and_release_releases_nothing(project
     assert project.run(definitions, *stages).success
     gather = release_steps.gather_evidence
 
-    def while_another_writes(*arguments):
+    def while_another_writes(*arguments, **options):
         other = multiprocessing.get_context("spawn").Process(target=make_the_source_again, args=(str(project.root),))
         other.start()
         other.join(120)
         assert other.exitcode == 0
-        return gather(*arguments)
+        return gather(*arguments, **options)
 
     monkeypatch.setattr(release_steps, "gather_evidence", while_another_writes)
     assert "made from an earlier version of ['source']" in refusal(project.run(definitions, RELEASE))
@@ -341,8 +341,8 @@ def release_when_told(root, begins, goes_on, results):
     project = Project(Path(root))
     gather = release_steps.gather_evidence
 
-    def gather_and_wait(*arguments):
-        gathered = gather(*arguments)
+    def gather_and_wait(*arguments, **options):
+        gathered = gather(*arguments, **options)
         begins.set()
         goes_on.wait(60)
         return gathered
