@@ -64,7 +64,7 @@ _PUBLIC_NAMES = {
     "RequiredSettings": "release.policy",
     "RiskChains": "semantic_risk.risk_chains",
     "SemanticAssessment": "semantic_risk.result",
-    "SemanticRiskSettings": "orchestration.settings.anonymized",
+    "SemanticRiskSettings": "orchestration.settings.semantic_risk",
     "SharedRecords": "mpucc.control_size",
     "SigningKey": "release.signing",
     "SimilarText": "columns.masks",

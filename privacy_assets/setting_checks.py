@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from dataclasses import MISSING, field, fields
 from math import inf
@@ -91,6 +92,13 @@ def require(
     """
     if not is_right:
         raise InvalidSettingError(f"{setting} is {value!r}. Expected {expected}. {consequence}")
+
+
+def threads_to_use(n_threads: int | None, consequence: str = "Nothing was assessed.") -> int:
+    """Return the number of threads asked for; if None, that of the processors on which this process may run."""
+    is_right = n_threads is None or is_integer(n_threads, 1)
+    require(is_right, "n_threads", n_threads, "None or an integer above 0", consequence)
+    return n_threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) or 1
 
 
 def require_flag(setting: str, value: object) -> None:

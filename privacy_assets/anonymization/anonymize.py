@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -40,13 +39,12 @@ from privacy_assets.anonymization.settings import (
     Output,
     as_names,
     diversities,
-    require,
     spread,
 )
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.setting_checks import is_integer
+from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.fingerprint import require_unique_text_names
 
 __all__ = ["Anonymization", "AnonymizationProgress", "LDiversity", "anonymize", "apply_cuts"]
@@ -167,9 +165,8 @@ def anonymize_with(
 ) -> Anonymization:
     """Do what :func:`anonymize` does, with its settings in one object."""
     settings.check()
-    require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or a whole number above 0")
+    n_used = threads_to_use(n_threads, "Nothing was anonymized.")
     _check_table(table, settings)
-    n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
     if settings.method == "lattice":
         coded = code_table(table, settings)
         _check_size(coded, settings)
@@ -177,7 +174,7 @@ def anonymize_with(
     read = read_hierarchies(hierarchies or {}, settings.quasi_identifiers, of_all=False)
     coded = code_table(table, settings, read)
     _check_size(coded, settings)
-    found = cut_table(coded, settings, n_used or os.cpu_count() or 1, progress)
+    found = cut_table(coded, settings, n_used, progress)
     settings = replace(settings, normalize=found.normalize)
     tree = cut_tree_of(coded, found, settings)
     classes = _classes(coded, found, tree.class_of_leaf, settings)

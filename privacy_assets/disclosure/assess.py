@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -39,7 +38,7 @@ from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.disclosure.sides import compare_sides, count_shared
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.preprocess import check_columns, separate_people
-from privacy_assets.setting_checks import is_integer, require
+from privacy_assets.setting_checks import threads_to_use
 
 FEWEST_PEOPLE: Final = 50
 LEVEL: Final = 0.05
@@ -112,7 +111,7 @@ def assess_disclosure(
     and limits: ``docs/disclosure.md``.
     """
     settings = DisclosureSettings(_names(sensitive), _names(known), max_known, n_permutations, seed, sample)
-    require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or an integer above 0")
+    n_used = threads_to_use(n_threads)
     if control is None:
         raise InvalidTableError(
             "There is no control. Expected records of at least 50 people whom the synthesizer has not seen: without "
@@ -127,8 +126,7 @@ def assess_disclosure(
     divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))
     rows = _rows_to_score(records, settings.sample, others)
     attack = Attack(attack_columns, settings.max_known, rows)
-    n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
-    with Workers(n_used or os.cpu_count() or 1, progress) as workers:
+    with Workers(n_used, progress) as workers:
         return _assess(records, attack, settings, workers, divisions, others)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,7 +33,7 @@ from privacy_assets.mpucc.settings import (
     MpuccSettings,
     largest_size,
 )
-from privacy_assets.setting_checks import is_integer, require
+from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.result_columns import labels_at, texts_to_tuples, tuples_to_text
 
@@ -231,9 +230,8 @@ def assess_preprocessed(
     Parameters, result and errors as for :func:`assess_mpuccs`; ``syn_idx`` and ``ori_idx`` are row positions.
     """
     settings.check(len(tables.columns))
-    require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or an integer above 0")
-    n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
-    search = SyntheticSearch(tables, settings, n_used or os.cpu_count() or 1, progress)
+    n_used = threads_to_use(n_threads)
+    search = SyntheticSearch(tables, settings, n_used, progress)
     found = search.against(
         tables.original, "synthetic against original", with_profile=True, max_combinations=settings.max_combinations
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.preprocess import PreprocessedTables, group_equal_rows
 from privacy_assets.mpucc.results import SearchProgress, SyntheticSearch, score
 from privacy_assets.mpucc.settings import MpuccSettings
-from privacy_assets.setting_checks import require
+from privacy_assets.setting_checks import require, threads_to_use
 
 N_BANDS = 10
 RARE_SHARE = 0.05
@@ -208,7 +207,7 @@ def _scores_after(
     changed = _changed(tables, tables.columns.index(column), change.new_codes)
     size = settings.max_baseline_cols
     own = replace(settings, max_baseline_cols=None if size is None else min(size, len(changed.columns)))
-    n_used = n_threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) or 1
+    n_used = threads_to_use(n_threads)
     try:
         search = SyntheticSearch(changed, own, n_used, _stop_at(deadline))
         return score(search, search.against(changed.original, "synthetic against original", with_profile=False))

@@ -35,14 +35,11 @@ from privacy_assets.orchestration.private.resources import (
     release_resources,
 )
 from privacy_assets.orchestration.release_steps import limit_checks, release_asset
-from privacy_assets.orchestration.settings.anonymized import (
-    AnonymizationSettings,
-    ReidentificationSettings,
-    SemanticRiskSettings,
-)
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, ReidentificationSettings
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import TableSource, UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import (
     AssessmentSettings,

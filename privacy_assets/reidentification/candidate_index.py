@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import NamedTuple
@@ -30,7 +29,7 @@ from privacy_assets.reidentification.masked_columns import (
 )
 from privacy_assets.reidentification.microaggregation import read_microaggregated
 from privacy_assets.reidentification.record_keys import match_keys, number_people, true_positions
-from privacy_assets.setting_checks import is_integer
+from privacy_assets.setting_checks import threads_to_use
 
 
 class Figures(NamedTuple):
@@ -142,7 +141,7 @@ class CandidateIndex:
     ) -> None:
         check_tables(original, released)
         check_model(model, original, released, [*keys, *([truth] if isinstance(truth, str) else [])], subject)
-        self.n_threads = _threads(n_threads)
+        self.n_threads = threads_to_use(n_threads)
         self.n_original, self.n_released = len(original), len(released)
         self.truth = true_positions(truth, original, released)
         self.people = None if subject is None else number_people(original, subject)
@@ -405,9 +404,3 @@ def _intersected(first: CandidateIndex, other: CandidateIndex, rows: NDArray[np.
             "keys. Nothing was assessed; correct the keys."
         )
     return combined
-
-
-def _threads(n_threads: int | None) -> int:
-    if n_threads is not None and not is_integer(n_threads, 1):
-        raise InvalidSettingError(f"n_threads is {n_threads!r}. Expected None or an integer above 0.")
-    return n_threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -33,7 +32,7 @@ from privacy_assets.semantic_risk.settings import (
     note_on_limit,
     smallest_acceptable,
 )
-from privacy_assets.setting_checks import is_integer, require
+from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.result_columns import labels_at
 
 __all__ = ["SemanticAssessment", "SemanticProgress", "assess_semantic_risk"]
@@ -127,12 +126,11 @@ def assess_semantic_risk_with(
 ) -> SemanticAssessment:
     """Do what :func:`assess_semantic_risk` does, with its settings in one object."""
     settings.check()
-    require(n_threads is None or is_integer(n_threads, 1), "n_threads", n_threads, "None or an integer above 0")
-    n_used = len(os.sched_getaffinity(0)) if n_threads is None and hasattr(os, "sched_getaffinity") else n_threads
+    n_used = threads_to_use(n_threads)
     tell = progress or (lambda _: None)
     tell(SemanticProgress("reading the table", len(table) if isinstance(table, pd.DataFrame) else 0))
     context = read_formal_context(table, scales, model)
-    return _assess(context, table.index, settings, n_used or os.cpu_count() or 1, tell)
+    return _assess(context, table.index, settings, n_used, tell)
 
 
 def _assess(

@@ -14,7 +14,8 @@ from privacy_assets.anonymization.settings import LDiversity
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration import anonymized_assets
-from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, SemanticRiskSettings
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings

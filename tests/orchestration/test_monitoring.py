@@ -12,8 +12,8 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetC
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration import monitoring
 from privacy_assets.orchestration.monitoring import refusal_sensor
-from privacy_assets.orchestration.settings.anonymized import SemanticRiskSettings
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings, Refusal
+from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.synthetic import GivenSplit, Synthesis
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.project import NAME, Project, key

@@ -27,9 +27,9 @@ from privacy_assets.orchestration.settings.anonymized import (
     AnonymizationSettings,
     OtherReleaseSettings,
     ReidentificationSettings,
-    SemanticRiskSettings,
 )
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
+from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic, GivenSplit, Synthesis
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings

@@ -14,9 +14,9 @@ from privacy_assets.orchestration.settings.anonymized import (
     AnonymizationSettings,
     OtherReleaseSettings,
     ReidentificationSettings,
-    SemanticRiskSettings,
 )
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
+from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 
 _DIVERSITY = written(LDiversity, check=lambda made: made.check("l_diversity"))
 _HIERARCHIES = dict[str, dict[str, Any]] | None

@@ -22,11 +22,11 @@ from privacy_assets.orchestration.settings.anonymized import (
     AnonymizationSettings,
     Generalization,
     ReidentificationSettings,
-    SemanticRiskSettings,
     describe_hierarchies,
 )
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
+from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import TableSource, require_partitioned
 from privacy_assets.orchestration.settings.synthetic import (
     AssessmentSettings,

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from numba import config
 
-from privacy_assets.anonymization.kernels.mondrian import make_dimensions
+from privacy_assets.anonymization.kernels.mondrian import make_dimensions, partition_rows
+from privacy_assets.anonymization.kernels.mondrian_rows import pack_rows
+from tests.reference import mondrian as reference
 
 only_compiled = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="so many rows take minutes in plain Python")
 
@@ -50,3 +52,26 @@ def heavy_neighbors(seed, n_rows=None):
         drawn = np.where(is_heavy, random.choice(heavy, n_rows), random.integers(0, n_values, n_rows))
         columns.append(np.unique(drawn, return_inverse=True)[1] if kind == "set" else drawn)
     return kinds, columns, int(random.integers(n_rows // 50 + 1, n_rows // 4))
+
+
+def check_partition(table, models, k, wanted, is_by_range):
+    """Refuse a partition unless each cut is the best allowable one by enumeration, and none is left.
+
+    ``table`` is kinds, columns, values per column, dimensions, their places for the reference, people or None, and the
+    sensitive column. Returns the table of the reference, and the partition.
+    """
+    kinds, columns, n_values, dimensions, places, people, secret = table
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    known = reference.Table(
+        rows, kinds, places, people=None if people is None else people.tolist(), sensitive=[secret.tolist()]
+    )
+    found = partition_rows(pack_rows(columns, n_values), dimensions, models, person=people, sensitive=secret[:, None])
+    assert sorted(found.records.tolist()) == list(range(len(rows)))
+    for begin, stop, middle, dimension, _ in found.cuts.tolist():
+        members, left, right = (
+            found.records[a:b].tolist() for a, b in ((begin, stop), (begin, middle), (middle, stop))
+        )
+        reference.check_cut(known, members, left, right, dimension, k, wanted, "range" if is_by_range else "gain")
+    for members in classes_of(found):
+        assert not known.allowable(members, k, wanted)
+    return known, found

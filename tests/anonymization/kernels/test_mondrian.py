@@ -20,7 +20,14 @@ from privacy_assets.anonymization.kernels.mondrian import partition_rows
 from privacy_assets.anonymization.kernels.mondrian_cuts import Lists, sort_by_count
 from privacy_assets.anonymization.kernels.mondrian_rows import pack_rows
 from privacy_assets.anonymization.kernels.mondrian_tree import build_tree, route_rows
-from tests.anonymization.kernels.mondrian_tables import classes_of, describe, even, only_compiled, wide_table
+from tests.anonymization.kernels.mondrian_tables import (
+    check_partition,
+    classes_of,
+    describe,
+    even,
+    only_compiled,
+    wide_table,
+)
 from tests.compiled import compiled
 from tests.examples import examples
 from tests.reference import mondrian as reference
@@ -79,23 +86,9 @@ def test_every_cut_is_the_best_allowable_one_and_none_is_left(table, limit, k, i
     (kind, least, c, most, is_ordered), wanted = limit
     dimensions, n_values = describe(kinds, columns)
     models = models_of_one(k, secret, kind, least, c, most, is_ordered, is_by_range=is_by_range, by_people=by_people)
-    rows = list(zip(*(column.tolist() for column in columns), strict=True))
     places = [dict(enumerate(even(n))) for n in n_values]
-    known = reference.Table(
-        rows, kinds, places, people=people.tolist() if by_people else None, sensitive=[secret.tolist()]
-    )
-    found = partition_rows(
-        pack_rows(columns, n_values), dimensions, models, person=people if by_people else None,
-        sensitive=secret[:, None],
-    )  # fmt: skip
-    assert sorted(found.records.tolist()) == list(range(len(rows)))
-    for begin, stop, middle, dimension, _ in found.cuts.tolist():
-        members, left, right = (
-            found.records[a:b].tolist() for a, b in ((begin, stop), (begin, middle), (middle, stop))
-        )
-        reference.check_cut(known, members, left, right, dimension, k, wanted, "range" if is_by_range else "gain")
-    for members in classes_of(found):
-        assert not known.allowable(members, k, wanted)
+    coded = (kinds, columns, n_values, dimensions, places, people if by_people else None, secret)
+    known, found = check_partition(coded, models, k, wanted, is_by_range)
     if len(found.cuts):
         assert all(known.holds(members, k, wanted) for members in classes_of(found))
 

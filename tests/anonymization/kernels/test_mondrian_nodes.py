@@ -10,7 +10,7 @@ from privacy_assets.anonymization.kernels.mondrian import make_dimensions, parti
 from privacy_assets.anonymization.kernels.mondrian_nodes import make_nodes, sort_by_nodes
 from privacy_assets.anonymization.kernels.mondrian_rows import pack_rows
 from privacy_assets.anonymization.kernels.mondrian_tree import build_tree, route_rows
-from tests.anonymization.kernels.mondrian_tables import classes_of, even, only_compiled
+from tests.anonymization.kernels.mondrian_tables import check_partition, classes_of, even, only_compiled
 from tests.anonymization.kernels.test_mondrian import limits, models_of_one
 from tests.examples import examples
 from tests.reference import mondrian as reference
@@ -76,22 +76,8 @@ def test_every_cut_is_the_best_allowable_one_and_none_is_left(table, limit, k, i
     if not is_plain:
         limit = (kind, least, c, most, is_ordered)
         models = models_of_one(k, secret, *limit, is_by_range=is_by_range, by_people=by_people)
-    rows = list(zip(*(column.tolist() for column in columns), strict=True))
-    known = reference.Table(
-        rows, kinds, places, people=people.tolist() if by_people else None, sensitive=[secret.tolist()]
-    )
-    found = partition_rows(
-        pack_rows(columns, n_values), dimensions, models, person=people if by_people else None,
-        sensitive=secret[:, None],
-    )  # fmt: skip
-    assert sorted(found.records.tolist()) == list(range(len(rows)))
-    for begin, stop, middle, dimension, _ in found.cuts.tolist():
-        members, left, right = (
-            found.records[a:b].tolist() for a, b in ((begin, stop), (begin, middle), (middle, stop))
-        )
-        reference.check_cut(known, members, left, right, dimension, k, wanted, "range" if is_by_range else "gain")
-    for members in classes_of(found):
-        assert not known.allowable(members, k, wanted)
+    coded = (kinds, columns, n_values, dimensions, places, people if by_people else None, secret)
+    check_partition(coded, models, k, wanted, is_by_range)
 
 
 @given(trees(), st.data())

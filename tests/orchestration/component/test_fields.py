@@ -17,10 +17,10 @@ from privacy_assets.orchestration.settings.anonymized import (
     AnonymizationSettings,
     OtherReleaseSettings,
     ReidentificationSettings,
-    SemanticRiskSettings,
 )
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
+from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import SqlQuery
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, Split, Synthesis
 from privacy_assets.reidentification.assess import assess_reidentification
