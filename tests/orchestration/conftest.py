@@ -1,5 +1,4 @@
 import gc
-from functools import cache
 
 import pytest
 from alembic.script import ScriptDirectory
@@ -8,24 +7,31 @@ from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from matplotlib.figure import Figure
 from PIL import Image
 from sqlalchemy import event
+from sqlalchemy.pool import SingletonThreadPool
 
 from tests.orchestration.project import Project
+
+MOST_ENGINES = 60
+"""Their connections are open files."""
 
 
 @pytest.fixture(scope="session", autouse=True)
 def kept_engines():
     """Spare half of the time of a run, in which Dagster starts anew with every event.
 
-    It makes an engine, compiles each statement, and reads all its migrations to stamp the table of events that each run
-    has. What is written need not survive a power cut here either. And a collection of garbage, which a refusal ends
-    with, need not look at what was imported.
+    It makes an engine, connects for each statement, compiles it, and reads all its migrations to stamp the table of
+    events that each run has. What is written need not survive a power cut here either. And a collection of garbage,
+    which a refusal ends with, need not look at what was imported.
     """
+    engines = {}
 
-    @cache
-    def kept(make, *arguments, **options):
-        engine = make(*arguments, **options)
-        event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
-        return engine
+    def kept(make, url, **options):
+        if url not in engines:
+            engines[url] = make(url, **options | {"poolclass": SingletonThreadPool})
+            event.listen(engines[url], "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
+            if len(engines) > MOST_ENGINES:
+                engines.pop(next(iter(engines))).dispose()
+        return engines[url]
 
     gc.collect()
     gc.freeze()
@@ -40,8 +46,10 @@ def kept_engines():
         patch.setattr(ScriptDirectory, "from_config", read_once)
         for module in (sqlite_event_log, sqlite_run_storage):
             make = module.create_engine
-            patch.setattr(module, "create_engine", lambda *a, make=make, connect_args=None, **o: kept(make, *a, **o))
+            patch.setattr(module, "create_engine", lambda url, make=make, connect_args=None, **o: kept(make, url, **o))
         yield
+    for engine in engines.values():
+        engine.dispose()
     gc.unfreeze()
 
 
