@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from decimal import Decimal
 from math import inf
 from typing import Any, NamedTuple
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment
-from privacy_assets.mpucc.preprocess import PreprocessedTables, group_equal_rows
-from privacy_assets.mpucc.results import SearchProgress, SyntheticSearch, score
+from privacy_assets.mpucc.preprocess import PreprocessedTables
+from privacy_assets.mpucc.repeated_search import RepeatedSearch
+from privacy_assets.mpucc.results import SearchProgress
 from privacy_assets.mpucc.settings import MpuccSettings
 from privacy_assets.setting_checks import require, threads_to_use
 
@@ -57,8 +58,8 @@ def measure_column_changes(
 ) -> pd.DataFrame:
     """Measure the effect of dropping or coarsening each of the columns that drive the risk.
 
-    Every change is made separately, to original and synthetic alike, and the search is repeated with the settings of
-    the assessment.
+    Every change is made separately, to original and synthetic alike, and the result is that of another search with the
+    settings of the assessment. Only records for which a change can matter are searched again.
 
     Parameters
     ----------
@@ -101,12 +102,12 @@ def measure_column_changes(
             "The assessment and the preprocessed tables have different columns. Expected the assessed tables. Nothing "
             "was measured; assess these tables again."
         )
-    deadline = time.monotonic() + time_limit_seconds
-    settings = _settings_of(assessment)
+    stop = _stop_at(time.monotonic() + time_limit_seconds)
+    repeated = RepeatedSearch(tables, _settings_of(assessment), threads_to_use(n_threads), stop)
     rows = []
     for column, share in driving_columns(assessment)[:max_columns]:
         for change in _changes(tables, column):
-            left = _scores_after(tables, column, change, settings, n_threads, deadline)
+            left = _scores_after(repeated, tables.columns.index(column), change)
             rate = left.get("identification_rate")
             rows.append(
                 {
@@ -193,24 +194,10 @@ def _rare_together(labels: NDArray[np.object_], counts: NDArray[Any]) -> tuple[N
     return coarse, f"{int(is_rare.sum())} values of fewer than {RARE_SHARE:.0%} of the originals as one"
 
 
-def _scores_after(
-    tables: PreprocessedTables,
-    column: str,
-    change: _Change,
-    settings: MpuccSettings,
-    n_threads: int | None,
-    deadline: float,
-) -> dict[str, Any]:
+def _scores_after(repeated: RepeatedSearch, place: int, change: _Change) -> dict[str, float]:
     """Search again after a change; return no score if time runs out."""
-    if time.monotonic() >= deadline:
-        return {}
-    changed = _changed(tables, tables.columns.index(column), change.new_codes)
-    size = settings.max_baseline_cols
-    own = replace(settings, max_baseline_cols=None if size is None else min(size, len(changed.columns)))
-    n_used = threads_to_use(n_threads)
     try:
-        search = SyntheticSearch(changed, own, n_used, _stop_at(deadline))
-        return score(search, search.against(changed.original, "synthetic against original", with_profile=False))
+        return repeated.scores_after(place, change.new_codes)
     except _OutOfTime:
         return {}
 
@@ -221,32 +208,3 @@ def _stop_at(deadline: float) -> Callable[[SearchProgress], None]:
             raise _OutOfTime
 
     return stop
-
-
-def _changed(tables: PreprocessedTables, place: int, new_codes: NDArray[np.int64] | None) -> PreprocessedTables:
-    """Return original and synthetic with a column recoded, or without it."""
-    codes = {name: list(table.codes) for name, table in tables.tables.items() if name != "control"}
-    columns, kinds, labels = list(tables.columns), list(tables.kinds), list(tables.labels)
-    if new_codes is None:
-        for own in (columns, kinds, labels, *codes.values()):
-            del own[place]  # type: ignore[attr-defined]
-    else:
-        distinct, compact = np.unique(new_codes, return_inverse=True)
-        labels[place] = np.array([str(code) for code in distinct], object)
-        compact = compact.astype(np.min_scalar_type(len(distinct)))
-        for columns_of_table in codes.values():
-            columns_of_table[place] = compact[columns_of_table[place]]
-    n_codes = [len(own) for own in labels]
-    coded = {
-        name: group_equal_rows(tables.tables[name], tuple(own), n_codes, tables.deduplicate)
-        for name, own in codes.items()
-    }
-    return replace(
-        tables,
-        columns=tuple(columns),
-        kinds=tuple(kinds),
-        labels=tuple(labels),
-        original=coded["original"],
-        synthetic=coded["synthetic"],
-        control=None,
-    )

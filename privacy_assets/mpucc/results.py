@@ -48,7 +48,11 @@ class SearchProgress(NamedTuple):
 
 
 class SyntheticSearch:
-    """The synthetic table, its columns in search order, ready to be searched against other tables."""
+    """The synthetic table, its columns in search order, ready to be searched against other tables.
+
+    With ``only_with``, the position of a column, that column comes first, and only combinations that contain it are
+    searched.
+    """
 
     def __init__(
         self,
@@ -56,12 +60,16 @@ class SyntheticSearch:
         settings: MpuccSettings,
         n_threads: int,
         progress: Callable[[SearchProgress], None] | None,
+        only_with: int | None = None,
     ) -> None:
         self.tables, self.settings, self.n_threads, self.progress = tables, settings, n_threads, progress
         self.max_size = settings.max_size(len(tables.columns))
         n_distinct = _count_distinct(tables.synthetic, tables.n_codes)
         # A stable sort: ties stay in the order of the table.
         self.order = np.argsort(-n_distinct, kind="stable")
+        self.only_with_first = only_with is not None
+        if only_with is not None:
+            self.order = np.concatenate([[only_with], self.order[self.order != only_with]])
         self.names = [tables.columns[c] for c in self.order]
         self.n_distinct_original = _count_distinct(tables.original, tables.n_codes)[self.order].astype(np.float64)
 
@@ -73,10 +81,12 @@ class SyntheticSearch:
         with_profile: bool,
         max_size: int | None = None,
         max_combinations: int | None = None,
+        is_sought: NDArray[np.bool_] | None = None,
     ) -> SearchResult:
         """Search the synthetic records against another table, by default up to the size of the settings.
 
-        Without ``max_combinations`` it is complete, however long that takes.
+        Without ``max_combinations`` it is complete, however long that takes. With ``is_sought``, only those of the
+        synthetic rows are identified.
         """
         largest = self.max_size if max_size is None else max_size
         synthetic = self.tables.synthetic
@@ -99,6 +109,8 @@ class SyntheticSearch:
             synthetic.n_distinct,
             np.concatenate([synthetic.multiplicities, other.multiplicities]),
             subjects=subjects,
+            is_sought=is_sought,
+            only_with_first=self.only_with_first,
             max_size=largest,
             max_combinations=max_combinations,
             alpha=settings.renyi_alpha if needs_entropy else None,
@@ -316,29 +328,36 @@ def overall_protection(main: float, baseline: float) -> float:
     return min(main / baseline, 1.0) if baseline > 0 else 0.0
 
 
+def count_identified(search: SyntheticSearch, is_identified: NDArray[np.bool_]) -> int:
+    """Count the synthetic records of the rows that are identified."""
+    return int(search.tables.synthetic.multiplicities[is_identified].sum(dtype=np.int64))
+
+
+def protection_scores(search: SyntheticSearch, n_identified: int) -> dict[str, float]:
+    """Score the table by the number of records that are identified; without a baseline it has one score."""
+    main = 1.0 - n_identified / search.tables.synthetic.n_assessed
+    if not search.settings.calculate_baseline:
+        return {"main_protection": main}
+    baseline = float(_baseline_protection(search.n_distinct_original))
+    overall = overall_protection(main, baseline)
+    return {
+        "privacy_risk_score": 1.0 - overall,
+        "overall_protection": overall,
+        "main_protection": main,
+        "baseline_protection": baseline,
+    }
+
+
 def score(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
     """Score the whole table, with the names and order of the source."""
     tables, settings = search.tables, search.settings
     n_records = tables.synthetic.n_assessed
     is_identified = found.combo_of_row >= 0
-    n_identified = int(tables.synthetic.multiplicities[is_identified].sum(dtype=np.int64))
-    main = 1.0 - n_identified / n_records
+    n_identified = count_identified(search, is_identified)
     identified = wilson_interval(n_identified, n_records, settings.confidence_level)
     n_searched = int(found.was_searched.sum())
-    scores: dict[str, Any] = {}
-    if settings.calculate_baseline:
-        baseline = float(_baseline_protection(search.n_distinct_original))
-        overall = overall_protection(main, baseline)
-        scores = {
-            "privacy_risk_score": 1.0 - overall,
-            "overall_protection": overall,
-            "main_protection": main,
-            "baseline_protection": baseline,
-        }
-    else:
-        scores = {"main_protection": main}
     return {
-        **scores,
+        **protection_scores(search, n_identified),
         "identification_rate": identified.value,
         "total_identified": n_identified,
         "total_syn_records": n_records,

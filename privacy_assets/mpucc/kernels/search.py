@@ -154,6 +154,7 @@ class _Search:
         max_size: int,
         alpha: float | None,
         min_entropy_gain: float,
+        is_sought: NDArray[np.bool_] | None,
     ) -> None:
         self.blocks = blocks
         self.synthetic = take_rows(blocks, np.arange(n_synthetic))
@@ -163,6 +164,9 @@ class _Search:
         self.subjects = subjects
         self.most_records = _most_records(weights[n_synthetic:], None if subjects is None else subjects[n_synthetic:])
         self.max_size, self.alpha, self.min_entropy_gain = max_size, alpha, min_entropy_gain
+        self.could_be = self.synthetic_weights <= self.most_records
+        if is_sought is not None:
+            self.could_be &= is_sought
         self.combo_of_row = np.full(n_synthetic, -1, np.int64)
         self.partner_of_row = np.full(n_synthetic, -1, np.int64)
         self.together_of_row = np.zeros(n_synthetic, np.int64)
@@ -174,9 +178,13 @@ class _Search:
         self.parent_places = np.zeros(1, np.int64)
         self.parent_entropy = np.zeros(1)
 
-    def run_level(self, size: int, pool: SlicePool, report: Callable[[LevelProgress], None]) -> bool:
+    def run_level(
+        self, size: int, pool: SlicePool, report: Callable[[LevelProgress], None], *, only_with_first: bool
+    ) -> bool:
         """Search all candidates of one size; return False if there was none to check."""
         combos, parent = _extend(self.parents, self.n_columns)
+        if only_with_first and size == 1:
+            combos, parent = combos[:1], parent[:1]
         if len(combos) == 0:
             return False
         profile = None
@@ -224,7 +232,7 @@ class _Search:
             np.zeros(len(combos), np.bool_),
             np.zeros(len(combos), np.bool_),
         )
-        could_be = (self.combo_of_row < 0) & (self.synthetic_weights <= self.most_records)
+        could_be = (self.combo_of_row < 0) & self.could_be
         n_before = int((self.combo_of_row >= 0).sum())
         if size == FIRST_GROUPED_SIZE and self.subjects is None:
             self.suffixes = suffix_groups(self.blocks)
@@ -320,6 +328,8 @@ def find_mpuccs(
     weights: NDArray[np.int32],
     *,
     subjects: NDArray[np.int32] | None = None,
+    is_sought: NDArray[np.bool_] | None = None,
+    only_with_first: bool = False,
     max_size: int,
     max_combinations: int | None = None,
     alpha: float | None = None,
@@ -345,6 +355,10 @@ def find_mpuccs(
         Person of each original row, -1 for people who are not told apart; not read for synthetic rows. Then a synthetic
         row is identified if all original rows with its values belong to one person, and there are at most as many
         synthetic records as original ones with these values. Default: every original record is a person.
+    is_sought : ndarray of shape (n_synthetic,), dtype=bool, optional
+        Synthetic rows to identify; the others count where they have the same values. Default: all.
+    only_with_first : bool
+        Search only the combinations that contain the first column.
     max_size : int
         Largest combination size, from 1 to the number of columns.
     max_combinations : int, optional
@@ -371,7 +385,7 @@ def find_mpuccs(
     a few numbers per combination checked.
     """
     blocks = group_by_width(columns, n_codes)
-    search = _Search(blocks, n_synthetic, weights, subjects, max_size, alpha, min_entropy_gain)
+    search = _Search(blocks, n_synthetic, weights, subjects, max_size, alpha, min_entropy_gain, is_sought)
     largest_size = min(max_size, len(columns))
     report = on_progress or (lambda _: None)
     with SlicePool(n_threads) as pool:
@@ -379,6 +393,6 @@ def find_mpuccs(
             n_candidates = _count_extensions(search.parents, search.n_columns)
             if max_combinations is not None and search.n_checked + n_candidates > max_combinations:
                 return search.result(pool, with_profile, size - 1)
-            if not search.run_level(size, pool, report):
+            if not search.run_level(size, pool, report, only_with_first=only_with_first):
                 break
         return search.result(pool, with_profile, largest_size)

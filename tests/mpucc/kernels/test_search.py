@@ -122,6 +122,34 @@ def test_the_size_of_batches_changes_no_record(seed, n_original, n_synthetic, n_
     assert {tuple(row) for row in one.combos} <= {tuple(row) for row in at_once.combos}
 
 
+@given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 40), st.integers(1, 5), st.booleans(), st.booleans())
+@settings(max_examples=examples(60), deadline=None)
+def test_only_sought_rows_and_combinations_with_the_first_column_are_searched(
+    seed, n_original, n_synthetic, n_columns, only_with_first, by_person
+):
+    rng = np.random.default_rng(seed)
+    n_values = rng.integers(1, 5, n_columns).tolist()
+    original, synthetic = (np.unique(skewed_rows(rng, n, n_values), axis=0) for n in (n_original, n_synthetic))
+    is_sought = rng.random(len(synthetic)) < 0.5
+    subjects = np.concatenate([np.zeros(len(synthetic)), np.arange(len(original))]).astype(np.int32)
+    found, order = search(
+        original,
+        synthetic,
+        n_values,
+        n_columns,
+        is_sought=is_sought,
+        only_with_first=only_with_first,
+        subjects=subjects if by_person else None,
+    )
+    rows = ([tuple(row) for row in rows.tolist()] for rows in (original, synthetic))
+    expected = reference.find(*rows, n_columns, lambda combo: not only_with_first or combo[0] == order[0])
+    records = {
+        s: tuple(order[c] for c in found.combos[found.combo_of_row[s]] if c >= 0)
+        for s in np.flatnonzero(found.combo_of_row >= 0)
+    }
+    assert records == {s: combo for s, (combo, _) in expected.items() if is_sought[s]}
+
+
 @given(st.integers(0, 2**32), st.integers(2, 6), st.integers(1, 40))
 @settings(max_examples=examples(60), deadline=None)
 def test_a_search_ends_before_the_size_that_would_check_too_much(seed, n_columns, most):
