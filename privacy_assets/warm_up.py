@@ -20,8 +20,11 @@ from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.kernels.compilation_progress import progress
 from privacy_assets.linkage.matching import match_candidates
-from privacy_assets.mpucc.assess import assess_mpuccs
+from privacy_assets.mpucc.assess import assess_mpuccs, assess_preprocessed
+from privacy_assets.mpucc.column_changes import measure_column_changes
 from privacy_assets.mpucc.kernels.live_classes import identify
+from privacy_assets.mpucc.preprocess import preprocess
+from privacy_assets.mpucc.settings import MpuccSettings
 from privacy_assets.reidentification.assess import assess_reidentification
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.semantic_risk.assess import assess_semantic_risk
@@ -80,7 +83,8 @@ def _make_table(seed: int, n_rows: int = 120) -> pd.DataFrame:
 
 def _search(original: pd.DataFrame, synthetic: pd.DataFrame, control: pd.DataFrame) -> None:
     tables = [table.drop(columns="person") for table in (original, synthetic, control)]
-    assess_mpuccs(original, tables[1], person="person", max_baseline_cols=2)
+    of_people = preprocess(original, tables[1], person="person")
+    measure_column_changes(of_people, assess_preprocessed(of_people, MpuccSettings(max_baseline_cols=2)), max_columns=1)
     assess_mpuccs(*tables)
     assess_mpuccs(*tables, max_combinations=6)
     assess_disclosure(*tables)

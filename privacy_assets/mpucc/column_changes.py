@@ -103,11 +103,13 @@ def measure_column_changes(
             "was measured; assess these tables again."
         )
     stop = _stop_at(time.monotonic() + time_limit_seconds)
-    repeated = RepeatedSearch(tables, _settings_of(assessment), threads_to_use(n_threads), stop)
+    driving = driving_columns(assessment)[:max_columns]
+    places = [tables.columns.index(column) for column, _ in driving]
+    repeated = RepeatedSearch(tables, places, _settings_of(assessment), threads_to_use(n_threads), stop)
     rows = []
-    for column, share in driving_columns(assessment)[:max_columns]:
+    for (column, share), place in zip(driving, places, strict=True):
         for change in _changes(tables, column):
-            left = _scores_after(repeated, tables.columns.index(column), change)
+            left = _scores_after(repeated, place, change)
             rate = left.get("identification_rate")
             rows.append(
                 {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privacy_assets.mpucc.any_size import sample_any_size
 from privacy_assets.mpucc.control import Matches, count_agreements
 from privacy_assets.mpucc.intervals import wilson_interval
+from privacy_assets.mpucc.kernels.common_columns import MOST_COLUMNS, find_common_columns
 from privacy_assets.mpucc.kernels.search import LevelProgress, SearchResult, find_mpuccs
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
 from privacy_assets.mpucc.settings import MpuccSettings, count_combinations
@@ -89,26 +90,11 @@ class SyntheticSearch:
         synthetic rows are identified.
         """
         largest = self.max_size if max_size is None else max_size
-        synthetic = self.tables.synthetic
         settings = self.settings
-        subjects = None
-        if other.people is not None and not _are_rows(other):
-            is_alone = other.people.weights == 1
-            own = np.where(is_alone[other.people.of_row], other.people.of_row, -1)
-            subjects = np.concatenate([np.full(synthetic.n_distinct, -1), own]).astype(np.int32)
-
-        def report(at: LevelProgress) -> None:
-            if self.progress is not None:
-                counts = at.n_checked, at.n_identified, at.n_done, at.n_candidates
-                self.progress(SearchProgress(stage, at.size, largest, *counts))
-
         needs_entropy = settings.min_entropy_delta > 0 or (with_profile and settings.shows_entropy)
         return find_mpuccs(
-            [np.concatenate([synthetic.codes[c], other.codes[c]]) for c in self.order],
-            [self.tables.n_codes[c] for c in self.order],
-            synthetic.n_distinct,
-            np.concatenate([synthetic.multiplicities, other.multiplicities]),
-            subjects=subjects,
+            *self._coded(other),
+            subjects=None if _are_rows(other) else self._subjects(other),
             is_sought=is_sought,
             only_with_first=self.only_with_first,
             max_size=largest,
@@ -117,8 +103,54 @@ class SyntheticSearch:
             min_entropy_gain=settings.min_entropy_delta,
             with_profile=with_profile,
             n_threads=self.n_threads,
-            on_progress=report,
+            on_progress=self._reporter(stage, largest),
         )
+
+    def needed_columns(
+        self, other: CodedTable, stage: str, places: Sequence[int]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which synthetic rows are identified at all, and which columns each of them needs for that.
+
+        The second array, of shape (n_synthetic, n_places), says whether all combinations that identify the row have the
+        column at that position of the table. The search is complete, up to the size of the settings.
+        """
+        place_in_order = np.argsort(self.order)
+        is_identified, needed = np.zeros(self.tables.synthetic.n_distinct, np.bool_), []
+        for begin in range(0, len(places), MOST_COLUMNS):
+            is_identified, is_needed = find_common_columns(
+                *self._coded(other),
+                self._subjects(other),
+                asked_for=place_in_order[list(places[begin : begin + MOST_COLUMNS])].tolist(),
+                max_size=self.max_size,
+                n_threads=self.n_threads,
+                on_progress=self._reporter(stage, self.max_size),
+            )
+            needed.append(is_needed)
+        return is_identified, np.hstack(needed)
+
+    def _coded(self, other: CodedTable) -> tuple[list[NDArray[Any]], list[int], int, NDArray[np.int32]]:
+        """Return the columns of both tables in the search order, and the weights of their rows."""
+        synthetic = self.tables.synthetic
+        return (
+            [np.concatenate([synthetic.codes[c], other.codes[c]]) for c in self.order],
+            [self.tables.n_codes[c] for c in self.order],
+            synthetic.n_distinct,
+            np.concatenate([synthetic.multiplicities, other.multiplicities]),
+        )
+
+    def _subjects(self, other: CodedTable) -> NDArray[np.int32]:
+        """Return the person of each row of the other table, -1 for several; nobody for synthetic rows."""
+        of_row, _, weights = other.subjects
+        own = np.where(weights[of_row] == 1, of_row, -1)
+        return np.concatenate([np.full(self.tables.synthetic.n_distinct, -1), own]).astype(np.int32)
+
+    def _reporter(self, stage: str, largest: int) -> Callable[[LevelProgress], None]:
+        def report(at: LevelProgress) -> None:
+            if self.progress is not None:
+                counts = at.n_checked, at.n_identified, at.n_done, at.n_candidates
+                self.progress(SearchProgress(stage, at.size, largest, *counts))
+
+        return report
 
     def matches(self, other: CodedTable, stage: str, max_size: int) -> Matches:
         """Return the row of another table that each synthetic row singles out, and the number of columns it takes.
@@ -171,9 +203,9 @@ class SyntheticSearch:
 def _are_rows(table: CodedTable) -> bool:
     """Return whether every person has one record, so that people are found by counting rows."""
     people = table.people
-    assert people is not None  # noqa: S101 - the caller asks
-    return len(people.of_row) == len(people.weights) and bool(
-        (table.multiplicities == people.weights[people.of_row]).all()
+    return people is None or (
+        len(people.of_row) == len(people.weights)
+        and bool((table.multiplicities == people.weights[people.of_row]).all())
     )
 
 
@@ -299,8 +331,7 @@ def _value_combos(search: SyntheticSearch, found: SearchResult, rows: NDArray[np
 
 def _of_any_size(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
     """Estimate the rate over all combinations, if there were too many to search."""
-    people = search.tables.original.people
-    if found.complete_size == search.max_size or (people is not None and not _are_rows(search.tables.original)):
+    if found.complete_size == search.max_size or not _are_rows(search.tables.original):
         return {}
     sampled = sample_any_size(search.tables, search.settings.seed, search.settings.confidence_level)
     return {

@@ -44,7 +44,7 @@ def table(rng, n_rows, n_values):
 
 
 def check_every_change(tables, rng, own):
-    again = RepeatedSearch(tables, own, 1)
+    again = RepeatedSearch(tables, range(len(tables.columns)), own, 1)
     for place, labels in enumerate(tables.labels):
         changes = [rng.integers(0, 3, len(labels)), np.arange(len(labels)) // 2]
         for new_codes in [*([None] if len(tables.columns) > 1 else []), *changes]:

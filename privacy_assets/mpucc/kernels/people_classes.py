@@ -17,7 +17,7 @@ N_COUNTS = 7
 
 
 @part
-def _count_people(
+def count_people(
     memory: NDArray[np.uint8],
     offset: int,
     shift: int,
@@ -64,7 +64,7 @@ def _count_people(
 
 
 @part
-def _split_people(
+def split_people(
     memory: NDArray[np.uint8],
     offset: int,
     shift: int,
@@ -90,9 +90,7 @@ def _split_people(
     out_starts[0] = 0
     for i in range(n_classes):
         start, mid, end = starts[i], mids[i], starts[i + 1]
-        n_touched = _count_people(
-            memory, offset, shift, rows, start, mid, end, n_open, subject, weight, counts, touched
-        )
+        n_touched = count_people(memory, offset, shift, rows, start, mid, end, n_open, subject, weight, counts, touched)
         before = write
         for t in range(n_touched):
             value = touched[t]
@@ -146,9 +144,7 @@ def _match_people(
     is_live = False
     for i in range(n_classes):
         start, mid, end = starts[i], mids[i], starts[i + 1]
-        n_touched = _count_people(
-            memory, offset, shift, rows, start, mid, end, n_open, subject, weight, counts, touched
-        )
+        n_touched = count_people(memory, offset, shift, rows, start, mid, end, n_open, subject, weight, counts, touched)
         n_found = 0
         for t in range(n_touched):
             value = touched[t]
@@ -229,7 +225,7 @@ def identify_people(
         depth = shared
         while depth < size - 1 and n_classes[depth] > 0:
             c, d, e = candidates[i, depth], depth, depth + 1
-            n_classes[e] = _split_people(memory, offset[c], shift[c], rows[d], starts[d], mids[d],
+            n_classes[e] = split_people(memory, offset[c], shift[c], rows[d], starts[d], mids[d],
                                          n_classes[d], n_open, subject, weight, counts, touched, rows[e], starts[e],
                                          mids[e])  # fmt: skip
             prefix[depth] = c

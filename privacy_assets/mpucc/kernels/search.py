@@ -98,7 +98,7 @@ class LevelProgress(NamedTuple):
 
 
 def _count_extensions(combos: NDArray[np.int16], n_columns: int) -> int:
-    """Count the combinations that `_extend` returns."""
+    """Count the combinations that `extend` returns."""
     return int((n_columns - 1 - _last_columns(combos)).sum())
 
 
@@ -106,7 +106,7 @@ def _last_columns(combos: NDArray[np.int16]) -> NDArray[np.int64]:
     return combos[:, -1].astype(np.int64) if combos.shape[1] else np.full(len(combos), -1, np.int64)
 
 
-def _extend(combos: NDArray[np.int16], n_columns: int) -> tuple[NDArray[np.int16], NDArray[np.int32]]:
+def extend(combos: NDArray[np.int16], n_columns: int) -> tuple[NDArray[np.int16], NDArray[np.int32]]:
     """Extend each combination by every later column; keep lexicographic order. Returns them and their parents."""
     n_children = n_columns - 1 - _last_columns(combos)
     parents = np.repeat(np.arange(len(combos), dtype=np.int32), n_children)
@@ -116,7 +116,7 @@ def _extend(combos: NDArray[np.int16], n_columns: int) -> tuple[NDArray[np.int16
     return np.column_stack([combos[parents], added.astype(np.int16)]), parents
 
 
-def _most_records(weights: NDArray[np.int32], subjects: NDArray[np.int32] | None) -> int:
+def most_records(weights: NDArray[np.int32], subjects: NDArray[np.int32] | None) -> int:
     """Return the largest number of records of one person: so many equal synthetic rows can still single one out."""
     if subjects is None or not (subjects >= 0).any():
         return 1
@@ -162,7 +162,7 @@ class _Search:
         self.weights = weights
         self.synthetic_weights = weights[:n_synthetic]
         self.subjects = subjects
-        self.most_records = _most_records(weights[n_synthetic:], None if subjects is None else subjects[n_synthetic:])
+        self.most_records = most_records(weights[n_synthetic:], None if subjects is None else subjects[n_synthetic:])
         self.max_size, self.alpha, self.min_entropy_gain = max_size, alpha, min_entropy_gain
         self.could_be = self.synthetic_weights <= self.most_records
         if is_sought is not None:
@@ -182,7 +182,7 @@ class _Search:
         self, size: int, pool: SlicePool, report: Callable[[LevelProgress], None], *, only_with_first: bool
     ) -> bool:
         """Search all candidates of one size; return False if there was none to check."""
-        combos, parent = _extend(self.parents, self.n_columns)
+        combos, parent = extend(self.parents, self.n_columns)
         if only_with_first and size == 1:
             combos, parent = combos[:1], parent[:1]
         if len(combos) == 0:

@@ -1,0 +1,219 @@
+"""The columns that all combinations identifying a synthetic row have in common, found in one search.
+
+A row stays identified without a column just if some combination without it identifies the row. So the intersection of
+these combinations says for every column whether dropping it would matter. The search is that of `search`, by person,
+but a row stays open until no column that is asked for is left in its intersection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.kernels.slices import SlicePool
+from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, code_at, group_by_width, take_rows
+from privacy_assets.mpucc.kernels.people_classes import N_COUNTS, count_people, split_people
+from privacy_assets.mpucc.kernels.search import BATCH, LevelProgress, extend, most_records
+
+MOST_COLUMNS = 62
+"""So many columns can be asked for at once: one bit each, and one for rows that nothing identifies."""
+
+
+@part
+def _narrow(
+    memory: NDArray[np.uint8],
+    offset: int,
+    shift: int,
+    rows: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    mids: NDArray[np.int32],
+    n_classes: int,
+    n_open: int,
+    subject: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    touched: NDArray[np.int32],
+    used: int,
+    common: NDArray[np.int64],
+) -> bool:
+    """Intersect ``common`` of each open row that one more column identifies with ``used``; return whether a part lives.
+
+    Classes as in `people_classes`; ``common`` and ``used`` are sets of columns, one bit each.
+    """
+    is_live = False
+    for i in range(n_classes):
+        start, mid, end = starts[i], mids[i], starts[i + 1]
+        n_touched = count_people(memory, offset, shift, rows, start, mid, end, n_open, subject, weight, counts, touched)
+        n_found = 0
+        for t in range(n_touched):
+            value = touched[t]
+            if counts[value, 2] == 0:
+                counts[value, 0] = 0
+            elif counts[value, 4] < 0 or counts[value, 1] > counts[value, 3]:
+                counts[value, 0] = 0
+                is_live = True
+            else:
+                n_found += 1
+        if n_found > 0:
+            for p in range(start, mid):
+                row = rows[p]
+                if row >= n_open:
+                    break
+                if counts[code_at(memory, offset, shift, row), 0] > 0:
+                    common[row] &= used
+        for t in range(n_touched):
+            counts[touched[t], 0] = 0
+    return is_live
+
+
+@kernel
+def narrow_common(
+    candidates: NDArray[np.int16],
+    used: NDArray[np.int64],
+    begin: int,
+    stop: int,
+    blocks: CodeBlocks,
+    n_rows: int,
+    n_open: int,
+    n_synthetic: int,
+    subject: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    common: NDArray[np.int64],
+    is_live: NDArray[np.bool_],
+) -> None:
+    """Search the candidates from ``begin`` to ``stop`` like ``people_classes.identify_people``, for common columns.
+
+    Parameters
+    ----------
+    used : ndarray of shape (n_candidates,), dtype=int64
+        Columns of each candidate as a set of bits.
+    common : ndarray of shape (n_open,), dtype=int64
+        Written in place: the set of each open row is intersected with that of each candidate that identifies it.
+    is_live : ndarray of shape (n_candidates,), dtype=bool
+        Written in place: whether larger combinations can identify rows. The others are those of ``identify_people``.
+    """
+    memory, offset, shift, n_codes, _ = blocks
+    most_codes = 1
+    for c in range(len(n_codes)):
+        most_codes = max(most_codes, n_codes[c])
+    size = candidates.shape[1]
+    rows = np.empty((size, n_rows), np.int32)
+    starts = np.empty((size, n_rows // 2 + 2), np.int32)
+    mids = np.empty((size, n_rows // 2 + 2), np.int32)
+    n_classes = np.zeros(size, np.int64)
+    counts = np.zeros((most_codes, N_COUNTS), np.int32)
+    touched = np.empty(most_codes, np.int32)
+    for row in range(n_rows):
+        rows[0, row] = row
+    starts[0, 0], mids[0, 0], starts[0, 1] = 0, n_synthetic, n_rows
+    n_classes[0] = 1 if n_open > 0 and n_synthetic < n_rows else 0
+    prefix = np.empty(size, np.int64)
+    for d in range(size):
+        prefix[d] = -1
+    depth = 0
+    for i in range(begin, stop):
+        shared = 0
+        while shared < depth and prefix[shared] == candidates[i, shared]:
+            shared += 1
+        depth = shared
+        while depth < size - 1 and n_classes[depth] > 0:
+            c, d, e = candidates[i, depth], depth, depth + 1
+            n_classes[e] = split_people(memory, offset[c], shift[c], rows[d], starts[d], mids[d],
+                                        n_classes[d], n_open, subject, weight, counts, touched, rows[e], starts[e],
+                                        mids[e])  # fmt: skip
+            prefix[depth] = c
+            depth += 1
+        if n_classes[depth] == 0:
+            continue
+        c, d = candidates[i, depth], depth
+        is_live[i] = _narrow(memory, offset[c], shift[c], rows[d], starts[d], mids[d], n_classes[d],
+                             n_open, subject, weight, counts, touched, used[i], common)  # fmt: skip
+
+
+def find_common_columns(
+    columns: Sequence[NDArray[Any]],
+    n_codes: Sequence[int],
+    n_synthetic: int,
+    weights: NDArray[np.int32],
+    subjects: NDArray[np.int32],
+    *,
+    asked_for: Sequence[int],
+    max_size: int,
+    n_threads: int = 1,
+    on_progress: Callable[[LevelProgress], None] | None = None,
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Find the columns that each synthetic row needs to be identified.
+
+    Parameters
+    ----------
+    columns, n_codes, n_synthetic, weights, max_size, n_threads, on_progress
+        As for :func:`~privacy_assets.mpucc.kernels.search.find_mpuccs`.
+    subjects : ndarray of shape (n_rows,), dtype=int32
+        As there, and required: where every original record is a person, those of weight one are numbered, and the
+        others are -1.
+    asked_for : sequence of int
+        At most ``MOST_COLUMNS`` columns to ask for.
+
+    Returns
+    -------
+    is_identified : ndarray of shape (n_synthetic,), dtype=bool
+        Rows that some combination of at most ``max_size`` columns identifies.
+    is_needed : ndarray of shape (n_synthetic, n_asked_for), dtype=bool
+        Whether every combination that identifies the row has the column; True for rows that none identifies.
+    """
+    blocks = group_by_width(columns, n_codes)
+    bit_of_column = np.zeros(len(columns), np.int64)
+    bit_of_column[list(asked_for)] = 1 << np.arange(len(asked_for), dtype=np.int64)
+    nothing = 1 << len(asked_for)
+    common = np.full(n_synthetic, 2 * nothing - 1, np.int64)
+    could_be = weights[:n_synthetic] <= most_records(weights[n_synthetic:], subjects[n_synthetic:])
+    report = on_progress or (lambda _: None)
+    parents, n_checked = np.empty((1, 0), np.int16), 0
+    with SlicePool(n_threads) as pool:
+        for size in range(1, min(max_size, len(columns)) + 1):
+            combos, _ = extend(parents, len(columns))
+            used = np.bitwise_or.reduce(bit_of_column[combos], axis=1)
+            is_live = np.zeros(len(combos), np.bool_)
+            for begin in range(0, len(combos), BATCH):
+                is_open = could_be & (common != 0)
+                n_identified = int((common < nothing).sum())
+                report(LevelProgress(size, n_checked + begin, n_identified, begin, len(combos)))
+                batch = slice(begin, begin + BATCH)
+                is_live[batch] = _search(blocks, combos[batch], used[batch], is_open, weights, subjects, common, pool)
+            n_checked += len(combos)
+            parents = combos[is_live]
+    is_needed = (common[:, None] >> np.arange(len(asked_for))) & 1 == 1
+    return common < nothing, is_needed
+
+
+def _search(
+    blocks: CodeBlocks,
+    combos: NDArray[np.int16],
+    used: NDArray[np.int64],
+    is_open: NDArray[np.bool_],
+    weights: NDArray[np.int32],
+    subjects: NDArray[np.int32],
+    common: NDArray[np.int64],
+    pool: SlicePool,
+) -> NDArray[np.bool_]:
+    """Renumber the rows so that the open ones come first, and narrow their sets; return which candidates live."""
+    n_synthetic = len(is_open)
+    open_rows = np.flatnonzero(is_open)
+    rows = np.concatenate([open_rows, np.flatnonzero(~is_open), np.arange(n_synthetic, len(weights))])
+    own, of_rows, records = take_rows(blocks, rows), subjects[rows], weights[rows]
+    is_live = np.zeros(len(combos), np.bool_)
+
+    def task(slices: Iterator[tuple[int, int]]) -> NDArray[np.int64]:
+        narrowed = common[open_rows]
+        for begin, stop in slices:
+            narrow_common(combos, used, begin, stop, own, len(rows), len(open_rows), n_synthetic, of_rows, records,
+                          narrowed, is_live)  # fmt: skip
+        return narrowed
+
+    for narrowed in pool.run(len(combos), task):
+        common[open_rows] &= narrowed
+    return is_live
