@@ -67,6 +67,40 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
     return data
 
 
+class Unchecked:
+    """A file that is read once, and keeps what was read until it is compared with what was expected."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO, max_bytes: int) -> None:
+        self._file, self._left, self._kept = file, max_bytes, bytearray()
+
+    def read(self, n_bytes: int) -> bytes:
+        """Return the next block, and keep it."""
+        block = self._file.read(n_bytes)
+        self._left -= len(block)
+        if self._left < 0:
+            raise TooLargeError(errno.EFBIG, "larger than expected")
+        self._kept += block
+        return block
+
+    def read_all(self) -> bytes:
+        """Return the rest of the file."""
+        return b"".join(iter(lambda: self.read(BLOCK_BYTES), b""))
+
+    def begins_with(self, expected: bytes | memoryview) -> bool:
+        """Return whether the kept bytes begin with those expected, and drop these."""
+        with memoryview(self._kept) as kept:
+            is_same = kept[: len(expected)] == expected
+        del self._kept[: len(expected)]
+        return is_same
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether nothing is left to compare."""
+        return not self._kept
+
+
 def is_as_recorded(file: BinaryIO, sha256: str, n_bytes: int) -> bool:
     """Return whether an open file has this size and SHA-256. A larger file is not read."""
     if os.fstat(file.fileno()).st_size != n_bytes:

@@ -26,14 +26,14 @@ import pyarrow.csv as csv
 from numpy.typing import NDArray
 
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.release.received_files import read_regular
+from privacy_assets.release.received_files import Unchecked, open_regular
 from privacy_assets.storage.fingerprint import canonical_array, require_unique_text_names
 
 ESCAPE = "'"
 NOTHING = '""'
 ROWS_AT_ONCE = 2**14
 _DICTIONARY = pa.dictionary(pa.int32(), pa.large_string())
-BLOCK_BYTES = 2**24
+BLOCK_BYTES = 2**22
 MAX_CSV_BYTES = 2**40
 _RUN = re.compile(
     r"[\t\r\n']|"
@@ -184,8 +184,21 @@ def _escaped(encoded: pa.DictionaryArray, has_both: bool) -> tuple[_Cells, int]:
     return _Cells(distinct, encoded.indices), n_escaped
 
 
-def read_csv(path: Path, described: Mapping[str, Any], max_bytes: int = MAX_CSV_BYTES) -> pd.DataFrame:
+def read_csv(
+    path: Path, described: Mapping[str, Any], max_bytes: int = MAX_CSV_BYTES, *, texts_as_categories: bool = False
+) -> pd.DataFrame:
     """Read the output of `write_csv`, given its description.
+
+    Parameters
+    ----------
+    path : Path
+        The file, which is read in blocks.
+    described : mapping
+        What `write_csv` returned.
+    max_bytes : int
+        Largest file that is read.
+    texts_as_categories : bool
+        Whether columns of texts become categories, which take less memory and have the same fingerprint.
 
     Raises
     ------
@@ -196,10 +209,11 @@ def read_csv(path: Path, described: Mapping[str, Any], max_bytes: int = MAX_CSV_
     try:
         if described["escape"] != ESCAPE:
             raise ValueError
-        cells = _columns_of(read_regular(path, max_bytes), list(types))
+        with open_regular(path) as file:
+            cells = _columns_of(file, list(types), max_bytes)
         return pd.DataFrame(
             {
-                name: _parse(own, kind, name in empty_is_text)
+                name: _parse(own, kind, name in empty_is_text, texts_as_categories)
                 for (name, kind), own in zip(types.items(), cells, strict=True)
             }
         )
@@ -319,45 +333,54 @@ def _offset(seconds: int) -> str:
     return f"{'-' if seconds < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}" + (f":{rest:02}" if rest else "")
 
 
-def _columns_of(data: bytes, names: Sequence[str]) -> list[pa.DictionaryArray]:
+def _columns_of(file: BinaryIO, names: Sequence[str], max_bytes: int) -> list[pa.DictionaryArray]:
     """Split a file with columns of these names into its cells, by column.
 
     Arrow splits it, but forgives what `write_csv` never writes. So the cells are written again: if that does not give
     the same bytes, the file is read as strictly as its format is defined.
     """
-    found = _split_by_arrow(data, names)
+    found = _split_by_arrow(Unchecked(file, max_bytes), names)
     if found is not None:
         return found
-    written, columns = _split_strictly(data.decode())
+    file.seek(0)
+    unchecked = Unchecked(file, max_bytes)
+    written, columns = _split_strictly(unchecked.read_all().decode())
     if [unescape(name) for name in written] != list(names):
         raise ValueError
     return columns
 
 
-def _split_by_arrow(data: bytes, names: Sequence[str]) -> list[pa.DictionaryArray] | None:
+def _split_by_arrow(unchecked: Unchecked, names: Sequence[str]) -> list[pa.DictionaryArray] | None:
     header = _header(names)
-    if not data.startswith(header):
+    unchecked.read(len(header))
+    if not unchecked.begins_with(header):
         return None
     places = [f"f{place}" for place in range(len(names))]
+    batches = []
     try:
-        found = csv.read_csv(
-            pa.BufferReader(memoryview(data)[len(header) :]),
-            csv.ReadOptions(column_names=places, block_size=BLOCK_BYTES),
+        for batch in csv.open_csv(
+            pa.PythonFile(unchecked, "r"),
+            csv.ReadOptions(column_names=places, block_size=BLOCK_BYTES, use_threads=False),
             csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
             csv.ConvertOptions(column_types=dict.fromkeys(places, _DICTIONARY), strings_can_be_null=False),
-        )
+        ):
+            if not _is_as_written(batch, unchecked):
+                return None
+            batches.append(batch)
     except pa.ArrowInvalid:
         return None
-    columns = [column.unify_dictionaries().combine_chunks() for column in found.columns]
-    cells = [_Cells(_quoted_again(column.dictionary), column.indices) for column in columns]
+    if not unchecked.is_checked:
+        return None
+    columns = pa.Table.from_batches(batches).columns
+    return [column.unify_dictionaries().combine_chunks() for column in columns]
+
+
+def _is_as_written(batch: pa.RecordBatch, unchecked: Unchecked) -> bool:
+    """Return whether the bytes that were read are those that `write_csv` writes for these cells."""
+    cells = [_Cells(_quoted_again(column.dictionary), column.indices) for column in batch.columns]
     cells = [cells[0].or_quotes()] if len(cells) == 1 else cells
-    place = len(header)
-    for start in range(0, found.num_rows, ROWS_AT_ONCE):
-        written = _lines([own.rows(start, ROWS_AT_ONCE) for own in cells])
-        if memoryview(data)[place : place + len(written)] != written:
-            return None
-        place += len(written)
-    return columns if place == len(data) else None
+    starts = range(0, batch.num_rows, ROWS_AT_ONCE)
+    return all(unchecked.begins_with(_lines([own.rows(start, ROWS_AT_ONCE) for own in cells])) for start in starts)
 
 
 def _quoted_again(cells: pa.Array) -> pa.Array:
@@ -388,11 +411,13 @@ def _split_strictly(text: str) -> tuple[list[str], list[pa.DictionaryArray]]:
     return rows[0], [pa.array(column, pa.large_string()).dictionary_encode() for column in columns]
 
 
-def _parse(cells: pa.DictionaryArray, kind: str, empty_is_text: bool) -> pd.Series[Any]:
+def _parse(cells: pa.DictionaryArray, kind: str, empty_is_text: bool, texts_as_categories: bool) -> pd.Series[Any]:
     """Read the cells of a column, each distinct one once."""
     distinct, places = cells.dictionary.to_pylist(), cells.indices
     if kind == "text":
         texts = [None if cell == "" and not empty_is_text else unescape(cell) for cell in distinct]
+        if texts_as_categories and any(text is not None for text in texts):
+            return _categories(texts, places.to_numpy())
         return _series(pa.array(texts, pa.large_string()).take(places))
     known = [cell for cell in distinct if cell != ""]
     values = _values(known, kind)
@@ -403,6 +428,16 @@ def _parse(cells: pa.DictionaryArray, kind: str, empty_is_text: bool) -> pd.Seri
         values = pa.concat_arrays([values, pa.nulls(1, values.type)])
         places = pa.array(place_of[places.to_numpy()])
     return _series(values.take(places))
+
+
+def _categories(texts: list[str | None], places: NDArray[np.integer[Any]]) -> pd.Series[Any]:
+    code_of = np.arange(len(texts), dtype=np.int32)
+    if None in texts:
+        missing = texts.index(None)
+        code_of[missing:] -= 1
+        code_of[missing] = -1
+    known = pd.Index([text for text in texts if text is not None], dtype=pd.StringDtype())
+    return pd.Series(pd.Categorical.from_codes(code_of[places], known))
 
 
 def _series(array: pa.Array) -> pd.Series[Any]:

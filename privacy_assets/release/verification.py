@@ -238,7 +238,7 @@ def _csv_problems(path: Path, table: pd.DataFrame, manifest: Mapping[str, Any], 
     if max_bytes is not None and n_bytes > max_bytes:
         return []  # Reported already.
     try:
-        is_same = fingerprint(read_csv(path, described, n_bytes)) == manifest["fingerprint"]
+        is_same = fingerprint(read_csv(path, described, n_bytes, texts_as_categories=True)) == manifest["fingerprint"]
     except (OSError, InvalidTableError):
         is_same = False
     if not is_same:

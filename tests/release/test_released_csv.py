@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.release import released_csv
 from privacy_assets.release.files import write_release
 from privacy_assets.release.manifest import digest_of
+from privacy_assets.release.received_files import TooLargeError
 from privacy_assets.release.released_csv import escape, read_csv, read_released_csv, unescape, write_csv
 from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.fingerprint import fingerprint
@@ -147,6 +149,13 @@ COLUMNS = {
 }
 
 
+def read_again(tmp_path_factory, table):
+    content, described = written(table)
+    path = tmp_path_factory.mktemp("csv") / "table.csv"
+    path.write_bytes(content)
+    return read_csv(path, described, texts_as_categories=True)
+
+
 @settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_a_table_reads_back_with_its_fingerprint(data, tmp_path_factory):
@@ -155,6 +164,7 @@ def test_a_table_reads_back_with_its_fingerprint(data, tmp_path_factory):
     table = pd.DataFrame({name: data.draw(COLUMNS[kind]) for name, kind in zip(names, kinds, strict=True)})
     read, described = round_trip(table, tmp_path_factory.mktemp("csv"))
     assert fingerprint(read) == fingerprint(table)
+    assert fingerprint(read_again(tmp_path_factory, table)) == fingerprint(table)
     for name, kind in zip(names, kinds, strict=True):
         if kind in ("text", "category"):
             assert [None if pd.isna(cell) else cell for cell in read[name]] == [
@@ -336,6 +346,28 @@ def test_tables_of_no_row_and_of_several_chunks_read_back(tmp_path, n_rows):
     read, described = round_trip(table, tmp_path)
     assert fingerprint(read) == fingerprint(table)
     assert described["escaped_cells"] == ({"text": n_rows} if n_rows else {})
+
+
+@pytest.mark.parametrize("as_categories", [False, True])
+def test_a_file_of_many_blocks_reads_back(tmp_path, monkeypatch, as_categories):
+    monkeypatch.setattr(released_csv, "BLOCK_BYTES", 1 << 12)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"number": rng.normal(size=3000), "text": rng.choice(["a,b", 'c"d', "e\nf", "g"], 3000)})
+    content, described = written(table)
+    (tmp_path / "table.csv").write_bytes(content)
+    read = read_csv(tmp_path / "table.csv", described, texts_as_categories=as_categories)
+    assert fingerprint(read) == fingerprint(table)
+    # A cell that is changed in the last block, to one that occurs before.
+    (tmp_path / "table.csv").write_bytes(content.rstrip() + b"g\n")
+    assert fingerprint(read_csv(tmp_path / "table.csv", described)) != fingerprint(table)
+
+
+def test_a_file_that_is_larger_than_expected_is_not_read_to_its_end(tmp_path):
+    content, described = written(PLAIN)
+    (tmp_path / "table.csv").write_bytes(content)
+    assert len(read_csv(tmp_path / "table.csv", described, len(content))) == len(PLAIN)
+    with pytest.raises(TooLargeError):
+        read_csv(tmp_path / "table.csv", described, len(content) - 1)
 
 
 def test_a_release_says_what_was_escaped_and_its_csv_file_is_verified_with_the_table(tmp_path):
