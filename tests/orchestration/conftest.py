@@ -7,7 +7,7 @@ from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from matplotlib.figure import Figure
 from PIL import Image
 from sqlalchemy import event
-from sqlalchemy.pool import SingletonThreadPool
+from sqlalchemy.pool import QueuePool
 
 from tests.orchestration.project import Project
 
@@ -27,7 +27,7 @@ def kept_engines():
 
     def kept(make, url, **options):
         if url not in engines:
-            engines[url] = make(url, **options | {"poolclass": SingletonThreadPool})
+            engines[url] = make(url, **options | {"poolclass": QueuePool})
             event.listen(engines[url], "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
             if len(engines) > MOST_ENGINES:
                 engines.pop(next(iter(engines))).dispose()
