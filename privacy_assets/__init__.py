@@ -25,6 +25,7 @@ _PUBLIC_NAMES = {
     "ControlSize": "mpucc.control_size",
     "CutTree": "anonymization.cut_tree",
     "DisclosureAssessment": "disclosure.result",
+    "DisclosureSettings": "disclosure.settings",
     "Exact": "columns.masks",
     "ExternalSynthetic": "orchestration.settings.synthetic",
     "FormalContext": "semantic_risk.formal_context",

@@ -26,6 +26,7 @@ PUBLIC_NAMES = [
     "ControlSize",
     "CutTree",
     "DisclosureAssessment",
+    "DisclosureSettings",
     "Exact",
     "ExternalSynthetic",
     "FormalContext",

@@ -158,7 +158,7 @@ class _Runs:
             Limit("smallest_class", 3),
         )
         self.settings = {
-            "policy": Policy(limits, RequiredSettings(control_records=40)),
+            "policy": Policy(limits, RequiredSettings(control_records=40, detectable_share=None)),
             "anonymized": AnonymizationSettings(k=3),
             "formats": ("csv",),
         }

@@ -160,7 +160,8 @@ def _assess(
     names = ("criterion", "original", "control", "excess", "low", "high", "p_value", "adjusted_p_value")
     criteria = pd.DataFrame(rows, columns=[*names, "detectable_share"]).astype({"detectable_share": float})
     return DisclosureAssessment(
-        _overall(criteria, float(split.min()), records, of_people),
+        _overall(criteria, float(split.min()), records, of_people)
+        | _inferred(records, evidence, of_people, settings.sensitive or records.columns),
         criteria,
         _by_column(records, evidence, of_people, settings.sensitive or records.columns),
         pd.DataFrame({"column": list(records.columns), "adjusted_p_value": split}),
@@ -171,6 +172,10 @@ def _assess(
             "confidence_level": CONFIDENCE,
             "level": LEVEL,
             "split_level": SPLIT_LEVEL,
+            "n_people": {
+                "original": records.n_original_people,
+                "control": records.n_people - records.n_original_people,
+            },
         },
     )
 
@@ -243,6 +248,14 @@ def _overall(
         "n_synthetic": records.n_synthetic,
         "n_examined": of_people.n,
     }
+
+
+def _inferred(records: PooledRecords, evidence: Evidence, of_people: _OfPeople, names: Sequence[str]) -> dict[str, Any]:
+    """Return how much more often values of these columns are guessed from the nearest record, of originals."""
+    columns = [records.columns.index(name) for name in names]
+    right = of_people.sum(evidence.guessed[columns].mean(axis=0))
+    excess = difference_of_ratios(right, of_people.n_records, of_people.n_original)
+    return {"inference_excess": excess.value, "inference_interval": [excess.low, excess.high]}
 
 
 def _by_column(records: PooledRecords, evidence: Evidence, of_people: _OfPeople, names: Sequence[str]) -> pd.DataFrame:

@@ -35,6 +35,9 @@ class DisclosureSettings:
     )
 
     def __post_init__(self) -> None:
+        for name in ("sensitive", "known"):
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
         _require_names("sensitive", self.sensitive, 0)
         if self.known is not None:
             _require_names("known", self.known, 2)

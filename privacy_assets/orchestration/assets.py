@@ -22,7 +22,7 @@ from privacy_assets.mpucc.column_changes import driving_columns
 from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
 from privacy_assets.orchestration.column_checks import check_columns, columns_check
 from privacy_assets.orchestration.control_plans import judged_metadata, plan_metadata
-from privacy_assets.orchestration.evidence.evidence import metrics_of
+from privacy_assets.orchestration.evidence.limited_figures import metrics_of
 from privacy_assets.orchestration.private.guard import guarded, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings

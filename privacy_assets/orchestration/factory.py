@@ -8,6 +8,7 @@ import dagster as dg
 
 from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
+from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.anonymized_assets import (
     anonymized_asset,
@@ -25,6 +26,7 @@ from privacy_assets.orchestration.assets import (
     split_assets,
     synthetic_asset,
 )
+from privacy_assets.orchestration.disclosure_assets import disclosure_assessment_asset
 from privacy_assets.orchestration.linkage_assets import linkage_audit_asset
 from privacy_assets.orchestration.monitoring import drift_check, refusal_sensor, release_schedule
 from privacy_assets.orchestration.private.directories import require_separate
@@ -51,7 +53,7 @@ from privacy_assets.orchestration.settings.synthetic import (
 from privacy_assets.orchestration.settings.utility import UtilitySettings
 from privacy_assets.orchestration.utility_assets import utility_assessment_asset
 from privacy_assets.release.files import require_formats
-from privacy_assets.release.metrics import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
+from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
 from privacy_assets.release.policy import Policy, resolve_policy
 from privacy_assets.release.signing import SigningKey
 from privacy_assets.storage.private_directories import require_private_root
@@ -72,6 +74,7 @@ def build_release_definitions(
     semantic_risk: SemanticRiskSettings | None = None,
     linkage_audit: LinkageAuditSettings | None = None,
     utility: UtilitySettings | None = None,
+    disclosure: DisclosureSettings | None = None,
     formats: Sequence[str] = ("parquet",),
     monitoring: MonitoringSettings | None = None,
     partitions_def: dg.PartitionsDefinition[Any] | None = None,
@@ -114,6 +117,9 @@ def build_release_definitions(
         limit is on it, and the release does not wait for it. By default there is none.
     utility : UtilitySettings, optional
         How to assess what the records of each side are worth; by default done if the policy limits it.
+    disclosure : DisclosureSettings, optional
+        How to test whether the synthetic records reveal originals more than people of the control; by default done if
+        the policy limits leakage_detected, as every use case does, or the excess of a criterion.
     formats : sequence of {"parquet", "csv"}
         File formats of a release in addition to Parquet, which is always written.
     monitoring : MonitoringSettings, optional
@@ -169,6 +175,7 @@ def build_release_definitions(
         semantic_risk=semantic_risk,
         linkage_audit=linkage_audit,
         utility=utility,
+        disclosure=disclosure,
         monitoring=monitoring or NO_MONITORING,
         partitions_def=partitions_def,
         owners=tuple(owners),
@@ -182,7 +189,9 @@ def build_release_definitions(
         assets += [] if generalize_synthetic is None else [generalized_synthetic_asset(release)]
         assets += [preprocessed_asset(release), mpucc_assessment_asset(release)]
         of_rare_values = [RARE_VALUES] if admitted_by.limit_on(RARE_VALUES_RELEASED) is not None else []
-        limits["synthetic"] = [limit_checks(release, each) for each in (*of_rare_values, MPUCC)]
+        of_disclosure = [DISCLOSURE] if release.assesses(DISCLOSURE) else []
+        assets += [disclosure_assessment_asset(release) for _ in of_disclosure]
+        limits["synthetic"] = [limit_checks(release, each) for each in (*of_rare_values, MPUCC, *of_disclosure)]
     if "anonymized" in release.sides:
         assets += _anonymized_side(release)
         assessed = (each for each in (REIDENTIFICATION, SEMANTIC) if release.assesses(each))

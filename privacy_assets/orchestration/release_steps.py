@@ -40,7 +40,7 @@ from privacy_assets.release.gate import (
     verdicts,
     waived_verdict,
 )
-from privacy_assets.release.metrics import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
+from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
 
 SECRETS = ("seed", "scale_digests")
 GATE_DESCRIPTION = "The policy admits the exact content that would be released; decided in the release step itself."
@@ -119,8 +119,9 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
     holding = (*checks, dg.AssetCheckKey(release.key(stage), GATE_CHECK))
     assessments = [name for name in (REIDENTIFICATION, SEMANTIC) if release.assesses(name)]
     of_worth = [worth_stage(side)] if release.assesses(UTILITY) else []
+    assessed = [MPUCC, *([DISCLOSURE] if release.assesses(DISCLOSURE) else []), *of_worth]
     stages = {
-        "synthetic": dict.fromkeys(("synthetic", release.synthetic_stage, *STAGES_ASSESSED, MPUCC, *of_worth)),
+        "synthetic": dict.fromkeys(("synthetic", release.synthetic_stage, *STAGES_ASSESSED, *assessed)),
         "anonymized": dict.fromkeys(("source", "anonymized", release.anonymized_stage, *assessments, *of_worth)),
     }[side]
 

@@ -7,7 +7,7 @@ A check blocks downstream assets in the same run. It releases nothing and does n
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,12 @@ import pandas as pd
 from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.contract.contract import TableContract, resolve_contract
+from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues, count_rare_values
+from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.assess import assess_mpuccs
-from privacy_assets.orchestration.evidence.evidence import metrics_of
+from privacy_assets.orchestration.evidence.limited_figures import metrics_of
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.resources import (
     DEFAULT_PRIVATE_PATH,
@@ -32,7 +34,8 @@ from privacy_assets.orchestration.settings.synthetic import AssessmentSettings
 from privacy_assets.orchestration.shown.metadata import verdict_metadata
 from privacy_assets.release.evidence import AssessmentEvidence, Evidence
 from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
-from privacy_assets.release.metrics import ANONYMITY, MPUCC
+from privacy_assets.release.leakage import figures_of_disclosure
+from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, LEAKAGE_DETECTED, MPUCC
 from privacy_assets.release.policy import Limit, Policy, follows_from_class_size, resolve_policy
 
 SETTINGS_CHECK = f"{MPUCC}_settings_meet_the_policy"
@@ -48,6 +51,7 @@ def build_privacy_risk_checks(
     original: UpstreamAsset | None = None,
     control: UpstreamAsset | None = None,
     assessment: AssessmentSettings | None = None,
+    disclosure: DisclosureSettings | None = None,
     private_path: str = DEFAULT_PRIVATE_PATH,
 ) -> dg.Definitions:
     """Build blocking checks that apply a policy to existing assets.
@@ -68,6 +72,8 @@ def build_privacy_risk_checks(
         Records that the synthesizer has seen, and records it has not seen; limits on leakage need the latter.
     assessment : AssessmentSettings, optional
         Parameters of the mpUCC search; by default what the policy requires.
+    disclosure : DisclosureSettings, optional
+        Parameters of the disclosure test, which is done if the policy limits one of its figures.
     private_path : str
         Directory for tracebacks and printed output.
 
@@ -95,7 +101,7 @@ def build_privacy_risk_checks(
     def decide(table: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> list[Verdict]:
         table = table if original else _named_by_contract(keeps, table)
         evidence = (
-            _evidence_of_synthetic(keeps, held_to, settings, table, others)
+            _evidence_of_synthetic(keeps, held_to, settings, disclosure or DisclosureSettings(), table, others)
             if original
             else _evidence_of_records(keeps, table)
         )
@@ -126,7 +132,9 @@ def _require_assets(checked: Sequence[object], original: object, control: object
 
 def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAsset | None) -> list[Limit]:
     if original is not None:
-        limits = [limit for limit in policy.limits_of("synthetic") if limit.assessment in (MPUCC, RARE_VALUES)]
+        limits = [
+            limit for limit in policy.limits_of("synthetic") if limit.assessment in (MPUCC, RARE_VALUES, DISCLOSURE)
+        ]
         if control is None and any(limit.needs_control and limit.blocks for limit in limits):
             raise InvalidSettingError(
                 "The policy limits leakage, which is measured against records that the synthesizer has not seen. Give "
@@ -218,6 +226,7 @@ def _evidence_of_synthetic(
     contract: TableContract,
     policy: Policy,
     settings: AssessmentSettings,
+    disclosure: DisclosureSettings,
     synthetic: pd.DataFrame,
     others: Mapping[str, pd.DataFrame],
 ) -> Evidence:
@@ -230,7 +239,7 @@ def _evidence_of_synthetic(
     found = assess_mpuccs(tables["original"], admitted, control, **asdict(settings), person=person)
     rare = _rare_values(contract, policy, admitted, tables, person)
     assessed = AssessmentEvidence(None, None, None, metrics=metrics_of(found), settings=found.settings)
-    return Evidence(
+    evidence = Evidence(
         "synthetic",
         "synthetic",
         tuple(released),
@@ -240,6 +249,17 @@ def _evidence_of_synthetic(
         measured={} if rare is None else {RARE_VALUES: rare.metrics},
         remarks={} if rare is None else {RARE_VALUES_RELEASED: rare.remark},
         has_person=contract.person is not None,
+    )
+    # A limit that only warns has no value without a control.
+    if control is None or all(limit.assessment != DISCLOSURE for limit in policy.limits):
+        return evidence
+    tested = assess_disclosure(tables["original"], admitted, control, **asdict(disclosure), person=person)
+    decided = figures_of_disclosure(tested.scores, policy.required)
+    return replace(
+        evidence,
+        measured={**evidence.measured, DISCLOSURE: decided.metrics},
+        remarks={**evidence.remarks, LEAKAGE_DETECTED: decided.remark},
+        advised={LEAKAGE_DETECTED: decided.advice},
     )
 
 

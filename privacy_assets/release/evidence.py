@@ -102,7 +102,10 @@ class Evidence:
     signing : SigningEvidence, optional
         The key that would sign the release, if one is configured.
     remarks : mapping of str to str
-        Origin of a figure, by its metric, for the reason of a failed limit: names of columns and counts.
+        Origin of a figure, by its metric, for the reason of a failed limit: names of columns and counts. That of a
+        yes/no figure is shown in any case.
+    advised : mapping of str to str
+        What to do about a failed limit, by its metric, if the assessment knows more than the policy.
     examined : mapping of str to sequence of ColumnExamination
         Columns that are released unchanged, by the stage in which they were examined.
     must_be_examined : tuple of str
@@ -128,6 +131,7 @@ class Evidence:
     signing: SigningEvidence | None = None
     problem: str = ""
     remarks: Mapping[str, str] = field(default_factory=dict)
+    advised: Mapping[str, str] = field(default_factory=dict)
     examined: Mapping[str, Sequence[ColumnExamination]] = field(default_factory=dict)
     must_be_examined: tuple[str, ...] = ()
     acknowledged: Mapping[str, str] = field(default_factory=dict)

@@ -14,10 +14,19 @@ from typing import Any
 from privacy_assets.disclosure.leaving_columns import IDENTIFYING_CHECK, MEASURE_CHECK, decide_on
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.release.evidence import SPLIT_STAGES, AssessmentEvidence, Evidence, SigningEvidence
-from privacy_assets.release.metrics import ANONYMITY, MPUCC, SIDES, YES_NO_METRICS, Severity, shown_figure
+from privacy_assets.release.metrics import (
+    ANONYMITY,
+    DISCLOSURE,
+    MPUCC,
+    REIDENTIFICATION,
+    SIDES,
+    YES_NO_METRICS,
+    Severity,
+    shown_figure,
+)
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.waivers import UnusableWaiver, Waiver, Waivers
-from privacy_assets.shown_numbers import in_full, number
+from privacy_assets.shown_numbers import in_full
 
 MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES)
 """Assessments without an asset: the gate measures them on the exact table that it would release."""
@@ -121,8 +130,10 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
     figures = evidence.measured.get(limit.assessment) if assessment is None else assessment.metrics
     value = None if figures is None else figures.get(limit.metric)
     passed = limit.holds_for(value)
+    remark = evidence.remarks.get(limit.metric)
+    origin = f" ({remark})" if remark else ""
     if value is None or math.isnan(value):
-        reason = f"{limit.metric} has no value; expected {limit.bound}"
+        reason = f"{limit.metric} has no value; expected {limit.bound}{origin}"
         value = None
     else:
         # A waiver must name figure and limit exactly.
@@ -131,9 +142,10 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
         if can_be_waived and found != in_full(value):
             found += f" (exactly {in_full(value)})"
         reason = f"{limit.metric} is {found}; expected {expected}"
-        if not passed:
-            reason += _remark(limit, assessment, evidence.remarks.get(limit.metric))
-    advice = "" if passed else limit.advice_for(value)
+        # What a yes/no figure is worth is part of it.
+        if not passed or limit.metric in YES_NO_METRICS:
+            reason += origin
+    advice = "" if passed else limit.advice or evidence.advised.get(limit.metric) or limit.advice_for(value)
     severity: Severity = "error" if limit.blocks else "warn"
     return Verdict(
         limit.check_name, passed, severity, reason, advice, limit.metric, value, limit.value, limit.direction
@@ -191,15 +203,6 @@ def _why_unused(
     return ", ".join(problems) or f"the limit on {each.metric} is met, or is waived already"
 
 
-def _remark(limit: Limit, assessment: AssessmentEvidence | None, remark: str | None) -> str:
-    if remark:
-        return f" ({remark})"
-    if limit.metric != "leakage_detected" or assessment is None:
-        return ""
-    excess = {name: figure for name, figure in assessment.metrics.items() if "excess" in name and figure is not None}
-    return f" (beyond the control: {', '.join(f'{name} {number(figure)}' for name, figure in excess.items())})"
-
-
 def settings_verdict(name: str, policy: Policy, evidence: Evidence) -> Verdict:
     """Decide whether an assessment was made with settings that the policy accepts."""
     sentence = f"{name}_settings_meet_the_policy"
@@ -209,9 +212,12 @@ def settings_verdict(name: str, policy: Policy, evidence: Evidence) -> Verdict:
     if name == MPUCC:
         weaker = list(_weaker_settings(assessment.settings, policy.required, evidence))
         if any(limit.needs_control for limit in policy.limits):
-            weaker += _weaker_comparison(assessment.settings, policy.required)
+            weaker += _too_small_control(assessment.settings, policy.required)
+            weaker += _too_confident(assessment.settings, policy.required)
     else:
-        weaker = list(_other_settings(assessment.settings, evidence.asked_for.get(name)))
+        weaker = list(_other_settings(name, assessment.settings, evidence.asked_for.get(name)))
+        if name == DISCLOSURE:
+            weaker += _too_small_control(assessment.settings, policy.required)
     advice = "Assess with the settings that the policy requires, or change the policy."
     return _verdict(sentence, not weaker, "; ".join(weaker) or "the settings are as the policy requires", advice)
 
@@ -387,23 +393,26 @@ def _weaker_settings(settings: Mapping[str, Any], required: RequiredSettings, ev
         yield "repeated records were kept, expected deduplicate=True"
 
 
-def _weaker_comparison(settings: Mapping[str, Any], required: RequiredSettings) -> Iterator[str]:
+def _too_small_control(settings: Mapping[str, Any], required: RequiredSettings) -> Iterator[str]:
     counted, unit = (settings["n_people"], "people") if "n_people" in settings else (settings.get("n_rows"), "records")
     n_control = counted.get("control", 0) if isinstance(counted, Mapping) else 0
     if not isinstance(n_control, int) or n_control < required.control_records:
         yield f"the control has {n_control} {unit}, expected at least {required.control_records}"
+
+
+def _too_confident(settings: Mapping[str, Any], required: RequiredSettings) -> Iterator[str]:
     level = settings.get("confidence_level")
     if not isinstance(level, float) or not level <= required.confidence_level:
         yield f"intervals have confidence {level}, expected at most {required.confidence_level}"
 
 
-def _other_settings(settings: Mapping[str, Any], asked_for: Mapping[str, Any] | None) -> Iterator[str]:
+def _other_settings(assessment: str, settings: Mapping[str, Any], asked_for: Mapping[str, Any] | None) -> Iterator[str]:
     if asked_for is None:
         yield "the settings it must be made with are not known"
         return
     for name, expected in asked_for.items():
         found = settings.get(name)
-        if name == "known":
+        if name == "known" and assessment == REIDENTIFICATION:
             assessed = [frozenset(columns) for columns in found or ()]
             # More knowledge never leaves more candidates, so a superset covers a set.
             lacking = [columns for columns in expected if not any(known >= frozenset(columns) for known in assessed)]

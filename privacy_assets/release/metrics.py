@@ -34,8 +34,11 @@ ANONYMITY = "anonymity"
 REIDENTIFICATION = "reidentification_assessment"
 SEMANTIC = "semantic_assessment"
 UTILITY = "utility_assessment"
+DISCLOSURE = "disclosure_assessment"
+LEAKAGE_DETECTED = "leakage_detected"
 SIDES: Mapping[str, str] = {
     MPUCC: "synthetic",
+    DISCLOSURE: "synthetic",
     RARE_VALUES: "synthetic",
     UTILITY: "synthetic",
     ANONYMITY: "anonymized",
@@ -80,6 +83,10 @@ def _of_utility(meaning: str) -> Metric:
     )
 
 
+def _of_disclosure(meaning: str) -> Metric:
+    return Metric(DISCLOSURE, "below", -1, 1, f"upper end of the 95 % interval of the {meaning}")
+
+
 METRICS: Mapping[str, Metric] = {
     "privacy_risk_score": Metric(MPUCC, "below", 0, 1, "1 - overall_protection"),
     "score_of_control": Metric(
@@ -103,14 +110,21 @@ METRICS: Mapping[str, Metric] = {
     "excess_verbatim_rate": Metric(MPUCC, "below", -1, 1, "verbatim rate beyond that of the control"),
     "verbatim_copies": Metric(MPUCC, "at_most", 0, math.inf, "synthetic records equal to an original on all columns"),
     "excess_copy_rate": Metric(MPUCC, "below", -1, 1, "share of synthetic records that copy, beyond the control's"),
-    "leakage_detected": Metric(
-        MPUCC,
+    LEAKAGE_DETECTED: Metric(
+        DISCLOSURE,
         "at_most",
         0,
         1,
-        "yes if an excess over the control is beyond chance; no value if the control is too small",
+        "yes if the records reveal more about the originals than about people of the control, beyond chance; no value "
+        "if copies of more people than the policy allows might not have been seen",
         "no_leakage_is_detected",
     ),
+    "singling_out_excess": _of_disclosure("share of originals singled out beyond that of the control"),
+    "linkability_excess": _of_disclosure("share of originals whose records can be linked beyond that of the control"),
+    "inference_excess": _of_disclosure(
+        "share of values guessed right from the nearest record, of originals beyond that of the control"
+    ),
+    "near_copies_excess": _of_disclosure("share of originals with a near copy beyond that of the control"),
     RARE_VALUES_RELEASED: Metric(
         RARE_VALUES,
         "at_most",
@@ -224,7 +238,7 @@ BASELINE_METRICS = frozenset(
     {"privacy_risk_score", "overall_protection", "baseline_protection", "score_of_control", "score_beyond_control"}
 )
 """Figures that an assessment with `calculate_baseline=False` does not have."""
-YES_NO_METRICS = frozenset({"leakage_detected"})
+YES_NO_METRICS = frozenset({LEAKAGE_DETECTED})
 """Figures that are 1 for yes and 0 for no, and read as such."""
 LEAKAGE_METRICS = frozenset(
     name for name in METRICS if any(word in name for word in ("excess", "verbatim", "leakage", "_control"))

@@ -194,7 +194,7 @@ class Limit:
 @described
 @dataclass(frozen=True)
 class RequiredSettings:
-    """What an mpUCC assessment must have covered before its figures count, and whether a release must be signed.
+    """What the assessments of synthetic records must have covered, and whether a release must be signed.
 
     The default of `max_baseline_cols` is what the source of the limits recommends to begin with; tables with fewer
     columns need all of them. Coarser rounding than that of the originals hides matches, as does ``deduplicate=False``,
@@ -210,6 +210,12 @@ class RequiredSettings:
     deduplicated: bool = setting(True, "Refuse an assessment of repeated records.", False)
     control_records: int = setting(100, "Fewest people (or records) in the control where leakage is limited.", 200)
     confidence_level: float = setting(0.95, "Highest confidence of the intervals where leakage is limited.", 0.9)
+    detectable_share: float | None = setting(
+        0.01,
+        "Largest share of the originals of whom copies may go unnoticed for leakage_detected to be no; null: any share "
+        "below all of them.",
+        0.02,
+    )
     signature: bool = setting(False, "Refuse a release that no key signs (signing).", True)
     people_per_value: int | None = setting(
         None,
@@ -237,6 +243,11 @@ class RequiredSettings:
         if not is_number(confidence, plain=True) or not 0 < confidence < 1:
             raise InvalidSettingError(
                 f"The policy requires confidence_level={confidence!r}; expected a number between 0 and 1."
+            )
+        share = self.detectable_share
+        if share is not None and (not is_number(share, plain=True) or not 0 < share <= 1):
+            raise InvalidSettingError(
+                f"The policy requires detectable_share={share!r}; expected a number above 0 and at most 1, or None."
             )
         people = self.people_per_value
         if people is not None and not is_integer(people, 1, plain=True):

@@ -65,18 +65,18 @@ def preprocess_generalized(
     PreprocessedTables
         Its ``deduplicate`` is whether repeated values were removed.
     """
-    rows = generalized.members["row"].to_numpy()
-    labels = _labels_alone(generalized, list(synthetic.columns))
+    labels = labels_alone(generalized, list(synthetic.columns))
     if deduplicate:
+        rows = generalized.members["row"].to_numpy()
         original, control = (
             table.drop_duplicates() if person is None else without_repeated_people(table, person)
             for table in (original, control)
         )
         labels = labels[~synthetic.duplicated().to_numpy()[rows]].reset_index(drop=True)
     prepared = preprocess(
-        _generalize_values(generalized, original, synthetic, person),
+        generalize_people(generalized, original, synthetic, person),
         labels,
-        _generalize_values(generalized, control, synthetic, person),
+        generalize_people(generalized, control, synthetic, person),
         numeric_precision=numeric_precision,
         datetime_precision=datetime_precision,
         deduplicate=False,
@@ -85,10 +85,10 @@ def preprocess_generalized(
     return replace(prepared, deduplicate=deduplicate)
 
 
-def _generalize_values(
+def generalize_people(
     anonymization: Anonymization, table: pd.DataFrame, anonymized: pd.DataFrame, person: str | None
 ) -> pd.DataFrame:
-    """Label the rows of another table, and keep whose they are."""
+    """Label the rows of another table as `generalize_alike` does, and keep whose they are."""
     if person is None:
         return generalize_alike(anonymization, table, anonymized)
     labels = generalize_alike(anonymization, table.drop(columns=person), anonymized)
@@ -206,7 +206,7 @@ def require_cuts_that_apply(settings: Mapping[str, Any]) -> None:
         )
 
 
-def _labels_alone(anonymization: Anonymization, columns: list[str]) -> pd.DataFrame:
+def labels_alone(anonymization: Anonymization, columns: list[str]) -> pd.DataFrame:
     """Return the released table with one column of text per quasi-identifier, as `generalize_alike` does."""
     generalized = anonymization.settings["quasi_identifiers"]
     released = anonymization.table

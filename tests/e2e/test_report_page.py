@@ -33,7 +33,7 @@ def release_after_a_refusal(root):
             Limit("max_basic_semantic_risk", 0.001, "at_most", severity="warn"),
         )
         definitions = project.definitions(
-            policy=Policy(limits, RequiredSettings(control_records=40)),
+            policy=Policy(limits, RequiredSettings(control_records=40, detectable_share=None)),
             anonymized=AnonymizationSettings(k=5, seed=1),
             formats=("csv",),
         )

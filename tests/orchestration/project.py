@@ -18,7 +18,7 @@ from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.private.directories import RELEASES_MARK_FILE
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic
-from privacy_assets.release.metrics import MPUCC
+from privacy_assets.release.metrics import DISCLOSURE, MPUCC
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.verification import verify_release
 
@@ -119,7 +119,7 @@ class Project:
         suffix = "-{partition_key}" if self.partitions else ""
         policy = Policy(
             (Limit("privacy_risk_score", limit, "at_most", severity=severity), Limit("leakage_detected", 0)),
-            RequiredSettings(control_records=40),
+            RequiredSettings(control_records=40, detectable_share=None),
         )
         arguments = {
             "contract": CONTRACT,
@@ -147,7 +147,7 @@ class Project:
         selection = dg.AssetSelection.assets(*keys) if keys else dg.AssetSelection.all()
         if not checks:
             # Checks inside a step (contract, split, gate) cannot be left out: Dagster itself refuses.
-            selection = selection - dg.AssetSelection.checks_for_assets(key(ASSESSMENT))
+            selection = selection - dg.AssetSelection.checks_for_assets(*map(key, ASSESSMENTS))
         with self.instance() as instance:
             return dg.materialize(
                 [*definitions.assets, *definitions.asset_checks],
@@ -209,3 +209,4 @@ def release_job() -> dg.JobDefinition:
 
 
 ASSESSMENT = MPUCC
+ASSESSMENTS = (MPUCC, DISCLOSURE)

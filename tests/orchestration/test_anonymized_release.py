@@ -285,7 +285,7 @@ def test_both_sides_are_held_by_their_own_limits(project):
     def both(score, smallest):
         policy = Policy(
             (Limit("privacy_risk_score", score, "at_most"), Limit("smallest_class", smallest)),
-            RequiredSettings(control_records=40),
+            RequiredSettings(control_records=40, detectable_share=None),
         )
         return project.definitions(policy=policy, anonymized=AnonymizationSettings(k=5))
 

@@ -31,7 +31,7 @@ def shown(result, stage):
 
 def policy(control_records, severity="error"):
     limits = (Limit("privacy_risk_score", 0.999, "at_most"), Limit("leakage_detected", 0, severity=severity))
-    return Policy(limits, RequiredSettings(control_records=control_records))
+    return Policy(limits, RequiredSettings(control_records=control_records, detectable_share=None))
 
 
 def test_source_and_split_show_what_the_control_reveals_and_which_split_is_recommended(project):

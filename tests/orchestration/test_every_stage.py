@@ -23,6 +23,7 @@ from dagster._core.types.dagster_type import DagsterTypeKind
 
 import privacy_assets
 from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.orchestration.private import guard, resources
 from privacy_assets.orchestration.private.guard import ValueFreeFailure, guarded
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
@@ -96,6 +97,7 @@ def all_definitions(project: Project) -> list[dg.Definitions]:
         semantic_risk=SemanticRiskSettings(risk_limit=0.9999, withhold=True, of_source=True, advice=False),
         linkage_audit=LinkageAuditSettings(known=("income", "name_of_plan", "admitted", "region", "cost")),
         utility=UtilitySettings(),
+        disclosure=DisclosureSettings(),
         monitoring=MonitoringSettings(drift_limit=0.5),
     )
     checks = [

@@ -36,6 +36,7 @@ from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.orchestration.project import (
     ADMITS,
     ASSESSMENT,
+    ASSESSMENTS,
     CONTRACT,
     NAME,
     PROJECT_VARIABLE,
@@ -85,7 +86,7 @@ def test_a_failed_limit_refuses_a_later_run_of_the_release_alone(project):
 
 
 def test_a_check_that_never_ran_is_asked_by_the_release_step(project):
-    stages = ("source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    stages = ("source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     assert project.run(project.definitions(REFUSES), *stages, checks=False).success
     assert_refused(project, release_alone(project, project.definitions(REFUSES)), "privacy_risk_score is")
     assert_released(project, release_alone(project, project.definitions()))
@@ -119,19 +120,19 @@ def test_a_failure_of_severity_warn_does_not_open_the_gate(project):
 
 def test_an_assessment_of_earlier_synthetic_records_is_stale(project):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     project.write_synthetic(seed=77)
     assert project.run(definitions, "synthetic").success
     assert_refused(project, release_alone(project, definitions), "a different synthetic table")
-    project.run(definitions, "preprocessed", ASSESSMENT)
+    project.run(definitions, "preprocessed", *ASSESSMENTS)
     assert_released(project, release_alone(project, definitions))
 
 
 def test_synthetic_records_made_of_an_earlier_split_are_stale(project):
     definitions = project.definitions(synthetic=Synthesis(seed=3))
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     project.write_tables(seed=5)
-    project.run(definitions, "source", "original", "control", "preprocessed", ASSESSMENT)
+    project.run(definitions, "source", "original", "control", "preprocessed", *ASSESSMENTS)
     assert_refused(project, release_alone(project, definitions), "made from an earlier version of ['original']")
     assert_released(project, project.run(definitions))
 
@@ -251,7 +252,7 @@ def test_a_materialization_that_was_reported_by_hand_is_no_evidence(project, sta
 
 def test_a_materialization_that_was_posted_to_the_webserver_is_no_evidence(project):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     digest = read_artifact(project.stored(ASSESSMENT)).digest
     post_to_webserver(project, f"/report_asset_materialization/{NAME}/{ASSESSMENT}", data_version=digest)
     assert_refused(project, release_alone(project, definitions), "reported by hand")
@@ -261,11 +262,11 @@ def test_a_materialization_that_was_posted_to_the_webserver_is_no_evidence(proje
 
 def test_a_table_overwritten_outside_dagster_is_refused(project):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     write_artifact(project.stored("synthetic"), Artifact.of_table(synthetic_people(180, seed=9)))
     assert_refused(project, release_alone(project, definitions), "overwritten")
     # What was written past Dagster is not even assessed.
-    assert "is not what Dagster recorded" in failure_of(project.run(definitions, "preprocessed", ASSESSMENT))
+    assert "is not what Dagster recorded" in failure_of(project.run(definitions, "preprocessed", *ASSESSMENTS))
     assert_refused(project, release_alone(project, definitions), "overwritten")
     assert_released(project, project.run(definitions))
 
@@ -273,14 +274,14 @@ def test_a_table_overwritten_outside_dagster_is_refused(project):
 @pytest.mark.parametrize(
     ("overwritten", "stages"),
     [
-        ("source", ("original", "control", "synthetic", "preprocessed", ASSESSMENT, RELEASE)),
-        ("original", ("preprocessed", ASSESSMENT, RELEASE)),
-        ("control", ("preprocessed", ASSESSMENT, RELEASE)),
+        ("source", ("original", "control", "synthetic", "preprocessed", *ASSESSMENTS, RELEASE)),
+        ("original", ("preprocessed", *ASSESSMENTS, RELEASE)),
+        ("control", ("preprocessed", *ASSESSMENTS, RELEASE)),
     ],
 )
 def test_nothing_is_made_of_a_table_overwritten_outside_dagster(project, overwritten, stages):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     strangers = read_artifact(project.stored(overwritten)).frames["table"].assign(age=99)
     write_artifact(project.stored(overwritten), Artifact.of_table(strangers))
     failed = project.run(definitions, *stages)
@@ -292,7 +293,7 @@ def test_nothing_is_made_of_a_table_overwritten_outside_dagster(project, overwri
 
 def test_a_source_that_was_made_again_makes_the_split_stale(project):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     people(300, seed=60).to_parquet(project.root / "data" / "people.parquet", index=False)
     project.run(definitions, "source")
     assert_refused(
@@ -302,7 +303,7 @@ def test_a_source_that_was_made_again_makes_the_split_stale(project):
 
 
 def test_a_contract_that_changed_since_is_asked_again(project):
-    project.run(project.definitions(), "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    project.run(project.definitions(), "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     stricter = copy.deepcopy(CONTRACT)
     stricter["columns"]["plan"]["role"] = "direct_identifier"
     changed = project.definitions(contract=stricter)
@@ -323,7 +324,7 @@ def test_a_contract_that_changed_since_is_asked_again(project):
 def test_a_comparison_too_weak_to_see_leakage_is_refused(project, weaker):
     # Made under a policy that does not limit leakage: one that does refuses these settings before.
     lenient = project.definitions(policy=Policy((Limit("privacy_risk_score", ADMITS, "at_most"),)), **weaker)
-    stages = ("source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    stages = ("source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     assert project.run(lenient, *stages).success
     assert "expected at" in refusal(release_alone(project, project.definitions()))
     assert project.everything_released() == []
@@ -362,7 +363,7 @@ def test_partitions_of_two_dimensions_are_released(tmp_path):
 
 def test_the_manifest_tells_how_the_records_were_made_not_how_they_would_be_made_today(project):
     made = project.definitions(synthetic=Synthesis("cart", seed=1))
-    project.run(made, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT, checks=False)
+    project.run(made, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS, checks=False)
     loose = Policy((Limit("privacy_risk_score", 0.999),))
     today = project.definitions(synthetic=Synthesis("gaussian_copula", seed=42), split=Split(0.5, 9), policy=loose)
     assert_released(project, release_alone(project, today))
@@ -380,7 +381,7 @@ def test_a_full_disk_while_releasing_or_refusing_releases_nothing(project, monke
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    project.run(project.definitions(), "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    project.run(project.definitions(), "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     monkeypatch.setattr(
         *((release_steps, broken) if broken == "write_release" else (PrivateParquetIOManager, broken)), full
     )
@@ -417,7 +418,7 @@ def test_an_assessment_of_edited_codes_is_refused(project):
 
 def test_a_control_of_another_split_is_refused(project):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     with project.instance() as instance:
         control = [asset for asset in definitions.assets if key("control") in asset.keys]
         dg.materialize(
@@ -460,7 +461,7 @@ def test_an_edited_assessment_is_refused(project):
 def policy_requiring(**required):
     """The policy of the project's releases, with other required settings."""
     limits = (Limit("privacy_risk_score", ADMITS, "at_most"), Limit("leakage_detected", 0))
-    return Policy(limits, RequiredSettings(control_records=40, **required))
+    return Policy(limits, RequiredSettings(control_records=40, detectable_share=None, **required))
 
 
 @pytest.mark.parametrize(
@@ -477,7 +478,7 @@ def test_an_assessment_under_weaker_settings_is_refused_by_a_policy_that_changed
     with pytest.raises(InvalidSettingError, match=f"never accepts .* Write {next(iter(weaker))}"):
         project.definitions(assessment=assessment)
     weak = project.definitions(assessment=assessment, policy=policy_requiring(**required))
-    project.run(weak, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    project.run(weak, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     assert_refused(project, release_alone(project, project.definitions()), reason)
 
 
@@ -506,10 +507,11 @@ def test_an_assessment_without_the_limited_figure_is_refused(project):
     with pytest.raises(InvalidSettingError, match="Write calculate_baseline=True, without which privacy_risk_score"):
         project.definitions(assessment=without_baseline)
     other = Policy(
-        (Limit("identification_rate", 0.99), Limit("leakage_detected", 0)), RequiredSettings(control_records=40)
+        (Limit("identification_rate", 0.99), Limit("leakage_detected", 0)),
+        RequiredSettings(control_records=40, detectable_share=None),
     )
     earlier = project.definitions(assessment=without_baseline, policy=other)
-    project.run(earlier, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    project.run(earlier, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     assert_refused(project, release_alone(project, project.definitions()), "privacy_risk_score has no value")
     assert_released(project, project.run(project.definitions()))
 
@@ -517,7 +519,7 @@ def test_an_assessment_without_the_limited_figure_is_refused(project):
 @pytest.mark.parametrize("damage", [shutil.rmtree, lambda path: (path / "header.json").write_text("{")])
 def test_a_missing_or_unreadable_assessment_is_refused(project, damage):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     damage(project.stored(ASSESSMENT))
     assert_refused(project, release_alone(project, definitions), "no readable mpucc_assessment")
     project.run(definitions, ASSESSMENT)
@@ -526,7 +528,7 @@ def test_a_missing_or_unreadable_assessment_is_refused(project, damage):
 
 def test_a_missing_table_is_refused(project):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     shutil.rmtree(project.stored("synthetic"))
     assert_refused(project, release_alone(project, definitions), "overwritten, or a run was interrupted")
 

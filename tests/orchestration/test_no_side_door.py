@@ -19,7 +19,17 @@ from privacy_assets.orchestration.settings.anonymized import AnonymizationSettin
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.evidence.test_other_releases import TestOtherReleases as OtherReleases
 from tests.orchestration.evidence.test_other_releases import numbered, released, released_as, run_all
-from tests.orchestration.project import ASSESSMENT, NAME, REFUSES, Project, blocked_by, failure_of, key, people, refusal
+from tests.orchestration.project import (
+    ASSESSMENTS,
+    NAME,
+    REFUSES,
+    Project,
+    blocked_by,
+    failure_of,
+    key,
+    people,
+    refusal,
+)
 from tests.orchestration.test_records_assessments import CANDIDATES
 
 RELEASE = "synthetic_release"
@@ -317,7 +327,7 @@ def make_the_source_again(root):
 
 def test_a_source_overwritten_between_check_and_release_releases_nothing(project, monkeypatch):
     definitions = project.definitions()
-    stages = ("source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    stages = ("source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     assert project.run(definitions, *stages).success
     gather = release_steps.gather_evidence
 
@@ -353,7 +363,7 @@ def release_when_told(root, begins, goes_on, results):
 
 
 def test_two_processes_that_release_the_same_at_once_make_exactly_one_release(project):
-    stages = ("source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
+    stages = ("source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     definitions = project.definitions()
     assert project.run(definitions, *stages).success
     spawn = multiprocessing.get_context("spawn")

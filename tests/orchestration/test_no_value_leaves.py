@@ -198,7 +198,7 @@ def test_success_shows_no_cell(project, capfd, method):
 def test_values_of_too_few_people_are_refused_without_being_shown(project, capfd, method):
     policy = Policy(
         (Limit("privacy_risk_score", ADMITS, "at_most"), Limit("rare_values_released", 0)),
-        RequiredSettings(control_records=20, people_per_value=1000),
+        RequiredSettings(control_records=20, detectable_share=None, people_per_value=1000),
     )
     synthetic = {} if method == "external" else {"synthetic": Synthesis(method)}
     definitions = project.definitions(source=sentinel_people, policy=policy, **synthetic)

@@ -75,7 +75,7 @@ def synthetic_checks(project, limit):
         contract=CONTRACT,
         policy=Policy(
             (Limit("privacy_risk_score", limit, "at_most"), Limit("leakage_detected", 0)),
-            RequiredSettings(control_records=40),
+            RequiredSettings(control_records=40, detectable_share=None),
         ),
         assessment=AssessmentSettings(max_baseline_cols=3, n_matched_samples=2),
         private_path=str(project.private),

@@ -9,7 +9,7 @@ import pytest
 
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.orchestration.evidence.evidence import worth_of
+from privacy_assets.orchestration.evidence.limited_figures import worth_of
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.utility import UtilitySettings
 from privacy_assets.orchestration.shown.utility_pictures import worth_of_figures
@@ -40,7 +40,7 @@ def shuffled(table, seed=0):
 def limits(*more, control_records=40):
     return Policy(
         (Limit("privacy_risk_score", ADMITS, "at_most"), Limit("leakage_detected", 0), *more),
-        RequiredSettings(control_records=control_records),
+        RequiredSettings(control_records=control_records, detectable_share=None),
     )
 
 

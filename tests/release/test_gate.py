@@ -4,9 +4,16 @@ from dataclasses import replace
 import pytest
 
 from privacy_assets.disclosure.column_examination import ColumnExamination
-from privacy_assets.release.evidence import AssessmentEvidence, Evidence, SigningEvidence, TableEvidence
+from privacy_assets.release.evidence import (
+    SPLIT_STAGES,
+    STAGES_ASSESSED,
+    AssessmentEvidence,
+    Evidence,
+    SigningEvidence,
+    TableEvidence,
+)
 from privacy_assets.release.gate import is_admitted, limit_verdict, verdicts
-from privacy_assets.release.metrics import MPUCC
+from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC
 from privacy_assets.release.policy import Limit, Policy
 
 POLICY = Policy.for_use_case("research_sharing").with_limit(Limit("verbatim_copies", 3, severity="warn"))
@@ -20,6 +27,7 @@ SETTINGS = {
     "confidence_level": 0.95,
     "deduplicate": True,
 }
+DISCLOSURE_SETTINGS = {"columns": SETTINGS["columns"], "level": 0.05, "n_people": {"original": 400, "control": 100}}
 
 
 PLAN = ColumnExamination("plan", "other", "text", 500, 3, 0.006, 0.0, 6, 5.0)
@@ -44,15 +52,25 @@ def good_evidence(**changes) -> Evidence:
         recorded_digest="a",
         run_id="run",
         made_of=MADE_OF,
-        metrics={"privacy_risk_score": 0.05, "leakage_detected": 0.0, "verbatim_copies": 1.0},
+        metrics={"privacy_risk_score": 0.05, "verbatim_copies": 1.0},
         settings=SETTINGS,
+    )
+    disclosure = AssessmentEvidence(
+        digest="d",
+        recorded_digest="d",
+        run_id="run",
+        made_of={name: MADE_OF[name] for name in ("original", "control", "synthetic")},
+        metrics={"leakage_detected": 0.0},
+        settings=DISCLOSURE_SETTINGS,
     )
     evidence = Evidence(
         "synthetic",
         "synthetic",
         ("age", "sex", "plan", "visits"),
         tables,
-        {MPUCC: assessment},
+        {MPUCC: assessment, DISCLOSURE: disclosure},
+        stands_on={MPUCC: STAGES_ASSESSED, DISCLOSURE: SPLIT_STAGES},
+        asked_for={DISCLOSURE: {"columns": SETTINGS["columns"], "level": 0.05}},
         lineage={"synthetic": ("original",), "original": ("source",), "control": ("source",)},
         keeps_contract=True,
         measured={"rare_values": {"rare_values_released": 0.0}},
@@ -62,9 +80,9 @@ def good_evidence(**changes) -> Evidence:
     return replace(evidence, **changes)
 
 
-def with_assessment(**changes) -> Evidence:
-    evidence = good_evidence()
-    return replace(evidence, assessments={MPUCC: replace(evidence.assessments[MPUCC], **changes)})
+def with_assessment(name=MPUCC, **changes) -> Evidence:
+    own = good_evidence().assessments
+    return good_evidence(assessments={**own, name: replace(own[name], **changes)})
 
 
 def with_table(stage, **changes) -> Evidence:
@@ -73,11 +91,23 @@ def with_table(stage, **changes) -> Evidence:
 
 
 def with_metrics(**changes) -> Evidence:
-    return with_assessment(metrics={**good_evidence().assessments[MPUCC].metrics, **changes})
+    own = dict(good_evidence().assessments)
+    for metric, value in changes.items():
+        name = METRICS[metric].assessment
+        own[name] = replace(own[name], metrics={**own[name].metrics, metric: value})
+    return good_evidence(assessments=own)
 
 
 def with_settings(**changes) -> Evidence:
     return with_assessment(settings={**SETTINGS, **changes})
+
+
+def with_disclosure(**changes) -> Evidence:
+    return with_assessment(DISCLOSURE, **changes)
+
+
+def without(name) -> Evidence:
+    return good_evidence(assessments={own: each for own, each in good_evidence().assessments.items() if own != name})
 
 
 def with_rare_values(count, remark="") -> Evidence:
@@ -103,6 +133,12 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
         "original_was_made_of_the_recorded_tables",
         "control_was_made_of_the_recorded_tables",
         "one_run_made_original_and_control",
+        "disclosure_assessment_exists",
+        "disclosure_assessment_was_made_by_a_run",
+        "disclosure_assessment_is_as_recorded",
+        "disclosure_assessment_is_of_this_table",
+        "disclosure_assessment_stands_on_the_recorded_tables",
+        "disclosure_assessment_settings_meet_the_policy",
         "mpucc_assessment_exists",
         "mpucc_assessment_was_made_by_a_run",
         "mpucc_assessment_is_as_recorded",
@@ -120,7 +156,30 @@ def test_complete_evidence_within_the_limits_is_admitted_and_every_condition_is_
 @pytest.mark.parametrize(
     ("evidence", "refused_by"),
     [
-        (good_evidence(assessments={}), "mpucc_assessment_exists"),
+        (without(MPUCC), "mpucc_assessment_exists"),
+        (without(DISCLOSURE), "disclosure_assessment_exists"),
+        (with_disclosure(digest=None), "disclosure_assessment_exists"),
+        (with_disclosure(run_id=None), "disclosure_assessment_was_made_by_a_run"),
+        (with_disclosure(digest="edited"), "disclosure_assessment_is_as_recorded"),
+        (with_disclosure(made_of={**MADE_OF, "synthetic": "older"}), "disclosure_assessment_is_of_this_table"),
+        (
+            with_disclosure(made_of={**MADE_OF, "control": "other"}),
+            "disclosure_assessment_stands_on_the_recorded_tables",
+        ),
+        (with_disclosure(settings={}), "disclosure_assessment_settings_meet_the_policy"),
+        (
+            with_disclosure(settings={**DISCLOSURE_SETTINGS, "columns": ["age"]}),
+            "disclosure_assessment_settings_meet_the_policy",
+        ),
+        (
+            with_disclosure(settings={**DISCLOSURE_SETTINGS, "level": 0.01}),
+            "disclosure_assessment_settings_meet_the_policy",
+        ),
+        (
+            with_disclosure(settings={**DISCLOSURE_SETTINGS, "n_people": {"original": 400, "control": 99}}),
+            "disclosure_assessment_settings_meet_the_policy",
+        ),
+        (replace(good_evidence(), asked_for={}), "disclosure_assessment_settings_meet_the_policy"),
         (with_assessment(digest=None), "mpucc_assessment_exists"),
         (with_assessment(run_id=None), "mpucc_assessment_was_made_by_a_run"),
         (with_assessment(digest="edited"), "mpucc_assessment_is_as_recorded"),
@@ -193,10 +252,12 @@ def test_each_gap_in_the_evidence_refuses_and_says_which_with_advice(evidence, r
 def test_another_content_than_the_assessed_is_refused():
     assert blocking(good_evidence(), fingerprint="t") == [
         "synthetic_is_as_recorded",
+        "disclosure_assessment_is_of_this_table",
         "mpucc_assessment_is_of_this_table",
     ]
     assert blocking(good_evidence(), fingerprint="") == [
         "synthetic_is_as_recorded",
+        "disclosure_assessment_is_of_this_table",
         "mpucc_assessment_is_of_this_table",
     ]
 
@@ -406,9 +467,20 @@ def test_a_large_figure_has_commas_for_people_but_not_where_a_waiver_must_name_i
         assert limit_verdict(limit, evidence).reason == f"rare_values_released is {shown[figure]}"
 
 
-def test_detected_leakage_says_what_is_beyond_the_control():
-    verdict = limit_verdict(POLICY.limits[1], with_metrics(leakage_detected=1.0, excess_copy_rate=0.0055))
-    assert verdict.reason == "leakage_detected is yes; expected no (beyond the control: excess_copy_rate 0.0055)"
+@pytest.mark.parametrize(
+    ("value", "said"), [(1.0, "is yes; expected no"), (0.0, "is no; expected no"), (None, "has no value; expected no")]
+)
+def test_leakage_is_said_with_what_was_seen_or_might_not_have_been(value, said):
+    evidence = replace(
+        with_metrics(leakage_detected=value),
+        remarks={"leakage_detected": "near copies"},
+        advised={"leakage_detected": "Round numbers."},
+    )
+    verdict = limit_verdict(POLICY.limits[1], evidence)
+    assert verdict.reason == f"leakage_detected {said} (near copies)"
+    assert verdict.advice == ("" if value == 0.0 else "Round numbers.")
+    of_the_policy = replace(POLICY.limits[1], advice="Ask the data office.")
+    assert limit_verdict(of_the_policy, evidence).advice == ("" if value == 0.0 else "Ask the data office.")
 
 
 @pytest.mark.parametrize(

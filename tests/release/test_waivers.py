@@ -14,6 +14,7 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release import waivers
 from privacy_assets.release.files import write_release
 from privacy_assets.release.gate import EVERY_WAIVER_IS_USED, is_admitted, limit_verdict, verdicts, waived_verdict
+from privacy_assets.release.metrics import MPUCC
 from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.release.report import ReportMaterial
 from privacy_assets.release.verification import verify_release
@@ -28,6 +29,7 @@ from tests.release.test_gate import (
     with_assessment,
     with_metrics,
     with_rare_values,
+    without,
 )
 from tests.shared_data import REPOSITORY
 
@@ -61,9 +63,11 @@ def of_content(evidence, content=CONTENT):
     """Let evidence be about a content whose fingerprint a waiver can name."""
     tables = dict(evidence.tables)
     tables["synthetic"] = replace(tables["synthetic"], digest=content, recorded_digest=content)
-    made_of = {**evidence.assessments["mpucc_assessment"].made_of, "synthetic": content}
-    assessment = replace(evidence.assessments["mpucc_assessment"], made_of=made_of)
-    return replace(evidence, tables=tables, assessments={"mpucc_assessment": assessment})
+    assessments = {
+        name: replace(each, made_of={**each.made_of, "synthetic": content})
+        for name, each in evidence.assessments.items()
+    }
+    return replace(evidence, tables=tables, assessments=assessments)
 
 
 FAILS = of_content(with_metrics(privacy_risk_score=0.2))
@@ -141,13 +145,13 @@ def test_so_many_rare_values_and_no_more_can_be_waived():
     [
         (with_metrics(privacy_risk_score=None), SCORE_CHECK),
         (with_metrics(privacy_risk_score=float("nan")), SCORE_CHECK),
-        (good_evidence(assessments={}), "mpucc_assessment_exists"),
+        (without(MPUCC), "mpucc_assessment_exists"),
         (with_assessment(run_id=None, metrics={"privacy_risk_score": 0.2}), "mpucc_assessment_was_made_by_a_run"),
         (good_evidence(keeps_contract=False), "synthetic_keeps_the_contract"),
     ],
 )
 def test_neither_conditions_on_the_evidence_nor_a_missing_figure_can_be_waived(evidence, name):
-    evidence = of_content(evidence) if evidence.assessments else evidence
+    evidence = of_content(evidence)
     every_metric = [
         waiver(f"{metric}.yaml", metric=metric, limit=value)
         for metric, value in (("privacy_risk_score", 0.1), ("leakage_detected", 0))

@@ -25,6 +25,7 @@ from privacy_assets.orchestration.component.source import (
 from privacy_assets.orchestration.component.synthetic import (
     PartitionsYaml,
     ResolvedAssessment,
+    ResolvedDisclosure,
     ResolvedSplit,
     ResolvedSynthesis,
     ResolvedUtility,
@@ -115,6 +116,12 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         description="How to assess what the records of each side are worth; by default it is done if the policy "
         "limits it.",
         examples=[{"seed": 1}],
+    )
+    disclosure: ResolvedDisclosure | None = Field(
+        None,
+        description="How to test whether synthetic records reveal originals more than people of the control; by "
+        "default it is done if the policy limits leakage_detected or the excess of a criterion.",
+        examples=[{"known": ["age", "plan"]}],
     )
     generalize_synthetic: ResolvedAnonymization | None = Field(
         None,

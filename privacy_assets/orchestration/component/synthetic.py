@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import dagster as dg
 from pydantic import Field, model_validator
 
+from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.component.source import ResolvedSource
 from privacy_assets.orchestration.component.yaml_settings import (
@@ -109,6 +110,7 @@ ResolvedSynthesis: TypeAlias = Annotated[
     ),
 ]
 ResolvedUtility: TypeAlias = Annotated[UtilitySettings, written(UtilitySettings)]
+ResolvedDisclosure: TypeAlias = Annotated[DisclosureSettings, written(DisclosureSettings)]
 ResolvedAssessment: TypeAlias = Annotated[AssessmentSettings, written(AssessmentSettings)]
 
 

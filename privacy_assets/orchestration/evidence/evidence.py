@@ -1,6 +1,6 @@
 """Evidence for the gate: the content stored now, and what Dagster recorded when it was made."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -18,9 +18,10 @@ from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.scale_digests import scale_digests
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues, count_rare_values
+from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.mpucc.assess import MpuccAssessment
-from privacy_assets.mpucc.control import ControlComparison
+from privacy_assets.orchestration.evidence.limited_figures import StoredFigures, metrics_by_name, metrics_of, worth_of
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, ReleaseStore
@@ -31,13 +32,22 @@ from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.reidentification.assess import ReidentificationAssessment
 from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED, AssessmentEvidence, Evidence, TableEvidence
 from privacy_assets.release.files import published_fingerprint
-from privacy_assets.release.metrics import ANONYMITY, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
+from privacy_assets.release.leakage import LEVEL, figures_of_disclosure
+from privacy_assets.release.metrics import (
+    ANONYMITY,
+    DISCLOSURE,
+    LEAKAGE_DETECTED,
+    MPUCC,
+    REIDENTIFICATION,
+    SEMANTIC,
+    UTILITY,
+)
 from privacy_assets.release.report_words import CONTROL, LEAKAGE
 from privacy_assets.semantic_risk.result import SemanticAssessment
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, number_distinct_records
-from privacy_assets.utility.result import LOWER, SENTENCE, UtilityAssessment, shown
+from privacy_assets.utility.result import SENTENCE, UtilityAssessment
 
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 _ASSESSMENTS_OF_RECORDS: dict[str, Any] = {
@@ -47,7 +57,14 @@ _ASSESSMENTS_OF_RECORDS: dict[str, Any] = {
 UNMEASURABLE = (InvalidTableError, InvalidSettingError, *UNREADABLE)
 
 
-_Assessment = TypeVar("_Assessment", MpuccAssessment, ReidentificationAssessment, SemanticAssessment, UtilityAssessment)
+_Assessment = TypeVar(
+    "_Assessment",
+    MpuccAssessment,
+    ReidentificationAssessment,
+    SemanticAssessment,
+    UtilityAssessment,
+    DisclosureAssessment,
+)
 """Assessments that a policy can limit and that have an asset."""
 
 
@@ -99,25 +116,8 @@ def gather_evidence(
     return gather(_Storage(release, instance, private_tables, release_store, partition_key, with_details))
 
 
-@dataclass(frozen=True)
-class _Figures:
-    """What an assessment found, without its rows."""
-
-    scores: Mapping[str, Any]
-    settings: Mapping[str, Any]
-    control: ControlComparison | None
-    notes: Sequence[str]
-
-    @classmethod
-    def of(cls, artifact: Artifact) -> "_Figures":
-        header = artifact.header
-        control = header.get("control")
-        read = None if control is None else ControlComparison.from_header(control)
-        return cls(dict(header["scores"]), dict(header["settings"]), read, tuple(header.get("notes", ())))
-
-
 class _Stored(NamedTuple, Generic[_Assessment]):
-    figures: _Figures
+    figures: StoredFigures
     evidence: AssessmentEvidence
     assessment: _Assessment | None
 
@@ -169,7 +169,7 @@ class _Storage:
         self,
         name: str,
         kind: type[_Assessment],
-        metrics_of_kind: Callable[[_Figures], dict[str, float | None]],
+        metrics_of_kind: Callable[[StoredFigures], dict[str, float | None]],
         *,
         is_small: bool = False,
     ) -> _Stored[_Assessment] | None:
@@ -179,7 +179,7 @@ class _Storage:
             artifact = self.private_tables.load(self.release.key(name), self.partition_key)
             if not isinstance(artifact, Artifact):
                 return None
-            figures = _Figures.of(artifact)
+            figures = StoredFigures.of(artifact)
             evidence = AssessmentEvidence(
                 digest=artifact.digest,
                 recorded_digest=recorded.version,
@@ -285,7 +285,39 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
             found[MPUCC] = stored.assessment
     figures |= {} if rare is None else {RARE_VALUES: rare.to_json()}
     gathered = Gathered(evidence, table, content or "", columns, settings, figures, found)
-    return _with_worth(storage, gathered, SPLIT_STAGES)
+    return _with_worth(storage, _with_disclosure(storage, gathered), SPLIT_STAGES)
+
+
+def _with_disclosure(storage: _Storage, gathered: Gathered) -> Gathered:
+    """Add what the synthetic records disclose, if that is assessed."""
+    release, evidence = storage.release, gathered.evidence
+    if not release.assesses(DISCLOSURE):
+        return gathered
+    required = release.policy.required
+    stored = storage.assessment(
+        DISCLOSURE, DisclosureAssessment, lambda own: dict(figures_of_disclosure(own.scores, required).metrics)
+    )
+    if stored is None:
+        return gathered
+    own = stored.figures
+    decided = figures_of_disclosure(own.scores, required)
+    found = {} if stored.assessment is None else {DISCLOSURE: stored.assessment}
+    columns = list(release.contract.released_columns)
+    asked = {**release.disclosure_settings.to_json(), "columns": columns, "level": LEVEL}
+    return replace(
+        gathered,
+        evidence=replace(
+            evidence,
+            assessments={**evidence.assessments, DISCLOSURE: stored.evidence},
+            stands_on={**evidence.stands_on, DISCLOSURE: SPLIT_STAGES},
+            asked_for={**evidence.asked_for, DISCLOSURE: asked},
+            remarks={**evidence.remarks, LEAKAGE_DETECTED: decided.remark},
+            advised={**evidence.advised, LEAKAGE_DETECTED: decided.advice},
+        ),
+        settings={**gathered.settings, DISCLOSURE: dict(own.settings)},
+        figures={**gathered.figures, DISCLOSURE: dict(own.scores)},
+        found={**gathered.found, **found},
+    )
 
 
 def _with_worth(storage: _Storage, gathered: Gathered, judged_by: tuple[str, ...]) -> Gathered:
@@ -356,7 +388,7 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
     for name, kind in _ASSESSMENTS_OF_RECORDS.items():
         if not release.assesses(name):
             continue
-        stored = storage.assessment(name, kind, _metrics_by_name(name))
+        stored = storage.assessment(name, kind, metrics_by_name(name))
         if stored is not None:
             assessments[name] = stored.evidence
             figures[name], settings[name] = dict(stored.figures.scores), dict(stored.figures.settings)
@@ -464,27 +496,3 @@ def _is_admitted_as_it_is(release: ReleaseSettings, table: pd.DataFrame, content
         return fingerprint(release.contract.admit_synthetic(table)) == content
     except (ContractError, InvalidTableError):
         return False
-
-
-def _metrics_by_name(name: str) -> Callable[[_Figures], dict[str, float | None]]:
-    def metrics(assessment: _Figures) -> dict[str, float | None]:
-        own = [metric for metric, described in METRICS.items() if described.assessment == name]
-        return {metric: assessment.scores.get(metric) for metric in own}
-
-    return metrics
-
-
-def worth_of(assessment: UtilityAssessment | _Figures) -> dict[str, float | None]:
-    """Return the figures of worth that a policy can limit: the lower ends of their intervals."""
-    own = (name for name, metric in METRICS.items() if metric.assessment == UTILITY)
-    scores = shown(assessment.scores)
-    return {name: scores.get(name + LOWER) for name in own}
-
-
-def metrics_of(assessment: MpuccAssessment | _Figures) -> dict[str, float | None]:
-    """Return every figure of an assessment that a policy can limit."""
-    known: dict[str, Any] = dict(assessment.scores)
-    if assessment.control is not None:
-        known |= assessment.control.to_header() | {"leakage_detected": assessment.control.leakage_detected}
-    own = (name for name, metric in METRICS.items() if metric.assessment == MPUCC)
-    return {name: None if known.get(name) is None else float(known[name]) for name in own}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.disclosure.column_examination import columns_that_leave
+from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.mpucc.preprocess import check_precisions
 from privacy_assets.orchestration.settings.anonymized import (
@@ -38,7 +39,7 @@ from privacy_assets.orchestration.settings.synthetic import (
 from privacy_assets.orchestration.settings.utility import UtilitySettings, worth_stage
 from privacy_assets.release.evidence import SigningEvidence
 from privacy_assets.release.gate import EXAMPLE_METRICS
-from privacy_assets.release.metrics import MPUCC, ON_BOTH_SIDES, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
+from privacy_assets.release.metrics import DISCLOSURE, MPUCC, ON_BOTH_SIDES, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
 from privacy_assets.release.policy import Policy
 from privacy_assets.release.signing import Signer, SigningKey, load_signer, require_cryptography
 from privacy_assets.release.waivers import Waiver, Waivers, read_waivers
@@ -63,6 +64,7 @@ class ReleaseSettings:
     semantic_risk: SemanticRiskSettings | None = None
     linkage_audit: LinkageAuditSettings | None = None
     utility: UtilitySettings | None = None
+    disclosure: DisclosureSettings | None = None
     monitoring: MonitoringSettings = NO_MONITORING
     partitions_def: dg.PartitionsDefinition[Any] | None = None
     owners: Sequence[str] = ()
@@ -111,6 +113,11 @@ class ReleaseSettings:
                 raise InvalidSettingError(
                     f"The release {self.name!r} generalizes synthetic records, but makes none. Say how: synthetic=..."
                 )
+            if self.disclosure is not None:
+                raise InvalidSettingError(
+                    f"The release {self.name!r} assesses the disclosure by synthetic records against a control, but "
+                    "makes none. Say how: synthetic=..., or leave out disclosure."
+                )
             return
         if (self.source is None) != isinstance(self.split, GivenSplit):
             raise InvalidSettingError(
@@ -126,6 +133,8 @@ class ReleaseSettings:
                 "original and control as they were for it (GivenSplit), or say "
                 "ExternalSynthetic(..., control_was_withheld=True)."
             )
+        if self.assesses(DISCLOSURE):
+            self._check_disclosure()
         self.assessment.check(len(self.contract.released_columns))
         self.assessment.require_accepted_by(self.policy, len(self.contract.released_columns))
         precisions = self.assessment.numeric_precision, self.assessment.datetime_precision
@@ -138,6 +147,17 @@ class ReleaseSettings:
                     "Rename it."
                 )
             self.generalization("synthetic")
+
+    def _check_disclosure(self) -> None:
+        """Refuse columns that the assessment would refuse in every run."""
+        columns = self.contract.released_columns
+        self.disclosure_settings.known_of(columns)
+        if len(columns) < 2:
+            raise InvalidSettingError(
+                f"The release {self.name!r} releases the column {columns[0]!r} alone, in which nothing can be linked "
+                "or inferred, so leakage cannot be decided. Expected at least two released columns, or a policy "
+                "without limits on leakage_detected and on the excess of a criterion."
+            )
 
     def _check_anonymized_side(self) -> None:
         if self.anonymized is None:
@@ -258,7 +278,8 @@ class ReleaseSettings:
         if self.anonymized is not None and not of_records:
             of_records = (self.anonymized_stage,)
         of_worth = tuple(map(worth_stage, self.sides)) if self.assesses(UTILITY) else ()
-        return ((MPUCC,) if self.synthetic is not None else ()) + of_records + of_worth
+        of_disclosure = (DISCLOSURE,) if self.assesses(DISCLOSURE) else ()
+        return ((MPUCC,) if self.synthetic is not None else ()) + of_disclosure + of_records + of_worth
 
     @property
     def anonymized_stage(self) -> str:
@@ -267,10 +288,23 @@ class ReleaseSettings:
 
     def assesses(self, assessment: str) -> bool:
         """Whether a side has an assessment: because it was asked for, or the policy limits it."""
-        asked = {REIDENTIFICATION: self.reidentification, SEMANTIC: self.semantic_risk, UTILITY: self.utility}
+        asked = {
+            REIDENTIFICATION: self.reidentification,
+            SEMANTIC: self.semantic_risk,
+            UTILITY: self.utility,
+            DISCLOSURE: self.disclosure,
+        }
         limited = any(limit.assessment == assessment for limit in self.policy.limits)
         has_side = assessment in ON_BOTH_SIDES or SIDES[assessment] in self.sides
         return has_side and (asked[assessment] is not None or limited)
+
+    @property
+    def disclosure_settings(self) -> DisclosureSettings:
+        """The settings given, or the defaults; the inference of the contract's sensitive columns is reported."""
+        given = self.disclosure or DisclosureSettings()
+        sensitive = set(self.contract.columns_with_role("sensitive"))
+        released = (name for name in self.contract.released_columns if name in sensitive)
+        return given if given.sensitive else replace(given, sensitive=tuple(released))
 
     @property
     def utility_settings(self) -> UtilitySettings:

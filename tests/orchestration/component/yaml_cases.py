@@ -163,6 +163,11 @@ CASES = {
         {"utility": "cart"},
         "'cart' is not of type 'object', 'null'",
     ),
+    "PrivacyReleaseComponent.disclosure": (
+        {"disclosure": {}},
+        ANONYMIZED | {"disclosure": {}},
+        "assesses the disclosure by synthetic records against a control, but makes none",
+    ),
     "PrivacyReleaseComponent.semantic_risk": (
         ANONYMIZED | {"semantic_risk": {"advice": False}},
         {"synthetic": {}, "semantic_risk": {}},
@@ -361,6 +366,12 @@ CASES = {
             ("deduplicated", False, 0, f"0 {NO_FLAG}"),
             ("control_records", 50, "many", f"'many' {NO_WHOLE_NUMBER}"),
             ("confidence_level", 0.9, "high", f"'high' {NO_NUMBER}"),
+            (
+                "detectable_share",
+                0.02,
+                0,
+                "requires detectable_share=0; expected a number above 0",
+            ),
             ("people_per_value", 7, 0, "requires people_per_value=0; expected a whole number from 1, or None for"),
         ]
     },
@@ -565,6 +576,14 @@ CASES = {
     ),
     **by_name("UtilitySettings", "utility")(
         seed=(1, -1, "utility.seed is -1. Expected an integer of at least 0"),
+    ),
+    **by_name("DisclosureSettings", "disclosure")(
+        sensitive=(["diagnosis"], ["disease"], "`sensitive` names columns that the tables do not have: ['disease']"),
+        known=(["age", "diagnosis"], ["age"], "`known` must be a list of at least 2 distinct column names"),
+        max_known=(2, 4, "max_known is 4. Expected an integer from 1 to 3"),
+        n_permutations=(4_999, 99, "n_permutations is 99. Expected an integer of at least 999"),
+        seed=(1, -1, "seed is -1. Expected an integer of at least 0"),
+        sample=(5_000, 10, "sample is 10. Expected None or an integer of at least 100"),
     ),
     **by_name("MonitoringSettings", "monitoring")(
         cron_schedule=("0 6 * * 1", 5, "5 is not of type 'string', 'null'"),

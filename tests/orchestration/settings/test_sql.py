@@ -82,7 +82,7 @@ def test_a_release_over_postgresql_has_the_figures_of_one_over_duckdb(tmp_path, 
             anonymized=AnonymizationSettings(k=3),
             policy=Policy(
                 (Limit("privacy_risk_score", 0.999, "at_most"), Limit("smallest_class", 3)),
-                RequiredSettings(control_records=40),
+                RequiredSettings(control_records=40, detectable_share=None),
             ),
         )
         result = project.run(definitions)

@@ -1,0 +1,88 @@
+"""What the synthetic records disclose about the people they were made of: the test that the gate decides leakage by."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.disclosure.assess import assess_disclosure
+from privacy_assets.disclosure.result import DisclosureAssessment
+from privacy_assets.disclosure.scores import DisclosureProgress
+from privacy_assets.orchestration.private.guard import guarded
+from privacy_assets.orchestration.private.recorded import MADE_WITH
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.shown.disclosure_pictures import excess_by_criterion, guessed_by_column
+from privacy_assets.orchestration.shown.metadata import NAMESPACE, score_metadata, settings_metadata
+from privacy_assets.orchestration.stages import asset_arguments, progress_logger
+from privacy_assets.release.evidence import SPLIT_STAGES
+from privacy_assets.release.leakage import figures_of_disclosure
+from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED
+from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.synthesis.generalized import generalize_people, labels_alone
+
+
+def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
+    """Build the asset that says whether the synthetic records reveal originals more than people of the control."""
+    stage = release.synthetic_stage
+
+    @dg.asset(
+        **asset_arguments(release, DISCLOSURE, kinds={"python"}),
+        description="Whether the synthetic records single out, link, copy, or let values be inferred of originals more "
+        "than of people whom the synthesizer never saw.",
+        ins={name: dg.AssetIn(release.key(name)) for name in dict.fromkeys((*SPLIT_STAGES, "synthetic", stage))},
+    )
+    @guarded
+    def disclosure_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+        person = release.contract.person
+        original, synthetic, control = _tables(release, inputs)
+        assessment = assess_disclosure(
+            original,
+            synthetic,
+            control,
+            **asdict(release.disclosure_settings),
+            person=person,
+            progress=progress_logger(context, _work_done),
+        )
+        made_of = {name: fingerprint(inputs[name]) for name in SPLIT_STAGES}
+        released = inputs[stage] if stage == "synthetic" else Anonymization.from_artifact(inputs[stage]).table
+        artifact = replace(assessment.to_artifact(), made_of={**made_of, stage: fingerprint(released)})
+        yield dg.MaterializeResult(
+            value=artifact,
+            metadata=dict(_metadata(release, assessment)),
+            data_version=dg.DataVersion(artifact.digest),
+        )
+
+    return disclosure_stage
+
+
+def _tables(release: ReleaseSettings, inputs: dict[str, Any]) -> list[pd.DataFrame]:
+    """Return original, synthetic and control with the released columns; generalized records with labels alone."""
+    person, columns = release.contract.person, list(release.contract.released_columns)
+    synthetic = inputs["synthetic"][columns]
+    original, control = (inputs[name][[*columns, *([person] if person else [])]] for name in SPLIT_STAGES)
+    if release.synthetic_stage == "synthetic":
+        return [original, synthetic, control]
+    generalized = Anonymization.from_artifact(inputs[release.synthetic_stage])
+    return [
+        generalize_people(generalized, original, synthetic, person),
+        labels_alone(generalized, columns),
+        generalize_people(generalized, control, synthetic, person),
+    ]
+
+
+def _metadata(release: ReleaseSettings, assessment: DisclosureAssessment) -> Iterator[tuple[str, Any]]:
+    decided = figures_of_disclosure(assessment.scores, release.policy.required)
+    yield from score_metadata(assessment.scores | {LEAKAGE_DETECTED: decided.metrics[LEAKAGE_DETECTED]}).items()
+    yield f"{NAMESPACE}/in_people", assessment.summary()
+    if decided.advice:
+        yield f"{NAMESPACE}/advice", decided.advice
+    yield f"{NAMESPACE}/excess", dg.MetadataValue.md(excess_by_criterion(assessment))
+    yield f"{NAMESPACE}/guessed", dg.MetadataValue.md(guessed_by_column(assessment))
+    yield MADE_WITH, settings_metadata(assessment.settings)
+
+
+def _work_done(progress: DisclosureProgress) -> str:
+    return f"{progress.stage}: {progress.n_done:,} of {progress.n:,} done"

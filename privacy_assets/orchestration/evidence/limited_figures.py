@@ -1,0 +1,55 @@
+"""The figures of stored assessments that a policy can limit, by metric."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from privacy_assets.mpucc.assess import MpuccAssessment
+from privacy_assets.mpucc.control import ControlComparison
+from privacy_assets.release.metrics import METRICS, MPUCC, UTILITY
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.utility.result import LOWER, UtilityAssessment, shown
+
+
+@dataclass(frozen=True)
+class StoredFigures:
+    """What an assessment found, without its rows."""
+
+    scores: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    control: ControlComparison | None
+    notes: Sequence[str]
+
+    @classmethod
+    def of(cls, artifact: Artifact) -> "StoredFigures":
+        """Read the header of a stored assessment."""
+        header = artifact.header
+        control = header.get("control")
+        read = None if control is None else ControlComparison.from_header(control)
+        return cls(dict(header["scores"]), dict(header["settings"]), read, tuple(header.get("notes", ())))
+
+
+def metrics_by_name(name: str) -> Callable[[StoredFigures], dict[str, float | None]]:
+    """Return what reads the limited figures of an assessment, whose scores have the names of the metrics."""
+
+    def metrics(assessment: StoredFigures) -> dict[str, float | None]:
+        own = [metric for metric, described in METRICS.items() if described.assessment == name]
+        return {metric: assessment.scores.get(metric) for metric in own}
+
+    return metrics
+
+
+def worth_of(assessment: UtilityAssessment | StoredFigures) -> dict[str, float | None]:
+    """Return the figures of worth that a policy can limit: the lower ends of their intervals."""
+    own = (name for name, metric in METRICS.items() if metric.assessment == UTILITY)
+    scores = shown(assessment.scores)
+    return {name: scores.get(name + LOWER) for name in own}
+
+
+def metrics_of(assessment: MpuccAssessment | StoredFigures) -> dict[str, float | None]:
+    """Return every figure of an assessment that a policy can limit."""
+    known: dict[str, Any] = dict(assessment.scores)
+    if assessment.control is not None:
+        known |= assessment.control.to_header()
+    own = (name for name, metric in METRICS.items() if metric.assessment == MPUCC)
+    return {name: None if known.get(name) is None else float(known[name]) for name in own}

@@ -1,0 +1,109 @@
+"""What a disclosure assessment says of the limits of a policy: figures, where they come from, and what to do."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from privacy_assets.disclosure.result import WORDS
+from privacy_assets.release.metrics import LEAKAGE_DETECTED
+from privacy_assets.release.policy import RequiredSettings
+from privacy_assets.shown_numbers import number, percent
+
+LEVEL = 0.05
+"""Level of the test of all criteria together, which adjusted p values are compared with."""
+UPPER_ENDS = {
+    "singling_out_excess": "singling_out_interval",
+    "linkability_excess": "linkability_interval",
+    "inference_excess": "inference_interval",
+    "near_copies_excess": "near_copies_interval",
+}
+"""Intervals whose upper ends a policy can limit, by the name of the limit."""
+WHAT_HELPS = {
+    "singling_out": "Coarsen or leave out the columns with the most distinct values.",
+    "linkability": "Coarsen or leave out the columns with the most distinct values.",
+    "inference_exact": "Coarsen the columns that are inferred: combinations that few people have are repeated as "
+    "observed.",
+    "inference_near": "Coarsen the columns that are inferred, or make them with larger leaves or more noise.",
+    "near_copies": "Round numbers that are repeated exactly, use larger leaves or a smoother synthesizer, and never "
+    "copy or interpolate between records.",
+    "rare_text": "Leave out the column, or let the synthesizer redraw its rare values.",
+}
+TOO_LITTLE_SEEN = (
+    "Keep more people as control (a smaller train_fraction), use more records, or let the policy accept that copies of "
+    "more people go unnoticed (required.detectable_share)."
+)
+SPLIT_DIFFERS = (
+    "Divide the people at random (split.train_fraction); originals and control of different years or places differ "
+    "even if nothing leaks."
+)
+MOST_CRITERIA = (
+    "All attacks succeed more often on the people the records were made of: the synthesizer copies or interpolates. "
+    "Use another one, larger leaves, or noise."
+)
+
+
+class LeakageFigures(NamedTuple):
+    """Figures for limits, where the decision comes from, and what to do about it."""
+
+    metrics: Mapping[str, float | None]
+    remark: str
+    advice: str
+
+
+def figures_of_disclosure(scores: Mapping[str, Any], required: RequiredSettings) -> LeakageFigures:
+    """Decide what the scores of a disclosure assessment mean under a policy.
+
+    Parameters
+    ----------
+    scores : mapping
+        ``scores`` of a `DisclosureAssessment`.
+    required : RequiredSettings
+        Its ``detectable_share`` says of what share of the originals copies may go unnoticed.
+
+    Returns
+    -------
+    LeakageFigures
+        ``leakage_detected`` is None, which fails every limit, if nothing was found and copies of more people might not
+        have been seen, or if it is unknown how many.
+    """
+    detected, share = scores.get(LEAKAGE_DETECTED), scores.get("detectable_share")
+    allowed = 1.0 if required.detectable_share is None else required.detectable_share
+    is_answered = share is not None and share <= allowed
+    decided = 1.0 if detected is True else 0.0 if detected is False and is_answered else None
+    metrics = {LEAKAGE_DETECTED: decided} | {
+        name: None if scores.get(interval) is None else float(scores[interval][1])
+        for name, interval in UPPER_ENDS.items()
+    }
+    failed = failed_criteria(scores)
+    unseen = unseen_in_people(scores)
+    if decided == 1.0:
+        found = f"{', '.join(WORDS[name] for name in failed)}; adjusted p value {number(scores['adjusted_p_value'])}"
+        return LeakageFigures(metrics, found, advice(failed))
+    if decided is None and is_answered:
+        return LeakageFigures(metrics, "originals and control differ by themselves", SPLIT_DIFFERS)
+    if decided is None:
+        return LeakageFigures(metrics, f"{unseen}; the policy accepts {percent(allowed)}", TOO_LITTLE_SEEN)
+    return LeakageFigures(metrics, unseen, "")
+
+
+def failed_criteria(scores: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the criteria by which the records reveal more about originals than about the control."""
+    return tuple(name for name in WORDS if _at_most(scores.get(f"{name}_adjusted_p_value"), LEVEL))
+
+
+def advice(failed: Sequence[str]) -> str:
+    """Return what helps against the failed criteria."""
+    if len(failed) >= len(WORDS) - 1:
+        return MOST_CRITERIA
+    return " ".join(dict.fromkeys(f"{WORDS[name].capitalize()}: {WHAT_HELPS[name]}" for name in failed))
+
+
+def unseen_in_people(scores: Mapping[str, Any]) -> str:
+    """Say of how many people copies might have gone unnoticed."""
+    people, share = scores.get("detectable_people"), scores.get("detectable_share")
+    if people is None or share is None:
+        return "not even copies of all originals would have been seen"
+    return f"copies of fewer than {people:,} people ({percent(share)} of the originals) might not have been seen"
+
+
+def _at_most(value: Any, bound: float) -> bool:
+    return isinstance(value, int | float) and value <= bound

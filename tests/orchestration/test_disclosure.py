@@ -1,0 +1,214 @@
+"""The disclosure test as an asset: evidence like every other, the decision on leakage, limits, manifest and report."""
+
+import json
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+
+from privacy_assets.disclosure.assess import assess_disclosure
+from privacy_assets.disclosure.result import DisclosureAssessment
+from privacy_assets.disclosure.settings import DisclosureSettings
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+from privacy_assets.orchestration.settings.sources import TableFile
+from privacy_assets.orchestration.settings.synthetic import GivenSplit, Split, Synthesis
+from privacy_assets.release.leakage import figures_of_disclosure
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from privacy_assets.storage.artifact_files import read_artifact
+from tests.orchestration.project import ADMITS, CONTRACT, blocked_by, failure_of, key, people, refusal
+
+STAGE = "disclosure_assessment"
+COLUMNS = ["age", "plan", "joined", "cost"]
+OF_SPLIT = ("source", "original", "control")
+
+
+def limits(*more, detectable_share=None, **required):
+    return Policy(
+        (Limit("privacy_risk_score", ADMITS, "at_most"), Limit("leakage_detected", 0), *more),
+        RequiredSettings(control_records=40, detectable_share=detectable_share, **required),
+    )
+
+
+class Interpolation:
+    """SMOTE as users write it: each record lies between a record and one of its five nearest neighbors."""
+
+    name = "smote"
+    settings: dict = {}  # noqa: RUF012
+
+    def fit(self, table, *, seed):
+        self.table = table.reset_index(drop=True)
+        return self
+
+    def sample(self, n_records, *, seed):
+        original, random = self.table, np.random.default_rng(seed)
+        numbers = original[["age", "cost"]].to_numpy(float)
+        days = (original["joined"] - pd.Timestamp("2020-01-01")).dt.days.to_numpy(float)
+        places = np.column_stack([numbers[:, 0], numbers[:, 1], days / 2])
+        first = random.integers(0, len(original), n_records)
+        distances = ((places[first][:, None] - places[None]) ** 2).sum(axis=2)
+        second = np.argsort(distances, axis=1)[np.arange(n_records), random.integers(1, 6, n_records)]
+        share = random.random(n_records)
+        between = places[first] + share[:, None] * (places[second] - places[first])
+        plan = np.where(random.random(n_records) < 0.5, original["plan"].iloc[first], original["plan"].iloc[second])
+        return pd.DataFrame(
+            {
+                "age": np.rint(between[:, 0]).astype(np.int64),
+                "plan": plan,
+                "joined": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.rint(2 * between[:, 2]), unit="D"),
+                "cost": between[:, 1].round(1),
+            }
+        )
+
+
+def stored(project):
+    return DisclosureAssessment.from_artifact(read_artifact(project.stored(STAGE)))
+
+
+def test_a_release_shows_what_it_discloses(project):
+    more = Limit("singling_out_excess", 0.9), Limit("inference_excess", 0.9), Limit("near_copies_excess", 0.9)
+    result = project.run(project.definitions(policy=limits(*more), disclosure=DisclosureSettings(seed=3)))
+    assert result.success, failure_of(result)
+    original, control, synthetic = (
+        read_artifact(project.stored(stage)).frames["table"] for stage in ("original", "control", "synthetic")
+    )
+    whose = [*COLUMNS, "patient"]
+    expected = assess_disclosure(
+        original[whose], synthetic, control[whose], seed=3, sensitive=["cost"], person="patient"
+    )
+    found = stored(project)
+    assert dict(found.scores) == dict(expected.scores)
+    assert found.settings["columns"] == COLUMNS
+    assert read_artifact(project.stored(STAGE)).made_of.keys() == {"original", "control", "synthetic"}
+
+    manifest = json.loads((project.releases()[0] / "manifest.json").read_text())
+    assert manifest["figures"][STAGE]["detectable_people"] == expected.scores["detectable_people"]
+    assert "seed" not in manifest["settings"][STAGE]
+    verdicts = {each["name"]: each for each in manifest["verdicts"]}
+    people_unseen = f"copies of fewer than {expected.scores['detectable_people']} people"
+    assert people_unseen in verdicts["no_leakage_is_detected"]["reason"]
+    upper = expected.scores["inference_interval"][1]
+    assert verdicts["inference_excess_is_below_its_limit"]["value"] == upper
+    metadata = result.asset_materializations_for_node(f"people__{STAGE}")[0].metadata
+    assert metadata["privacy_assets/in_people"].value == expected.summary()
+    assert {"privacy_assets/excess", "privacy_assets/guessed"} <= metadata.keys()
+
+
+def test_a_smote_synthesizer_of_the_user_is_refused_with_the_criterion(project):
+    people(1_500, 1).to_parquet(project.root / "data" / "people.parquet", index=False)
+    definitions = project.definitions(policy=limits(), synthetic=Synthesis(Interpolation(), seed=1), split=Split(0.6))
+    result = project.run(definitions)
+    assert "no_leakage_is_detected" in blocked_by(result)
+    assert project.everything_released() == []
+    reason = refusal(project.run(definitions, "synthetic_release", checks=False))
+    assert "leakage_detected is yes; expected no (" in reason
+    assert "near copies" in reason.split("leakage_detected is yes")[1]
+    metadata = result.asset_materializations_for_node(f"people__{STAGE}")[0].metadata
+    assert "interpolate" in metadata["privacy_assets/advice"].value
+
+
+def test_no_leak_is_no_answer_where_too_many_copies_would_go_unnoticed(project):
+    project.run(project.definitions(policy=limits()))
+    assert stored(project).scores["leakage_detected"] is False
+    definitions = project.definitions(policy=limits(detectable_share=0.001))
+    reason = refusal(project.run(definitions, "synthetic_release", checks=False))
+    assert "leakage_detected has no value; expected no (copies of fewer than" in reason
+    assert "the policy accepts 0.10%" in reason
+
+
+def test_missing_stale_edited_and_other_evidence_is_refused(project):
+    definitions = project.definitions(policy=limits())
+    project.run(definitions, *OF_SPLIT, "synthetic", "preprocessed", "mpucc_assessment")
+    release = "synthetic_release"
+    assert "no readable disclosure_assessment" in refusal(project.run(definitions, release, checks=False))
+    project.run(definitions, STAGE)
+    asks_more = project.definitions(policy=limits(), disclosure=DisclosureSettings(n_permutations=1_999))
+    assert "n_permutations differs" in refusal(project.run(asks_more, release, checks=False))
+    header = project.stored(STAGE) / "header.json"
+    written = header.read_text()
+    edited = json.loads(written)
+    edited["header"]["scores"]["detectable_share"] = 0.001
+    header.write_text(json.dumps(edited))
+    assert "disclosure_assessment" in refusal(project.run(definitions, release, checks=False))
+    header.write_text(written)
+    project.write_synthetic(seed=77)
+    project.run(definitions, "synthetic", "preprocessed", "mpucc_assessment")
+    assert "disclosure_assessment was made from a different synthetic table" in refusal(
+        project.run(definitions, release, checks=False)
+    )
+    assert project.everything_released() == []
+
+
+def test_labels_of_generalized_records_are_compared(project):
+    definitions = project.definitions(policy=limits(), generalize_synthetic=AnonymizationSettings(k=5))
+    result = project.run(definitions)
+    assert result.success, failure_of(result)
+    assert read_artifact(project.stored(STAGE)).made_of.keys() == {"original", "control", "generalized_synthetic"}
+    assert stored(project).settings["columns"] == COLUMNS
+
+
+def test_a_control_that_is_part_of_the_originals_is_refused_with_the_count(project):
+    table = people(400, 1)
+    contract = {"columns": {name: own for name, own in CONTRACT["columns"].items() if name != "patient"}}
+    paths = {name: project.root / "data" / f"{name}.parquet" for name in ("original", "control")}
+    table.drop(columns="patient").to_parquet(paths["original"], index=False)
+    table.drop(columns="patient").iloc[:120].to_parquet(paths["control"], index=False)
+    split = GivenSplit(*(TableFile(str(path)) for path in paths.values()))
+    result = project.run(project.definitions(policy=limits(), contract=contract, source=None, split=split))
+    assert "120 of 120 controls equal an original in all columns" in failure_of(result)
+    assert project.everything_released() == []
+
+
+def test_a_control_of_fewer_than_50_people_is_refused(project):
+    loose = Policy((Limit("privacy_risk_score", ADMITS, "at_most"), Limit("leakage_detected", 0, severity="warn")))
+    definitions = project.definitions(policy=loose, split=Split(0.9))
+    assert "There are too few people: {'control': 30}" in failure_of(project.run(definitions))
+
+
+def wide(n_columns):
+    columns = {f"c{j}": {"type": "integer", "role": "other"} for j in range(n_columns)}
+    return {"contract": {"columns": columns}, "assessment": None}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"disclosure": DisclosureSettings(sensitive=["disease"])}, r"`sensitive` names columns .* \['disease'\]"),
+        ({"disclosure": DisclosureSettings(known=["age", "patient"])}, r"`known` names columns .* \['patient'\]"),
+        (wide(1), "releases the column 'c0' alone"),
+        (wide(300), "An attacker is assumed to know 300 columns. Expected at most 64"),
+        (
+            {"synthetic": None, "anonymized": AnonymizationSettings(k=3), "disclosure": DisclosureSettings()},
+            "against a control, but makes none",
+        ),
+    ],
+)
+def test_what_no_run_could_assess_is_refused_when_definitions_are_built(project, settings, message):
+    policy = limits(Limit("smallest_class", 2))
+    with pytest.raises(InvalidSettingError, match=message):
+        project.definitions(policy=policy, **settings)
+
+
+def test_the_stage_is_there_if_the_policy_limits_it_or_it_is_asked_for(project):
+    def has_stage(**settings):
+        definitions = project.definitions(**settings)
+        return any(key(STAGE) in each.keys for each in definitions.assets)
+
+    without = Policy((Limit("privacy_risk_score", ADMITS, "at_most"),))
+    assert has_stage()
+    assert has_stage(policy="development")
+    assert has_stage(policy=without.with_limit(Limit("linkability_excess", 0.1)))
+    assert has_stage(policy=without, disclosure=DisclosureSettings())
+    assert not has_stage(policy=without)
+    definitions = project.definitions()
+    checks = {spec.key for each in definitions.asset_checks for spec in each.check_specs}
+    assert dg.AssetCheckKey(key(STAGE), "no_leakage_is_detected") in checks
+    release = next(each for each in definitions.assets if key("synthetic_release") in each.keys)
+    assert key(STAGE) in release.asset_deps[key("synthetic_release")]
+
+
+def test_the_decision_of_the_gate_is_that_of_the_scores(project):
+    project.run(project.definitions(policy=limits()))
+    decided = figures_of_disclosure(stored(project).scores, RequiredSettings(detectable_share=None))
+    assert decided.metrics["leakage_detected"] == 0.0

@@ -1,0 +1,84 @@
+"""What a disclosure assessment says under a policy: the decision, what would have gone unnoticed, and advice."""
+
+import pytest
+
+from privacy_assets.disclosure.result import WORDS
+from privacy_assets.release.leakage import MOST_CRITERIA, SPLIT_DIFFERS, TOO_LITTLE_SEEN, figures_of_disclosure
+from privacy_assets.release.policy import RequiredSettings
+
+POLICY = RequiredSettings()
+SCORES = {
+    "leakage_detected": False,
+    "adjusted_p_value": 0.4,
+    "detectable_share": 0.006,
+    "detectable_people": 18,
+    **{f"{name}_adjusted_p_value": 0.4 for name in WORDS},
+    "singling_out_interval": [-0.02, 0.03],
+    "linkability_interval": [-0.01, 0.005],
+    "inference_interval": [-0.01, 0.02],
+    "near_copies_interval": [-0.001, 0.002],
+}
+
+
+def test_no_leak_is_no_only_where_few_enough_copies_would_have_been_seen():
+    found = figures_of_disclosure(SCORES, POLICY)
+    assert found.metrics == {
+        "leakage_detected": 0.0,
+        "singling_out_excess": 0.03,
+        "linkability_excess": 0.005,
+        "inference_excess": 0.02,
+        "near_copies_excess": 0.002,
+    }
+    assert found.remark == "copies of fewer than 18 people (0.60% of the originals) might not have been seen"
+    assert found.advice == ""
+
+
+@pytest.mark.parametrize(
+    ("share", "demanded", "decided"),
+    [
+        (0.01, 0.01, 0.0),
+        (0.0101, 0.01, None),
+        (0.0101, 0.02, 0.0),
+        (0.9, None, 0.0),
+        (None, None, None),
+        (None, 1.0, None),
+        (float("nan"), None, None),
+    ],
+)
+def test_the_policy_says_of_what_share_copies_may_go_unnoticed(share, demanded, decided):
+    people = None if share is None else 30
+    scores = SCORES | {"detectable_share": share, "detectable_people": people}
+    found = figures_of_disclosure(scores, RequiredSettings(detectable_share=demanded))
+    assert found.metrics["leakage_detected"] == decided
+    assert found.advice == ("" if decided == 0.0 else TOO_LITTLE_SEEN)
+    if share is None:
+        assert found.remark.startswith("not even copies of all originals would have been seen")
+
+
+def test_a_leak_is_one_however_little_would_have_been_seen():
+    leak = SCORES | {"leakage_detected": True, "near_copies_adjusted_p_value": 0.001, "adjusted_p_value": 0.001}
+    for share in (0.006, 0.9, None):
+        found = figures_of_disclosure(leak | {"detectable_share": share}, POLICY)
+        assert found.metrics["leakage_detected"] == 1.0
+        assert found.remark == "near copies; adjusted p value 0.001"
+        assert found.advice.startswith("Near copies: Round numbers")
+
+
+def test_advice_is_for_the_criteria_that_failed_and_short_if_all_did():
+    failed = {"inference_exact_adjusted_p_value": 0.05, "singling_out_adjusted_p_value": 0.0500001}
+    found = figures_of_disclosure(SCORES | failed | {"leakage_detected": True}, POLICY)
+    assert found.advice.startswith("Inference by claims: Coarsen")
+    assert "Singling out" not in found.advice
+    everything = {f"{name}_adjusted_p_value": 0.001 for name in WORDS if name != "rare_text"}
+    assert figures_of_disclosure(SCORES | everything | {"leakage_detected": True}, POLICY).advice == MOST_CRITERIA
+
+
+def test_a_split_that_differs_by_itself_is_said_so():
+    found = figures_of_disclosure(SCORES | {"leakage_detected": None}, POLICY)
+    assert found.metrics["leakage_detected"] is None
+    assert found.remark == "originals and control differ by themselves"
+    assert found.advice == SPLIT_DIFFERS
+
+
+def test_scores_that_are_not_there_give_no_figure():
+    assert set(figures_of_disclosure({}, POLICY).metrics.values()) == {None}
