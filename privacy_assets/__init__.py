@@ -69,6 +69,7 @@ _PUBLIC_NAMES = {
     "SharedRecords": "mpucc.control_size",
     "SigningKey": "release.signing",
     "SimilarText": "columns.masks",
+    "SmoothCart": "synthesis.smooth_cart",
     "Split": "orchestration.settings.synthetic",
     "SqlQuery": "orchestration.settings.sources",
     "Suppressed": "columns.masks",

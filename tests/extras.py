@@ -7,3 +7,4 @@ import pytest
 NEEDS_TREES = pytest.mark.skipif(find_spec("sklearn") is None, reason="needs the extra `trees`")
 NEEDS_SPLINK = pytest.mark.skipif(find_spec("splink") is None, reason="needs the extra `linkage`")
 CART = pytest.param("cart", marks=NEEDS_TREES)
+SMOOTH_CART = pytest.param("smooth_cart", marks=NEEDS_TREES)

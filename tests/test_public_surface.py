@@ -71,6 +71,7 @@ PUBLIC_NAMES = [
     "SharedRecords",
     "SigningKey",
     "SimilarText",
+    "SmoothCart",
     "Split",
     "SqlQuery",
     "Suppressed",

@@ -81,7 +81,7 @@ class Cart:
         """
         kind_of = check_kinds(table, self.name)
         kinds = list(kind_of.values())
-        trees = _sklearn_trees()
+        trees = sklearn_trees(self.name)
         columns = [name for name, kind in kind_of.items() if kind in REDRAWN_KINDS]
         table, self.redrawn = redraw_rare_values(
             table, columns, min_atom=self._min_atom, seed=seed, person=person, synthesizer=self.name
@@ -160,13 +160,15 @@ def _codes(column: pd.Series, kind: Kind) -> NDArray[np.float64]:
     return places[codes]
 
 
-def _sklearn_trees() -> Any:
+def sklearn_trees(synthesizer: str) -> Any:
+    """Import scikit-learn's trees, or raise InvalidSettingError that names the extra."""
     try:
         from sklearn import tree
     except ImportError:
         tree = None
     if tree is None:
         raise InvalidSettingError(
-            "The synthesizer 'cart' needs scikit-learn, which is not installed: pip install 'privacy-assets[trees]'."
+            f"The synthesizer {synthesizer!r} needs scikit-learn, which is not installed: pip install "
+            "'privacy-assets[trees]'."
         )
     return tree

@@ -30,31 +30,28 @@ References
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import ceil, inf, sqrt
-from typing import Any, Final, NamedTuple
+from dataclasses import replace
+from math import inf
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from privacy_assets.disclosure.rare_values import RareColumn, people_of_values
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.setting_checks import is_number
-from privacy_assets.synthesis.number_lines import (
-    NumberLine,
-    as_numbers,
-    coarsest_step,
-    interval_knots,
-    rare_runs,
-    restore_numbers,
-    shares_of_people,
+from privacy_assets.synthesis.margins import (
+    DEFAULT_SMOOTHING,
+    Enough,
+    Margin,
+    learn_margins,
+    with_dtype,
+    without_arrow_moments,
 )
 from privacy_assets.synthesis.redraw import MIN_ATOM, redraw_rare_values
 from privacy_assets.synthesis.synthesize import REDRAWN_KINDS, Kind, check_kinds, check_setting
 
-DEFAULT_SMOOTHING: Final = 1.75
 MIN_EIGENVALUE: Final = 1e-6
 MAX_CORRELATION: Final = 0.999
 CALIBRATION_ROUNDS: Final = 8
@@ -107,7 +104,7 @@ class GaussianCopula:
         self._smoothing = float(smoothing)
         self._names: pd.Index[Any] = pd.Index([])
         self._dtypes: pd.Series[Any] = pd.Series([], dtype=object)
-        self._margins: tuple[_Margin, ...] = ()
+        self._margins: tuple[Margin, ...] = ()
         self._root: NDArray[Any] = np.empty((0, 0))
         self.redrawn: Mapping[str, RareColumn] = {}
 
@@ -133,13 +130,12 @@ class GaussianCopula:
         table, self.redrawn = redraw_rare_values(
             table, columns, min_atom=self._min_atom, seed=seed, person=person, synthesizer=self.name
         )
-        table = _without_arrow_moments(table, kinds)
+        table = without_arrow_moments(table, kinds)
         random = np.random.default_rng(seed)
         whose = None if person is None else pd.factorize(np.asarray(person))[0]
         n_people = len(table) if whose is None else len(pd.unique(whose))
-        smoothed = ceil(self._smoothing * sqrt(n_people))
-        enough = _Enough(max(self._min_atom, smoothed), max(self._min_interval, smoothed))
-        cells, margins = self._learn_margins(table, kinds, enough, whose)
+        enough = Enough.of(n_people, self._smoothing, self._min_atom, self._min_interval)
+        cells, margins = learn_margins(table, kinds, enough, self._max_discrete, whose)
         within = random.random(table.shape)
         scores = np.column_stack(
             [m.scores(c, within[:, i]) for i, (c, m) in enumerate(zip(cells, margins, strict=True))]
@@ -163,104 +159,9 @@ class GaussianCopula:
         random = np.random.default_rng(seed)
         positions = ndtr(random.standard_normal((n_records, len(self._margins))) @ self._root.T)
         columns = [
-            _with_dtype(margin.read(positions[:, i]), self._dtypes.iloc[i]) for i, margin in enumerate(self._margins)
+            with_dtype(margin.read(positions[:, i]), self._dtypes.iloc[i]) for i, margin in enumerate(self._margins)
         ]
         return pd.DataFrame(dict(zip(self._names, columns, strict=True)), columns=self._names)
-
-    def _learn_margins(
-        self, table: pd.DataFrame, kinds: Mapping[str, Kind], enough: _Enough, whose: NDArray[np.intp] | None
-    ) -> tuple[list[NDArray[np.intp]], list[_Margin]]:
-        learned = [
-            self._learn_numbers(column, kind, enough, whose)
-            if kind in {"integer", "float", "datetime"}
-            else _learn_values(column)
-            for (_, column), kind in zip(table.reset_index(drop=True).items(), kinds.values(), strict=True)
-        ]
-        return [cells for cells, _ in learned], [margin for _, margin in learned]
-
-    def _learn_numbers(
-        self, column: pd.Series, kind: Kind, enough: _Enough, whose: NDArray[np.intp] | None
-    ) -> tuple[NDArray[np.intp], _Margin]:
-        present = np.flatnonzero(column.notna().to_numpy())
-        numbers = as_numbers(column.iloc[present], kind)
-        distinct, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-        whose = None if whose is None else whose[present]
-        people, shares = people_of_values(inverse, len(distinct), whose), shares_of_people(inverse, whose)
-        is_discrete = len(distinct) <= min(self._max_discrete, shares.sum() / enough.atom)
-        cells = np.full(len(column), len(distinct), dtype=np.intp)
-        cells[present] = inverse
-        runs = rare_runs(np.logical_and(not is_discrete, people < enough.atom))
-        knots = interval_knots(runs, shares, enough.interval)
-        line = NumberLine(distinct, runs, knots, kind, *coarsest_step(distinct, column, kind))
-        return cells, _margin(column, cells, present[first], line)
-
-
-class _Enough(NamedTuple):
-    """How many people must share a value for it to be learned on its own, and how many must be in an interval."""
-
-    atom: int
-    interval: int
-
-
-@dataclass(frozen=True)
-class _Margin:
-    """Empirical distribution of one column as cells of [0, 1]."""
-
-    upper: NDArray[np.float64]
-    """Upper end of each cell."""
-    observed: pd.Series
-    """One observed value per cell, of the column's own dtype; the last may be missing."""
-    n_values: int
-    """Number of cells other than the missing one."""
-    line: NumberLine | None
-
-    @property
-    def n_cells(self) -> int:
-        return len(self.upper)
-
-    @property
-    def lower(self) -> NDArray[np.float64]:
-        return np.concatenate([[0.0], self.upper[:-1]])
-
-    def scores(self, cells: NDArray[np.intp], within: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the normal scores of records at `within` (0 to 1) of the width of their `cells`."""
-        from scipy.special import ndtri
-
-        if self.n_cells == 1:  # a constant column has no dependence; random scores would only add noise
-            return np.zeros(len(cells))
-        lower = self.lower[cells]
-        half = 0.5 / (len(cells) + 1)  # kept off 0 and 1, where scores are infinite
-        scores: NDArray[np.float64] = ndtri(np.clip(lower + within * (self.upper[cells] - lower), half, 1 - half))
-        return scores
-
-    def cells_at(self, positions: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Return the cell of each position."""
-        return np.minimum(np.searchsorted(self.upper, positions, side="right"), self.n_cells - 1)
-
-    def read(self, positions: NDArray[np.float64]) -> pd.Series:
-        """Read the column's values at `positions`."""
-        cells = self.cells_at(positions)
-        values = self.observed.iloc[cells].reset_index(drop=True)
-        if self.line is not None:
-            moves, low, high = self._movable(cells, positions, self.line)
-            middle = (self.lower + self.upper) / 2
-            weight = np.clip((positions[moves] - middle[low]) / (middle[high] - middle[low]), 0, 1)
-            if len(moves):
-                moved = self.line.between(low, high, weight)
-                values.iloc[moves] = restore_numbers(moved, self.observed, self.line.kind).array
-        return values
-
-    def _movable(
-        self, cells: NDArray[np.intp], positions: NDArray[np.float64], line: NumberLine
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-        """Find the records whose position is between two knots of one run; return them and these knots."""
-        middle = (self.lower + self.upper) / 2
-        after = np.searchsorted(middle[line.knots], positions, side="right")
-        runs = np.append(line.runs, -1)[cells]  # the missing cell is in no run
-        inside = np.flatnonzero((runs >= 0) & (after > 0) & (after < len(line.knots)))
-        low, high = line.knots[after[inside] - 1], line.knots[after[inside]]
-        same = (line.runs[low] == runs[inside]) & (line.runs[high] == runs[inside])
-        return inside[same], low[same], high[same]
 
 
 def positive_definite(correlation: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -313,47 +214,11 @@ def _correlation(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return correlation
 
 
-def _margin(
-    column: pd.Series, cells: NDArray[np.intp], representatives: NDArray[np.intp], line: NumberLine | None
-) -> _Margin:
-    """Build the margin of `column` from the cell of each record and one row per cell (missing excepted)."""
-    missing = np.flatnonzero(cells == len(representatives))[:1]
-    rows = np.concatenate([representatives, missing])
-    shares = np.bincount(cells, minlength=len(rows)) / len(cells)
-    upper = np.cumsum(shares)
-    upper[-1] = 1.0
-    return _Margin(upper, column.iloc[rows].reset_index(drop=True), len(representatives), line)
-
-
-def _learn_values(column: pd.Series) -> tuple[NDArray[np.intp], _Margin]:
-    codes, _ = pd.factorize(column)
-    n_values = int(codes.max()) + 1
-    first = np.zeros(n_values + 1, dtype=np.intp)  # code -1, a missing value, writes to the last place
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
-    first = first[:n_values]
-    order = _value_order(column, codes, first)
-    rank = np.empty(n_values + 1, dtype=np.intp)
-    rank[order] = np.arange(n_values)
-    rank[-1] = n_values  # code -1, a missing value, reads the last place
-    cells = rank[codes]
-    return cells, _margin(column, cells, first[order], None)
-
-
-def _value_order(column: pd.Series, codes: NDArray[np.intp], first: NDArray[np.intp]) -> NDArray[np.intp]:
-    dtype = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
-        return np.argsort(column.cat.codes.to_numpy()[first], kind="stable")
-    if pd.api.types.is_bool_dtype(dtype):
-        return np.argsort(column.iloc[first].to_numpy(dtype=bool), kind="stable")
-    frequency = np.bincount(codes[codes >= 0], minlength=len(first))
-    return np.argsort(-frequency, kind="stable")
-
-
 def _has_own_order(dtype: object, kind: Kind) -> bool:
     return kind not in {"text", "category"} or (isinstance(dtype, pd.CategoricalDtype) and bool(dtype.ordered))
 
 
-def _reorder(cells: NDArray[np.intp], margin: _Margin, order: NDArray[np.intp]) -> tuple[NDArray[np.intp], _Margin]:
+def _reorder(cells: NDArray[np.intp], margin: Margin, order: NDArray[np.intp]) -> tuple[NDArray[np.intp], Margin]:
     places = np.concatenate([order, np.arange(len(order), margin.n_cells)])
     rank = np.empty(margin.n_cells, dtype=np.intp)
     rank[places] = np.arange(margin.n_cells)
@@ -363,7 +228,7 @@ def _reorder(cells: NDArray[np.intp], margin: _Margin, order: NDArray[np.intp]) 
 
 
 def _calibrate(
-    target: NDArray[np.float64], margins: Sequence[_Margin], random: np.random.Generator
+    target: NDArray[np.float64], margins: Sequence[Margin], random: np.random.Generator
 ) -> NDArray[np.float64]:
     """Find the correlation of normal scores for which drawn records, blurred as real ones were, show `target`.
 
@@ -382,30 +247,3 @@ def _calibrate(
         np.fill_diagonal(moved, 1.0)
         correlation = positive_definite(moved)
     return correlation
-
-
-def _without_arrow_moments(table: pd.DataFrame, kinds: Mapping[str, Kind]) -> pd.DataFrame:
-    """Convert datetimes and dates stored by Arrow to pandas' own dtypes, which have a view as integers."""
-    table = table.copy(deep=False)
-    for name, kind in zip(table.columns, kinds.values(), strict=True):
-        dtype = table[name].dtype
-        if kind == "datetime" and isinstance(dtype, pd.ArrowDtype):
-            table[name] = table[name].astype(_own_dtype(dtype))
-    return table
-
-
-def _own_dtype(dtype: pd.ArrowDtype) -> Any:
-    stored = dtype.pyarrow_dtype
-    if getattr(stored, "tz", None):
-        return pd.DatetimeTZDtype(unit=stored.unit, tz=stored.tz)
-    return f"datetime64[{getattr(stored, 'unit', 's')}]"
-
-
-def _with_dtype(values: pd.Series, dtype: Any) -> pd.Series:
-    """Return the values in the dtype of the column learned from."""
-    if values.dtype == dtype:
-        return values
-    stored = dtype.pyarrow_dtype
-    if pa.types.is_date(stored):  # dates take timestamps of whole days only through Arrow
-        values = values.astype(pd.ArrowDtype(pa.timestamp(values.dt.unit)))
-    return values.astype(dtype)

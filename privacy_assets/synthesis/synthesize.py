@@ -1,8 +1,8 @@
 """Synthesis with any synthesizer, whose output is checked against the table it learned from.
 
-A synthesizer is any object with `name`, `settings`, `fit` and `sample` (`Synthesizer`). Two are built in: see
-`privacy_assets.synthesis.gaussian_copula` and `privacy_assets.synthesis.cart`. They do not promise privacy, which is
-measured afterwards on their output.
+A synthesizer is any object with `name`, `settings`, `fit` and `sample` (`Synthesizer`). Three are built in: see
+`privacy_assets.synthesis.gaussian_copula`, `privacy_assets.synthesis.cart` and `privacy_assets.synthesis.smooth_cart`.
+They do not promise privacy, which is measured afterwards on their output.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ Kind = Literal["integer", "float", "boolean", "datetime", "category", "text"]
 SYNTHESIZERS: Final[Mapping[str, str]] = {
     "gaussian_copula": "privacy_assets.synthesis.gaussian_copula:GaussianCopula",
     "cart": "privacy_assets.synthesis.cart:Cart",
+    "smooth_cart": "privacy_assets.synthesis.smooth_cart:SmoothCart",
 }
 """Built-in synthesizers by name; the classes are imported on demand (`synthesizer_class`)."""
 

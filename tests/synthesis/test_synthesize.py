@@ -6,10 +6,10 @@ import pytest
 
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.synthesis.synthesize import SYNTHESIZERS, Synthesizer, synthesize, synthesizer_class
-from tests.extras import CART
+from tests.extras import CART, SMOOTH_CART
 from tests.people import every_kind
 
-METHODS = [CART if name == "cart" else name for name in sorted(SYNTHESIZERS)]
+METHODS = [{"cart": CART, "smooth_cart": SMOOTH_CART}.get(name, name) for name in sorted(SYNTHESIZERS)]
 
 
 class Echo:
@@ -121,7 +121,7 @@ def test_repeated_column_names_are_refused():
 
 
 def test_an_unknown_method_lists_those_that_exist():
-    with pytest.raises(InvalidSettingError, match=r"no synthesizer named 'ctgan'.*\['cart', 'gaussian_copula'\]"):
+    with pytest.raises(InvalidSettingError, match=r"no synthesizer named 'ctgan'.*\['cart', .*'smooth_cart'\]"):
         synthesize(every_kind(5), method="ctgan")
 
 
@@ -140,6 +140,10 @@ def test_unknown_settings_list_those_that_exist():
         ("gaussian_copula", {"max_discrete": -1}),
         ("gaussian_copula", {"smoothing": -0.5}),
         ("gaussian_copula", {"smoothing": float("inf")}),
+        ("smooth_cart", {"min_people": 0}),
+        ("smooth_cart", {"min_atom": 2.5}),
+        ("smooth_cart", {"smoothing": -1}),
+        ("smooth_cart", {"smoothing": float("nan")}),
     ],
 )
 def test_settings_out_of_range_are_named(method, settings):

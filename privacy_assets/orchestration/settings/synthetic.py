@@ -57,7 +57,7 @@ class Synthesis:
 
     method: str | Synthesizer = setting(
         "gaussian_copula",
-        "gaussian_copula, cart (extra trees), or the Python path of a synthesizer of your own.",
+        "gaussian_copula, cart or smooth_cart (extra trees), or the Python path of a synthesizer of your own.",
         "cart",
     )
     n_records: int | None = setting(None, "Number of records; by default as many as there are originals.", 1000)

@@ -406,7 +406,11 @@ CASES = {
         "split: A split that is given needs both original and control; this one has only control.",
     ),
     **by_name("Synthesis", "synthetic")(
-        method=(f"{MODULE}:Made", "gan", "There is no synthesizer named 'gan'. There are ['cart', 'gaussian_copula']"),
+        method=(
+            f"{MODULE}:Made",
+            "gan",
+            "There is no synthesizer named 'gan'. There are ['cart', 'gaussian_copula', 'smo",
+        ),
         n_records=(10, 0, "`n_records` of 'Synthesis' is 0; expected a whole number, 1 or more"),
         seed=(1, -1, "`seed` of 'Synthesis' is -1; expected a whole number, 0 or more"),
         settings=(

@@ -1,0 +1,269 @@
+"""CART that learns from many people at a time: sequential trees on classes of values, with smoothed donors.
+
+Like CART [1]_, every column is drawn from a tree on the columns drawn before it. Four things are different, so that the
+records follow the population and not single people:
+
+- **Classes instead of values.** A column is divided into classes of neighboring numbers, or of text values; each has at
+  least `min_people` people. Trees see classes only, and a value is drawn within its class from the margin of the
+  column, which is that of the Gaussian copula: numbers that few people share are drawn evenly from intervals.
+- **Leaves of people.** A leaf has at least `smoothing` times the square root of the number of people, whatever the
+  number of their records. As for the copula's margins, a fixed number would be enough for small tables only: what a
+  person adds to a leaf of m is 1 / m, and the chance of the control comparison shrinks with the square root.
+- **Splits that are no coincidence.** A split must raise the log-likelihood by as much as the number of probabilities
+  that it adds (Akaike's criterion [2]_); trees of noise have one leaf.
+- **Even draws.** The records in a leaf take the classes of its donors at even steps through the sorted donors, not
+  independently. Sampling then adds hardly any noise to what was learned, which pays for the larger leaves.
+
+Columns of few classes come first, so that trees on the others have something to split.
+
+What it may reveal: text, categories, booleans, numeric columns of few values and numbers that many people share are
+reproduced as *observed values*, text and categories only if `min_atom` people share them (rarer ones are redrawn
+first). The ends of intervals are observed values, including the smallest and the largest number. Whole records are
+reproduced by coincidence: all donors of a leaf count alike, and no leaf has few of them.
+
+References
+----------
+.. [1] J. P. Reiter (2005), "Using CART to generate partially synthetic public use microdata", Journal of Official
+   Statistics 21(3), 441-462.
+.. [2] H. Akaike (1974), "A new look at the statistical model identification", IEEE Transactions on Automatic Control
+   19(6), 716-723, doi:10.1109/TAC.1974.1100705.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, inf, log, sqrt
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.disclosure.rare_values import RareColumn
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.setting_checks import is_number
+from privacy_assets.synthesis.cart import sklearn_trees
+from privacy_assets.synthesis.margins import (
+    DEFAULT_SMOOTHING,
+    Enough,
+    Margin,
+    learn_margins,
+    with_dtype,
+    without_arrow_moments,
+)
+from privacy_assets.synthesis.number_lines import shares_of_people
+from privacy_assets.synthesis.redraw import MIN_ATOM, redraw_rare_values
+from privacy_assets.synthesis.synthesize import REDRAWN_KINDS, Kind, check_kinds, check_setting
+
+MAX_CLASSES: Final = 32
+MAX_DISCRETE: Final = 100
+NUMERIC: Final = frozenset({"integer", "float", "datetime"})
+
+
+class SmoothCart:
+    """Synthesizer by trees on classes of people; see the module for what it may reveal.
+
+    Needs scikit-learn (extra `trees`).
+
+    Parameters
+    ----------
+    min_people : int
+        Fewest people in a class of values and in a leaf. A column that fewer people have values in is one class.
+    smoothing : float
+        A leaf has at least this many times the square root of the number of people, and so have the intervals that rare
+        numbers are drawn from. 0 or more; 0 leaves `min_people` and `min_atom` alone. More is safer and keeps less.
+    min_atom : int
+        Text and categories shared by fewer people are redrawn (`redraw_rare_values`); 1 reproduces all of them. Numbers
+        and datetimes shared by fewer people are interpolated.
+    """
+
+    name = "smooth_cart"
+
+    def __init__(self, *, min_people: int = 20, smoothing: float = DEFAULT_SMOOTHING, min_atom: int = MIN_ATOM) -> None:
+        self._min_people = check_setting(self.name, "min_people", min_people, at_least=1)
+        self._min_atom = check_setting(self.name, "min_atom", min_atom, at_least=1)
+        if not is_number(smoothing, 0, inf):
+            raise InvalidSettingError(
+                f"`smoothing` of {self.name!r} is {smoothing!r}; expected a finite number, 0 or more."
+            )
+        self._smoothing = float(smoothing)
+        self.redrawn: Mapping[str, RareColumn] = {}
+        self._columns: tuple[_Column, ...] = ()
+        self._names: pd.Index[Any] = pd.Index([])
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings in use."""
+        return {"min_people": self._min_people, "smoothing": self._smoothing, "min_atom": self._min_atom}
+
+    def fit(self, table: pd.DataFrame, *, seed: int, person: Sequence[Any] | None = None) -> SmoothCart:
+        """Grow one tree per column; cost is n log n in rows and quadratic in columns.
+
+        `person` is the person of each row, so that somebody with many rows counts once; `redrawn` counts the redrawn
+        values.
+        """
+        kinds = check_kinds(table, self.name)
+        trees = sklearn_trees(self.name)
+        dtypes = table.dtypes
+        columns = [name for name, kind in kinds.items() if kind in REDRAWN_KINDS]
+        table, self.redrawn = redraw_rare_values(
+            table, columns, min_atom=self._min_atom, seed=seed, person=person, synthesizer=self.name
+        )
+        table = without_arrow_moments(table, kinds)
+        whose = None if person is None else pd.factorize(np.asarray(person))[0]
+        weights = _weights(len(table), whose)
+        n_people = round(weights.sum())
+        enough = Enough.of(n_people, self._smoothing, self._min_atom, self._min_people)
+        cells, margins = learn_margins(table, kinds, enough, MAX_DISCRETE, whose)
+        firsts = [
+            _first_cells(shares_of_people(own, whose), margin, _is_ordered(kind, dtype), self._min_people)
+            for own, margin, kind, dtype in zip(cells, margins, kinds.values(), dtypes, strict=True)
+        ]
+        classes = np.column_stack(
+            [np.searchsorted(first, own, side="right") - 1 for first, own in zip(firsts, cells, strict=True)]
+        )
+        leaf = max(self._min_people, ceil(self._smoothing * sqrt(n_people)))
+        before: list[int] = []
+        made: list[_Column] = []
+        for place in np.argsort([len(first) for first in firsts], kind="stable").tolist():
+            step = _grow(trees, classes[:, before], classes[:, place], weights, leaf)
+            made.append(_Column(place, tuple(before), step, firsts[place], margins[place], dtypes.iloc[place]))
+            before.append(place)
+        self._names, self._columns = table.columns, tuple(made)
+        return self
+
+    def sample(self, n_records: int, *, seed: int) -> pd.DataFrame:
+        """Draw the classes of one column after the other, and values within them."""
+        if not self._columns:
+            raise InvalidSettingError(f"{self.name!r} cannot sample before it is fitted. Call `fit` first.")
+        random = np.random.default_rng(seed)
+        classes = np.zeros((n_records, len(self._columns)), dtype=np.intp)
+        made: dict[int, pd.Series] = {}
+        for column in self._columns:
+            own = column.step.draw(classes[:, list(column.before)], random)
+            classes[:, column.place] = own
+            made[column.place] = column.read(own, random)
+        return pd.DataFrame({name: made[place] for place, name in enumerate(self._names)}, columns=self._names)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The tree of a column, and the classes of its donors."""
+
+    tree: Any
+    """None if all records are in one leaf, number 0."""
+    donors: NDArray[np.intp]
+    """Class of each donor, grouped by leaf and in ascending order within each."""
+    starts: NDArray[np.intp]
+    """Start of the donors of each node in `donors`, and one past the last; inner nodes have no donors."""
+
+    def draw(self, predictors: NDArray[np.intp], random: np.random.Generator) -> NDArray[np.intp]:
+        """Return a class for each record: at even steps through the donors of a leaf, in random order."""
+        n_records = len(predictors)
+        is_leaf = self.tree is None
+        leaves = np.zeros(n_records, np.intp) if is_leaf else self.tree.apply(predictors.astype(np.float32))
+        places = even_places(leaves, len(self.starts) - 1, random)
+        start, end = self.starts[leaves], self.starts[leaves + 1]
+        drawn: NDArray[np.intp] = self.donors[start + (places * (end - start)).astype(np.intp)]
+        return drawn
+
+
+@dataclass(frozen=True)
+class _Column:
+    """What was learned of a column."""
+
+    place: int
+    before: tuple[int, ...]
+    """Places of the columns drawn before it."""
+    step: Step
+    first_cells: NDArray[np.intp]
+    """First cell of each class."""
+    margin: Margin
+    dtype: Any
+
+    def read(self, classes: NDArray[np.intp], random: np.random.Generator) -> pd.Series:
+        """Return values of the column, drawn from the margin within each class, at even steps as well."""
+        ends = self.margin.upper[np.append(self.first_cells[1:], self.margin.n_cells) - 1]
+        low, high = self.margin.lower[self.first_cells][classes], ends[classes]
+        places = even_places(classes, len(ends), random)
+        positions = np.minimum(low + places * (high - low), np.nextafter(high, 0))
+        return with_dtype(self.margin.read(positions), self.dtype)
+
+
+def _weights(n_rows: int, whose: NDArray[np.intp] | None) -> NDArray[np.float64]:
+    """Return the weight of each row; those of one person add up to 1."""
+    if whose is None:
+        return np.ones(n_rows)
+    _, own, n_own = np.unique(whose, return_inverse=True, return_counts=True)
+    return np.asarray(1 / n_own[own])
+
+
+def even_places(groups: NDArray[np.intp], n_groups: int, random: np.random.Generator) -> NDArray[np.float64]:
+    """Return places in [0, 1) that are evenly spaced within each group, from a random start, in random order.
+
+    Each place alone is uniform, so a draw has the distribution of an independent one; only the noise of the
+    frequencies in a group is smaller (systematic sampling).
+    """
+    n = len(groups)
+    order = random.permutation(n)
+    order = order[np.argsort(groups[order], kind="stable")]
+    own = groups[order]
+    counts = np.bincount(groups, minlength=n_groups)
+    rank = np.arange(n) - (np.cumsum(counts) - counts)[own]
+    places = np.empty(n)
+    places[order] = (rank + random.random(n_groups)[own]) / counts[own]
+    return np.minimum(places, np.nextafter(1.0, 0.0))
+
+
+def _grow(
+    trees: Any, predictors: NDArray[np.intp], target: NDArray[np.intp], weights: NDArray[np.float64], leaf: int
+) -> Step:
+    """Grow the tree of a column on the classes of those before it; `weights` of one person add up to 1."""
+    n_classes, n_people = int(target.max()) + 1, float(weights.sum())
+    if n_classes == 1 or not predictors.shape[1] or 2 * leaf > n_people:
+        return Step(None, np.sort(target), np.array([0, len(target)]))
+    tree = trees.DecisionTreeClassifier(
+        criterion="entropy",
+        min_weight_fraction_leaf=leaf / n_people,
+        min_impurity_decrease=(n_classes - 1) / n_people / log(2),  # entropy is in bits, the criterion in nats
+        random_state=0,  # only breaks ties between equally good splits
+    ).fit(predictors.astype(np.float32), target, sample_weight=weights)
+    leaves = tree.apply(predictors.astype(np.float32))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(leaves, minlength=tree.tree_.node_count))])
+    return Step(tree, target[np.lexsort((target, leaves))], starts)
+
+
+def _is_ordered(kind: Kind, dtype: Any) -> bool:
+    return kind in NUMERIC or kind == "boolean" or (isinstance(dtype, pd.CategoricalDtype) and bool(dtype.ordered))
+
+
+def _first_cells(people: NDArray[np.float64], margin: Margin, is_ordered: bool, min_people: int) -> NDArray[np.intp]:
+    """Divide the cells of a column into classes of neighbors; return the first cell of each.
+
+    Parameters
+    ----------
+    people : ndarray of shape (n_cells,)
+        People of each cell, who count once in all cells together.
+    margin : Margin
+        Cells in their order if `is_ordered`, else by frequency; the missing value is the last.
+    """
+    if not is_ordered:
+        kept = np.flatnonzero(np.append(people[: margin.n_values] < min_people, True))[0]
+        wanted = np.full(len(people), float(min_people))
+        wanted[min(kept, MAX_CLASSES - 1) : margin.n_values] = inf  # the rare ones are one class
+    else:
+        few = margin.n_values <= MAX_CLASSES
+        wanted = np.full(len(people), min_people if few else max(min_people, people.sum() / MAX_CLASSES))
+    firsts, have = [0], 0.0
+    for cell in range(1, len(people)):
+        have += people[cell - 1]
+        is_missing = cell == margin.n_values
+        is_full = have >= wanted[cell - 1] or ((is_missing or people[cell] >= wanted[cell]) and have >= min_people)
+        if is_full:
+            firsts.append(cell)
+            have = 0.0
+    have += people[-1]
+    if have < min_people and len(firsts) > 1:
+        firsts.pop()
+    return np.array(firsts, dtype=np.intp)
