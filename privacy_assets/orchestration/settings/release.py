@@ -27,6 +27,7 @@ from privacy_assets.orchestration.settings.anonymized import (
 )
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
+from privacy_assets.orchestration.settings.options import OptionsSettings
 from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import TableSource, require_partitioned
 from privacy_assets.orchestration.settings.synthetic import (
@@ -65,6 +66,8 @@ class ReleaseSettings:
     linkage_audit: LinkageAuditSettings | None = None
     utility: UtilitySettings | None = None
     disclosure: DisclosureSettings | None = None
+    options: OptionsSettings | None = None
+    asked_assessment: AssessmentSettings | None = None
     monitoring: MonitoringSettings = NO_MONITORING
     partitions_def: dg.PartitionsDefinition[Any] | None = None
     owners: Sequence[str] = ()
@@ -89,6 +92,7 @@ class ReleaseSettings:
         self._check_synthetic_side()
         self._check_anonymized_side()
         self._check_acknowledged()
+        self._check_options()
         if self.source is None and self.monitoring.drift_limit is not None:
             raise InvalidSettingError(
                 f"The release {self.name!r} watches the drift of its source, but has none: original and control are "
@@ -206,6 +210,15 @@ class ReleaseSettings:
                 f"The contract says of {reduced} why they leave as they are, but no side of the release {self.name!r} "
                 "lets them: quasi-identifiers are generalized, and synthesized if they are numbers or times. Take "
                 "leaves_as_is away, or give the column the role 'other' or 'sensitive'."
+            )
+
+    def _check_options(self) -> None:
+        """Refuse the seeds of the comparison: what was chosen by them must be made and judged afresh."""
+        own = (getattr(each, "seed", None) for each in (self.split, self.synthetic, self.utility))
+        if self.options is not None and self.options.are_seeds_of(*own):
+            raise InvalidSettingError(
+                f"The release {self.name!r} uses a seed of the comparison of its options, by which its settings were "
+                "chosen. Expected any other seed, so that the release is made and judged afresh."
             )
 
     def _check_known(self) -> None:

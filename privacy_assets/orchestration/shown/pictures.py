@@ -200,14 +200,14 @@ def new_figure(width: float, height: float) -> "Figure":
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def as_markdown(figure: "Figure", text: str) -> str:
-    """Write a picture as PNG in Markdown, with alternative text."""
+def as_markdown(figure: "Figure", text: str, colors: int = COLORS) -> str:
+    """Write a picture as PNG of at most so many colors in Markdown, with alternative text."""
     from PIL import Image
 
     drawn, buffer = io.BytesIO(), io.BytesIO()
     figure.savefig(drawn, format="png")
     # A palette makes it a third of the size; an event takes 100 KB in total.
-    Image.open(drawn).convert("RGB").quantize(COLORS).save(buffer, "png", optimize=True)
+    Image.open(drawn).convert("RGB").quantize(colors).save(buffer, "png", optimize=True)
     encoded = base64.b64encode(buffer.getvalue()).decode()
     return f"![{_escaped(text)}](data:image/png;base64,{encoded})"
 

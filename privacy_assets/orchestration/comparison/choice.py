@@ -1,0 +1,139 @@
+"""The choice among candidates: which may be proposed, and which is recommended."""
+
+from collections.abc import Mapping, Sequence
+from math import inf, isnan, sqrt
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privacy_assets.orchestration.comparison.making import LEAKAGE
+from privacy_assets.release.metrics import METRICS, YES_NO_METRICS
+from privacy_assets.release.policy import Limit
+from privacy_assets.shown_numbers import number
+
+MARGIN = 2.0
+"""Standard deviations between a figure and its limit, and standard errors within which worth counts as equal."""
+INTERVAL = 1.96
+WORTH = ("utility", "utility_lower", "utility_upper", "worth_in_people", "n_originals")
+WORTH_LIMITED = "utility_limited"
+"""The lower end of the worth, which its limit is on; without one it is missing."""
+SEPARATOR = "\n"
+
+
+def table_of(
+    runs: pd.DataFrame, candidates: Mapping[str, Mapping[str, Any]], limits: Mapping[str, Sequence[Limit]], n_seeds: int
+) -> pd.DataFrame:
+    """Return one row per candidate, from one row per time that it was made.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        ``candidate``, ``problem`` (empty if it was made), ``failed``, ``seconds``, the figures and the worth.
+    candidates : mapping
+        By name, with the ``side``.
+    limits : mapping of str to sequence of Limit
+        The blocking limits, by side.
+    n_seeds : int
+        How often synthetic candidates are made.
+
+    Returns
+    -------
+    DataFrame
+        See `ReleaseOptions`.
+    """
+    figures = [name for name in runs.columns if name in METRICS and name != "utility"]
+    spreads = {metric: _common_spread(runs, candidates, metric) for metric in (*figures, WORTH_LIMITED)}
+    rows = []
+    for name, about in candidates.items():
+        own = runs[runs["candidate"] == name]
+        made = own[own["problem"] == ""]
+        n_needed = n_seeds if about["side"] == "synthetic" else 1
+        reasons = list(dict.fromkeys(own["problem"][own["problem"] != ""]))
+        is_whole = len(made) == n_needed
+        if not is_whole and not reasons:
+            reasons = [f"made {len(made)} of {n_needed} times when time ended" if len(made) else "not begun in time"]
+        failed = [reason for each in made["failed"] for reason in filter(None, each.split(SEPARATOR))]
+        reasons += _first_of_each(failed)
+        is_admitted = is_whole and not failed
+        close = _too_close(made, limits[about["side"]], spreads, about["side"]) if is_admitted else []
+        rows.append(
+            {
+                "candidate": name,
+                "side": about["side"],
+                "is_proposed": is_admitted and not close,
+                "is_admitted": is_admitted,
+                **{column: _mean(made[column]) for column in (*WORTH, *figures)},
+                "n_made": len(made),
+                "seconds": float(own["seconds"].sum()),
+                "reason": "; ".join([*reasons, *close]),
+            }
+        )
+    table = pd.DataFrame(rows)
+    empty = [metric for metric in figures if table[metric].isna().all()]
+    return table.drop(columns=empty)
+
+
+def best_of(table: pd.DataFrame, side: str, risk: str) -> str | None:
+    """Return the least risky of the proposed candidates that are worth as much as the best, within its error."""
+    of_side = table["side"] == side
+    open_to_all = table[of_side & table["is_proposed"] & table["utility"].notna()]
+    if open_to_all.empty:
+        return None
+    top = open_to_all.iloc[int(open_to_all["utility"].argmax())]
+    error = max((top["utility_upper"] - top["utility_lower"]) / (2 * INTERVAL), 0.0)
+    as_good = open_to_all[open_to_all["utility"] >= top["utility"] - MARGIN * error]
+    # The larger worth first, which remains so where risks are equal.
+    in_order = as_good.sort_values("utility", ascending=False, kind="stable").sort_values(risk, kind="stable")
+    return str(in_order["candidate"].iloc[0])
+
+
+def _common_spread(runs: pd.DataFrame, candidates: Mapping[str, Mapping[str, Any]], metric: str) -> float:
+    """Return the standard deviation between draws that candidates have in common: each has too few for its own."""
+    squares, freedom = 0.0, 0
+    for name, about in candidates.items():
+        if about["side"] != "synthetic":
+            continue
+        values = runs[metric][(runs["candidate"] == name) & (runs["problem"] == "")].dropna()
+        if len(values) > 1:
+            squares += float(((values - values.mean()) ** 2).sum())
+            freedom += len(values) - 1
+    return sqrt(squares / freedom) if freedom else 0.0
+
+
+def _too_close(made: pd.DataFrame, limits: Sequence[Limit], spreads: Mapping[str, float], side: str) -> list[str]:
+    """Say which limits a candidate meets by less than the margin."""
+    if side != "synthetic":
+        return []  # The same records give the same classes again.
+    close = []
+    if (made[LEAKAGE] == 1).any():
+        close.append("leakage was detected")
+    for limit in limits:
+        if limit.metric in YES_NO_METRICS:
+            continue
+        metric = WORTH_LIMITED if limit.metric == "utility" else limit.metric
+        values = made[metric].astype("float64")
+        own = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+        # Counts differ by candidate as their sizes do.
+        spread = own if METRICS[limit.metric].high == inf else max(own, spreads[metric])
+        towards = MARGIN * spread * (1 if limit.direction in ("below", "at_most") else -1)
+        if not limit.holds_for(float(values.mean()) + towards):
+            close.append(
+                f"{limit.metric} is {number(float(values.mean()))}, within two standard deviations "
+                f"({number(spread)}) of its limit"
+            )
+    return close
+
+
+def _first_of_each(failed: Sequence[str]) -> list[str]:
+    """Return one reason per figure, of the first draw in which it failed."""
+    by_figure: dict[str, str] = {}
+    for reason in failed:
+        by_figure.setdefault(reason.split(" ", 1)[0], reason)
+    return list(by_figure.values())
+
+
+def _mean(values: "pd.Series[Any]") -> float:
+    present = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
+    # A figure that one draw lacks is unknown.
+    return float("nan") if not len(present) or any(map(isnan, present)) else float(present.mean())

@@ -1,0 +1,261 @@
+"""Comparison of candidate releases of one table by risk and worth; it releases nothing."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal, NamedTuple
+
+import pandas as pd
+
+from privacy_assets import __version__
+from privacy_assets.columns.safe_names import class_name
+from privacy_assets.contract.contract import TableContract, resolve_contract
+from privacy_assets.errors import InvalidTableError
+from privacy_assets.orchestration.comparison.candidates import standard_candidates
+from privacy_assets.orchestration.comparison.choice import SEPARATOR, WORTH, WORTH_LIMITED, table_of
+from privacy_assets.orchestration.comparison.making import LEAKAGE, RISKS, Bench, Measured, OutOfTime, blocking_limits
+from privacy_assets.orchestration.comparison.result import ReleaseOptions
+from privacy_assets.orchestration.private.guard import speaks
+from privacy_assets.orchestration.settings.options import STANDARD, Candidate, OptionsSettings
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, Split, Synthesis
+from privacy_assets.release.metrics import METRICS
+from privacy_assets.release.policy import Policy, resolve_policy
+from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.utility.result import LOWER, N_ORIGINALS, PEOPLE, UPPER
+
+_TEXT_COLUMNS = ("candidate", "side", "digest", "failed", "problem")
+
+
+class ComparisonProgress(NamedTuple):
+    """Progress of a comparison.
+
+    Attributes
+    ----------
+    n_done : int
+        Candidates that are done.
+    n_candidates : int
+        All candidates.
+    candidate : str
+        Name of the one that is begun.
+    """
+
+    n_done: int
+    n_candidates: int
+    candidate: str
+
+
+def compare_releases(
+    table: pd.DataFrame,
+    contract: TableContract | str | Mapping[str, Any],
+    policy: Policy | str,
+    *,
+    candidates: Literal["standard"] | Sequence[Candidate] = STANDARD,
+    n_seeds: int = 2,
+    seed: int = 0,
+    limit_seconds: float | None = None,
+    assessment: AssessmentSettings | None = None,
+    train_fraction: float = 0.8,
+    earlier: ReleaseOptions | None = None,
+    progress: Callable[[ComparisonProgress], None] | None = None,
+) -> ReleaseOptions:
+    """Make candidate releases of a table, and compare what each gives away and what it is worth.
+
+    It releases nothing and admits nothing: the gate judges what a release makes with its own seeds. Comparisons made
+    here are not counted in a manifest; those of the asset ``release_options`` are.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The source, as its contract expects it.
+    contract : TableContract, str or mapping
+        Types and roles of the columns, as for `build_release_definitions`.
+    policy : Policy or str
+        The limits, or the name of a use case. A required signature is ignored.
+    candidates : {"standard"} or sequence of Candidate
+        What to compare. The standard candidates are on the sides that the policy protects.
+    n_seeds : int
+        How often synthetic records are made of each candidate, 2 to 100.
+    seed : int
+        Of the comparison's own seeds, at least 0: equal seeds give equal results.
+    limit_seconds : float, optional
+        After so many seconds nothing more is begun, and searches end at their next step; what was done is returned.
+    assessment : AssessmentSettings, optional
+        How synthetic records are assessed; by default as the policy requires.
+    train_fraction : float
+        Share of the people that synthesizers may see, above 0 and below 1; the others are the control.
+    earlier : ReleaseOptions, optional
+        An earlier comparison: what was made of the same table with the same settings is taken from it.
+    progress : callable, optional
+        Called before each candidate.
+
+    Returns
+    -------
+    ReleaseOptions
+        Candidates that cannot be made are in it, with the reason.
+
+    Raises
+    ------
+    ContractError
+        If the table violates the contract.
+    InvalidSettingError
+        If a setting is out of its range, or the policy protects no side.
+    InvalidTableError
+        If the contract leaves no record.
+
+    Notes
+    -----
+    Synthetic records are judged by people whom the synthesizer never saw; anonymized ones are made of all people and
+    judged by a random half of them (``docs/how-to-choose.md``).
+    """
+    held_to, admitted_by = resolve_contract(contract), resolve_policy(policy).with_required(signature=False)
+    options = OptionsSettings(candidates=candidates, n_seeds=n_seeds, seed=seed, limit_seconds=limit_seconds)
+    asked = assessment or AssessmentSettings.required_by(admitted_by, held_to)
+    release = ReleaseSettings(
+        name="comparison",
+        contract=held_to,
+        policy=admitted_by,
+        source=None,
+        split=Split(train_fraction),
+        synthetic=None,
+        assessment=asked.resolve(held_to, ()),
+        formats=("parquet",),
+        asked_assessment=asked,
+    )
+    return compare_admitted(release, held_to.admit(table), options, earlier=earlier, progress=progress)
+
+
+def compare_admitted(
+    release: ReleaseSettings,
+    table: pd.DataFrame,
+    options: OptionsSettings,
+    *,
+    earlier: ReleaseOptions | None = None,
+    progress: Callable[[ComparisonProgress], None] | None = None,
+) -> ReleaseOptions:
+    """Compare candidates on a table that the contract of a release admitted; see `compare_releases`."""
+    if not len(table):
+        raise InvalidTableError("The table has no records, so there is nothing to compare. Expected at least one.")
+    began = time.monotonic()
+    deadline = began + options.limit_seconds if options.limit_seconds is not None else float("inf")
+    bench = Bench(release, table, options, deadline)
+    given = options.candidates
+    chosen = standard_candidates(release, table) if isinstance(given, str) else tuple(given)
+    content = fingerprint(table)
+    known = {} if earlier is None else _by_digest(earlier.runs)
+    runs: list[dict[str, Any]] = []
+    for place, candidate in enumerate(chosen):
+        if progress is not None:
+            progress(ComparisonProgress(place, len(chosen), str(candidate.name)))
+        for repeat in range(options.n_seeds if candidate.side == "synthetic" else 1):
+            digest = _digest_of_run(release, options, candidate, repeat, content)
+            run = known.get(digest) if digest else None
+            runs.append({**run, "candidate": candidate.name} if run else _run(bench, candidate, repeat, digest))
+            if runs[-1]["problem"]:
+                break  # Other draws would meet the same problem, or come too late.
+    candidates = {str(each.name): {"side": each.side, "kind": each.kind, "settings": each.in_yaml()} for each in chosen}
+    frame = _frame(runs)
+    limits = {side: blocking_limits(release, side) for side in RISKS}
+    return ReleaseOptions(
+        table_of(frame, candidates, limits, options.n_seeds),
+        frame,
+        candidates,
+        {
+            "fingerprint": content,
+            "digest": digest_of_comparison(release, options),
+            "n_seeds": options.n_seeds,
+            "n_candidates": len(chosen),
+            "train_fraction": release.split.train_fraction if isinstance(release.split, Split) else None,
+            "limits": {side: {limit.metric: limit.value for limit in own} for side, own in limits.items()},
+        },
+    )
+
+
+def digest_of_comparison(release: ReleaseSettings, options: OptionsSettings) -> str:
+    """Return a digest of everything but the table that shapes a comparison."""
+    return _digest([*_shared(release), options.for_digest()])
+
+
+def _run(bench: Bench, candidate: Candidate, repeat: int, digest: str) -> dict[str, Any]:
+    """Make and measure a candidate once; one that cannot be made has its problem in words."""
+    began = time.monotonic()
+    problem, measured = "", None
+    if began >= bench.deadline:
+        problem = "not made: time had ended"
+    else:
+        try:
+            measured = bench.measure(candidate, repeat)
+        except OutOfTime:
+            problem = "not finished: time ended"
+        except Exception as error:  # noqa: BLE001 - a synthesizer of somebody else can raise anything
+            said = (
+                f": {BaseException.__str__(error)}"
+                if speaks(error)
+                else "; its text is withheld, as it may contain cells of the table"
+            )
+            problem = f"cannot be made: {class_name(type(error))}{said}"
+    run = {"candidate": candidate.name, "side": candidate.side, "repeat": repeat, "digest": digest if measured else ""}
+    seconds = time.monotonic() - began
+    return run | {"problem": problem, "failed": "", "seconds": seconds} | ({} if measured is None else _said(measured))
+
+
+def _said(measured: Measured) -> dict[str, Any]:
+    scores = measured.worth.scores
+    worth = [scores["utility"], scores.get("utility" + LOWER), scores.get("utility" + UPPER), scores.get(PEOPLE)]
+    said = dict(zip(WORTH, [*worth, scores.get(N_ORIGINALS)], strict=True))
+    # A figure of worth that is limited is the lower end of its interval.
+    figures = {name: value for name, value in measured.figures.items() if name != "utility"}
+    return {
+        "failed": SEPARATOR.join(measured.failed),
+        **said,
+        **figures,
+        WORTH_LIMITED: measured.figures.get("utility"),
+    }
+
+
+def _frame(runs: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return runs as plain columns: text, whole numbers, and floats in which NaN is missing."""
+    figures = [name for name in METRICS if name != "utility" and any(name in run for run in runs)]
+    numbers = list(dict.fromkeys([*WORTH, *RISKS.values(), LEAKAGE, *figures, WORTH_LIMITED]))
+    frame = pd.DataFrame(runs, columns=[*_TEXT_COLUMNS, "repeat", "seconds", *numbers])
+    kinds: dict[str, Any] = {**dict.fromkeys(_TEXT_COLUMNS, str), "repeat": "int64"}
+    kinds |= dict.fromkeys(("seconds", *numbers), "float64")
+    return frame.astype(kinds)
+
+
+def _by_digest(runs: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    made = runs[runs["digest"] != ""]
+    return {str(run["digest"]): {str(name): value for name, value in run.items()} for run in made.to_dict("records")}
+
+
+def _digest_of_run(
+    release: ReleaseSettings, options: OptionsSettings, candidate: Candidate, repeat: int, content: str
+) -> str:
+    """Return what a result is known by; empty for a synthesizer of somebody else, whose code may have changed."""
+    if isinstance(candidate.synthetic, Synthesis) and not isinstance(candidate.synthetic.method, str):
+        return ""
+    seed = options.seeds.repeats[repeat]
+    return _digest([content, *_shared(release), candidate.in_yaml(), seed, options.seeds.split, options.seeds.judge])
+
+
+def _shared(release: ReleaseSettings) -> list[Any]:
+    contract, split = release.contract, release.split
+    asked = release.asked_assessment or release.assessment
+    return [
+        __version__,
+        contract.describe(),
+        contract.precisions,
+        contract.person,
+        contract.metadata("hierarchy"),
+        contract.metadata("scale"),
+        release.policy.to_json(),
+        asdict(asked),
+        split.train_fraction if isinstance(split, Split) else None,
+        None if release.semantic_risk is None else repr(release.semantic_risk),
+    ]
+
+
+def _digest(parts: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()

@@ -1,0 +1,314 @@
+"""One candidate, made and assessed by the functions and the limits that its release would have."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from privacy_assets.anonymization.anonymize import anonymize_with
+from privacy_assets.anonymization.anonymized_table import measure_anonymity, models_that_fail
+from privacy_assets.anonymization.measured_loss import require_measured
+from privacy_assets.anonymization.records_of_people import count_records_of_people, require_one_record_each
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, count_rare_values
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.mpucc.assess import assess_preprocessed
+from privacy_assets.mpucc.preprocess import preprocess
+from privacy_assets.orchestration.evidence.evidence import metrics_of, worth_of
+from privacy_assets.orchestration.settings.monitoring import NO_MONITORING
+from privacy_assets.orchestration.settings.options import Candidate, OptionsSettings
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.settings.synthetic import Split
+from privacy_assets.orchestration.settings.utility import UtilitySettings
+from privacy_assets.reidentification.assess import assess_reidentification
+from privacy_assets.release.evidence import AssessmentEvidence, Evidence
+from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
+from privacy_assets.release.metrics import ANONYMITY, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY, shown_figure
+from privacy_assets.release.policy import Limit
+from privacy_assets.semantic_risk.assess import assess_semantic_risk_with
+from privacy_assets.synthesis.generalized import number_distinct_records, preprocess_generalized
+from privacy_assets.synthesis.split import split_records
+from privacy_assets.synthesis.synthesize import make_synthetic_records
+from privacy_assets.utility.assess import Judge
+from privacy_assets.utility.result import UtilityAssessment
+
+SHARE_THAT_JUDGES = 0.5
+"""Share of the people who judge anonymized records, as for the asset of their worth."""
+SMALL_CURVE = 100
+"""Records of the re-identification curve, which no limit is on."""
+RISKS = {"synthetic": "privacy_risk_score", "anonymized": "max_reidentification_probability"}
+"""The figure that stands for the risk of a side, besides those that are limited."""
+LEAKAGE = "leakage_detected"
+
+
+class OutOfTime(Exception):  # noqa: N818 - it ends a candidate and is not an error
+    """Ends a candidate that would come too late."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was found of a candidate that was made once.
+
+    Attributes
+    ----------
+    figures : dict of str to float or None
+        Every limited figure of its side, the figure of its risk, and of synthetic records whether leakage was detected.
+    worth : UtilityAssessment
+        What it is worth.
+    failed : list of str
+        What the policy's blocking conditions say that fail; empty if it would be admitted.
+    """
+
+    figures: dict[str, float | None]
+    worth: UtilityAssessment
+    failed: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The people of a table, divided by the comparison's own seeds, and the judges of what is made of them.
+
+    Parameters
+    ----------
+    release : ReleaseSettings
+        Contract, policy and whatever else candidates share.
+    table : DataFrame
+        The table that the contract admitted, with the person column if there is one.
+    options : OptionsSettings
+        The seeds.
+    deadline : float
+        Moment of `time.monotonic` after which nothing is begun.
+    """
+
+    release: ReleaseSettings
+    table: pd.DataFrame
+    options: OptionsSettings
+    deadline: float
+
+    def settings_of(self, candidate: Candidate) -> ReleaseSettings:
+        """Return the settings that the release would have with a candidate.
+
+        Raises
+        ------
+        InvalidSettingError
+            If no release can have them.
+        """
+        release, split = self.release, self.release.split
+        labels = release.contract.columns_with_role("quasi_identifier") if candidate.generalize_synthetic else ()
+        of_records = candidate.anonymized is not None
+        return replace(
+            release,
+            source=_no_source,
+            split=Split(split.train_fraction if isinstance(split, Split) else 0.8, self.options.seeds.split),
+            synthetic=candidate.synthetic and candidate.synthetic.resolve(release.policy),
+            generalize_synthetic=candidate.generalize_synthetic,
+            anonymized=candidate.anonymized,
+            assessment=(release.asked_assessment or release.assessment).resolve(release.contract, labels),
+            reidentification=None,
+            semantic_risk=release.semantic_risk if of_records else None,
+            linkage_audit=None,
+            utility=UtilitySettings(),
+            monitoring=NO_MONITORING,
+            partitions_def=None,
+            options=None,
+        )
+
+    def measure(self, candidate: Candidate, repeat: int) -> Measured:
+        """Make a candidate once, and measure it.
+
+        Raises
+        ------
+        PrivacyAssetsError
+            If it cannot be made or measured.
+        OutOfTime
+            If time ends before.
+        """
+        settings = self.settings_of(candidate)
+        return self._anonymized(settings) if candidate.anonymized is not None else self._synthetic(settings, repeat)
+
+    @cached_property
+    def _sides(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Originals and control of this comparison."""
+        split, contract = self.release.split, self.release.contract
+        share = split.train_fraction if isinstance(split, Split) else 0.8
+        return split_records(self.table, train_fraction=share, seed=self.options.seeds.split, person=contract.person)
+
+    @cached_property
+    def _judge_of_synthetic(self) -> Judge:
+        original, control = (self._released(side) for side in self._sides)
+        return Judge(original, control, seed=self.options.seeds.judge)
+
+    @cached_property
+    def _judging(self) -> pd.DataFrame:
+        """The people who judge anonymized records."""
+        person, seed = self.release.contract.person, self.options.seeds.judge
+        return self._released(
+            split_records(self.table, train_fraction=1 - SHARE_THAT_JUDGES, seed=seed, person=person).control
+        )
+
+    @cached_property
+    def _judge_of_all(self) -> Judge:
+        return Judge(self._released(self.table), self._judging, seed=self.options.seeds.judge)
+
+    def _released(self, table: pd.DataFrame, *more: str) -> pd.DataFrame:
+        return table[[*self.release.contract.released_columns, *more]]
+
+    def _stop(self, *_: Any) -> None:
+        if time.monotonic() >= self.deadline:
+            raise OutOfTime
+
+    def _synthetic(self, release: ReleaseSettings, repeat: int) -> Measured:
+        contract, synthesis, seed = release.contract, release.synthetic, self.options.seeds.repeats[repeat]
+        original, control = self._sides
+        people = None if contract.person is None else original[contract.person]
+        made = make_synthetic_records(
+            self._released(original),
+            synthesis.method,  # type: ignore[union-attr]
+            synthesis.n_records,  # type: ignore[union-attr]
+            seed,
+            dict(synthesis.settings) or None,  # type: ignore[union-attr]
+            people,
+        ).table
+        self._stop()
+        synthetic = contract.admit_synthetic(made)
+        more = [] if contract.person is None else [contract.person]
+        sides = self._released(original, *more), self._released(control, *more)
+        precisions: dict[str, Any] = {
+            "person": contract.person,
+            "numeric_precision": release.assessment.numeric_precision,
+            "datetime_precision": release.assessment.datetime_precision,
+            "deduplicate": release.assessment.deduplicate,
+        }
+        released, generalized, hierarchies = synthetic, None, None
+        if release.generalize_synthetic is None:
+            prepared = preprocess(sides[0], synthetic, sides[1], **precisions)
+        else:
+            generalized, hierarchies = self._generalized(release, "synthetic", number_distinct_records(synthetic), seed)
+            released = generalized.table
+            prepared = preprocess_generalized(sides[0], synthetic, sides[1], generalized, **precisions)
+        self._stop()
+        assessment = assess_preprocessed(prepared, release.assessment, progress=self._stop)
+        found = AssessmentEvidence(None, None, None, metrics=metrics_of(assessment), settings=assessment.settings)
+        measured: dict[str, Mapping[str, float | None]] = {}
+        remarks = {}
+        if release.policy.limit_on(RARE_VALUES_RELEASED) is not None:
+            rare = count_rare_values(
+                released,
+                [original, control],
+                people_per_value=release.policy.people_per_value,
+                person=contract.person,
+                columns=contract.released_columns,
+                masks=None if generalized is None else generalized.model.masks,
+            )
+            measured, remarks = {RARE_VALUES: rare.metrics}, {RARE_VALUES_RELEASED: rare.remark}
+        worth = self._judge_of_synthetic.assess(
+            released, generalized, hierarchies=hierarchies, domain=synthetic, seed=seed % 2**31
+        )
+        evidence = Evidence(
+            side="synthetic",
+            stage=release.synthetic_stage,
+            columns=contract.released_columns,
+            tables={},
+            assessments={MPUCC: found},
+            declared_precisions=contract.precisions,
+            measured=measured,
+            remarks=remarks,
+            has_person=contract.person is not None,
+        )
+        of_settings = settings_verdict(MPUCC, release.policy, evidence)
+        return _decided(release, evidence, worth, [] if of_settings.passed else [of_settings.reason])
+
+    def _anonymized(self, release: ReleaseSettings) -> Measured:
+        contract, policy = release.contract, release.policy
+        if release.anonymized_stage != "anonymized":
+            raise InvalidSettingError(
+                "The release withholds records by their semantic risk, which a comparison does not do: what it would "
+                "say is not what would be released."
+            )
+        anonymization, hierarchies = self._generalized(release, "source", self.table, self.options.seeds.judge)
+        losses = require_measured(anonymization, self.table, hierarchies)
+        report, figures = measure_anonymity(anonymization, contract, self.table, contract.person, losses)
+        failed = models_that_fail(anonymization, report)
+        if failed:
+            raise InvalidTableError(f"The classes do not meet the requirements: {'; '.join(failed)}.")
+        assessments: dict[str, AssessmentEvidence] = {}
+        limited = {limit.assessment for limit in policy.limits_of("anonymized")}
+        if REIDENTIFICATION in limited:
+            assessed = assess_reidentification(
+                self.table,
+                anonymization,
+                known=policy.known or None,
+                max_known=1,
+                curve_sample=SMALL_CURVE,
+                hierarchies=hierarchies,
+                progress=self._stop,
+            )
+            assessments[REIDENTIFICATION] = _evidence(assessed.scores)
+        if SEMANTIC in limited:
+            if contract.person is not None:
+                whose = self.table[contract.person].take(anonymization.members["row"].to_numpy())
+                require_one_record_each(count_records_of_people(whose))
+            scales, asked = release.semantic_scales_of(anonymization), release.semantic_risk_settings
+            semantic = assess_semantic_risk_with(
+                anonymization.table, scales, replace(asked, advice=False), anonymization.model, progress=self._stop
+            )
+            assessments[SEMANTIC] = _evidence(semantic.scores)
+        self._stop()
+        judge, members = self._judge_of_all, anonymization.members["row"].to_numpy()
+        if len(members) < len(self.table):
+            # Against the very records that would be released.
+            judge = Judge(self._released(self.table.iloc[members]), self._judging, seed=self.options.seeds.judge)
+        worth = judge.assess(anonymization.table, anonymization, hierarchies=hierarchies, domain=self.table)
+        evidence = Evidence("anonymized", "anonymized", (), {}, assessments, measured={ANONYMITY: figures})
+        found = _decided(release, evidence, worth)
+        found.figures.setdefault(RISKS["anonymized"], 1 / (figures["smallest_class"] or 1))
+        return found
+
+    def _generalized(
+        self, release: ReleaseSettings, made_of: str, table: pd.DataFrame, seed: int
+    ) -> tuple[Anonymization, Any]:
+        generalization = release.generalization(made_of)
+        settings = generalization.settings
+        used = replace(settings, seed=seed) if generalization.draws_seed else settings
+        return anonymize_with(table, used, generalization.hierarchies, progress=self._stop), generalization.hierarchies
+
+
+def _no_source() -> pd.DataFrame:
+    """Stand for the source, which the bench has already."""
+    raise InvalidTableError("A comparison has its table at hand; nothing is read again.")
+
+
+def _evidence(scores: Mapping[str, Any]) -> AssessmentEvidence:
+    own = {metric: scores.get(metric) for metric in METRICS}
+    return AssessmentEvidence(None, None, None, metrics=own)
+
+
+def _decided(
+    release: ReleaseSettings, evidence: Evidence, worth: UtilityAssessment, failed: list[str] | None = None
+) -> Measured:
+    """Apply every limit of the policy on the side."""
+    of_worth = AssessmentEvidence(None, None, None, metrics=worth_of(worth))
+    evidence = replace(evidence, assessments={**evidence.assessments, UTILITY: of_worth})
+    decided = [(limit, limit_verdict(limit, evidence)) for limit in release.policy.limits_of(evidence.side)]
+    figures: dict[str, float | None] = {limit.metric: verdict.value for limit, verdict in decided}
+    risk = RISKS[evidence.side]
+    if evidence.side == "synthetic":
+        for metric in (risk, LEAKAGE):
+            figures.setdefault(metric, evidence.assessments[MPUCC].metrics.get(metric))
+    return Measured(figures, worth, [*(failed or ()), *(_said(limit, v) for limit, v in decided if v.blocks)])
+
+
+def _said(limit: Limit, verdict: Verdict) -> str:
+    """Say which limit failed; only a waiver needs every digit."""
+    if verdict.value is None:
+        return verdict.reason
+    found, bound = shown_figure(limit.metric, str(limit.direction), verdict.value, limit.value)
+    return f"{limit.metric} is {found}; expected {bound}"
+
+
+def blocking_limits(release: ReleaseSettings, side: str) -> tuple[Limit, ...]:
+    """Return the limits on a side that refuse a release."""
+    return tuple(limit for limit in release.policy.limits_of(side) if limit.blocks)

@@ -1,0 +1,126 @@
+"""The result of a comparison: a table, a map, and the settings to paste."""
+
+import base64
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration.comparison.choice import best_of
+from privacy_assets.orchestration.comparison.making import RISKS
+from privacy_assets.orchestration.shown.options_pictures import map_of_options
+from privacy_assets.setting_checks import one_of
+from privacy_assets.storage.artifact import Artifact
+
+KIND = "ReleaseOptions"
+SEED_BITS = 31
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseOptions:
+    """Candidate releases of one table, each with its risks and its worth; result of `compare_releases`.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per candidate, in their order: ``candidate``, ``side``; ``is_proposed`` (admitted in every draw, with no
+        leakage, and every limited figure two standard deviations inside its limit); ``is_admitted`` (by the limits, in
+        every draw); ``utility`` with its 95 % interval ``utility_lower`` and ``utility_upper``, ``worth_in_people`` of
+        ``n_originals``; the limited figures and the risk, as means over draws; ``n_made``, how often it was made;
+        ``seconds``; and ``reason``: why it cannot be made, fails or is not proposed. Names, counts and figures only.
+    runs : DataFrame
+        The same for each time that a candidate was made.
+    candidates : dict
+        By name: its ``side``, its ``kind`` (the method), and its settings as in YAML (``settings``).
+    settings : dict
+        What was compared, as JSON values: fingerprint of the table, digest of the settings, limits.
+    """
+
+    table: pd.DataFrame
+    runs: pd.DataFrame
+    candidates: dict[str, dict[str, Any]]
+    settings: dict[str, Any]
+
+    def best(self, side: str) -> str | None:
+        """Return the recommended candidate of a side: the least risky of those that are worth as much as the best.
+
+        Parameters
+        ----------
+        side : {"synthetic", "anonymized"}
+            Side of a release.
+
+        Returns
+        -------
+        str or None
+            Its name; None if no candidate can be proposed.
+
+        Raises
+        ------
+        InvalidSettingError
+            If there is no such side.
+        """
+        if side not in RISKS:
+            raise InvalidSettingError(f"side is {side!r}. Expected {one_of(tuple(RISKS))}.")
+        risk = RISKS[side]
+        return best_of(self.table, side, risk) if risk in self.table.columns else None
+
+    @property
+    def recommended(self) -> dict[str, str]:
+        """The recommended candidate of each side that has one."""
+        found = {side: self.best(side) for side in RISKS}
+        return {side: name for side, name in found.items() if name is not None}
+
+    def yaml(self, candidate: str) -> str:
+        """Return the settings of a candidate as YAML to paste, with new seeds.
+
+        The figures by which a candidate was chosen do not admit it: the gate judges what these seeds make.
+
+        Parameters
+        ----------
+        candidate : str
+            Its name.
+
+        Raises
+        ------
+        InvalidSettingError
+            If there is no such candidate.
+        """
+        if candidate not in self.candidates:
+            raise InvalidSettingError(f"There is no candidate {candidate!r}. There are {list(self.candidates)}.")
+        about = self.candidates[candidate]
+        settings = {name: dict(value) for name, value in about["settings"].items()}
+        if about["side"] == "synthetic":
+            share = self.settings["train_fraction"]
+            if share is not None:
+                settings = {"split": {"train_fraction": share, "seed": secrets.randbits(SEED_BITS)}} | settings
+            settings["synthetic"]["seed"] = secrets.randbits(SEED_BITS)
+        text: str = yaml.safe_dump(settings, sort_keys=False, default_flow_style=None, width=100)
+        return text
+
+    def picture(self) -> bytes:
+        """Return the map of risk against worth, one panel per side, as PNG."""
+        found = re.search(r"base64,([A-Za-z0-9+/=]+)", self.map())
+        assert found is not None  # noqa: S101 - the map always has its picture
+        return base64.b64decode(found[1])
+
+    def map(self) -> str:
+        """Return the map as Markdown, with its numbers as text."""
+        limits = {side: self.settings["limits"][side].get(risk) for side, risk in RISKS.items()}
+        return map_of_options(self.table, RISKS, limits, self.recommended)
+
+    def to_artifact(self) -> Artifact:
+        """Write everything as plain columns under a JSON header."""
+        header = {"settings": self.settings, "candidates": self.candidates}
+        return Artifact(KIND, header, {"table": self.table, "runs": self.runs})
+
+    @classmethod
+    def from_artifact(cls, artifact: Artifact) -> "ReleaseOptions":
+        """Read the output of `to_artifact`."""
+        header = artifact.header
+        return cls(
+            artifact.frames["table"], artifact.frames["runs"], dict(header["candidates"]), dict(header["settings"])
+        )

@@ -1,0 +1,141 @@
+"""The map of candidate releases: what each gives away, and what it is worth."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.orchestration.shown.pictures import BLUE, GRAY, as_markdown, new_figure
+
+COLORS = 256
+"""Few marks have each color, which a small palette would lose."""
+GREEN, RED = "#1b7f5c", "#b3261e"
+LEAST, MOST = 0.0, 0.9985
+TICKS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
+MOST_NAMES = 40
+LINE = 0.085
+"""Height of a name on the axis of worth, in its own unit of ten powers."""
+
+
+def map_of_options(
+    table: pd.DataFrame,
+    risks: Mapping[str, str],
+    limits: Mapping[str, float | None],
+    recommended: Mapping[str, str],
+) -> str:
+    """Draw a panel for each side that has candidates: risk to the right, worth upwards.
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``candidate``, ``side``, ``is_admitted``, ``is_proposed``, the risks, ``utility`` and its interval.
+    risks : mapping of str to str
+        The column of the risk, by side. The two risks are not on one scale.
+    limits : mapping of str to float or None
+        The limit on it, drawn as a line.
+    recommended : mapping of str to str
+        The candidate that gets a ring, by side.
+
+    Returns
+    -------
+    str
+        Markdown with the picture as PNG and the same numbers as text.
+    """
+    drawn = {
+        side: table[(table["side"] == side) & table["utility"].notna() & table[risk].notna()].reset_index(drop=True)
+        for side, risk in risks.items()
+        if risk in table.columns
+    }
+    drawn = {side: own for side, own in drawn.items() if len(own)}
+    figure = new_figure(max(6.4 * len(drawn), 6), 5.4)
+    panels = figure.subplots(1, max(len(drawn), 1), sharey=True, squeeze=False)[0]
+    told = []
+    highest = max((own["utility_upper"].fillna(own["utility"]).max() for own in drawn.values()), default=MOST)
+    top = min(float(_downwards(_upwards(min(highest, MOST)) + 2 * LINE)), MOST)
+    for axes, (side, own) in zip(panels, drawn.items(), strict=False):
+        _draw_side(axes, own, risks[side], limits.get(side), recommended.get(side))
+        axes.set_ylim(LEAST, top)
+        axes.set_title(f"{side} records", loc="left", fontsize=10)
+        told += [
+            f"{row['candidate']} {risks[side]} {row[risks[side]]:.3f}, worth {row['utility']:.3f}, {_verdict(row)}"
+            for row in own.head(MOST_NAMES).to_dict("records")
+        ]
+    if drawn:
+        panels[0].set_ylabel("worth: 1 as the originals, 0 as shuffled columns")
+        handles, labels = panels[0].get_legend_handles_labels()
+        known = dict(zip(labels, handles, strict=True))
+        for axes in panels[1:]:
+            handles, labels = axes.get_legend_handles_labels()
+            known |= dict(zip(labels, handles, strict=True))
+        figure.legend(
+            known.values(), known.keys(), loc="outside lower center", ncols=len(known), fontsize=8, frameon=False
+        )
+    else:
+        panels[0].set_axis_off()
+    return as_markdown(figure, f"Candidates by risk and worth: {'; '.join(told) or 'none could be judged'}", COLORS)
+
+
+def _verdict(row: Mapping[Any, Any]) -> str:
+    if row["is_proposed"]:
+        return "proposed"
+    return "admitted, within two deviations of a limit" if row["is_admitted"] else "refused"
+
+
+def _draw_side(axes: Any, own: pd.DataFrame, risk: str, limit: float | None, recommended: str | None) -> None:
+    at, worth = own[risk].to_numpy(float), own["utility"].to_numpy(float).clip(LEAST, MOST)
+    low = own["utility_lower"].fillna(own["utility"]).to_numpy(float).clip(LEAST, MOST)
+    high = own["utility_upper"].fillna(own["utility"]).to_numpy(float).clip(LEAST, MOST)
+    axes.vlines(at, np.minimum(low, worth), np.maximum(high, worth), color=GRAY, linewidth=1)
+    proposed, admitted = own["is_proposed"].to_numpy(bool), own["is_admitted"].to_numpy(bool)
+    for chosen, label, style in (
+        (proposed, "proposed", {"c": GREEN, "marker": "o"}),
+        (admitted & ~proposed, "admitted, within two deviations of a limit", {"c": BLUE, "marker": "D"}),
+        (~admitted, "refused", {"c": RED, "marker": "x"}),
+    ):
+        if chosen.any():
+            axes.scatter(at[chosen], worth[chosen], s=34, zorder=3, label=label, **style)
+    ring = (own["candidate"] == recommended).to_numpy(bool)
+    if ring.any():
+        axes.scatter(
+            at[ring], worth[ring], s=170, facecolors="none", edgecolors=GREEN, linewidth=1.6, label="recommended"
+        )
+    if limit is not None:
+        axes.axvline(limit, color=RED, linewidth=0.9, linestyle="--", label="limit of the policy")
+    axes.set_yscale("function", functions=(_upwards, _downwards))
+    axes.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
+    right = max([*at, limit or 0.0]) or 1.0
+    axes.set_xlim(-0.04 * right, 1.45 * right)
+    axes.set_xlabel(risk)
+    axes.grid(alpha=0.2)
+    axes.spines[["top", "right"]].set_visible(False)
+    _write_names(axes, own["candidate"].tolist(), at, worth, right)
+
+
+def _write_names(
+    axes: Any, names: list[str], at: NDArray[np.float64], worth: NDArray[np.float64], right: float
+) -> None:
+    """Write names to the right of their marks, one below the other where marks lie close."""
+    lowest: dict[int, float] = {}
+    for place in np.argsort(-worth, kind="stable")[:MOST_NAMES]:
+        column = int(at[place] / (1.45 * right / 3.2))
+        height = min(float(_upwards(worth[place])), min(lowest.get(near, 9.0) for near in (column, column - 1)) - LINE)
+        lowest[column] = height
+        axes.annotate(
+            names[place],
+            (at[place], worth[place]),
+            (at[place] + 0.035 * 1.45 * right, float(_downwards(max(height, 0.0)))),
+            fontsize=7,
+            va="center",
+            parse_math=False,
+            arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": GRAY},
+        )
+
+
+def _upwards(worth: Any) -> Any:
+    return -np.log10(np.maximum(1 - np.asarray(worth), 1e-4))
+
+
+def _downwards(height: Any) -> Any:
+    return 1 - 10.0 ** -np.asarray(height)
