@@ -43,7 +43,17 @@ from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.storage.fingerprint import fingerprint
 
 FORGEABLE_ANYWHERE = (
-    *("release", "partition", "created_at", "run_id", "refusals_before", "versions", "settings", "columns[]"),
+    *(
+        "release",
+        "partition",
+        "created_at",
+        "run_id",
+        "refusals_before",
+        "options_compared",
+        "versions",
+        "settings",
+        "columns[]",
+    ),
     "columns_leaving_as_is[].leaves_as_is",
     *("policy.limits", "policy.required", "policy.known", "policy.use_case", "policy.changes", "verdicts", "waivers[]"),
 )

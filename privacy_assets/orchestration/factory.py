@@ -29,6 +29,7 @@ from privacy_assets.orchestration.assets import (
 from privacy_assets.orchestration.disclosure_assets import disclosure_assessment_asset
 from privacy_assets.orchestration.linkage_assets import linkage_audit_asset
 from privacy_assets.orchestration.monitoring import drift_check, refusal_sensor, release_schedule
+from privacy_assets.orchestration.options_assets import release_options_asset
 from privacy_assets.orchestration.private.directories import require_separate
 from privacy_assets.orchestration.private.resources import (
     DEFAULT_PRIVATE_PATH,
@@ -40,6 +41,7 @@ from privacy_assets.orchestration.release_steps import limit_checks, release_ass
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, ReidentificationSettings
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
+from privacy_assets.orchestration.settings.options import OptionsSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import TableSource, UpstreamAsset
@@ -75,6 +77,7 @@ def build_release_definitions(
     linkage_audit: LinkageAuditSettings | None = None,
     utility: UtilitySettings | None = None,
     disclosure: DisclosureSettings | None = None,
+    options: OptionsSettings | None = None,
     formats: Sequence[str] = ("parquet",),
     monitoring: MonitoringSettings | None = None,
     partitions_def: dg.PartitionsDefinition[Any] | None = None,
@@ -120,6 +123,9 @@ def build_release_definitions(
     disclosure : DisclosureSettings, optional
         How to test whether the synthetic records reveal originals more than people of the control; by default done if
         the policy limits leakage_detected, as every use case does, or the excess of a criterion.
+    options : OptionsSettings, optional
+        Compare candidate releases, on demand: the asset ``release_options``, on which no stage depends. By default
+        there is none.
     formats : sequence of {"parquet", "csv"}
         File formats of a release in addition to Parquet, which is always written.
     monitoring : MonitoringSettings, optional
@@ -176,6 +182,8 @@ def build_release_definitions(
         linkage_audit=linkage_audit,
         utility=utility,
         disclosure=disclosure,
+        options=options,
+        asked_assessment=asked,
         monitoring=monitoring or NO_MONITORING,
         partitions_def=partitions_def,
         owners=tuple(owners),
@@ -208,6 +216,8 @@ def build_release_definitions(
         checks.append(drift_check(name, release.key("source"), watch.drift_limit, partitions_def))
     # By key, because users may put the assets into another group.
     job = dg.define_asset_job(f"{name}_release", selection=dg.AssetSelection.assets(*assets))
+    if options is not None:
+        assets.append(release_options_asset(release, options))
     schedule = release_schedule(name, job, watch, partitions_def)
     sensors = []
     if watch.on_refusal is not None:

@@ -11,6 +11,8 @@ import dagster as dg
 from privacy_assets.columns.safe_names import class_name
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.orchestration.column_checks import with_examined_columns
+from privacy_assets.orchestration.comparison.stored import say_nearest
+from privacy_assets.orchestration.evidence.comparisons import candidates_compared
 from privacy_assets.orchestration.evidence.evidence import Gathered, gather_evidence
 from privacy_assets.orchestration.evidence.publication_ledger import record_publications
 from privacy_assets.orchestration.evidence.refusals import refusals_before
@@ -18,6 +20,7 @@ from privacy_assets.orchestration.monitoring import keep_profile
 from privacy_assets.orchestration.private.directories import mark_releases
 from privacy_assets.orchestration.private.guard import ReleaseRefused, guarded, log_openly
 from privacy_assets.orchestration.report_material import report_material
+from privacy_assets.orchestration.settings.options import OPTIONS
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.orchestration.shown.metadata import (
@@ -43,6 +46,7 @@ from privacy_assets.release.gate import (
 from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
 
 SECRETS = ("seed", "scale_digests")
+NEAREST = "nearest_options"
 GATE_DESCRIPTION = "The policy admits the exact content that would be released; decided in the release step itself."
 
 
@@ -96,13 +100,14 @@ def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = N
             decided.append(settings_verdict(assessment, release.policy, gathered.evidence))
         selected = {check.name for check in context.selected_asset_check_keys}
         decided = [verdict for verdict in decided if verdict.name in selected]
+        nearest = _nearest(context, release, side) if any(verdict.blocks for verdict in decided) else {}
         for verdict in decided:
             yield dg.AssetCheckResult(
                 check_name=verdict.name,
                 asset_key=key,
                 passed=verdict.passed,
                 severity=dg.AssetCheckSeverity.ERROR if verdict.severity == "error" else dg.AssetCheckSeverity.WARN,
-                metadata=verdict_metadata(verdict),
+                metadata=verdict_metadata(verdict) | (nearest if verdict.blocks else {}),
                 description=verdict.reason,
             )
         _record_refusal(context, release, side, decided)
@@ -149,11 +154,12 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         shown = {VERDICTS: verdict_table(decided)}
         if table is None or not is_admitted(decided):
             reasons = "; ".join(verdict.reason for verdict in decided if verdict.blocks)
+            shown |= _nearest(context, release, side)
             yield dg.AssetCheckResult(check_name=GATE_CHECK, passed=False, metadata=shown, description=reasons)
             _record_refusal(context, release, side, decided)
             raise ReleaseRefused(
                 description=f"{release.name}/{stage} was refused: {reasons}. Nothing was written; an earlier release "
-                "stays unchanged.",
+                f"stays unchanged. {shown[NEAREST]}",
                 metadata=shown | {f"{NAMESPACE}/fingerprint": content},
                 allow_retries=False,
             )
@@ -171,6 +177,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
             columns=gathered.columns,
             refusals_before=len(refusals),
             acknowledged=release.contract.acknowledged,
+            options_compared=candidates_compared(context.instance, private_tables, release.key(OPTIONS), partition_key),
             waivers=[each for each in waivers.usable if each.file in {verdict.waived_by for verdict in decided}],
         )
         store = context.resources.release_store
@@ -217,6 +224,12 @@ def _gather(context: Any, release: ReleaseSettings, side: str, *, with_details: 
     resources, partition_key = context.resources, partition_key_of(context, release.partitions_def)
     stores = resources.private_tables, resources.release_store
     return gather_evidence(release, side, context.instance, *stores, partition_key, with_details=with_details)
+
+
+def _nearest(context: Any, release: ReleaseSettings, side: str) -> dict[str, Any]:
+    """Say which settings would be admitted. The verdicts are made already: this only helps to find better settings."""
+    private_tables, partition_key = context.resources.private_tables, partition_key_of(context, release.partitions_def)
+    return {NEAREST: say_nearest(release, side, context.instance, private_tables, partition_key)}
 
 
 def _without_secrets(settings: Any) -> Any:

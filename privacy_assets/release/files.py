@@ -82,6 +82,8 @@ class ReleaseRecord:
         Signed-off exceptions under which verdicts passed.
     acknowledged : mapping of str to str
         Reasons in the contract for releasing identifying columns unchanged, by column.
+    options_compared : int
+        Candidate releases that were compared before.
     """
 
     release: str
@@ -96,6 +98,7 @@ class ReleaseRecord:
     refusals_before: int
     waivers: Sequence[Waiver] = ()
     acknowledged: Mapping[str, str] = field(default_factory=dict)
+    options_compared: int = 0
 
 
 def write_release(
@@ -284,6 +287,7 @@ def _manifest(
         "settings": dict(record.settings),
         "figures": dict(record.figures),
         "refusals_before": record.refusals_before,
+        "options_compared": record.options_compared,
         "waivers": [waiver.to_json() for waiver in record.waivers],
         "versions": {"python": sys.version.split()[0], **{name: version(name) for name in RECORDED_VERSIONS}},
     }

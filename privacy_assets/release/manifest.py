@@ -23,7 +23,8 @@ MANIFEST_KEYS = {
     *("formats", "columns", "files", "policy", "verdicts", "settings", "figures", "refusals_before", "versions"),
     *("waivers", "columns_leaving_as_is", "signed_by", "digest"),
 }
-OPTIONAL_KEYS = frozenset({"csv"})
+OPTIONAL_KEYS = frozenset({"csv", "options_compared"})
+"""Not in every release: of CSV files, and what earlier versions did not count."""
 KEYS_SINCE_VERSION_2 = frozenset({"columns_leaving_as_is", "signed_by", "digest"})
 """Releases of version 1 verify without these keys: they are not signed, and a consistent edit goes unnoticed."""
 
@@ -148,6 +149,7 @@ _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "settings": _is_mapping,
     "figures": _is_mapping,
     "refusals_before": _is_count,
+    "options_compared": _is_count,
     "waivers": _are_mappings,
     "versions": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
     "columns_leaving_as_is": _are_mappings,

@@ -35,6 +35,7 @@ from privacy_assets.orchestration.settings.anonymized import (
 )
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
+from privacy_assets.orchestration.settings.options import Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic
@@ -98,6 +99,7 @@ def all_definitions(project: Project) -> list[dg.Definitions]:
         linkage_audit=LinkageAuditSettings(known=("income", "name_of_plan", "admitted", "region", "cost")),
         utility=UtilitySettings(),
         disclosure=DisclosureSettings(),
+        options=OptionsSettings(candidates=[Candidate(anonymized=AnonymizationSettings(k=3))]),
         monitoring=MonitoringSettings(drift_limit=0.5),
     )
     checks = [

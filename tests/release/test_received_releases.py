@@ -236,6 +236,7 @@ WRONG = {
     "settings": [[]],
     "figures": [None],
     "refusals_before": [-1, None, 1.5, True],
+    "options_compared": [-1, None, 1.5, True],
     "waivers": [{}, [1]],
     "versions": [{"python": 3}, []],
     "columns_leaving_as_is": [{}, [5]],

@@ -146,13 +146,17 @@ def compare_admitted(
     content = fingerprint(table)
     known = {} if earlier is None else _by_digest(earlier.runs)
     runs: list[dict[str, Any]] = []
+    made_here = set()
     for place, candidate in enumerate(chosen):
         if progress is not None:
             progress(ComparisonProgress(place, len(chosen), str(candidate.name)))
         for repeat in range(options.n_seeds if candidate.side == "synthetic" else 1):
             digest = _digest_of_run(release, options, candidate, repeat, content)
             run = known.get(digest) if digest else None
-            runs.append({**run, "candidate": candidate.name} if run else _run(bench, candidate, repeat, digest))
+            if run is None:
+                run = _run(bench, candidate, repeat, digest)
+                made_here |= set() if run["problem"] else {candidate.name}
+            runs.append({**run, "candidate": candidate.name})
             if runs[-1]["problem"]:
                 break  # Other draws would meet the same problem, or come too late.
     candidates = {str(each.name): {"side": each.side, "kind": each.kind, "settings": each.in_yaml()} for each in chosen}
@@ -167,6 +171,7 @@ def compare_admitted(
             "digest": digest_of_comparison(release, options),
             "n_seeds": options.n_seeds,
             "n_candidates": len(chosen),
+            "n_made_here": len(made_here),
             "train_fraction": release.split.train_fraction if isinstance(release.split, Split) else None,
             "limits": {side: {limit.metric: limit.value for limit in own} for side, own in limits.items()},
         },

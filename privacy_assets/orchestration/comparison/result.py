@@ -37,7 +37,8 @@ class ReleaseOptions:
     candidates : dict
         By name: its ``side``, its ``kind`` (the method), and its settings as in YAML (``settings``).
     settings : dict
-        What was compared, as JSON values: fingerprint of the table, digest of the settings, limits.
+        What was compared, as JSON values: fingerprint of the table, digest of the settings, limits, and how many
+        candidates were made here and not taken from an earlier comparison (``n_made_here``).
     """
 
     table: pd.DataFrame

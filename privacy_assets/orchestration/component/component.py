@@ -14,6 +14,7 @@ from privacy_assets.orchestration.component.anonymized import (
     ResolvedSemanticRisk,
 )
 from privacy_assets.orchestration.component.monitoring import ResolvedMonitoring
+from privacy_assets.orchestration.component.options import ResolvedOptions
 from privacy_assets.orchestration.component.scaffolder import scaffolded
 from privacy_assets.orchestration.component.signing import SigningYaml
 from privacy_assets.orchestration.component.source import (
@@ -122,6 +123,12 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         description="How to test whether synthetic records reveal originals more than people of the control; by "
         "default it is done if the policy limits leakage_detected or the excess of a criterion.",
         examples=[{"known": ["age", "plan"]}],
+    )
+    options: ResolvedOptions | None = Field(
+        None,
+        description="Compare candidate releases on demand: the asset release_options, with what each gives away and "
+        "what it is worth; by default there is none.",
+        examples=[{"candidates": "standard"}],
     )
     generalize_synthetic: ResolvedAnonymization | None = Field(
         None,

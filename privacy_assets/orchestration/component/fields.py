@@ -96,7 +96,7 @@ def _settings(annotation: Any) -> tuple[type[YamlSettings] | None, str]:
         return annotation, ""
     for part in getattr(annotation, "__metadata__", ()):
         if isinstance(part, Written):
-            return part.model, ""
+            return part.model, part.entries
     containers = {list: "list", dict: "mapping"}
     for argument in get_args(annotation):
         found, entries = _settings(argument)
@@ -110,7 +110,7 @@ def _kinds(annotation: Any) -> Iterator[str]:
     if origin is Annotated:
         written = next((part for part in arguments if isinstance(part, Written)), None)
         if written is not None:
-            yield "settings"
+            yield f"{written.entries} of settings".removeprefix(" of ")
         yield from _kinds(arguments[0] if written is None else written.or_else)
     elif origin in (Union, types.UnionType):
         for argument in arguments:

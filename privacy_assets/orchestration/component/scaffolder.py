@@ -65,7 +65,7 @@ def _field(field: YamlField, explained: dict[type[YamlSettings], str]) -> Iterat
 def _written(field: YamlField, example: Any, explained: dict[type[YamlSettings], str]) -> Iterator[str]:
     """Write a field with an example, and explain the settings inside it the first time they come."""
     model = field.settings
-    if field.entries:
+    if field.entries and not isinstance(example, str):
         yield f"{field.name}:"
         if field.entries == "mapping":
             yield from (f"  {name}: {in_yaml(each)}" for name, each in example.items())

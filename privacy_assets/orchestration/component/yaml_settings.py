@@ -130,6 +130,9 @@ class Written(dg.Resolver):
         Makes the settings of a plain value, or raises; by default such values stay as they are.
     """
 
+    entries = ""
+    """Whether a list of them is written."""
+
     def __init__(
         self,
         settings: type[Any] | tuple[type[Any], ...],
@@ -177,6 +180,39 @@ class Written(dg.Resolver):
         if not names:
             return f"a mapping of the fields of {self.model.__name__}"
         return f"{', '.join(names)} or a mapping of {'its' if len(names) == 1 else 'their'} fields"
+
+
+class WrittenList(Written):
+    """How a list of settings is written, or a word instead; Dagster would not say what is wrong in either.
+
+    Parameters
+    ----------
+    each : Written
+        How one of them is written.
+    or_else : type
+        The words that may be written instead.
+    """
+
+    entries = "list"
+
+    def __init__(self, each: Written, or_else: Any) -> None:
+        super().__init__(each.settings, each.model, each.make, or_else)
+        self.model_field_type = or_else | list[each.model.model()]  # type: ignore[misc]
+
+    def _resolve(self, context: dg.ResolutionContext, value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        return [Written._resolve(self, context.at_path(place), each) for place, each in enumerate(value)]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        """Let pydantic take the settings themselves, or mappings as in YAML."""
+        if list[self.model.model()] in get_args(source):  # type: ignore[misc]
+            schema: core_schema.CoreSchema = handler(source)
+            return schema
+        return core_schema.no_info_plain_validator_function(self._read)
+
+    def _read(self, value: Any) -> Any:
+        return tuple(map(super()._read, value)) if isinstance(value, list | tuple) else value
 
 
 def written(

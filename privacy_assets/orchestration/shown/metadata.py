@@ -9,12 +9,15 @@ import pandas as pd
 
 from privacy_assets.columns.safe_names import dtype_name
 from privacy_assets.release.gate import Verdict
+from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.ratings import rate_baseline, rate_identification, rate_score
 
 NAMESPACE = "privacy_assets"
 VERDICTS = "verdicts"
 REFUSES = "refuses"
 MOST_ADVICE_SHOWN = 40
+MOST_OPTIONS_SHOWN = 60
+LONGEST_REASON = 300
 # An event takes 100 KB in all.
 MOST_COLUMNS_SHOWN = 70
 LONGEST_SETTINGS = 16_384
@@ -126,6 +129,24 @@ def advice_table(advice: pd.DataFrame) -> dg.TableMetadataValue:
         dg.TableRecord({str(name): _plain(value) for name, value in row.items()}) for row in shown.to_dict("records")
     ]
     return dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(str(name)) for name in shown.columns]))
+
+
+def options_table(options: pd.DataFrame) -> dg.TableMetadataValue:
+    """Show candidate releases, the proposed ones first and by worth, with names of settings and figures alone."""
+    columns = ["candidate", "side", "is_proposed", "utility", "worth_in_people", "reason"]
+    in_order = options.sort_values(["side", "is_proposed", "utility"], ascending=[True, False, False], kind="stable")
+    figures = [name for name in options.columns if name in METRICS and name != "utility"]
+    shown = in_order[[*columns[:-1], *figures, "reason"]].head(MOST_OPTIONS_SHOWN)
+    records = [
+        dg.TableRecord({str(name): _short(round(v, 3) if isinstance(v, float) else v) for name, v in row.items()})
+        for row in shown.to_dict("records")
+    ]
+    return dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(str(name)) for name in shown.columns]))
+
+
+def _short(value: Any) -> str | int | float | bool:
+    plain = _plain(value)
+    return plain if not isinstance(plain, str) or len(plain) <= LONGEST_REASON else plain[: LONGEST_REASON - 1] + "…"
 
 
 def _plain(value: Any) -> str | int | float | bool:

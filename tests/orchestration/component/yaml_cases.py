@@ -168,6 +168,11 @@ CASES = {
         ANONYMIZED | {"disclosure": {}},
         "assesses the disclosure by synthetic records against a control, but makes none",
     ),
+    "PrivacyReleaseComponent.options": (
+        {"options": {}},
+        {"options": "standard"},
+        "'standard' is not of type 'object', 'null'",
+    ),
     "PrivacyReleaseComponent.semantic_risk": (
         ANONYMIZED | {"semantic_risk": {"advice": False}},
         {"synthetic": {}, "semantic_risk": {}},
@@ -588,6 +593,32 @@ CASES = {
         n_permutations=(4_999, 99, "n_permutations is 99. Expected an integer of at least 999"),
         seed=(1, -1, "seed is -1. Expected an integer of at least 0"),
         sample=(5_000, 10, "sample is 10. Expected None or an integer of at least 100"),
+    ),
+    **by_name("OptionsSettings", "options")(
+        candidates=([{"anonymized": {"k": 3}}], [], "options.candidates is a tuple. Expected 'standard', or a list"),
+        n_seeds=(3, 1, "options.n_seeds is 1. Expected an integer from 2 to 100"),
+        seed=(1, -1, "options.seed is -1. Expected an integer of at least 0"),
+        limit_seconds=(60, 0, "options.limit_seconds is 0. Expected a number above 0, or None"),
+    ),
+    "Candidate.name": (
+        {"options": {"candidates": [{"name": "fine", "anonymized": {"k": 3}}]}},
+        {"options": {"candidates": [{"name": "", "anonymized": {"k": 3}}]}},
+        "Expected printable text of 1 to 80 characters",
+    ),
+    "Candidate.synthetic": (
+        {"options": {"candidates": [{"synthetic": {"method": "cart", "settings": {"min_samples_leaf": 50}}}]}},
+        {"options": {"candidates": [{"synthetic": {"seed": 5}}]}},
+        "A comparison draws its own, which no release has: leave the seed out",
+    ),
+    "Candidate.generalize_synthetic": (
+        {"options": {"candidates": [{"synthetic": {}, "generalize_synthetic": {"k": 3}}]}},
+        {"options": {"candidates": [{"anonymized": {"k": 3}, "generalize_synthetic": {"k": 3}}]}},
+        "has `generalize_synthetic`, but no `synthetic` to generalize",
+    ),
+    "Candidate.anonymized": (
+        {"options": {"candidates": [{"anonymized": {"k": 3, "l_diversity": 2}}]}},
+        {"options": {"candidates": [{"anonymized": {"k": 3}, "synthetic": {}}]}},
+        "A candidate needs either `synthetic` or `anonymized`; this one has both",
     ),
     **by_name("MonitoringSettings", "monitoring")(
         cron_schedule=("0 6 * * 1", 5, "5 is not of type 'string', 'null'"),

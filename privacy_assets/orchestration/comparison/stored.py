@@ -1,0 +1,152 @@
+"""The stored comparison of a release, and what it says to somebody whose release was refused.
+
+It decides nothing: verdicts are made before it is read.
+"""
+
+from collections.abc import Mapping
+from math import isnan
+from typing import Any
+
+import dagster as dg
+
+from privacy_assets.orchestration.comparison.compare import digest_of_comparison
+from privacy_assets.orchestration.comparison.result import KIND, ReleaseOptions
+from privacy_assets.orchestration.evidence.evidence import UNREADABLE
+from privacy_assets.orchestration.private.recorded import Recorded
+from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
+from privacy_assets.orchestration.settings.options import OPTIONS, Candidate
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.settings.synthetic import Synthesis
+from privacy_assets.release.evidence import SPLIT_STAGES
+from privacy_assets.storage.artifact import Artifact
+
+MOST_NAMED = 3
+
+
+def stages_compared(release: ReleaseSettings) -> tuple[str, ...]:
+    """Return the stages whose records are compared: the source, or both sides of a split that is given."""
+    return ("source",) if release.source is not None else SPLIT_STAGES
+
+
+def stored_options(
+    release: ReleaseSettings, private_tables: PrivateParquetIOManager, partition_key: str | None
+) -> tuple[ReleaseOptions, Artifact] | None:
+    """Return the last comparison as it is stored, however old; None if there is none that can be read."""
+    try:
+        artifact = private_tables.load(release.key(OPTIONS), partition_key)
+        if not isinstance(artifact, Artifact) or artifact.kind != KIND:
+            return None
+        return ReleaseOptions.from_artifact(artifact), artifact
+    except UNREADABLE:
+        return None
+
+
+def fresh_options(
+    release: ReleaseSettings,
+    instance: dg.DagsterInstance,
+    private_tables: PrivateParquetIOManager,
+    partition_key: str | None,
+) -> ReleaseOptions | None:
+    """Return the comparison of the current table with the current settings; None if there is none."""
+    if release.options is None:
+        return None
+    found = stored_options(release, private_tables, partition_key)
+    if found is None:
+        return None
+    options, artifact = found
+    current = {
+        stage: Recorded(instance, release.key(stage), partition_key).version for stage in stages_compared(release)
+    }
+    is_fresh = dict(artifact.made_of) == current
+    return (
+        options if is_fresh and options.settings["digest"] == digest_of_comparison(release, release.options) else None
+    )
+
+
+def say_nearest(
+    release: ReleaseSettings,
+    side: str,
+    instance: dg.DagsterInstance,
+    private_tables: PrivateParquetIOManager,
+    partition_key: str | None,
+) -> str:
+    """Say which settings near the present ones would be admitted, and what they are worth; else how to find out."""
+    name = release.key(OPTIONS).to_user_string()
+    if release.options is None:
+        return (
+            f"To see which settings would be admitted and what they are worth, add `options` to those of "
+            f"{release.name} and materialize {name}."
+        )
+    try:
+        options = fresh_options(release, instance, private_tables, partition_key)
+        if options is not None:
+            return nearest_in(options, side, _kind_now(release, side), _settings_now(release, side), name)
+    except UNREADABLE:
+        pass  # A damaged comparison must not keep a refusal from being recorded.
+    return (
+        f"No comparison of this table with these settings says which would be admitted: materialize {name}, or run "
+        "`privacy_assets compare`."
+    )
+
+
+def nearest_in(options: ReleaseOptions, side: str, kind: str | None, now: Mapping[str, Any], name: str) -> str:
+    """Name the proposed candidates of a side: those of the present method first, then by worth."""
+    table = options.table[options.table["side"] == side]
+    proposed = table[table["is_proposed"]]
+    if proposed.empty:
+        other = next((each for each in options.recommended if each != side), None)
+        more = "" if other is None else f" Of {other} records, {options.recommended[other]} would be."
+        return f"None of the {len(table)} {side} candidates that {name} compared would be admitted safely.{more}"
+    present = next(
+        (row for row in table.to_dict("records") if _is_now(options.candidates[row["candidate"]], now)), None
+    )
+    worth_now = float("nan") if present is None else float(present["worth_in_people"])
+    of_kind = proposed["candidate"].map(lambda each: options.candidates[each]["kind"] == kind)
+    in_order = proposed.assign(is_of_kind=of_kind).sort_values(
+        ["is_of_kind", "utility"], ascending=[False, False], kind="stable"
+    )
+    rows = in_order.head(MOST_NAMED).to_dict("records")
+    said = "; ".join(f"{row['candidate']}: {_worth(row['worth_in_people'])}" for row in rows)
+    suffix = "" if isnan(worth_now) else f"; now {_people(worth_now)}"
+    best = options.best(side)
+    return f"Admitted in the comparison {name}: {said}{suffix}. Recommended: {best}."
+
+
+def _kind_now(release: ReleaseSettings, side: str) -> str | None:
+    candidate = _as_candidate(release, side)
+    return None if candidate is None else candidate.kind
+
+
+def _settings_now(release: ReleaseSettings, side: str) -> dict[str, Any]:
+    candidate = _as_candidate(release, side)
+    return {} if candidate is None else candidate.in_yaml()
+
+
+def _as_candidate(release: ReleaseSettings, side: str) -> Candidate | None:
+    if side == "anonymized":
+        return Candidate(anonymized=release.anonymized, name="now")
+    synthetic = release.synthetic
+    if not isinstance(synthetic, Synthesis):
+        return None
+    made = Synthesis(method=synthetic.method, n_records=synthetic.n_records, settings=synthetic.settings)
+    return Candidate(synthetic=made, generalize_synthetic=release.generalize_synthetic, name="now")
+
+
+def _is_now(about: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether the settings are the present ones, up to those that the policy adds."""
+    return bool(now) and _without_added(about["settings"]) == _without_added(now)
+
+
+def _without_added(settings: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {name: dict(value) for name, value in settings.items()}
+    inner = plain.get("synthetic", {}).pop("settings", {})
+    return plain | {"inner": {name: value for name, value in inner.items() if name != "min_atom"}}
+
+
+def _worth(people: float) -> str:
+    return "of unknown worth" if isnan(people) else f"worth about {_people(people)} people"
+
+
+def _people(people: float) -> str:
+    """Write a number of people with two significant digits, because it is rough."""
+    return f"{max(int(float(f'{people:.1e}')), 0):,}"

@@ -1,0 +1,81 @@
+"""The comparison of candidate releases as an asset: on demand, and upstream of nothing."""
+
+from dataclasses import replace
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.orchestration.comparison.compare import ComparisonProgress, compare_admitted
+from privacy_assets.orchestration.comparison.result import ReleaseOptions
+from privacy_assets.orchestration.comparison.stored import stages_compared, stored_options
+from privacy_assets.orchestration.evidence.comparisons import COMPARED, record_comparison
+from privacy_assets.orchestration.private.guard import guarded
+from privacy_assets.orchestration.settings.options import OPTIONS, OptionsSettings
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.shown.metadata import NAMESPACE, options_table
+from privacy_assets.orchestration.stages import asset_arguments, partition_key_of, progress_logger
+from privacy_assets.storage.fingerprint import fingerprint
+
+
+def release_options_asset(release: ReleaseSettings, settings: OptionsSettings) -> dg.AssetsDefinition:
+    """Build the asset that compares candidate releases of the table."""
+    stages = stages_compared(release)
+    # It is made when somebody asks, never by a condition: every comparison is counted.
+    own = {"automation_condition": None, "freshness_policy": None}
+
+    @dg.asset(
+        **asset_arguments(release, OPTIONS, kinds={"python"}) | own,
+        description="Candidate releases of the table: what each gives away, what it is worth, and the settings to "
+        "paste. It releases nothing, and no stage depends on it; the manifest counts the candidates.",
+        ins={stage: dg.AssetIn(release.key(stage)) for stage in stages},
+    )
+    @guarded
+    def release_options_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+        partition_key = partition_key_of(context, release.partitions_def)
+        private_tables = context.resources.private_tables
+        made_of = {stage: fingerprint(inputs[stage]) for stage in stages}
+        table = inputs["source"] if "source" in inputs else _joined(inputs, stages)
+        earlier = stored_options(release, private_tables, partition_key)
+        options = compare_admitted(
+            release,
+            table,
+            settings,
+            earlier=None if earlier is None else earlier[0],
+            progress=progress_logger(context, _candidates_compared),
+        )
+        n_compared = int(options.settings["n_made_here"])
+        record_comparison(private_tables, release.key(OPTIONS), partition_key, context.run.run_id, n_compared)
+        artifact = replace(options.to_artifact(), made_of=made_of)
+        yield dg.MaterializeResult(
+            value=artifact,
+            metadata=_metadata(options) | {COMPARED: n_compared},
+            data_version=dg.DataVersion(artifact.digest),
+        )
+
+    return release_options_stage
+
+
+def _joined(inputs: dict[str, Any], stages: tuple[str, ...]) -> pd.DataFrame:
+    """Return both sides of a given split as one table; the contract admitted them together, so people agree."""
+    return pd.concat([inputs[stage] for stage in stages], ignore_index=True)
+
+
+def _metadata(options: ReleaseOptions) -> dict[str, Any]:
+    recommended = options.recommended
+    pasted = "\n".join(f"# {side}: {name}\n{options.yaml(name)}" for side, name in recommended.items())
+    return {
+        f"{NAMESPACE}/candidates": len(options.table),
+        f"{NAMESPACE}/admitted": int(options.table["is_admitted"].sum()),
+        f"{NAMESPACE}/proposed": int(options.table["is_proposed"].sum()),
+        **{f"{NAMESPACE}/recommended_{side}": name for side, name in recommended.items()},
+        f"{NAMESPACE}/options": options_table(options.table),
+        f"{NAMESPACE}/map": dg.MetadataValue.md(options.map()),
+        f"{NAMESPACE}/settings_to_paste": dg.MetadataValue.md(
+            f"```yaml\n{pasted}```" if pasted else "No candidate can be proposed; the table has the reasons."
+        ),
+    }
+
+
+def _candidates_compared(progress: ComparisonProgress) -> str:
+    return f"{progress.n_done:,} of {progress.n_candidates:,} candidates are compared; next is {progress.candidate}"
