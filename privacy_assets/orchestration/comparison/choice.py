@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privacy_assets.orchestration.comparison.making import LEAKAGE
-from privacy_assets.release.metrics import METRICS, YES_NO_METRICS
+from privacy_assets.release.metrics import LEAKAGE_DETECTED, METRICS, YES_NO_METRICS
 from privacy_assets.release.policy import Limit
 from privacy_assets.shown_numbers import number
 
@@ -106,7 +105,7 @@ def _too_close(made: pd.DataFrame, limits: Sequence[Limit], spreads: Mapping[str
     if side != "synthetic":
         return []  # The same records give the same classes again.
     close = []
-    if (made[LEAKAGE] == 1).any():
+    if (made[LEAKAGE_DETECTED] == 1).any():
         close.append("leakage was detected")
     for limit in limits:
         if limit.metric in YES_NO_METRICS:

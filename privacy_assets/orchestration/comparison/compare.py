@@ -15,13 +15,13 @@ from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.comparison.candidates import standard_candidates
 from privacy_assets.orchestration.comparison.choice import SEPARATOR, WORTH, WORTH_LIMITED, table_of
-from privacy_assets.orchestration.comparison.making import LEAKAGE, RISKS, Bench, Measured, OutOfTime, blocking_limits
+from privacy_assets.orchestration.comparison.making import RISKS, Bench, Measured, OutOfTime, blocking_limits
 from privacy_assets.orchestration.comparison.result import ReleaseOptions
 from privacy_assets.orchestration.private.guard import speaks
 from privacy_assets.orchestration.settings.options import STANDARD, Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, Split, Synthesis
-from privacy_assets.release.metrics import METRICS
+from privacy_assets.release.metrics import LEAKAGE_DETECTED, METRICS
 from privacy_assets.release.policy import Policy, resolve_policy
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.utility.result import LOWER, N_ORIGINALS, PEOPLE, UPPER
@@ -223,7 +223,7 @@ def _said(measured: Measured) -> dict[str, Any]:
 def _frame(runs: list[dict[str, Any]]) -> pd.DataFrame:
     """Return runs as plain columns: text, whole numbers, and floats in which NaN is missing."""
     figures = [name for name in METRICS if name != "utility" and any(name in run for run in runs)]
-    numbers = list(dict.fromkeys([*WORTH, *RISKS.values(), LEAKAGE, *figures, WORTH_LIMITED]))
+    numbers = list(dict.fromkeys([*WORTH, *RISKS.values(), LEAKAGE_DETECTED, *figures, WORTH_LIMITED]))
     frame = pd.DataFrame(runs, columns=[*_TEXT_COLUMNS, "repeat", "seconds", *numbers])
     kinds: dict[str, Any] = {**dict.fromkeys(_TEXT_COLUMNS, str), "repeat": "int64"}
     kinds |= dict.fromkeys(("seconds", *numbers), "float64")

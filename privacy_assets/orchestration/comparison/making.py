@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,11 +13,12 @@ from privacy_assets.anonymization.anonymized_table import measure_anonymity, mod
 from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.records_of_people import count_records_of_people, require_one_record_each
 from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, count_rare_values
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.assess import assess_preprocessed
 from privacy_assets.mpucc.preprocess import preprocess
-from privacy_assets.orchestration.evidence.evidence import metrics_of, worth_of
+from privacy_assets.orchestration.evidence.limited_figures import metrics_of, worth_of
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING
 from privacy_assets.orchestration.settings.options import Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
@@ -26,10 +27,26 @@ from privacy_assets.orchestration.settings.utility import UtilitySettings
 from privacy_assets.reidentification.assess import assess_reidentification
 from privacy_assets.release.evidence import AssessmentEvidence, Evidence
 from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
-from privacy_assets.release.metrics import ANONYMITY, METRICS, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY, shown_figure
+from privacy_assets.release.leakage import figures_of_disclosure
+from privacy_assets.release.metrics import (
+    ANONYMITY,
+    DISCLOSURE,
+    LEAKAGE_DETECTED,
+    METRICS,
+    MPUCC,
+    REIDENTIFICATION,
+    SEMANTIC,
+    UTILITY,
+    shown_figure,
+)
 from privacy_assets.release.policy import Limit
 from privacy_assets.semantic_risk.assess import assess_semantic_risk_with
-from privacy_assets.synthesis.generalized import number_distinct_records, preprocess_generalized
+from privacy_assets.synthesis.generalized import (
+    generalize_people,
+    labels_alone,
+    number_distinct_records,
+    preprocess_generalized,
+)
 from privacy_assets.synthesis.split import split_records
 from privacy_assets.synthesis.synthesize import make_synthetic_records
 from privacy_assets.utility.assess import Judge
@@ -41,7 +58,6 @@ SMALL_CURVE = 100
 """Records of the re-identification curve, which no limit is on."""
 RISKS = {"synthetic": "privacy_risk_score", "anonymized": "max_reidentification_probability"}
 """The figure that stands for the risk of a side, besides those that are limited."""
-LEAKAGE = "leakage_detected"
 
 
 class OutOfTime(Exception):  # noqa: N818 - it ends a candidate and is not an error
@@ -192,8 +208,20 @@ class Bench:
         self._stop()
         assessment = assess_preprocessed(prepared, release.assessment, progress=self._stop)
         found = AssessmentEvidence(None, None, None, metrics=metrics_of(assessment), settings=assessment.settings)
+        assessments, remarks = {MPUCC: found}, {}
+        leakage: float | None = None if assessment.control is None else assessment.control.leakage_detected
         measured: dict[str, Mapping[str, float | None]] = {}
-        remarks = {}
+        if release.assesses(DISCLOSURE):
+            tables = [sides[0], synthetic, sides[1]]
+            if generalized is not None:
+                columns, person = list(contract.released_columns), contract.person
+                labeled = [generalize_people(generalized, side, synthetic, person) for side in sides]
+                tables = [labeled[0], labels_alone(generalized, columns), labeled[1]]
+            asked = asdict(release.disclosure_settings)
+            tested = assess_disclosure(*tables, **asked, person=contract.person, progress=self._stop)
+            decided = figures_of_disclosure(tested.scores, release.policy.required)
+            assessments[DISCLOSURE] = AssessmentEvidence(None, None, None, metrics=decided.metrics)
+            leakage, remarks[LEAKAGE_DETECTED] = decided.metrics[LEAKAGE_DETECTED], decided.remark
         if release.policy.limit_on(RARE_VALUES_RELEASED) is not None:
             rare = count_rare_values(
                 released,
@@ -203,7 +231,7 @@ class Bench:
                 columns=contract.released_columns,
                 masks=None if generalized is None else generalized.model.masks,
             )
-            measured, remarks = {RARE_VALUES: rare.metrics}, {RARE_VALUES_RELEASED: rare.remark}
+            measured, remarks[RARE_VALUES_RELEASED] = {RARE_VALUES: rare.metrics}, rare.remark
         worth = self._judge_of_synthetic.assess(
             released, generalized, hierarchies=hierarchies, domain=synthetic, seed=seed % 2**31
         )
@@ -212,14 +240,17 @@ class Bench:
             stage=release.synthetic_stage,
             columns=contract.released_columns,
             tables={},
-            assessments={MPUCC: found},
+            assessments=assessments,
             declared_precisions=contract.precisions,
             measured=measured,
             remarks=remarks,
             has_person=contract.person is not None,
         )
         of_settings = settings_verdict(MPUCC, release.policy, evidence)
-        return _decided(release, evidence, worth, [] if of_settings.passed else [of_settings.reason])
+        made_so = _decided(release, evidence, worth, [] if of_settings.passed else [of_settings.reason])
+        made_so.figures.setdefault(RISKS["synthetic"], found.metrics.get(RISKS["synthetic"]))
+        made_so.figures.setdefault(LEAKAGE_DETECTED, None if leakage is None else float(leakage))
+        return made_so
 
     def _anonymized(self, release: ReleaseSettings) -> Measured:
         contract, policy = release.contract, release.policy
@@ -294,10 +325,6 @@ def _decided(
     evidence = replace(evidence, assessments={**evidence.assessments, UTILITY: of_worth})
     decided = [(limit, limit_verdict(limit, evidence)) for limit in release.policy.limits_of(evidence.side)]
     figures: dict[str, float | None] = {limit.metric: verdict.value for limit, verdict in decided}
-    risk = RISKS[evidence.side]
-    if evidence.side == "synthetic":
-        for metric in (risk, LEAKAGE):
-            figures.setdefault(metric, evidence.assessments[MPUCC].metrics.get(metric))
     return Measured(figures, worth, [*(failed or ()), *(_said(limit, v) for limit, v in decided if v.blocks)])
 
 
