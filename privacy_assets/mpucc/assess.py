@@ -103,11 +103,19 @@ class MpuccAssessment:
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> MpuccAssessment:
         """Read the output of :meth:`to_artifact`."""
+        read = cls.without_values(artifact)
+        values = texts_to_tuples(artifact.frames["details"]["value_combo"])
+        place = list(artifact.frames["details"].columns).index("value_combo")
+        read.details.insert(place, "value_combo", values)
+        return read
+
+    @classmethod
+    def without_values(cls, artifact: Artifact) -> MpuccAssessment:
+        """Read all but the ``value_combo`` of each record, whose texts take most of the time and memory."""
         header = artifact.header
-        details, tree = artifact.frames["details"].copy(), artifact.frames["tree"].copy()
-        for frame, names in ((details, ("field_combo", "value_combo")), (tree, ("field_combo",))):
-            for name in names:
-                frame[name] = texts_to_tuples(frame[name])
+        details, tree = artifact.frames["details"].drop(columns="value_combo"), artifact.frames["tree"].copy()
+        for frame in (details, tree):
+            frame["field_combo"] = texts_to_tuples(frame["field_combo"])
         tree["pruned_by"] = pd.Series([reason or None for reason in tree["pruned_by"]], dtype=object)
         control = header["control"]
         return cls(

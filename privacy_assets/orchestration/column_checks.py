@@ -92,7 +92,14 @@ def with_examined_columns(
     if gathered.table is not None:
         examined[gathered.evidence.stage] = examine_columns(gathered.table, roles)
     recorded = Recorded(context.instance, release.key(origin), partition_key)
-    source = _table_as_recorded(context.resources.private_tables, release.key(origin), partition_key, recorded.version)
+    at_hand = gathered.evidence.tables.get(origin)
+    if origin in gathered.found and at_hand is not None and at_hand.digest == recorded.version:
+        # It was hashed when it was loaded.
+        source = gathered.found[origin]
+    else:
+        source = _table_as_recorded(
+            context.resources.private_tables, release.key(origin), partition_key, recorded.version
+        )
     if source is not None:
         examined[origin] = examine_columns(source, roles, release.contract.person)
     evidence = replace(

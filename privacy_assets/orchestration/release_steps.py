@@ -165,6 +165,8 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
             )
         refusals = refusals_before(context.instance, holding, private_tables, release.key(stage), partition_key)
         report = report_material(release, side, gathered, private_tables, partition_key, refusals)
+        # Writing reads the release back, which takes memory.
+        gathered = replace(gathered, found={})
         record = ReleaseRecord(
             release=release.name,
             stage=side,

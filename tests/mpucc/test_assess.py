@@ -391,3 +391,10 @@ def test_the_pandas_search_that_benchmarks_time_finds_the_same_records(seed):
     position_of = {label: position for position, label in enumerate(tables[1].index)}
     expected = {position_of[label]: size for label, size in zip(found["syn_idx"], found["combo_size"], strict=True)}
     assert sizes == expected
+
+
+def test_an_assessment_is_read_without_the_values_of_records():
+    original, synthetic = pd.DataFrame({"a": [1, 2, 3], "b": [1, 1, 2]}), pd.DataFrame({"a": [1, 2, 4], "b": [1, 1, 3]})
+    found = assess_mpuccs(original, synthetic)
+    read = MpuccAssessment.without_values(found.to_artifact())
+    assert read == replace(found, details=found.details.drop(columns="value_combo"))

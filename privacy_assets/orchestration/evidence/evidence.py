@@ -168,7 +168,7 @@ class _Storage:
     def assessment(
         self,
         name: str,
-        kind: type[_Assessment],
+        read: Callable[[Artifact], _Assessment],
         metrics_of_kind: Callable[[StoredFigures], dict[str, float | None]],
         *,
         is_small: bool = False,
@@ -189,7 +189,7 @@ class _Storage:
                 settings=figures.settings,
             )
             has_details = self.with_details or is_small
-            return _Stored(figures, evidence, kind.from_artifact(artifact) if has_details else None)
+            return _Stored(figures, evidence, read(artifact) if has_details else None)
         except UNREADABLE:
             return None
 
@@ -256,7 +256,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
             made_of = number_distinct_records(synthetic)
             keeps_contract = keeps_the_contract(generalized, contract, made_of, DISTINCT_RECORD)
         columns = [] if generalized is None else describe_columns(generalized, contract)
-    stored = storage.assessment(MPUCC, MpuccAssessment, metrics_of)
+    stored = storage.assessment(MPUCC, MpuccAssessment.without_values, metrics_of)
     rare = _rare_values(storage, table, found.get(stage), [each for each, _ in people.values()])
     evidence = Evidence(
         side="synthetic",
@@ -295,7 +295,9 @@ def _with_disclosure(storage: _Storage, gathered: Gathered) -> Gathered:
         return gathered
     required = release.policy.required
     stored = storage.assessment(
-        DISCLOSURE, DisclosureAssessment, lambda own: dict(figures_of_disclosure(own.scores, required).metrics)
+        DISCLOSURE,
+        DisclosureAssessment.from_artifact,
+        lambda own: dict(figures_of_disclosure(own.scores, required).metrics),
     )
     if stored is None:
         return gathered
@@ -325,7 +327,7 @@ def _with_worth(storage: _Storage, gathered: Gathered, judged_by: tuple[str, ...
     release, evidence = storage.release, gathered.evidence
     if not release.assesses(UTILITY):
         return gathered
-    stored = storage.assessment(worth_stage(evidence.side), UtilityAssessment, worth_of, is_small=True)
+    stored = storage.assessment(worth_stage(evidence.side), UtilityAssessment.from_artifact, worth_of, is_small=True)
     if stored is None or stored.assessment is None:
         return gathered
     worth, assessed = stored.assessment, stored.evidence
@@ -388,7 +390,7 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
     for name, kind in _ASSESSMENTS_OF_RECORDS.items():
         if not release.assesses(name):
             continue
-        stored = storage.assessment(name, kind, metrics_by_name(name))
+        stored = storage.assessment(name, kind.from_artifact, metrics_by_name(name))
         if stored is not None:
             assessments[name] = stored.evidence
             figures[name], settings[name] = dict(stored.figures.scores), dict(stored.figures.settings)
