@@ -173,11 +173,10 @@ def _lost_by_members(anonymization: Anonymization, source: pd.Series[Any]) -> ND
 def _n_values(text: str, known: set[str | None], scale: Scale) -> int:
     try:
         values = json.loads(text)
+        distinct = set(values)
     except (ValueError, TypeError, RecursionError):
         raise _unreadable(scale, 1) from None
-    if not isinstance(values, list) or not values or not all(isinstance(each, str | None) for each in values):
-        raise _unreadable(scale, 1)
-    if len(set(values)) < len(values) or not known.issuperset(values):
+    if not isinstance(values, list) or not values or len(distinct) < len(values) or not distinct <= known:
         raise _unreadable(scale, 1)
     return len(values)
 

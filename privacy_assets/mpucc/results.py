@@ -177,6 +177,8 @@ class SyntheticSearch:
         starts = np.cumsum(n_rows) - n_rows
         identified = np.flatnonzero(partners >= 0)
         n_pairs = n_rows[of_row[partners[identified]]]
+        # Others have no other row.
+        identified, n_pairs = identified[n_pairs > 1], n_pairs[n_pairs > 1]
         for begin, stop in slices_of(n_pairs, MOST_PAIRS_AT_ONCE):
             rows, n = identified[begin:stop], n_pairs[begin:stop]
             own = np.repeat(rows, n)
