@@ -88,17 +88,18 @@ class MpuccAssessment:
 
     def to_artifact(self) -> Artifact:
         """Write everything as plain columns under a JSON header; tuples become JSON text."""
-        details, tree = self.details.copy(), self.tree.copy()
-        for frame, names in ((details, ("field_combo", "value_combo")), (tree, ("field_combo",))):
-            for name in names:
-                frame[name] = tuples_to_text(frame[name])
-        tree["pruned_by"] = pd.Series([reason or "" for reason in tree["pruned_by"]], dtype=str)
+        texts = {name: tuples_to_text(self.details[name]) for name in ("field_combo", "value_combo")}
+        pruned_by = pd.Series([reason or "" for reason in self.tree["pruned_by"]], dtype=str)
+        frames = {
+            "details": self.details.assign(**texts),
+            "tree": self.tree.assign(field_combo=tuples_to_text(self.tree["field_combo"]), pruned_by=pruned_by),
+        }
         header = {
             "scores": self.scores,
             "settings": self.settings,
             "control": None if self.control is None else self.control.to_header(),
         }
-        return Artifact("MpuccAssessment", header, {"details": details, "tree": tree})
+        return Artifact("MpuccAssessment", header, frames)
 
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> MpuccAssessment:
@@ -243,8 +244,6 @@ def assess_preprocessed(
     found = search.against(
         tables.original, "synthetic against original", with_profile=True, max_combinations=settings.max_combinations
     )
-    tree = describe_tree(search, found)
-    details = describe_details(search, found, tree)
     control = None
     if tables.control is not None:
         control = compare_with_control(
@@ -257,6 +256,9 @@ def assess_preprocessed(
     scores = score(search, found)
     if tables.control is not None and settings.calculate_baseline:
         scores |= scores_beside_control(search, scores, max_size=found.complete_size, seed=settings.seed)
+    # After the searches, whose memory is free by now.
+    tree = describe_tree(search, found)
+    details = describe_details(search, found, tree)
     if not settings.calculate_baseline:
         tree = tree.drop(columns=["baseline_protection", "overall_protection"])
         details = details.drop(columns="baseline_protection")

@@ -323,12 +323,12 @@ def describe_details(search: SyntheticSearch, found: SearchResult, tree: pd.Data
 def _value_combos(search: SyntheticSearch, found: SearchResult, rows: NDArray[np.int64]) -> pd.Series[Any]:
     """Return the text of the values that identify each row."""
     labels, codes = search.tables.labels, search.tables.synthetic.codes
-    texts = [labels[c][codes[c][rows]].tolist() for c in search.order]
-    combos = found.combos[found.combo_of_row[rows]].tolist()
-    sizes = found.sizes[found.combo_of_row[rows]].tolist()
-    return tuple_column(
-        [tuple([texts[c][i] for c in combo[:size]]) for i, (combo, size) in enumerate(zip(combos, sizes, strict=True))]
-    )
+    combos, sizes = found.combos[found.combo_of_row[rows]], found.sizes[found.combo_of_row[rows]]
+    texts = np.empty(combos.shape, object)
+    for place, c in enumerate(search.order):
+        at, position = np.nonzero(combos == place)
+        texts[at, position] = labels[c][codes[c][rows[at]]]
+    return tuple_column([tuple(own[:size]) for own, size in zip(texts.tolist(), sizes.tolist(), strict=True)])
 
 
 def _of_any_size(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:
