@@ -19,6 +19,9 @@ from privacy_assets.kernels.compilation import kernel, part
 ONE = 1 << 20
 """A claim that is right counts so much in `count_claims`: integers, so that no sum depends on its order."""
 ROWS_AT_ONCE = 16
+BLOCK = 4096
+"""Records looked up at once: their keys stay in the nearest cache."""
+COLUMNS_OF_WORD = 64
 _FACTOR = -7046029254386353131
 
 
@@ -34,13 +37,17 @@ def _slot(table: NDArray[np.int64], key: int) -> int:
 
 @part
 def _write_keys(
-    codes: NDArray[np.int32], n_codes: NDArray[np.int64], columns: NDArray[np.int64], keys: NDArray[np.int64]
+    codes: NDArray[np.int32],
+    n_codes: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    begin: int,
+    keys: NDArray[np.int64],
 ) -> None:
-    """Write one integer for the values of each record on a set."""
+    """Write one integer for the values of each record on a set, from a record on."""
     keys[:] = 0
     for c in columns:
         if c >= 0:
-            own, n = codes[c], n_codes[c]
+            own, n = codes[c, begin : begin + len(keys)], n_codes[c]
             for row in range(len(keys)):
                 keys[row] = keys[row] * n + own[row]
 
@@ -63,10 +70,23 @@ def _group(
 
 
 @part
-def _look_up(table: NDArray[np.int64], group_of_slot: NDArray[np.int32], key: int) -> int:
-    """Return the group of a key, -1 if there is none."""
-    slot = _slot(table, key)
-    return group_of_slot[slot] if table[slot] >= 0 else -1
+def _look_up(
+    codes: NDArray[np.int32],
+    n_codes: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    begin: int,
+    table: NDArray[np.int64],
+    group_of_slot: NDArray[np.int32],
+    keys: NDArray[np.int64],
+    found: NDArray[np.int32],
+) -> int:
+    """Write the groups of a block of records, -1 if there is none, and return how many records there are."""
+    n = min(BLOCK, codes.shape[1] - begin)
+    _write_keys(codes, n_codes, columns, begin, keys[:n])
+    for i in range(n):
+        slot = _slot(table, keys[i])
+        found[i] = group_of_slot[slot] if table[slot] >= 0 else -1
+    return n
 
 
 @kernel
@@ -103,26 +123,26 @@ def single_out(
     group_of_slot = np.empty(len(table), np.int32)
     groups = np.empty(n_scored, np.int32)
     keys = np.empty(n_scored, np.int64)
-    synthetic_keys = np.empty(synthetic.shape[1], np.int64)
-    pool_keys = np.empty(pool.shape[1], np.int64)
+    block_keys, found = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int32)
     n_synthetic = np.empty(n_scored, np.int32)
     person = np.empty(n_scored, np.int32)
     for k in range(begin, stop):
-        _write_keys(scored, n_codes, sets[k], keys)
-        _write_keys(pool, n_codes, sets[k], pool_keys)
-        _write_keys(synthetic, n_codes, sets[k], synthetic_keys)
+        _write_keys(scored, n_codes, sets[k], 0, keys)
         n_groups = _group(keys, table, group_of_slot, groups)
         n_synthetic[:n_groups] = 0
         person[:n_groups] = -1
-        for s in range(len(synthetic_keys)):
-            g = _look_up(table, group_of_slot, synthetic_keys[s])
-            if g >= 0:
-                n_synthetic[g] += 1
-        for x in range(pool.shape[1]):
-            g = _look_up(table, group_of_slot, pool_keys[x])
-            if g >= 0:
-                # -2 stands for several people.
-                person[g] = people[x] if person[g] == -1 or person[g] == people[x] else -2
+        for start in range(0, synthetic.shape[1], BLOCK):
+            n = _look_up(synthetic, n_codes, sets[k], start, table, group_of_slot, block_keys, found)
+            for i in range(n):
+                if found[i] >= 0:
+                    n_synthetic[found[i]] += 1
+        for start in range(0, pool.shape[1], BLOCK):
+            n = _look_up(pool, n_codes, sets[k], start, table, group_of_slot, block_keys, found)
+            for i in range(n):
+                g, owner = found[i], people[start + i]
+                if g >= 0:
+                    # -2 stands for several people.
+                    person[g] = owner if person[g] == -1 or person[g] == owner else -2
         for x in range(n_scored):
             if n_synthetic[groups[x]] == 1 and person[groups[x]] >= 0:
                 singled_out[x] = 1
@@ -152,20 +172,21 @@ def match_uniquely(
     group_of_slot = np.empty(len(table), np.int32)
     groups = np.empty(n_scored, np.int32)
     keys = np.empty(n_scored, np.int64)
-    synthetic_keys = np.empty(synthetic.shape[1], np.int64)
-    found = np.empty(n_scored, np.int32)
+    block_keys, found = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int32)
+    match = np.empty(n_scored, np.int32)
     for k in range(begin, stop):
-        _write_keys(scored, n_codes, sets[k], keys)
-        _write_keys(synthetic, n_codes, sets[k], synthetic_keys)
+        _write_keys(scored, n_codes, sets[k], 0, keys)
         n_groups = _group(keys, table, group_of_slot, groups)
-        found[:n_groups] = -1
-        for s in range(synthetic.shape[1]):
-            g = _look_up(table, group_of_slot, synthetic_keys[s])
-            if g >= 0:
-                # -2 stands for several records.
-                found[g] = s if found[g] == -1 else -2
+        match[:n_groups] = -1
+        for start in range(0, synthetic.shape[1], BLOCK):
+            n = _look_up(synthetic, n_codes, sets[k], start, table, group_of_slot, block_keys, found)
+            for i in range(n):
+                g = found[i]
+                if g >= 0:
+                    # -2 stands for several records.
+                    match[g] = start + i if match[g] == -1 else -2
         for x in range(n_scored):
-            matches[k, x] = max(found[groups[x]], -1)
+            matches[k, x] = max(match[groups[x]], -1)
 
 
 @kernel
@@ -217,6 +238,22 @@ def _has_disjoint_sets(matches: NDArray[np.int32], columns_of_set: NDArray[np.ui
     return False
 
 
+@part
+def _keep_agreed(agreed: NDArray[np.uint64], codes: NDArray[np.int32], one: int, other: int) -> None:
+    """Remove the columns on which two records differ from bits."""
+    for w in range(len(agreed)):
+        if agreed[w] == 0:
+            continue
+        kept, j = agreed[w], w * COLUMNS_OF_WORD
+        left = kept
+        while left:
+            if left & np.uint64(1) and codes[j, one] != codes[j, other]:
+                kept ^= np.uint64(1) << np.uint64(j % COLUMNS_OF_WORD)
+            left >>= np.uint64(1)
+            j += 1
+        agreed[w] = kept
+
+
 @kernel
 def count_claims(
     sets: NDArray[np.int64],
@@ -250,48 +287,43 @@ def count_claims(
         Claims on each column, and right ones; are added to.
     """
     n_columns, n_scored = scored.shape
-    n_synthetic = synthetic.shape[1]
     table = np.empty(power_above(2 * n_scored), np.int64)
     group_of_slot = np.empty(len(table), np.int32)
     groups = np.empty(n_scored, np.int32)
     keys = np.empty(n_scored, np.int64)
-    synthetic_keys = np.empty(synthetic.shape[1], np.int64)
+    block_keys, found = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int32)
     first = np.empty(n_scored, np.int32)
-    agrees = np.empty(n_scored, np.bool_)
-    matching = np.empty(n_synthetic, np.int32)
-    group_of_match = np.empty(n_synthetic, np.int32)
+    # Columns on which all records of a group agree so far, as bits.
+    n_words = (n_columns + COLUMNS_OF_WORD - 1) // COLUMNS_OF_WORD
+    agreed, to_claim = np.empty((n_scored, n_words), np.uint64), np.empty(n_words, np.uint64)
     # 0: no claim; 1: a wrong one; 2: a right one.
     claim = np.empty(n_scored, np.uint8)
     for k in range(begin, stop):
-        _write_keys(scored, n_codes, sets[k], keys)
-        _write_keys(synthetic, n_codes, sets[k], synthetic_keys)
+        _write_keys(scored, n_codes, sets[k], 0, keys)
         n_groups = _group(keys, table, group_of_slot, groups)
         first[:n_groups] = -1
-        n_matching = 0
-        for s in range(n_synthetic):
-            g = _look_up(table, group_of_slot, synthetic_keys[s])
-            if g < 0:
-                continue
-            if first[g] < 0:
-                first[g] = s
-            else:
-                # The first of a group agrees with itself.
-                matching[n_matching] = s
-                group_of_match[n_matching] = g
-                n_matching += 1
+        to_claim[:] = 0
+        for j in range(n_columns):
+            if j not in sets[k]:
+                to_claim[j // COLUMNS_OF_WORD] |= np.uint64(1) << np.uint64(j % COLUMNS_OF_WORD)
+        agreed[:n_groups] = to_claim
+        for start in range(0, synthetic.shape[1], BLOCK):
+            n_looked_up = _look_up(synthetic, n_codes, sets[k], start, table, group_of_slot, block_keys, found)
+            for i in range(n_looked_up):
+                g = found[i]
+                if g >= 0 and first[g] < 0:
+                    first[g] = start + i
+                elif g >= 0:
+                    _keep_agreed(agreed[g], synthetic, start + i, first[g])
         for j in range(n_columns):
             if j in sets[k]:
                 continue
-            values = synthetic[j]
-            agrees[:n_groups] = True
-            for i in range(n_matching):
-                g = group_of_match[i]
-                agrees[g] &= values[matching[i]] == values[first[g]]
+            values, word, place = synthetic[j], j // COLUMNS_OF_WORD, np.uint64(j % COLUMNS_OF_WORD)
             n, right = 0, 0
             for x in range(n_scored):
                 g = groups[x]
                 claim[x] = 0
-                if first[g] >= 0 and agrees[g]:
+                if first[g] >= 0 and (agreed[g, word] >> place) & np.uint64(1):
                     is_right = values[first[g]] == scored[j, x]
                     claim[x] = 1 + is_right
                     n += 1

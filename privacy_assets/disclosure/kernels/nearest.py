@@ -12,7 +12,13 @@ from privacy_assets.kernels.compilation import kernel, part
 
 BLOCK = 4096
 """Synthetic records compared at once: their sums stay in the nearest cache."""
+SMALL_BLOCK = 1024
+"""The same where what was found in one block spares work in the next."""
+FEW = 8
+"""Records are looked at one by one if only one in so many is left."""
 MISSING_BIN = 255
+STRETCH = 128
+"""Synthetic records that are searched together, after a look at the smallest distance among them."""
 LARGEST_DISTANCE = 65_535
 
 
@@ -30,29 +36,26 @@ def _add_distances(
 
 
 @part
-def _subtract_distances(
-    rest: NDArray[np.uint16],
-    total: NDArray[np.uint16],
-    column: NDArray[np.integer],
-    value: int,
-    is_number: bool,
-    unit: np.uint16,
-) -> None:
-    """Write the totals without the distances of a column."""
-    if is_number:
-        for i in range(len(total)):
-            rest[i] = total[i] - min(np.uint16(abs(np.int16(column[i] - value))), unit)
-    else:
-        for i in range(len(total)):
-            rest[i] = total[i] - (unit if column[i] != value else np.uint16(0))
-
-
-@part
-def _least(distances: NDArray[np.uint16]) -> int:
+def _least(distances: NDArray[np.uint16]) -> np.uint16:
     least = distances[0]
     for i in range(len(distances)):
         least = min(least, distances[i])
-    return int(least)
+    return least
+
+
+@part
+def _find_below(total: NDArray[np.uint16], limit: int, found: NDArray[np.int32]) -> int:
+    """Write the positions of totals up to a limit, and return how many there are."""
+    n_found = 0
+    for start in range(0, len(total), STRETCH):
+        end = min(start + STRETCH, len(total))
+        if _least(total[start:end]) > limit:
+            continue
+        for i in range(start, end):
+            if total[i] <= limit:
+                found[n_found] = i
+                n_found += 1
+    return n_found
 
 
 @kernel
@@ -86,39 +89,49 @@ def guess_values(
         A guess is right if these are equal.
     right : ndarray of shape (n_columns, n_real), dtype=float64, modified in place
         Probability that the guess is right, if it is one of the nearest records at random.
+
+    Notes
+    -----
+    Without one column, a record is nearer by at most ``unit``. So only records whose distance on all columns exceeds
+    the least one by at most that are looked at column by column.
     """
     n_columns, n_synthetic = synthetic.shape
     step = np.uint16(unit)
     n_rows = stop - begin
-    best = np.full((n_rows, n_columns), LARGEST_DISTANCE, np.uint16)
+    best = np.full((n_rows, n_columns), LARGEST_DISTANCE, np.int64)
     n_nearest = np.zeros((n_rows, n_columns), np.int64)
     n_right = np.zeros((n_rows, n_columns), np.int64)
+    near = np.empty(BLOCK, np.int32)
     for start in range(0, n_synthetic, BLOCK):
         end = min(start + BLOCK, n_synthetic)
         total = np.empty(end - start, np.uint16)
-        rest = np.empty(end - start, np.uint16)
         for row in range(n_rows):
             x = begin + row
             total[:] = 0
             for j in range(n_columns):
                 if is_known[j]:
                     _add_distances(total, synthetic[j, start:end], real[j, x], is_number[j], step)
+            least, limit = np.int64(_least(total)), 0
             for j in range(n_columns):
-                if is_known[j]:
-                    _subtract_distances(rest, total, synthetic[j, start:end], real[j, x], is_number[j], step)
-                else:
-                    rest[:] = total
-                least = _least(rest)
-                if least > best[row, j]:
-                    continue
-                if least < best[row, j]:
-                    best[row, j] = least
-                    n_nearest[row, j] = 0
-                    n_right[row, j] = 0
-                for i in range(end - start):
-                    if rest[i] == least:
-                        n_nearest[row, j] += 1
-                        n_right[row, j] += synthetic_values[j, start + i] == real_values[j, x]
+                limit = max(limit, min(best[row, j], least) + (unit if is_known[j] else 0))
+            n_near = _find_below(total, limit, near) if least <= limit else 0
+            for j in range(n_columns):
+                column, own = synthetic[j, start:end], real[j, x]
+                for k in range(n_near):
+                    i = near[k]
+                    rest = np.int64(total[i])
+                    if is_known[j] and is_number[j]:
+                        rest -= min(abs(np.int64(column[i]) - own), unit)
+                    elif is_known[j] and column[i] != own:
+                        rest -= unit
+                    if rest > best[row, j]:
+                        continue
+                    if rest < best[row, j]:
+                        best[row, j] = rest
+                        n_nearest[row, j] = 0
+                        n_right[row, j] = 0
+                    n_nearest[row, j] += 1
+                    n_right[row, j] += synthetic_values[j, start + i] == real_values[j, x]
     for row in range(n_rows):
         for j in range(n_columns):
             right[j, begin + row] = n_right[row, j] / n_nearest[row, j]
@@ -175,6 +188,54 @@ def _weight(
     return int(weights[below[last + 1] - below[first]])
 
 
+@part
+def _write_weights(
+    grid: NDArray[np.float64],
+    below: NDArray[np.int64],
+    weights: NDArray[np.int32],
+    own: int,
+    own_weight: int,
+    found: NDArray[np.int32],
+) -> None:
+    """Write what `_weight` returns for all numbers of a grid; the other end moves with the number."""
+    value, end = grid[own], len(grid) - 1
+    found[own] = own_weight
+    first = own
+    for other in range(own + 1, end + 1):
+        distance, last = grid[other] - value, other
+        while first > 0 and value - grid[first - 1] <= distance:
+            first -= 1
+        while last < end and grid[last + 1] - value <= distance:
+            last += 1
+        found[other] = weights[below[last + 1] - below[first]]
+    last = own
+    for other in range(own - 1, -1, -1):
+        distance, first = value - grid[other], other
+        while last < end and grid[last + 1] - value <= distance:
+            last += 1
+        while first > 0 and value - grid[first - 1] <= distance:
+            first -= 1
+        found[other] = weights[below[last + 1] - below[first]]
+
+
+@part
+def _count_above(total: NDArray[np.int32], limit: int) -> int:
+    n_above, least = np.int32(0), np.int32(limit)
+    for i in range(len(total)):
+        n_above += total[i] > least
+    return int(n_above)
+
+
+@part
+def _find_above(total: NDArray[np.int32], limit: int, found: NDArray[np.int32]) -> int:
+    """Write the positions of totals above a limit, and return how many there are."""
+    n_found = 0
+    for i in range(len(total)):
+        found[n_found] = i
+        n_found += total[i] > limit
+    return n_found
+
+
 @kernel
 def find_closest(
     begin: int,
@@ -225,61 +286,82 @@ def find_closest(
     Notes
     -----
     First numbers of more than 255 values count by their bin, with at least the weight of its closest value. Only
-    records that could then be the closest are computed exactly.
+    records that could then be the closest are computed exactly. The columns that can weigh most come first, and as soon
+    as few records are left that could be closer than the closest so far, only those are looked at.
     """
     n_columns, n_synthetic = synthetic.shape
     in_bin = np.zeros((n_columns, 256), np.int32)
-    total = np.empty(BLOCK, np.int32)
+    total = np.empty(SMALL_BLOCK, np.int32)
+    # One more than there are, because the last one is written before it is judged.
+    found = np.empty(SMALL_BLOCK + 1, np.int32)
     is_rough = np.zeros(n_columns, np.bool_)
     for j in range(n_columns):
         n_values = first_of_grid[j + 1] - first_of_grid[j]
         is_rough[j] = is_number[j] and n_bins[j] < n_values
+    largest = np.empty(n_columns, np.int64)
+    largest_after = np.zeros(n_columns + 1, np.int64)
     for x in range(begin, stop):
+        n_weighted = 0
         for j in range(n_columns):
             own = real[j, x]
+            largest[j] = -1
             if not is_number[j] or own < 0:
                 continue
+            n_weighted += 1
             grid = grids[first_of_grid[j] : first_of_grid[j + 1]]
             people = below[first_of_grid[j] + j : first_of_grid[j + 1] + j + 1]
-            for b in range(n_bins[j]):
-                low, high = first_of_bin[j, b], first_of_bin[j, b + 1] - 1
-                if low <= own <= high:
-                    in_bin[j, b] = equal_weights[j, x]
-                elif not is_rough[j]:
-                    in_bin[j, b] = _weight(grid, people, weights, own, low)
-                elif low > own:
+            if not is_rough[j]:
+                _write_weights(grid, people, weights, own, equal_weights[j, x], in_bin[j])
+            else:
+                for b in range(n_bins[j]):
+                    low, high = first_of_bin[j, b], first_of_bin[j, b + 1] - 1
+                    if low <= own <= high:
+                        in_bin[j, b] = equal_weights[j, x]
                     # Those between are fewer than those on both sides, so the weight is at least as large.
-                    in_bin[j, b] = weights[people[low + 1] - people[own]]
-                else:
-                    in_bin[j, b] = weights[people[own + 1] - people[high]]
-        best = np.int32(-1)
-        for start in range(0, n_synthetic, BLOCK):
-            n = min(BLOCK, n_synthetic - start)
+                    elif low > own:
+                        in_bin[j, b] = weights[people[low + 1] - people[own]]
+                    else:
+                        in_bin[j, b] = weights[people[own + 1] - people[high]]
+            largest[j] = in_bin[j, : n_bins[j]].max()
+        order = np.argsort(-largest)
+        largest_after[n_weighted] = 0
+        for c in range(n_weighted - 1, -1, -1):
+            largest_after[c] = largest_after[c + 1] + largest[order[c]]
+        best = np.int64(-1)
+        for start in range(0, n_synthetic, SMALL_BLOCK):
+            n = min(SMALL_BLOCK, n_synthetic - start)
             total[:n] = 0
             for j in range(n_columns):
-                if is_number[j] and real[j, x] >= 0:
-                    of_bins, own_bins = in_bin[j], bins[j, start : start + n]
-                    for i in range(n):
-                        total[i] += of_bins[own_bins[i]]
-                else:
+                if largest[j] < 0:
                     values, own, weight = synthetic[j, start : start + n], real[j, x], equal_weights[j, x]
                     for i in range(n):
                         total[i] += weight if values[i] == own else np.int32(0)
-            largest = np.int32(-1)
-            for i in range(n):
-                largest = max(largest, total[i])
-            if largest <= best:
+            n_done = 0
+            n_left = _count_above(total[:n], best - largest_after[0])
+            while n_done < n_weighted and n_left * FEW > n:
+                of_bins, own_bins = in_bin[order[n_done]], bins[order[n_done], start : start + n]
+                for i in range(n):
+                    total[i] += of_bins[own_bins[i]]
+                n_done += 1
+                n_left = _count_above(total[:n], best - largest_after[n_done])
+            if n_left == 0:
                 continue
-            for i in range(n):
-                if total[i] <= best:
+            n_left = _find_above(total[:n], best - largest_after[n_done], found)
+            for k in range(n_left):
+                i = start + found[k]
+                exact = np.int64(total[found[k]])
+                for c in range(n_done, n_weighted):
+                    if exact + largest_after[c] <= best:
+                        break
+                    exact += in_bin[order[c], bins[order[c], i]]
+                if exact <= best:
                     continue
-                exact = total[i]
                 for j in range(n_columns):
-                    own, other = real[j, x], synthetic[j, start + i]
+                    own, other = real[j, x], synthetic[j, i]
                     if is_rough[j] and own >= 0 and other >= 0 and own != other:
                         grid = grids[first_of_grid[j] : first_of_grid[j + 1]]
                         people = below[first_of_grid[j] + j : first_of_grid[j + 1] + j + 1]
-                        exact += _weight(grid, people, weights, own, other) - in_bin[j, bins[j, start + i]]
+                        exact += _weight(grid, people, weights, own, other) - in_bin[j, bins[j, i]]
                         if exact <= best:
                             break
                 best = max(best, exact)
