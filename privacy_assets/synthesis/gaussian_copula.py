@@ -140,14 +140,18 @@ class GaussianCopula:
         scores = np.column_stack(
             [m.scores(c, within[:, i]) for i, (c, m) in enumerate(zip(cells, margins, strict=True))]
         )
+        is_placed = [np.ones(margin.n_cells, dtype=np.bool_) for margin in margins]
         for i, kind in enumerate(kinds.values()):
             if margins[i].n_values > 2 and not _has_own_order(table.dtypes.iloc[i], kind):
                 is_shared = people_of_values(cells[i], margins[i].n_cells, whose)[: margins[i].n_values] >= enough.atom
                 order = order_by_association(cells[i], np.delete(scores, i, axis=1), is_shared)
                 cells[i], margins[i] = _reorder(cells[i], margins[i], order)
                 scores[:, i] = margins[i].scores(cells[i], within[:, i])
+                is_placed[i][: margins[i].n_values] = is_shared[order]
         self._names, self._margins = table.columns, tuple(margins)
-        self._root = np.linalg.cholesky(_calibrate(_correlation(scores), self._margins, random))
+        is_counted = np.column_stack([own[c] for own, c in zip(is_placed, cells, strict=True)])
+        target = _correlation(scores, is_counted)
+        self._root = np.linalg.cholesky(_calibrate(target, self._margins, is_placed, random))
         return self
 
     def sample(self, n_records: int, *, seed: int) -> pd.DataFrame:
@@ -205,11 +209,17 @@ def order_by_association(
     return np.argsort(means @ components[0], kind="stable")
 
 
-def _correlation(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    centered = scores - scores.mean(axis=0)
-    norms = np.sqrt((centered**2).sum(axis=0))
-    scaled = centered / np.where(norms > 0, norms, 1.0)
-    correlation: NDArray[np.float64] = scaled.T @ scaled
+def _correlation(scores: NDArray[np.float64], is_counted: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the correlation of columns, each from the records that count in both.
+
+    Categories of few people have no position of their own. Where they happen to be they would weaken the correlation
+    of all others: on adult, two rare levels of `education` cost up to 0.03 of `utility_pairs`.
+    """
+    counts = is_counted.sum(axis=0)
+    centered = np.where(is_counted, scores - (scores * is_counted).sum(axis=0) / np.maximum(counts, 1), 0.0)
+    squares = (centered**2).T @ is_counted.astype(np.float64)  # of one column where the other counts
+    norms = np.sqrt(squares * squares.T)
+    correlation: NDArray[np.float64] = (centered.T @ centered) / np.where(norms > 0, norms, 1.0)
     np.fill_diagonal(correlation, 1.0)
     return correlation
 
@@ -228,10 +238,14 @@ def _reorder(cells: NDArray[np.intp], margin: Margin, order: NDArray[np.intp]) -
 
 
 def _calibrate(
-    target: NDArray[np.float64], margins: Sequence[Margin], random: np.random.Generator
+    target: NDArray[np.float64],
+    margins: Sequence[Margin],
+    is_placed: Sequence[NDArray[np.bool_]],
+    random: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Find the correlation of normal scores for which drawn records, blurred as real ones were, show `target`.
 
+    `is_placed` says by column and cell whether its records count.
     On adult it raises the share of preserved pairs from 0.938 to 0.947; two columns cut in halves need the eight
     rounds.
     """
@@ -242,8 +256,12 @@ def _calibrate(
         normal = random.standard_normal((CALIBRATION_RECORDS, len(margins)))
         positions = ndtr(normal @ np.linalg.cholesky(correlation).T)
         within = random.random(positions.shape)
-        shown = np.column_stack([m.scores(m.cells_at(positions[:, i]), within[:, i]) for i, m in enumerate(margins)])
-        moved = np.clip(correlation + target - _correlation(shown), -MAX_CORRELATION, MAX_CORRELATION)
+        cells = [margin.cells_at(positions[:, i]) for i, margin in enumerate(margins)]
+        shown = np.column_stack(
+            [m.scores(c, within[:, i]) for i, (c, m) in enumerate(zip(cells, margins, strict=True))]
+        )
+        is_counted = np.column_stack([own[c] for own, c in zip(is_placed, cells, strict=True)])
+        moved = np.clip(correlation + target - _correlation(shown, is_counted), -MAX_CORRELATION, MAX_CORRELATION)
         np.fill_diagonal(moved, 1.0)
         correlation = positive_definite(moved)
     return correlation

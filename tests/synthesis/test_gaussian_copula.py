@@ -49,6 +49,17 @@ def test_calibration_shows_the_correlation_of_coarse_columns_undiminished():
     )
 
 
+def test_rare_categories_do_not_weaken_the_correlation_of_the_others():
+    # They have no position of their own; in the middle of the scale they were outliers of the correlation.
+    level = np.repeat(np.arange(20), 400)
+    rare = np.repeat([-9, -8], 30)
+    numbers = np.concatenate([rare, level])
+    original = pd.DataFrame({"number": numbers, "word": pd.Series(numbers).map("level {:+d}".format)})
+    made = synthesize(original, seed=1)
+    apart = (made["word"].str[6:].astype(int) - made["number"]).abs()
+    assert (apart <= 1).mean() > 0.95
+
+
 def test_independent_columns_stay_independent():
     original = pd.DataFrame(np.random.default_rng(0).standard_normal((5000, 3)), columns=list("abc"))
     correlation = synthesize(original).corr().to_numpy()
