@@ -119,7 +119,8 @@ def build_release_definitions(
         Link the anonymized records to the source, and show what the linkage method finds and can know. It informs: no
         limit is on it, and the release does not wait for it. By default there is none.
     utility : UtilitySettings, optional
-        How to assess what the records of each side are worth; by default done if the policy limits it.
+        How to assess what the records of each side are worth; by default done if the policy limits it. If it is given,
+        the policy of a use case warns of records that are worth little (`Policy.with_worth_warnings`).
     disclosure : DisclosureSettings, optional
         How to test whether the synthetic records reveal originals more than people of the control; by default done if
         the policy limits leakage_detected, as every use case does, or the excess of a criterion.
@@ -161,6 +162,8 @@ def build_release_definitions(
     require_private_root(Path(private))
     _require_key_elsewhere(signing, released)
     admitted_by = resolve_policy(policy)
+    if utility is not None:
+        admitted_by = admitted_by.with_worth_warnings()
     held_to = resolve_contract(contract)
     if synthetic is None and anonymized is None:
         synthetic = Synthesis()

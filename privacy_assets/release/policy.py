@@ -49,6 +49,9 @@ PEOPLE_PER_VALUE = 3
 RARE_VALUES_WARN: frozenset[str] = frozenset({"internal_analytics", "development"})
 """Use cases in which rare values only warn."""
 
+WORTH_WARNINGS: Mapping[str, float] = {"utility": 0.80, "utility_columns": 0.90}
+"""Least worth of which the policy of a use case warns, where it is assessed."""
+
 LEAKAGE_ADVICE = (
     "The synthetic records resemble the originals more than they resemble people the synthesizer never saw, so it "
     "copies. "
@@ -365,6 +368,17 @@ class Policy:
                 self, limits=tuple(limit if known.metric == limit.metric else known for known in self.limits)
             )
         return replace(self, limits=(*self.limits, limit))
+
+    def with_worth_warnings(self) -> "Policy":
+        """Return the policy of a use case with warnings below `WORTH_WARNINGS`; its own limits on these metrics stay.
+
+        A policy without a use case is returned as it is. Called where a release has `utility`: without it the preset
+        would have the worth of every table assessed.
+        """
+        if self.use_case is None:
+            return self
+        missing = [name for name in WORTH_WARNINGS if self.limit_on(name) is None]
+        return replace(self, limits=(*self.limits, *(Limit(name, WORTH_WARNINGS[name]) for name in missing)))
 
     def with_required(self, **settings: Any) -> "Policy":
         """Return a policy with some of the required settings changed."""

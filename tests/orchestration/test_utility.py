@@ -173,3 +173,12 @@ def test_both_sides_have_an_asset_and_the_limits(project):
 def test_a_seed_that_is_none_is_refused(seed):
     with pytest.raises(InvalidSettingError, match=r"utility\.seed"):
         UtilitySettings(seed=seed)
+
+
+def test_a_preset_warns_of_little_worth_only_where_it_is_asked_for(project):
+    def checks(**more):
+        definitions = project.definitions(policy=Policy.for_use_case("development"), **more)
+        return {key.name for each in definitions.asset_checks for key in each.check_keys}
+
+    added = checks(utility=UtilitySettings()) - checks()
+    assert {"utility_is_at_least_its_limit", "utility_columns_is_at_least_its_limit"} <= added

@@ -266,3 +266,25 @@ def test_a_limit_on_worth_is_on_both_sides_and_protects_neither():
         assert not Policy((Limit("utility", 0.8, severity="error"),)).protects(side)
     assert not worth.protects
     assert not Limit("smallest_class", 3).is_on("synthetic")
+
+
+def test_presets_warn_of_records_that_are_worth_little_where_it_is_assessed():
+    preset = Policy.for_use_case("research_sharing")
+    assert preset.limit_on("utility") is None
+    warned = preset.with_worth_warnings()
+    assert {limit.metric: (limit.value, limit.direction, limit.severity) for limit in warned.limits[-2:]} == {
+        "utility": (0.8, "at_least", "warn"),
+        "utility_columns": (0.9, "at_least", "warn"),
+    }
+    assert warned.limits[:-2] == preset.limits
+    assert warned.changes == ()
+    assert warned.with_worth_warnings() == warned
+
+
+def test_a_limit_on_worth_of_its_own_stays_and_a_policy_by_hand_gets_no_warnings():
+    own = Limit("utility", 0.5, severity="error")
+    warned = Policy.for_use_case("development").with_limit(own).with_worth_warnings()
+    assert warned.limit_on("utility") == own
+    assert warned.limit_on("utility_columns").severity == "warn"
+    by_hand = Policy((Limit("privacy_risk_score", 0.1),))
+    assert by_hand.with_worth_warnings() is by_hand
