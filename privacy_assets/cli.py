@@ -1,7 +1,8 @@
-"""The command ``privacy_assets``: quickstart, verification of received releases, keys, compilation ahead."""
+"""The command ``privacy_assets``: quickstart, comparison of releases, verification, keys, compilation ahead."""
 
 import argparse
 import io
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0 if the command succeeded; 1 if a release does not verify, the quickstart failed, or no key was
-        made.
+        Exit code: 0 if the command succeeded; 1 if a release does not verify, the quickstart failed, no key was
+        made, or nothing was compared.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A directory can have a name that the terminal cannot print.
@@ -46,12 +47,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="GIB",
         help="largest file to read, and largest size of the table in memory (default: 4)",
     )
+    compare = commands.add_parser("compare", help="compare candidate releases of a table by risk and worth")
+    compare.add_argument("release", type=Path, help="YAML file of the release; its relative paths start here")
+    compare.add_argument("--name", help="which release, if the file has several")
+    compare.add_argument(
+        "--candidates", choices=["standard"], help="compare the standard candidates instead of those of the file"
+    )
+    compare.add_argument("--limit-seconds", type=_seconds, metavar="N", help="begin nothing more after so many seconds")
+    compare.add_argument("--partition", metavar="KEY", help="the partition to compare")
+    compare.add_argument("--picture", type=Path, metavar="FILE", help="write the map as PNG to this file")
     keygen = commands.add_parser("keygen", help="make a private key that signs releases, and its public key")
     keygen.add_argument("path", type=Path, help="file of the private key, or a directory for signing_key.pem")
     commands.add_parser("warm-up", help="compile all kernels into Numba's cache, as when an image is built")
     chosen = parser.parse_args(arguments)
     if chosen.command == "quickstart":
         return run_quickstart()
+    if chosen.command == "compare":
+        return run_compare(chosen)
     if chosen.command == "keygen":
         return run_keygen(chosen.path)
     if chosen.command == "warm-up":
@@ -67,6 +79,50 @@ def _positive(text: str) -> float:
     if not 0 < value < 2**20:
         raise argparse.ArgumentTypeError("expected a number of GiB above 0")
     return value
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 2**31:
+        raise argparse.ArgumentTypeError("expected a number of seconds above 0")
+    return value
+
+
+def run_compare(chosen: argparse.Namespace) -> int:
+    """Compare the candidate releases of a file, print them, and store what was found for its assets."""
+    import dagster as dg
+
+    from privacy_assets.errors import InvalidSettingError
+    from privacy_assets.kernels.compilation_progress import reported_to
+    from privacy_assets.orchestration.component.comparing import compare_in_file, in_lines
+
+    home = os.environ.get("DAGSTER_HOME") or (str(Path.cwd()) if Path("dagster.yaml").is_file() else None)
+    stays = dg.DagsterInstance.from_config(home) if home else dg.DagsterInstance.ephemeral()
+    try:
+        with stays as instance, reported_to(_print_compiling):
+            options = compare_in_file(
+                chosen.release,
+                instance,
+                name=chosen.name,
+                standard=chosen.candidates is not None,
+                limit_seconds=chosen.limit_seconds,
+                partition_key=chosen.partition,
+            )
+    except InvalidSettingError as error:
+        print(error)
+        return 1
+    except dg.Failure as error:
+        print(error.description)
+        return 1
+    print("\n".join(in_lines(options)))
+    if chosen.picture is not None:
+        chosen.picture.write_bytes(options.picture())
+        print(f"\nMap: {chosen.picture}")
+    print("\nA release that takes these settings is made and judged afresh, and its manifest counts the comparison.")
+    return 0
 
 
 def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> int:
