@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from decimal import Decimal
 from math import inf
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.preprocess import PreprocessedTables
-from privacy_assets.mpucc.repeated_search import RepeatedSearch
+from privacy_assets.mpucc.repeated_search import RepeatedSearch, changed_tables
 from privacy_assets.mpucc.results import SearchProgress
 from privacy_assets.mpucc.settings import MpuccSettings
 from privacy_assets.setting_checks import require, threads_to_use
@@ -48,18 +48,43 @@ class _Change(NamedTuple):
     new_codes: NDArray[np.int64] | None
 
 
+class _Measured(NamedTuple):
+    """Changes of columns that were made together, and the scores after them; no scores if time ran out."""
+
+    columns: tuple[str, ...]
+    change: str
+    changes: tuple[_Change, ...]
+    share: float
+    left: dict[str, Any]
+
+    def row(self, before: float) -> dict[str, Any]:
+        rate = self.left.get("identification_rate")
+        return {
+            "column": " and ".join(self.columns),
+            "share_of_identified": self.share,
+            "change": self.change,
+            "how": "; ".join(dict.fromkeys(each.how for each in self.changes)),
+            "identification_rate": rate,
+            "difference": None if rate is None else rate - before,
+            "privacy_risk_score": self.left.get("privacy_risk_score"),
+        }
+
+
 def measure_column_changes(
     tables: PreprocessedTables,
     assessment: MpuccAssessment,
     *,
     max_columns: int = 5,
     time_limit_seconds: float = 60.0,
+    pairs: bool = False,
     n_threads: int | None = None,
 ) -> pd.DataFrame:
     """Measure the effect of dropping or coarsening each of the columns that drive the risk.
 
     Every change is made separately, to original and synthetic alike, and the result is that of another search with the
-    settings of the assessment. Only records for which a change can matter are searched again.
+    settings of the assessment. Only records for which a change can matter are searched again. With `pairs`, two columns
+    are also dropped, and two coarsened: to the change that helps most, the same change of every other column is added
+    in turn. That is greedy: a better pair without the first is not found.
 
     Parameters
     ----------
@@ -71,6 +96,8 @@ def measure_column_changes(
         Number of columns to try: those in the combinations of the most identified records.
     time_limit_seconds : float
         After this time no search is started, or continued with combinations of more columns.
+    pairs : bool
+        Whether to change two columns as well, in the time that is left.
     n_threads : int, optional
         Threads to search on. Default: all cores that this process may use.
 
@@ -81,7 +108,8 @@ def measure_column_changes(
         combination has the column, from 0 to 1; ``change`` ("dropped", "coarsened") and ``how``; the
         ``identification_rate`` and ``privacy_risk_score`` after the change; and ``difference``, the change of the
         identification rate. The figures are missing if time ran out. A column that cannot be coarsened has one row.
-        There are no rows if no record is identified.
+        There are no rows if no record is identified. With `pairs`, up to two rows follow, of the best pair that was
+        found: ``column`` has both names ("age and town"), ``change`` is "both dropped" or "both coarsened".
 
     Raises
     ------
@@ -104,26 +132,53 @@ def measure_column_changes(
         )
     stop = _stop_at(time.monotonic() + time_limit_seconds)
     driving = driving_columns(assessment)[:max_columns]
-    places = [tables.columns.index(column) for column, _ in driving]
-    repeated = RepeatedSearch(tables, places, _settings_of(assessment), threads_to_use(n_threads), stop)
-    rows = []
-    for (column, share), place in zip(driving, places, strict=True):
+    settings, n_used = _settings_of(assessment), threads_to_use(n_threads)
+
+    def repeat(tables: PreprocessedTables, columns: Sequence[str]) -> RepeatedSearch:
+        return RepeatedSearch(tables, [tables.columns.index(column) for column in columns], settings, n_used, stop)
+
+    repeated = repeat(tables, [column for column, _ in driving])
+    measured = []
+    for column, share in driving:
         for change in _changes(tables, column):
-            left = _scores_after(repeated, place, change)
-            rate = left.get("identification_rate")
-            rows.append(
-                {
-                    "column": column,
-                    "share_of_identified": share,
-                    "change": change.name,
-                    "how": change.how,
-                    "identification_rate": rate,
-                    "difference": None if rate is None else rate - assessment.scores["identification_rate"],
-                    "privacy_risk_score": left.get("privacy_risk_score"),
-                }
-            )
+            left = _scores_after(repeated, column, change)
+            measured.append(_Measured((column,), change.name, (change,), share, left))
+    if pairs:
+        for kind in dict.fromkeys(each.change for each in measured):
+            own = [each for each in measured if each.change == kind]
+            measured += _best_pair(tables, own, assessment, repeat)
+    before = assessment.scores["identification_rate"]
+    rows = [each.row(before) for each in measured]
     figures = dict.fromkeys(("share_of_identified", *CHANGE_COLUMNS[4:]), "float64")
     return pd.DataFrame(rows, columns=CHANGE_COLUMNS).astype({**dict.fromkeys(CHANGE_COLUMNS[:4], str), **figures})
+
+
+def _best_pair(
+    tables: PreprocessedTables,
+    singles: list[_Measured],
+    assessment: MpuccAssessment,
+    repeat: Callable[[PreprocessedTables, Sequence[str]], RepeatedSearch],
+) -> list[_Measured]:
+    """Add each other change to the one that helps most, and return the best pair; none if there was no time."""
+    in_time = [each for each in singles if each.left]
+    if not in_time or len(tables.columns) < 3:
+        return []
+    first = min(in_time, key=_rate)
+    (column,), (change,) = first.columns, first.changes
+    changed = changed_tables(tables, tables.columns.index(column), change.new_codes)
+    others = [each for each in singles if each is not first]
+    repeated = repeat(changed, [each.columns[0] for each in others])
+    found = []
+    for other in others:
+        left = _scores_after(repeated, other.columns[0], other.changes[0])
+        both = (column, other.columns[0])
+        share = float(np.mean([not set(both).isdisjoint(combo) for combo in assessment.details["field_combo"]]))
+        found.append(_Measured(both, f"both {first.change}", (change, other.changes[0]), share, left))
+    return sorted((each for each in found if each.left), key=_rate)[:1]
+
+
+def _rate(measured: _Measured) -> float:
+    return float(measured.left["identification_rate"])
 
 
 def _settings_of(assessment: MpuccAssessment) -> MpuccSettings:
@@ -196,10 +251,10 @@ def _rare_together(labels: NDArray[np.object_], counts: NDArray[Any]) -> tuple[N
     return coarse, f"{int(is_rare.sum())} values of fewer than {RARE_SHARE:.0%} of the originals as one"
 
 
-def _scores_after(repeated: RepeatedSearch, place: int, change: _Change) -> dict[str, float]:
+def _scores_after(repeated: RepeatedSearch, column: str, change: _Change) -> dict[str, float]:
     """Search again after a change; return no score if time runs out."""
     try:
-        return repeated.scores_after(place, change.new_codes)
+        return repeated.scores_after(repeated.tables.columns.index(column), change.new_codes)
     except _OutOfTime:
         return {}
 

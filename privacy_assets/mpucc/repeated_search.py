@@ -69,7 +69,7 @@ class RepeatedSearch:
         dict of str to float
             ``identification_rate`` and the scores of protection.
         """
-        changed = _without(self.tables, place) if new_codes is None else _recoded(self.tables, place, new_codes)
+        changed = _changed(self.tables, place, new_codes)
         is_heuristic = self.settings.min_entropy_delta > 0
         if is_heuristic or self.tables.deduplicate:
             grouped = _with_equal_rows_once(changed)
@@ -118,6 +118,15 @@ class RepeatedSearch:
         if self.tables.original.people is None or grouped.original.n_distinct == changed.original.n_distinct:
             stays[groups[self._identified_without(place)]] = True
         return stays | self._search(grouped, ~stays)
+
+
+def changed_tables(tables: PreprocessedTables, place: int, new_codes: NDArray[np.int64] | None) -> PreprocessedTables:
+    """Return original and synthetic after a change of a column, as `preprocess` would make them of changed records."""
+    return _with_equal_rows_once(_changed(tables, place, new_codes))
+
+
+def _changed(tables: PreprocessedTables, place: int, new_codes: NDArray[np.int64] | None) -> PreprocessedTables:
+    return _without(tables, place) if new_codes is None else _recoded(tables, place, new_codes)
 
 
 def _n_rows(tables: PreprocessedTables) -> tuple[int, int]:

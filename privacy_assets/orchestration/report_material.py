@@ -86,7 +86,7 @@ def _column_changes(
     if not isinstance(artifact, Artifact) or artifact.digest != assessed:
         return None
     tables = PreprocessedTables.from_artifact(artifact)
-    return measure_column_changes(tables, assessment, time_limit_seconds=SECONDS_TO_MEASURE_CHANGES)
+    return measure_column_changes(tables, assessment, time_limit_seconds=SECONDS_TO_MEASURE_CHANGES, pairs=True)
 
 
 def _pictures(release: ReleaseSettings, found: dict[str, Any]) -> Iterator[str]:

@@ -247,7 +247,7 @@ def _measured_tables(
     changes = material.column_changes
     if changes is not None and len(changes):
         yield _Table(
-            "Identification rate if one column were dropped or coarsened, for the columns that drive it",
+            "Identification rate if one or two columns were dropped or coarsened, for the columns that drive it",
             ("Column", "In combinations of", "Change", "Identification rate", "Difference", "Privacy risk score"),
             [
                 (

@@ -64,6 +64,49 @@ def test_each_figure_is_what_an_assessment_of_the_changed_tables_finds(measured,
         assert row["difference"] == again["identification_rate"] - assessment.scores["identification_rate"]
 
 
+def test_a_pair_is_the_best_that_is_added_to_the_best_single_change(measured):
+    assessment, singles = measured
+    tables = preprocess(ORIGINAL, SYNTHETIC)
+    changes = measure_column_changes(tables, assessment, max_columns=6, pairs=True)
+    pd.testing.assert_frame_equal(changes[: len(singles)], singles)
+    pairs = changes[len(singles) :]
+    assert pairs["change"].tolist() == ["both dropped", "both coarsened"]
+
+    def dropped(table, columns):
+        return table.drop(columns=columns)
+
+    def both_coarsened(table, columns):
+        return table.assign(**{column: coarsened(table, column)[column] for column in columns})
+
+    for (_, pair), change in zip(pairs.iterrows(), (dropped, both_coarsened), strict=True):
+        own = singles[singles["change"] == pair["change"].removeprefix("both ")]
+        first = own.sort_values("identification_rate", kind="stable")["column"].iloc[0]
+        rates = {
+            f"{first} and {other}": assess_mpuccs(
+                change(ORIGINAL, [first, other]), change(SYNTHETIC, [first, other]), **SETTINGS
+            ).scores
+            for other in own["column"]
+            if other != first
+        }
+        best = min(rates.values(), key=lambda scores: scores["identification_rate"])
+        assert rates[pair["column"]] == best
+        assert pair["identification_rate"] == best["identification_rate"]
+        assert pair["privacy_risk_score"] == best["privacy_risk_score"]
+        both = pair["column"].split(" and ")
+        combos = assessment.details["field_combo"]
+        assert pair["share_of_identified"] == np.mean([any(name in combo for name in both) for combo in combos])
+
+
+def test_pairs_take_the_time_that_is_left_and_need_a_column_that_stays():
+    tables = preprocess(ORIGINAL, SYNTHETIC)
+    assessment = assess_preprocessed(tables, MpuccSettings(**SETTINGS))
+    late = measure_column_changes(tables, assessment, time_limit_seconds=1e-9, pairs=True)
+    assert not late["change"].str.startswith("both").any()
+    two = preprocess(ORIGINAL[["visits", "town"]], SYNTHETIC[["visits", "town"]])
+    changes = measure_column_changes(two, assess_preprocessed(two), pairs=True)
+    assert "both dropped" not in changes["change"].tolist()
+
+
 def test_columns_come_by_the_share_of_identified_records_that_they_single_out(measured):
     assessment, changes = measured
     shares = {
