@@ -324,7 +324,7 @@ def runs_of(scores, n_seeds, worth=0.9):
 @given(st.lists(st.lists(st.floats(0, 0.5, allow_subnormal=False), min_size=2, max_size=2), min_size=1, max_size=5))
 def test_only_candidates_two_deviations_inside_their_limits_are_proposed(scores):
     limit = Limit("privacy_risk_score", 0.3)
-    candidates = {f"c{place}": {"side": "synthetic"} for place in range(len(scores))}
+    candidates = {f"c{place}": {"side": "synthetic", "settings": {}} for place in range(len(scores))}
     table = table_of(runs_of(scores, 2), candidates, {"synthetic": [limit], "anonymized": []}, 2)
     common = math.sqrt(sum((a - b) ** 2 / 2 for a, b in scores) / len(scores))
     for (a, b), proposed in zip(scores, table["is_proposed"], strict=True):
@@ -336,7 +336,7 @@ def test_only_candidates_two_deviations_inside_their_limits_are_proposed(scores)
 def test_leakage_in_one_draw_is_enough_even_if_the_policy_does_not_limit_it():
     runs = runs_of([[0.1, 0.1], [0.1, 0.1]], 2)
     runs.loc[3, "leakage_detected"] = 1.0
-    candidates = {"c0": {"side": "synthetic"}, "c1": {"side": "synthetic"}}
+    candidates = {name: {"side": "synthetic", "settings": {}} for name in ("c0", "c1")}
     limits = {"synthetic": [Limit("privacy_risk_score", 0.3)], "anonymized": []}
     table = table_of(runs, candidates, limits, 2)
     assert table["is_proposed"].tolist() == [True, False]
@@ -345,6 +345,15 @@ def test_leakage_in_one_draw_is_enough_even_if_the_policy_does_not_limit_it():
     once = table_of(runs[:3], candidates, limits, 2)
     assert once["reason"].tolist()[1] == "made 1 of 2 times when time ended"
     assert not once["is_admitted"].tolist()[1]
+
+
+def test_generalized_records_differ_more_and_do_not_count_for_the_others():
+    runs = runs_of([[0.28, 0.28], [0.1, 0.2]], 2)
+    limits = {"synthetic": [Limit("privacy_risk_score", 0.3)], "anonymized": []}
+    plain = {"side": "synthetic", "settings": {}}
+    generalized = {"side": "synthetic", "settings": {"generalize_synthetic": {"k": 3}}}
+    assert table_of(runs, {"c0": plain, "c1": generalized}, limits, 2)["is_proposed"].tolist() == [True, True]
+    assert table_of(runs, {"c0": plain, "c1": plain}, limits, 2)["is_proposed"].tolist() == [False, True]
 
 
 def test_the_least_risky_of_those_that_are_worth_as_much_is_recommended():
