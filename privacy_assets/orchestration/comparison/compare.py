@@ -12,7 +12,7 @@ import pandas as pd
 from privacy_assets import __version__
 from privacy_assets.columns.safe_names import class_name
 from privacy_assets.contract.contract import TableContract, resolve_contract
-from privacy_assets.errors import InvalidTableError
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.comparison.candidates import standard_candidates
 from privacy_assets.orchestration.comparison.choice import SEPARATOR, WORTH, WORTH_LIMITED, table_of
 from privacy_assets.orchestration.comparison.making import RISKS, Bench, Measured, OutOfTime, blocking_limits
@@ -81,7 +81,8 @@ def compare_releases(
     seed : int
         Of the comparison's own seeds, at least 0: equal seeds give equal results.
     limit_seconds : float, optional
-        After so many seconds nothing more is begun, and searches end at their next step; what was done is returned.
+        After so many seconds nothing more is begun, and searches end at their next step; what was done is returned. A
+        synthesizer that is learning is not interrupted.
     assessment : AssessmentSettings, optional
         How synthetic records are assessed; by default as the policy requires.
     train_fraction : float
@@ -101,7 +102,7 @@ def compare_releases(
     ContractError
         If the table violates the contract.
     InvalidSettingError
-        If a setting is out of its range, or the policy protects no side.
+        If a setting is out of its range, or no standard candidate fits policy and contract.
     InvalidTableError
         If the contract leaves no record.
 
@@ -143,6 +144,11 @@ def compare_admitted(
     bench = Bench(release, table, options, deadline)
     given = options.candidates
     chosen = standard_candidates(release, table) if isinstance(given, str) else tuple(given)
+    if not chosen:
+        raise InvalidSettingError(
+            "There is no standard candidate: the policy has no blocking limit that keeps people from being singled "
+            "out, or only on anonymized records, for which the contract has no quasi-identifier. Nothing was compared."
+        )
     content = fingerprint(table)
     known = {} if earlier is None else _by_digest(earlier.runs)
     runs: list[dict[str, Any]] = []

@@ -265,6 +265,12 @@ def test_standard_candidates_fit_the_sides_and_the_table():
     assert "lattice k=5" in names({"columns": columns}, of_records)
 
 
+def test_a_policy_that_no_candidate_fits_is_refused():
+    contract = {"columns": {"cost": CONTRACT["columns"]["cost"]}}
+    with pytest.raises(InvalidSettingError, match="no standard candidate"):
+        compare_releases(people(50)[["cost"]], contract, Policy((Limit("smallest_class", 3),)))
+
+
 def test_candidates_are_named_by_their_settings_and_wrong_ones_are_refused():
     assert Candidate(anonymized=AnonymizationSettings(k=3, l_diversity=LDiversity(2, "entropy"))).name == (
         "k=3 entropy l=2"
