@@ -45,6 +45,7 @@ def test_the_quickstart_ends_and_says_where_the_release_is_and_what_refused_the_
     assert all(verify_release(directory).verified for directory in released)
     cart = run.stdout.split("=== rand_hie_cart ===")[1].split("=== rand_hie_records ===")[0]
     assert re.search(r"REFUSED by no_leakage_is_detected: .*expected", cart)
+    assert "leakage_detected is yes; expected no (inference by claims, inference by the nearest record" in cart
     assert "Advice: " in cart
     assert not (directory / "releases" / "rand_hie_cart").exists()
 
@@ -56,6 +57,7 @@ def test_the_release_is_what_its_manifest_says_and_the_command_verifies_it(quick
     assert "4,730 records" in capsys.readouterr().out
     manifest = json.loads((latest / "manifest.json").read_text())
     assert manifest["policy"]["use_case"] == "internal_analytics"
+    assert manifest["policy"]["changes"] == ["required.detectable_share"]
     assert "person_id" not in [column["column"] for column in manifest["columns"]]
     rare = manifest["figures"]["rare_values"]
     assert set(rare["by_column"]) == {"site", "sex", "self_rated_health"}
@@ -90,7 +92,8 @@ def test_the_definitions_are_valid_and_hold_all_releases():
 
     dg.Definitions.validate_loadable(defs)
     keys = {key.to_user_string() for key in defs.resolve_asset_graph().get_all_asset_keys()}
-    stages = ["source", "original", "control", "synthetic", "preprocessed", "mpucc_assessment", "synthetic_release"]
+    stages = ["source", "original", "control", "synthetic", "preprocessed", "mpucc_assessment"]
+    stages += ["disclosure_assessment", "synthetic_release"]
     synthetic = {f"{name}/{stage}" for name in ("rand_hie_copula", "rand_hie_cart") for stage in stages}
     of_records = ("source", "anonymized", "reidentification_assessment", "anonymized_release")
     assert keys == synthetic | {f"rand_hie_records/{stage}" for stage in of_records}
@@ -104,6 +107,7 @@ def test_the_definitions_are_valid_and_hold_all_releases():
         "no_leakage_is_detected",
         "rare_values_released_is_at_most_its_limit",
         "mpucc_assessment_settings_meet_the_policy",
+        "disclosure_assessment_settings_meet_the_policy",
         "every_class_has_at_least_k_records",
         "smallest_class_is_at_least_its_limit",
         "max_reidentification_probability_is_at_most_its_limit",

@@ -9,19 +9,23 @@ import pandas as pd
 
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.disclosure.assess import assess_disclosure
+from privacy_assets.disclosure.left_out_columns import assess_without_columns
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.disclosure.scores import DisclosureProgress
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.disclosure_pictures import excess_by_criterion, guessed_by_column
-from privacy_assets.orchestration.shown.metadata import NAMESPACE, score_metadata, settings_metadata
+from privacy_assets.orchestration.shown.metadata import NAMESPACE, advice_table, score_metadata, settings_metadata
 from privacy_assets.orchestration.stages import asset_arguments, progress_logger
 from privacy_assets.release.evidence import SPLIT_STAGES
 from privacy_assets.release.leakage import figures_of_disclosure
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.generalized import generalize_people, labels_alone
+
+SECONDS_FOR_ADVICE = 60.0
+"""How long a leaking table is assessed again without one column at a time."""
 
 
 def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
@@ -46,12 +50,26 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
             person=person,
             progress=progress_logger(context, _work_done),
         )
+        metadata = dict(_metadata(release, assessment))
+        if assessment.scores[LEAKAGE_DETECTED]:
+            without = assess_without_columns(
+                original,
+                synthetic,
+                control,
+                assessment,
+                release.disclosure_settings,
+                person=person,
+                time_limit_seconds=SECONDS_FOR_ADVICE,
+                progress=progress_logger(context, lambda progress: f"without a column, {_work_done(progress)}"),
+            )
+            # Not in the artifact, because it depends on the time it took.
+            metadata[f"{NAMESPACE}/without_a_column"] = advice_table(without)
         made_of = {name: fingerprint(inputs[name]) for name in SPLIT_STAGES}
         released = inputs[stage] if stage == "synthetic" else Anonymization.from_artifact(inputs[stage]).table
         artifact = replace(assessment.to_artifact(), made_of={**made_of, stage: fingerprint(released)})
         yield dg.MaterializeResult(
             value=artifact,
-            metadata=dict(_metadata(release, assessment)),
+            metadata=metadata,
             data_version=dg.DataVersion(artifact.digest),
         )
 

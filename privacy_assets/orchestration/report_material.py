@@ -14,6 +14,7 @@ from privacy_assets.mpucc.preprocess import PreprocessedTables
 from privacy_assets.orchestration.evidence.evidence import UNREADABLE, Gathered
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, RecordedRefusal
 from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.shown.disclosure_pictures import excess_by_criterion, guessed_by_column
 from privacy_assets.orchestration.shown.pictures import (
     as_markdown,
     classes_as_rectangles,
@@ -26,7 +27,7 @@ from privacy_assets.orchestration.shown.pictures import (
 from privacy_assets.orchestration.shown.reidentification_pictures import reidentification_curve
 from privacy_assets.orchestration.shown.semantic_pictures import describe_risks, risk_distribution
 from privacy_assets.orchestration.shown.utility_pictures import worth_of_figures
-from privacy_assets.release.metrics import MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
+from privacy_assets.release.metrics import DISCLOSURE, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial
 from privacy_assets.storage.artifact import Artifact
 
@@ -96,6 +97,9 @@ def _pictures(release: ReleaseSettings, found: dict[str, Any]) -> Iterator[str]:
     for stage, settings in ((release.synthetic_stage, release.generalize_synthetic), (release.anonymized_stage, None)):
         if isinstance(found.get(stage), Anonymization):
             yield from _pictures_of_classes(found[stage], found.get("source"), settings or release.anonymized)
+    if DISCLOSURE in found:
+        yield excess_by_criterion(found[DISCLOSURE])
+        yield guessed_by_column(found[DISCLOSURE])
     if UTILITY in found:
         yield worth_of_figures(found[UTILITY])
     if REIDENTIFICATION in found:

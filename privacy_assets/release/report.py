@@ -15,6 +15,7 @@ from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.metrics import (
+    DISCLOSURE,
     METRICS,
     MPUCC,
     SEMANTIC,
@@ -24,6 +25,7 @@ from privacy_assets.release.metrics import (
     shown_figure,
 )
 from privacy_assets.release.ratings import RISK_LEVELS, risk_level
+from privacy_assets.release.report_criteria import GUESSED, HEADINGS, questions_of_the_law
 from privacy_assets.release.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, plain_words, worth_in_words
 from privacy_assets.semantic_risk.result import LACKED_COLUMNS
 from privacy_assets.shown_numbers import against, in_full, number, percent, yes_or_no
@@ -144,6 +146,11 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
             waivers=_waivers_table(manifest["waivers"]),
             words=plain_words(manifest["figures"], bounds),
             caveats=CAVEATS[side],
+            criteria=_Table(
+                "The questions of the law (WP216) and what was found",
+                HEADINGS,
+                questions_of_the_law(manifest["figures"]),
+            ),
             worth=worth_in_words(manifest["figures"]),
             measured_worth=list(_worth_tables(manifest["figures"].get(UTILITY, {}))),
             pictures=material.pictures,
@@ -284,6 +291,18 @@ def _measured_tables(
             [(name, _text(own["n_values"]), _text(own["n_records"])) for name, own in most],
             frozenset({1, 2}),
         )
+    guessed = figures.get(DISCLOSURE, {}).get(GUESSED, ())
+    if guessed:
+        yield _Table(
+            "Values guessed right from the nearest synthetic record: of both sides alike it is statistics; coarsen the "
+            "column if that is too much",
+            ("Column", "Of originals", "Of the control", "Difference, 95 % interval"),
+            [
+                (row["column"], percent(row["original"]), percent(row["control"]), _interval(row["low"], row["high"]))
+                for row in guessed
+            ],
+            frozenset({1, 2, 3}),
+        )
     lacked = {name: n for name, n in figures.get(SEMANTIC, {}).get(LACKED_COLUMNS, {}).items() if n}
     if lacked:
         ranked = sorted(lacked.items(), key=lambda item: -item[1])[:MOST_ROWS]
@@ -305,6 +324,10 @@ def _measured_tables(
             ],
             frozenset(i for i, name in enumerate(columns) if name not in ("columns", "reason")),
         )
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "unknown" if low is None or high is None else f"{percent(low)} to {percent(high)}"
 
 
 def _settings_tables(settings: Mapping[str, Any]) -> Iterator[_Table]:

@@ -4,7 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
-from privacy_assets.release.metrics import ANONYMITY, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
+from privacy_assets.disclosure.result import WORDS
+from privacy_assets.release.leakage import failed_criteria, unseen_in_people
+from privacy_assets.release.metrics import (
+    ANONYMITY,
+    DISCLOSURE,
+    LEAKAGE_DETECTED,
+    MPUCC,
+    REIDENTIFICATION,
+    SEMANTIC,
+    UTILITY,
+)
 from privacy_assets.release.ratings import rate_baseline, rate_identification, rate_score
 from privacy_assets.shown_numbers import against, number, percent
 
@@ -157,10 +167,10 @@ def _search(scores: _Figures) -> str:
 
 def _control(control: _Figures) -> str:
     found = {
-        "yes": "The originals are found more often than people whom the synthesizer never saw, beyond chance: it "
-        "copies.",
-        "no": "The originals are not found more often than people whom the synthesizer never saw, beyond chance: the "
-        "matches may be coincidence.",
+        "yes": "By single columns and their combinations the originals are found more often than people whom the "
+        "synthesizer never saw, by at least one of three intervals.",
+        "no": "By single columns and their combinations the originals are not found more often than people whom the "
+        "synthesizer never saw, beyond chance: the matches may be coincidence.",
         "too few records to tell": "There are too few control records to distinguish leakage from coincidence.",
     }[control["leakage"]]
     return (
@@ -168,6 +178,15 @@ def _control(control: _Figures) -> str:
         f"{control.percent('matched_identification_rate')} of the synthetic records are pinned to an original and "
         f"{control.percent('control_identification_rate')} to a person of the control."
     )
+
+
+def _leakage(scores: _Figures) -> str:
+    compared = f"{scores['n_original']:,} originals and {scores['n_control']:,} people whom the synthesizer never saw"
+    if scores.get(LEAKAGE_DETECTED):
+        failed = ", ".join(WORDS[name] for name in failed_criteria(scores))
+        return f"Of {compared}, the records reveal more about the originals than chance explains: {failed}."
+    said = f"Of {compared}, the records reveal no more about the originals than chance explains"
+    return f"{said}. This has a limit: {unseen_in_people(scores)}."
 
 
 def _rare_values(counts: _Figures) -> str:
@@ -279,6 +298,7 @@ _SAYINGS = (
         ("leakage", "n_matched_records", "matched_identification_rate", "control_identification_rate"),
         _control,
     ),
+    _Saying(DISCLOSURE, ("n_original", "n_control", "adjusted_p_value"), _leakage),
     _Saying(RARE_VALUES, ("people_per_value", RARE_VALUES_RELEASED, "records_with_rare_values"), _rare_values),
     _Saying(ANONYMITY, ("k", "n_classes"), _classes),
     _Saying(ANONYMITY, ("share_in_homogeneous_classes",), _homogeneous),

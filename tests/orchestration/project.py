@@ -147,7 +147,9 @@ class Project:
         selection = dg.AssetSelection.assets(*keys) if keys else dg.AssetSelection.all()
         if not checks:
             # Checks inside a step (contract, split, gate) cannot be left out: Dagster itself refuses.
-            selection = selection - dg.AssetSelection.checks_for_assets(*map(key, ASSESSMENTS))
+            made = {each for definition in definitions.assets for each in definition.keys}
+            assessed = [each for each in map(key, ASSESSMENTS) if each in made]
+            selection = selection - dg.AssetSelection.checks_for_assets(*assessed)
         with self.instance() as instance:
             return dg.materialize(
                 [*definitions.assets, *definitions.asset_checks],

@@ -88,6 +88,13 @@ def test_a_release_shows_what_it_discloses(project):
     verdicts = {each["name"]: each for each in manifest["verdicts"]}
     people_unseen = f"copies of fewer than {expected.scores['detectable_people']} people"
     assert people_unseen in verdicts["no_leakage_is_detected"]["reason"]
+    report = (project.releases()[0] / "report.html").read_text()
+    assert "The questions of the law (WP216) and what was found" in report
+    assert people_unseen in report
+    assert [each["criterion"] for each in manifest["figures"][STAGE]["criteria"]] == list(
+        expected.criteria["criterion"]
+    )
+    assert [each["column"] for each in manifest["figures"][STAGE]["guessed_columns"]] == ["cost"]
     upper = expected.scores["inference_interval"][1]
     assert verdicts["inference_excess_is_below_its_limit"]["value"] == upper
     metadata = result.asset_materializations_for_node(f"people__{STAGE}")[0].metadata
@@ -106,6 +113,8 @@ def test_a_smote_synthesizer_of_the_user_is_refused_with_the_criterion(project):
     assert "near copies" in reason.split("leakage_detected is yes")[1]
     metadata = result.asset_materializations_for_node(f"people__{STAGE}")[0].metadata
     assert "interpolate" in metadata["privacy_assets/advice"].value
+    without = metadata["privacy_assets/without_a_column"].records
+    assert {each.data["without"] for each in without} == {*COLUMNS}
 
 
 def test_no_leak_is_no_answer_where_too_many_copies_would_go_unnoticed(project):

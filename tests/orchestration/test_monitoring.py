@@ -88,7 +88,7 @@ def test_every_side_has_something_that_becomes_stale(project):
     assert stale_stages(definitions_of(project, monitoring=monitoring, semantic_risk=withheld)) == {
         "semantic_assessment"
     }
-    assert stale_stages(project.definitions(monitoring=monitoring)) == {"mpucc_assessment"}
+    assert stale_stages(project.definitions(monitoring=monitoring)) == {"mpucc_assessment", "disclosure_assessment"}
 
 
 def test_drift_of_a_source_that_there_is_not_is_refused(project):

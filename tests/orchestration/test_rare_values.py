@@ -15,7 +15,7 @@ from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from tests.extras import CART, NEEDS_TREES
 from tests.orchestration.project import (
     ADMITS,
-    ASSESSMENTS,
+    ASSESSMENT,
     NAME,
     failure_of,
     key,
@@ -87,7 +87,7 @@ def policy(severity="error", people_per_value=None, limit=0):
             Limit("rare_values_released", limit, severity=severity),
             Limit("smallest_class", 5),
         ),
-        RequiredSettings(control_records=20, detectable_share=None, people_per_value=people_per_value),
+        RequiredSettings(control_records=20, people_per_value=people_per_value),
     )
 
 
@@ -115,7 +115,7 @@ def test_a_synthesizer_that_reproduces_the_value_of_one_person_is_refused_with_i
     assert "min_atom" in failed.metadata["advice"].value
     assert project.everything_released() == []
     # What comes after is blocked in this run; a later one of the release alone is refused by the release itself.
-    stages = ("preprocessed", *ASSESSMENTS)
+    stages = ("preprocessed", ASSESSMENT)
     assert project.run(definitions_of(project, Synthesis(Echo(keeps=True))), *stages, checks=False).success
     alone = project.run(definitions_of(project, Synthesis(Echo(keeps=True))), "synthetic_release")
     assert reason in refusal(alone)
@@ -191,7 +191,7 @@ def test_records_that_were_brought_in_are_counted_like_all_others(project):
 
 def test_people_who_are_no_longer_as_recorded_prove_nothing(project):
     definitions = definitions_of(project, Synthesis(Echo(keeps=True)))
-    stages = ("source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
+    stages = ("source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
     project.run(definitions, *stages[:4], checks=False)
     assert project.run(definitions, *stages[4:], checks=False).success
     stored = project.stored("original")

@@ -81,7 +81,7 @@ def _look_up(
     found: NDArray[np.int32],
 ) -> int:
     """Write the groups of a block of records, -1 if there is none, and return how many records there are."""
-    n = min(BLOCK, codes.shape[1] - begin)
+    n: int = min(BLOCK, codes.shape[1] - begin)
     _write_keys(codes, n_codes, columns, begin, keys[:n])
     for i in range(n):
         slot = _slot(table, keys[i])

@@ -37,7 +37,7 @@ def _add_distances(
 
 @part
 def _least(distances: NDArray[np.uint16]) -> np.uint16:
-    least = distances[0]
+    least: np.uint16 = distances[0]
     for i in range(len(distances)):
         least = min(least, distances[i])
     return least

@@ -21,13 +21,20 @@ from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEA
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.mpucc.assess import MpuccAssessment
-from privacy_assets.orchestration.evidence.limited_figures import StoredFigures, metrics_by_name, metrics_of, worth_of
+from privacy_assets.orchestration.evidence.limited_figures import (
+    StoredFigures,
+    metrics_by_name,
+    metrics_of,
+    metrics_of_disclosure,
+    tables_of_disclosure,
+    worth_of,
+)
+from privacy_assets.orchestration.evidence.lineage import lineage_of, settings_of
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, ReleaseStore
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.settings.synthetic import Synthesis
 from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.reidentification.assess import ReidentificationAssessment
 from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED, AssessmentEvidence, Evidence, TableEvidence
@@ -266,13 +273,13 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         tables=tables,
         assessments={} if stored is None else {MPUCC: stored.evidence},
         declared_precisions=contract.precisions,
-        lineage=_lineage(release),
+        lineage=lineage_of(release),
         keeps_contract=keeps_contract,
         measured={} if rare is None else {RARE_VALUES: rare.metrics},
         remarks={} if rare is None else {RARE_VALUES_RELEASED: rare.remark},
         has_person=contract.person is not None,
     )
-    settings = {made: storage.recorded(name).made_with for made, name in _settings_of(release).items()}
+    settings = {made: storage.recorded(name).made_with for made, name in settings_of(release).items()}
     figures: dict[str, Any] = {}
     if stored is not None:
         own = stored.figures
@@ -295,15 +302,12 @@ def _with_disclosure(storage: _Storage, gathered: Gathered) -> Gathered:
         return gathered
     required = release.policy.required
     stored = storage.assessment(
-        DISCLOSURE,
-        DisclosureAssessment.from_artifact,
-        lambda own: dict(figures_of_disclosure(own.scores, required).metrics),
+        DISCLOSURE, DisclosureAssessment.from_artifact, metrics_of_disclosure(required), is_small=True
     )
-    if stored is None:
+    if stored is None or stored.assessment is None:
         return gathered
     own = stored.figures
     decided = figures_of_disclosure(own.scores, required)
-    found = {} if stored.assessment is None else {DISCLOSURE: stored.assessment}
     columns = list(release.contract.released_columns)
     asked = {**release.disclosure_settings.to_json(), "columns": columns, "level": LEVEL}
     return replace(
@@ -317,8 +321,8 @@ def _with_disclosure(storage: _Storage, gathered: Gathered) -> Gathered:
             advised={**evidence.advised, LEAKAGE_DETECTED: decided.advice},
         ),
         settings={**gathered.settings, DISCLOSURE: dict(own.settings)},
-        figures={**gathered.figures, DISCLOSURE: dict(own.scores)},
-        found={**gathered.found, **found},
+        figures={**gathered.figures, DISCLOSURE: {**own.scores, **tables_of_disclosure(stored.assessment)}},
+        found={**gathered.found, DISCLOSURE: stored.assessment},
     )
 
 
@@ -472,24 +476,6 @@ def _asked_for(release: ReleaseSettings, anonymization: Anonymization | None) ->
         scales = release.semantic_scales_of(anonymization)
         asked[SEMANTIC] = {"scale_digests": scale_digests(scales), **release.semantic_risk_is_asked_of}
     return asked
-
-
-def _settings_of(release: ReleaseSettings) -> dict[str, str]:
-    """Return the settings of a stage as named in the manifest."""
-    generalized = {} if release.generalize_synthetic is None else {"generalized_synthetic": "generalized_synthetic"}
-    return {"split": "original", "synthetic": "synthetic", **generalized}
-
-
-def _lineage(release: ReleaseSettings) -> dict[str, tuple[str, ...]]:
-    """Return the stages that each table of the synthetic side must have been made from."""
-    lineage: dict[str, tuple[str, ...]] = {}
-    if release.generalize_synthetic is not None:
-        lineage["generalized_synthetic"] = ("synthetic",)
-    if isinstance(release.synthetic, Synthesis):
-        lineage["synthetic"] = ("original",)
-    if release.source is not None:
-        lineage |= {"original": ("source",), "control": ("source",)}
-    return lineage
 
 
 def _is_admitted_as_it_is(release: ReleaseSettings, table: pd.DataFrame, content: str | None) -> bool:

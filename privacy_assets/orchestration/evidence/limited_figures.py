@@ -2,13 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+import pandas as pd
+
+from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.control import ControlComparison
+from privacy_assets.release.leakage import figures_of_disclosure
 from privacy_assets.release.metrics import METRICS, MPUCC, UTILITY
+from privacy_assets.release.policy import RequiredSettings
+from privacy_assets.release.report_criteria import CRITERIA, GUESSED
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.utility.result import LOWER, UtilityAssessment, shown
+
+MOST_COLUMNS: Final = 20
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,26 @@ def metrics_by_name(name: str) -> Callable[[StoredFigures], dict[str, float | No
         return {metric: assessment.scores.get(metric) for metric in own}
 
     return metrics
+
+
+def metrics_of_disclosure(required: RequiredSettings) -> Callable[[StoredFigures], dict[str, float | None]]:
+    """Return what reads the limited figures of a disclosure assessment under a policy."""
+    return lambda assessment: dict(figures_of_disclosure(assessment.scores, required).metrics)
+
+
+def tables_of_disclosure(assessment: DisclosureAssessment) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of a disclosure assessment that the report shows, as JSON values."""
+    nearest = assessment.sensitive[assessment.sensitive["attack"] == "nearest"].drop(columns="attack")
+    most = nearest.sort_values("excess", ascending=False, kind="stable").head(MOST_COLUMNS)
+    return {CRITERIA: _rows(assessment.criteria), GUESSED: _rows(most)}
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    as_objects = frame.astype(object)
+    return [
+        {str(name): value for name, value in row.items()}
+        for row in as_objects.where(as_objects.notna(), None).to_dict("records")
+    ]
 
 
 def worth_of(assessment: UtilityAssessment | StoredFigures) -> dict[str, float | None]:

@@ -148,9 +148,9 @@ def test_releases_of_one_project_do_not_collide():
             patch.chdir(sandbox.project_root)
             with sandbox.build_all_defs() as definitions:
                 assert {name: len(keys(definitions, name)) for name in ("north", "south", "in_python")} == {
-                    "north": 7,
+                    "north": 8,
                     "south": 4,
-                    "in_python": 7,
+                    "in_python": 8,
                 }
                 assert set(definitions.resources) == {"private_tables", "release_store"}
                 job = definitions.resolve_job_def("north_release")
@@ -163,7 +163,7 @@ def test_releases_in_one_folder_need_names():
         project(regions=f"{one}---\n{one.replace('north', 'south')}") as sandbox,
         sandbox.build_all_defs() as definitions,
     ):
-        assert len(keys(definitions, "south")) == 7
+        assert len(keys(definitions, "south")) == 8
     unnamed = yaml.safe_dump({"type": TYPE} | release(), sort_keys=False)
     said = message_of(regions=f"{unnamed}---\n{unnamed}")
     assert "contains several releases, and this one has no name; the name of the folder goes to the first" in said
@@ -215,7 +215,7 @@ def test_templates_may_give_objects_of_python():
                 )
                 for name in ("objects", "mapping")
             }
-            assert len(keys(tree.build_defs())) == 11
+            assert len(keys(tree.build_defs())) == 12
     assert arguments["objects"]["policy"].use_case == "development"
     assert arguments["objects"]["synthetic"].method.name == "own"
     assert arguments["objects"]["synthetic"].seed == 4
@@ -335,14 +335,14 @@ def test_keys_are_compared_within_one_mapping_of_one_document():
 type: {TYPE}
 attributes:
   name: north
-  contract: {{columns: {{age: {{type: integer, role: quasi_identifier}}}}}}
+  contract: {{columns: {{age: {{type: integer, role: quasi_identifier}}, size: {{type: integer, role: other}}}}}}
   policy: development
   source: {{file: people.csv}}
 ---
 type: {TYPE}
 attributes:
   name: south
-  contract: {{columns: {{age: {{type: integer, role: other, role: quasi_identifier}}}}}}
+  contract: {{columns: {{age: {{type: integer, role: other, role: quasi_identifier}}, n: {{type: text, role: other}}}}}}
   policy: development
   source: {{file: people.csv}}
 """

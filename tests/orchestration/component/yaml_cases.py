@@ -60,7 +60,9 @@ def install_objects():
     module.load_all = lambda: pd.DataFrame()
     module.table = 5
     module.Made = Made
-    module.contract = lambda: TableContract.from_mapping({"columns": {"age": COLUMNS["age"]}})
+    module.contract = lambda: TableContract.from_mapping(
+        {"columns": {name: COLUMNS[name] for name in ("age", "diagnosis")}}
+    )
     sys.modules[MODULE] = module
 
 

@@ -1,0 +1,157 @@
+"""The questions of the law about a release, in the words of WP216, answered by its figures in one table.
+
+A row is a question: its criterion, what was asked, of whom, what was found, with which interval, and what the figures
+do not answer.
+
+References
+----------
+.. [1] Article 29 Working Party (2014), "Opinion 05/2014 on anonymisation techniques", WP216, section 3.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from privacy_assets.release.leakage import LEVEL
+from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, REIDENTIFICATION, SEMANTIC
+from privacy_assets.shown_numbers import number, percent
+
+CRITERIA = "criteria"
+GUESSED = "guessed_columns"
+HEADINGS = ("Criterion", "What was asked", "Of whom", "Found", "Difference, 95 % interval", "Not answered")
+
+
+class _Question(NamedTuple):
+    """A criterion of the disclosure test in the words of the law."""
+
+    criterion: str
+    asked: str
+    is_share: bool
+    not_answered: str
+
+
+_QUESTIONS = {
+    "singling_out": _Question(
+        "Singling out",
+        "Do some known columns have a person's values in one synthetic record, and of nobody else?",
+        True,
+        "who can be found by rare values in the control as well",
+    ),
+    "linkability": _Question(
+        "Linkability",
+        "Do two sets of columns without a common one lead to the same single synthetic record?",
+        True,
+        "other releases of the same people",
+    ),
+    "inference_exact": _Question(
+        "Inference",
+        "Are values right that all synthetic records with a person's other values agree on?",
+        False,
+        "what can be inferred of everybody: statistics",
+    ),
+    "inference_near": _Question(
+        "Inference",
+        "Are values guessed from the nearest synthetic record, rare ones above all?",
+        False,
+        "what can be inferred of everybody: statistics",
+    ),
+    "near_copies": _Question(
+        "Membership",
+        "Is some synthetic record surprisingly close?",
+        True,
+        "copies of so few people that they might not have been seen",
+    ),
+    "rare_text": _Question(
+        "Membership",
+        "Do texts that fewer than 3 people have occur?",
+        False,
+        "texts that the synthesizer made up",
+    ),
+}
+
+
+def questions_of_the_law(figures: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return the rows of the table of criteria, with the columns of `HEADINGS`; empty if none was assessed.
+
+    Parameters
+    ----------
+    figures : mapping
+        ``figures`` of a manifest.
+    """
+    return [*_of_synthetic(figures.get(DISCLOSURE, {})), *_of_anonymized(figures)]
+
+
+def _of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for row in found.get(CRITERIA, ()):
+        question = _QUESTIONS[row["criterion"]]
+        write = percent if question.is_share else number
+        unit = "" if question.is_share else " on average"
+        verdict = "more than of the control" if row["adjusted_p_value"] <= LEVEL else "no more than chance explains"
+        yield (
+            question.criterion,
+            question.asked,
+            f"{found['n_original']:,} originals and {found['n_control']:,} people of the control",
+            f"{write(row['original'])} of originals, {write(row['control'])} of the control{unit}: {verdict} "
+            f"(adjusted p value {number(row['adjusted_p_value'])})",
+            f"{write(row['low'])} to {write(row['high'])}",
+            f"{question.not_answered}{_unseen(row['detectable_share'], found['n_original'])}",
+        )
+
+
+def _unseen(share: float | None, n_original: int) -> str:
+    if share is None:
+        return "; copies alone would not show here"
+    return f"; copies of fewer than {round(share * n_original):,} people would not show here"
+
+
+def _of_anonymized(figures: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    everybody, exact = "every released record", "measured, no interval"
+    candidates, classes, concepts = (figures.get(name, {}) for name in (REIDENTIFICATION, ANONYMITY, SEMANTIC))
+    if candidates.get("max_reidentification_probability") is not None:
+        yield (
+            "Singling out",
+            "How many people can a record belong to, for an attacker who knows the columns that the policy assumes?",
+            everybody,
+            f"at least {candidates['fewest_candidates']:,}: the right one is picked with a probability of at most "
+            f"{percent(candidates['max_reidentification_probability'])}",
+            exact,
+            "attackers who know other columns",
+        )
+        yield (
+            "Linkability",
+            "Do the other releases of these people that are configured leave fewer candidates?",
+            everybody,
+            "they are part of the candidates above",
+            exact,
+            "releases that are not configured (other_releases)",
+        )
+    if classes.get("share_in_homogeneous_classes") is not None and classes.get("sensitive"):
+        worst = [own["t"] for own in classes["sensitive"].values()]
+        fewest = min(own["l_distinct"] for own in classes["sensitive"].values())
+        yield (
+            "Inference",
+            "Is a sensitive value certain, or much more frequent, for everybody in a class?",
+            everybody,
+            f"certain for {percent(classes['share_in_homogeneous_classes'])}; as few as {fewest:,} values in a class "
+            f"(l); distance from the table at most {number(max(worst))} (t)",
+            exact,
+            "what the columns reveal of everybody: statistics",
+        )
+    if concepts.get("max_basic_semantic_risk") is not None:
+        yield (
+            "Inference",
+            "Does knowing all attributes of a record, and one that it lacks, leave few records?",
+            everybody,
+            f"picked with a probability of at most {percent(concepts['max_basic_semantic_risk'])}, "
+            f"{percent(concepts['mean_basic_semantic_risk'])} on average (semantic risk)",
+            exact,
+            "attackers without such knowledge, for whom the risk is lower",
+        )
+    if classes.get("k") is not None:
+        yield (
+            "Membership",
+            "Is it known who is in the table?",
+            "everybody",
+            "not asked: the records are those of the people in the source",
+            "none",
+            "whether being in the source is itself sensitive",
+        )

@@ -1,0 +1,86 @@
+"""The questions of the law in one table: of synthetic records, of anonymized ones, and of neither."""
+
+import pytest
+
+from privacy_assets.disclosure.result import WORDS
+from privacy_assets.release.report_criteria import HEADINGS, questions_of_the_law
+from privacy_assets.release.report_words import plain_words
+
+ROW = {
+    "original": 0.14,
+    "control": 0.13,
+    "low": -0.01,
+    "high": 0.03,
+    "adjusted_p_value": 0.48,
+    "detectable_share": 0.02,
+}
+DISCLOSURE = {
+    "n_original": 4_730,
+    "n_control": 1_182,
+    "adjusted_p_value": 0.48,
+    "leakage_detected": False,
+    "detectable_people": 61,
+    "detectable_share": 0.0129,
+    "criteria": [{"criterion": name, **ROW} for name in WORDS],
+}
+ANONYMIZED = {
+    "anonymity": {
+        "k": 3,
+        "share_in_homogeneous_classes": 0.79,
+        "sensitive": {"cost": {"l_distinct": 2, "t": 0.25}, "plan": {"l_distinct": 1, "t": 0.75}},
+    },
+    "reidentification_assessment": {"fewest_candidates": 3, "max_reidentification_probability": 1 / 3},
+    "semantic_assessment": {"max_basic_semantic_risk": 1.0, "mean_basic_semantic_risk": 0.4},
+}
+
+
+def rows(figures):
+    return [dict(zip(HEADINGS, row, strict=True)) for row in questions_of_the_law(figures)]
+
+
+def test_each_criterion_is_asked_and_says_what_it_does_not_answer():
+    found = rows({"disclosure_assessment": DISCLOSURE})
+    assert [row["Criterion"] for row in found] == [
+        *("Singling out", "Linkability", "Inference", "Inference", "Membership", "Membership")
+    ]
+    first = found[0]
+    assert first["Of whom"] == "4,730 originals and 1,182 people of the control"
+    assert first["Found"].startswith("14.0% of originals, 13.0% of the control: no more than chance explains")
+    assert first["Difference, 95 % interval"] == "-1.00% to 3.00%"
+    assert first["Not answered"].endswith("copies of fewer than 95 people would not show here")
+    assert found[2]["Found"].startswith("0.14 of originals, 0.13 of the control on average")
+
+
+def test_a_failed_criterion_and_one_that_shows_no_copies_say_so():
+    changed = [{"criterion": "near_copies", **ROW, "adjusted_p_value": 0.05, "detectable_share": None}]
+    (row,) = rows({"disclosure_assessment": DISCLOSURE | {"criteria": changed}})
+    assert "more than of the control (adjusted p value 0.05)" in row["Found"]
+    assert row["Not answered"].endswith("copies alone would not show here")
+
+
+def test_anonymized_records_are_in_the_same_table():
+    found = rows(ANONYMIZED)
+    assert [row["Criterion"] for row in found] == [
+        *("Singling out", "Linkability", "Inference", "Inference", "Membership")
+    ]
+    assert "at least 3" in found[0]["Found"]
+    assert "33.3%" in found[0]["Found"]
+    assert (
+        found[2]["Found"]
+        == "certain for 79.0%; as few as 1 values in a class (l); distance from the table at most 0.75 (t)"
+    )
+    assert "40.0% on average (semantic risk)" in found[3]["Found"]
+
+
+@pytest.mark.parametrize("figures", [{}, {"mpucc_assessment": {"privacy_risk_score": 0.1}}])
+def test_without_an_assessment_there_is_no_table(figures):
+    assert rows(figures) == []
+
+
+def test_the_decision_is_said_in_people():
+    (said,) = plain_words({"disclosure_assessment": DISCLOSURE}, {})
+    assert "Of 4,730 originals and 1,182 people whom the synthesizer never saw" in said
+    assert "copies of fewer than 61 people (1.29% of the originals) might not have been seen" in said
+    failed = DISCLOSURE | {"leakage_detected": True, "near_copies_adjusted_p_value": 0.001}
+    (said,) = plain_words({"disclosure_assessment": failed}, {})
+    assert said.endswith("more about the originals than chance explains: near copies.")
