@@ -332,8 +332,9 @@ class CandidateIndex:
         groups, n_groups = group_rows(codes, n_codes)
         own = groups[: self.n_original]
         if self.people is not None:
-            pairs, n_people = np.unique(own * (int(self.people.max()) + 1) + self.people), int(self.people.max()) + 1
-            own = pairs // n_people
+            n_people = int(self.people.max()) + 1
+            # Not np.unique, whose hashes of such integers collide: it takes ten times as long.
+            own = pd.unique(own * n_people + self.people) // n_people
         return np.bincount(own, minlength=n_groups)[groups[self.n_original :]].astype(np.int64)
 
     def _sizes_by_scan(self, columns: Sequence[MaskedColumn]) -> NDArray[np.int64]:

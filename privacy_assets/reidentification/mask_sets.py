@@ -195,7 +195,7 @@ def _mapping(
         # A level that does not merge nodes is omitted: its nodes are those of the level below.
         kept = range((below := int(np.searchsorted(leveled.levels, mask.level, side="right")) - 1), below + 1)
     # Hierarchies compare floats to 10 decimals, so one of their values may have several codes.
-    pairs = np.unique(leveled.codes * original.n_values + original.dimension.codes)
+    pairs = np.sort(pd.unique(leveled.codes * original.n_values + original.dimension.codes))
     members: dict[str, set[int]] = {ANY_LABEL: set(range(original.n_values))}
     for level in kept:
         for value, code in zip(*(part.tolist() for part in np.divmod(pairs, original.n_values)), strict=True):

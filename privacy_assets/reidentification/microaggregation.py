@@ -47,7 +47,7 @@ class MicroaggregatedColumns:
         An original fits a cell if a record of its group has the same values in all of them.
         """
         own, n_own = group_rows([self.codes[name] for name in names], [self.n_codes[name] for name in names])
-        pairs = np.unique(self.group_of_row * n_own + own[self.truth])
+        pairs = np.sort(pd.unique(self.group_of_row * n_own + own[self.truth]))
         groups, values = np.divmod(pairs, n_own)
         lists = np.split(values, np.flatnonzero(np.diff(groups)) + 1)
         sets = from_lists(lists, self.group_of_row[self.rows])

@@ -99,7 +99,7 @@ def _texts_of_categories(column: pd.Series) -> pa.DictionaryArray | None:
     categories, codes = column.cat.categories, column.cat.codes.to_numpy()
     if categories.dtype == object:
         # Only the values that occur decide on the kind of the column.
-        used = np.unique(codes[codes >= 0])
+        used = np.flatnonzero(np.bincount(codes[codes >= 0]))
         categories = categories[used]
         if pd.api.types.infer_dtype(categories, skipna=False) != "string":
             return None
