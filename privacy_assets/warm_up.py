@@ -32,7 +32,8 @@ from privacy_assets.semantic_risk.concept_lattice import read_concepts
 from privacy_assets.semantic_risk.formal_context import read_formal_context
 
 KNOWN = ("age", "income", "plan")
-# Wider codes are four bytes wide, and Mondrian's kernels are compiled for two and for four.
+# Wider codes are four bytes wide, and Mondrian's kernels are compiled for two and for four, with and without people or
+# sensitive values.
 MOST_NARROW_CODES = 1 << 16
 
 
@@ -91,8 +92,9 @@ def _search(original: pd.DataFrame, synthetic: pd.DataFrame, control: pd.DataFra
 
 
 def _release_and_attack(table: pd.DataFrame) -> None:
-    wide = pd.DataFrame({"number": np.arange(MOST_NARROW_CODES + 1)})
-    anonymize(wide, quasi_identifiers=["number"], k=len(wide) // 2)
+    wide = pd.DataFrame({"number": np.arange(MOST_NARROW_CODES + 1), "person": np.arange(MOST_NARROW_CODES + 1)})
+    for subject in (None, "person"):
+        anonymize(wide, quasi_identifiers=["number"], k=len(wide) // 2, subject=subject)
     found = anonymize(
         table,
         quasi_identifiers=KNOWN,

@@ -220,7 +220,7 @@ def _attempts(
             dimensions,
             models,
             person=coded.people,
-            sensitive=coded.sensitive.codes if models.needs_values else None,
+            sensitive=coded.sensitive.codes if settings.needs_values else None,
             n_threads=n_threads,
             on_rows=None if progress is None else on_rows,
         )

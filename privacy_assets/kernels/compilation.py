@@ -17,6 +17,7 @@ from numba.core import event
 from numba.core.registry import CPUDispatcher
 
 from privacy_assets.kernels.compilation_progress import progress
+from privacy_assets.kernels.part_compiler import InlinedPartCompiler, PartCompiler
 
 OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "no_cfunc_wrapper": True}
 PACKAGE = __name__.partition(".")[0]
@@ -33,26 +34,34 @@ class _Part(CPUDispatcher):
 
 def kernel(function: Function) -> Function:
     """Compile a function that Python calls, and that releases the interpreter lock."""
-    compiled: Function = njit(**OPTIONS)(function)
-    return compiled
+    return _compiled(function, {"_nrt": True})  # type: ignore[no-any-return]
 
 
 def part(function: Function) -> Function:
-    """Compile a function that other compiled functions call."""
-    return _part(function, forceinline=False)
+    """Compile a function that other compiled functions call, which returns numbers and makes no arrays."""
+    return _part(function, PartCompiler, counts_references=False)
 
 
 def inlined_part(function: Function) -> Function:
     """Compile a part into each of its callers; passing its arguments would take longer than its work."""
-    return _part(function, forceinline=True)
+    return _part(function, InlinedPartCompiler, counts_references=False)
 
 
-def _part(function: Function, forceinline: bool) -> Function:
-    options = OPTIONS | {"no_cpython_wrapper": True, "forceinline": forceinline}
-    compiled: Any = njit(**options)(function)
+def allocating_part(function: Function) -> Function:
+    """Compile a part that makes or returns arrays, whose references are counted."""
+    return _part(function, PartCompiler, counts_references=True)
+
+
+def _part(function: Function, pipeline_class: type[PartCompiler], counts_references: bool) -> Function:
+    options = {"no_cpython_wrapper": True, "pipeline_class": pipeline_class, "_nrt": counts_references}
+    compiled = _compiled(function, options)
     if not getattr(config, "DISABLE_JIT", False):
         compiled.__class__ = _Part
     return compiled  # type: ignore[no-any-return]
+
+
+def _compiled(function: Function, options: dict[str, Any]) -> Any:
+    return njit(**OPTIONS, **options)(function)
 
 
 class _Compilations(event.Listener):

@@ -98,6 +98,77 @@ def test_a_part_called_from_python_runs_as_python():
     assert len(sort_ascending.signatures) == n_signatures
 
 
+def one_kernel_of(called):
+    """Compile a kernel that calls one function; its caller keeps no cache."""
+
+    @compilation.kernel
+    def call(values):
+        return called(values)
+
+    return call
+
+
+def test_a_part_is_native_only_within_kernels():
+    total = one_kernel_of(place_of_largest)
+    assert total(np.array([3, 9, 2])) == 1
+    (of_part,) = [each.library for each in place_of_largest.overloads.values()]
+    (of_kernel,) = [each.library for each in total.overloads.values()]
+    assert not list(of_part.get_defined_functions())
+    assert "place_of_largest" in str(of_part._get_module_for_linking())
+    assert list(of_kernel.get_defined_functions())
+
+
+@compilation.part
+def place_of_largest(values):
+    place = 0
+    for i in range(len(values)):
+        if values[i] > values[place]:
+            place = i
+    return place
+
+
+@compilation.part
+def all_of(values):
+    return values
+
+
+@compilation.part
+def new_copy(values):
+    return values.copy()
+
+
+@compilation.allocating_part
+def doubled(values):
+    return 2 * values
+
+
+@compilation.part
+def is_even(n):
+    if n == 0:
+        return True
+    return is_odd(n - 1)
+
+
+@compilation.part
+def is_odd(n):
+    if n == 0:
+        return False
+    return is_even(n - 1)
+
+
+def test_parts_that_return_or_make_arrays_must_say_so():
+    assert one_kernel_of(doubled)(np.arange(3)).tolist() == [0, 2, 4]
+    with pytest.raises(TypeError, match="all_of returns an array, so it must be an `allocating_part`"):
+        one_kernel_of(all_of)(np.arange(3))
+    with pytest.raises(TypingError, match="array"):
+        one_kernel_of(new_copy)(np.arange(3))
+
+
+def test_parts_must_not_call_each_other_in_a_circle():
+    with pytest.raises(RuntimeError, match="Parts must not call each other in a circle, but .*is_"):
+        one_kernel_of(is_even)(4)
+
+
 def test_compiled_sorting_and_searching_agree_with_numpy():
     sort, find = compiled(sort_ascending), compiled(place_in)
     random = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.anonymity.kernels.measures import sort_by_class
 from privacy_assets.anonymization.kernels.lattice_models import Items, Limits, limits_of, satisfies
-from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.kernels.compilation import allocating_part, kernel
 
 # Classes tried, cheapest first, for one that satisfies the models together with leftover items; see :func:`place`.
 MAX_TRIALS = 1000
@@ -36,7 +36,7 @@ class _Members(NamedTuple):
     n_items: NDArray[np.int64]
 
 
-@part
+@allocating_part
 def _with_members(group: NDArray[np.int64], members: _Members, c: int) -> NDArray[np.int64]:
     """Return the items of a class and a group."""
     joint = np.empty(len(group) + members.n_items[c], np.int64)

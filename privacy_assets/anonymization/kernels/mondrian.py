@@ -33,6 +33,7 @@ from privacy_assets.anonymization.kernels.mondrian_cuts import (
     RIGHT_LOW,
     THRESHOLD,
     Dimensions,
+    Lists,
     make_box,
     make_lists,
     set_bins,
@@ -76,6 +77,30 @@ class Stack(NamedTuple):
     low: NDArray[np.int64]
     high: NDArray[np.int64]
     slot: NDArray[np.int64]
+
+
+class Buffers(NamedTuple):
+    """Scratch of one task; ``histogram`` is zero and ``is_head`` False between nodes.
+
+    ``histogram`` has shape (n_bins,) and dtype int64, ``is_head`` the length of the lists and dtype bool, ``occupied``
+    shape (n_dimensions,) and dtype uint64, ``cut`` shape (5,) and dtype int64.
+    """
+
+    histogram: NDArray[np.int64]
+    is_head: NDArray[np.bool_]
+    occupied: NDArray[np.uint64]
+    cut: NDArray[np.int64]
+
+
+def make_buffers(dimensions: Dimensions, lists: Lists) -> Buffers:
+    """Return scratch for one task; allocated here, because NumPy's functions take Numba long to compile."""
+    n_dimensions = len(dimensions.n_values)
+    return Buffers(
+        np.zeros(int(dimensions.first_bin[n_dimensions]), np.int64),
+        np.zeros(len(lists.head), np.bool_),
+        np.zeros(n_dimensions, np.uint64),
+        np.zeros(5, np.int64),
+    )
 
 
 class Partition(NamedTuple):
@@ -123,7 +148,7 @@ def _grow(
     rows: PackedRows,
     dimensions: Dimensions,
     models: Models,
-    guard: Guard,
+    guard: Guard | None,
     stack: Stack,
     n_open: int,
     most_cuts: int,
@@ -133,6 +158,7 @@ def _grow(
     box: Any,
     evidence: Any,
     kept: Any,
+    buffers: Buffers,
 ) -> tuple[int, int, int]:
     """Process the open nodes of a stack until it is empty or enough cuts were made.
 
@@ -140,9 +166,7 @@ def _grow(
     open nodes, of finished classes, and of cuts.
     """
     n_dimensions = len(box.low)
-    histogram = np.zeros(dimensions.first_bin[n_dimensions], np.int64)
-    is_head = np.zeros(len(lists.head), np.bool_)
-    cut = np.zeros(5, np.int64)
+    histogram, is_head, occupied, cut = buffers
     has_large_set = False
     fewest_kept = FEWEST_ROWS_KEPT
     for j in range(n_dimensions):
@@ -152,7 +176,6 @@ def _grow(
             fewest_kept += dimensions.n_values[j]
     is_plain = not (models.counts_people or models.needs_values or has_large_set)
     fits_words = is_plain and fit_words(dimensions)
-    occupied = np.zeros(n_dimensions, np.uint64)
     n_classes = 0
     n_cuts = 0
     while n_open > 0 and n_cuts < most_cuts:
@@ -262,8 +285,8 @@ class _Grower:
         rows: PackedRows,
         dimensions: Dimensions,
         models: Models,
-        person: NDArray[np.int32],
-        sensitive: NDArray[np.int32],
+        person: NDArray[np.int32] | None,
+        sensitive: NDArray[np.int32] | None,
         with_cuts: bool,
         task_rows: int,
     ) -> None:
@@ -291,7 +314,9 @@ class _Grower:
         most_classes = size // max(self.models.k, 1) + 1 if most_cuts > 1 else 1
         begins = np.empty(most_classes, np.int64)
         cuts = np.empty((most_classes if self.with_cuts else 0, 5), np.int64)
-        guard = make_guard(self.person, self.sensitive, self.models)
+        # Without a guard, Numba leaves out what only counts of people and values need.
+        is_guarded = self.person is not None or self.sensitive is not None
+        guard = make_guard(self.person, self.sensitive, len(self.rows.codes), self.models) if is_guarded else None
         lists = make_lists(self.dimensions)
         box = make_box(n_dimensions)
         n_open, n_classes, n_cuts = _grow(
@@ -306,8 +331,9 @@ class _Grower:
             cuts,
             lists,
             box,
-            no_evidence(),
+            no_evidence() if is_guarded else None,
             make_kept(int(self.dimensions.first_bin[-1]), n_dimensions),
+            make_buffers(self.dimensions, lists),
         )
         still_open = [
             _Task(int(stack.begin[i]), int(stack.stop[i]), stack.low[i].copy(), stack.high[i].copy())
@@ -364,7 +390,6 @@ def partition_rows(
     Time O(n_rows x n_dimensions x log(n_rows / k)). Memory beyond ``rows``: 8 bytes per class, 40 per cut.
     """
     n_rows = len(rows.codes)
-    no_person, no_sensitive = np.zeros(0, np.int32), np.zeros((n_rows, 0), np.int32)
     if task_rows is None:
         task_rows = max(n_rows // (TASKS_PER_THREAD * n_threads), FEWEST_ROWS_PER_TASK)
         if n_threads == 1 and on_rows is None:
@@ -373,8 +398,8 @@ def partition_rows(
         rows,
         dimensions,
         models,
-        no_person if person is None else person,
-        no_sensitive if sensitive is None else sensitive,
+        person,
+        sensitive,
         with_cuts,
         task_rows,
     )

@@ -207,7 +207,7 @@ def weigh_cuts(
     box: Box,
     lists: Lists,
     models: Models,
-    evidence: Evidence,
+    evidence: Evidence | None,
 ) -> tuple[float, int]:
     """Find the best allowable cut of one dimension.
 
@@ -220,7 +220,7 @@ def weigh_cuts(
     n_listed, lists
         The non-empty bins in the order in which they are cut, and the rows of each.
     models, evidence
-        The models on both sides, and the counts needed to decide them.
+        The models on both sides, and the counts needed to decide them; None if only rows are counted.
 
     Returns
     -------
@@ -238,7 +238,9 @@ def weigh_cuts(
     the cut nearest to the median. A cut along a hierarchy must leave one of its sides under a lower node.
     """
     k = models.k
-    n_units = evidence.n_people if models.counts_people else size
+    n_units = size
+    if evidence is not None and models.counts_people:
+        n_units = evidence.n_people
     most = max(n_units // k, 1)
     unit = 1.0 / max(dimensions.n_values[j] - 1, 1)
     has_nodes = dimensions.nodes.n_levels[j] > 0
@@ -250,10 +252,12 @@ def weigh_cuts(
     for x in range(n_listed - 1):
         left += lists.tally[x]
         right = size - left
-        if models.needs_values:
-            add_place(left - lists.tally[x], left, evidence)
-        left_units = evidence.people_left[x] if models.counts_people else left
-        right_units = evidence.people_right[x] if models.counts_people else right
+        left_units, right_units = left, right
+        if evidence is not None:
+            if models.needs_values:
+                add_place(left - lists.tally[x], left, evidence)
+            if models.counts_people:
+                left_units, right_units = evidence.people_left[x], evidence.people_right[x]
         if left_units < k or right_units < k:
             continue
         if has_nodes:
@@ -277,7 +281,10 @@ def weigh_cuts(
                 continue  # the weights are at most 1, and computing them dominates the cost
             lost = max(most - left_units // k - right_units // k, 0)
             score *= (1.0 - lost / most) * (1.0 - balance_weight * abs(2.0 * left - size) / size)
-        if score > best and (not models.needs_values or sides_hold(left, right, models, evidence)):
+        is_better = score > best
+        if evidence is not None and is_better and models.needs_values:
+            is_better = sides_hold(left, right, models, evidence)
+        if is_better:
             best = score
             best_place = x
     if best_place != NO_CUT and models.is_by_range:
@@ -314,7 +321,7 @@ def decide(
     box: Box,
     lists: Lists,
     models: Models,
-    evidence: Evidence,
+    evidence: Evidence | None,
     cut: NDArray[np.int64],
 ) -> None:
     """Choose the dimension and position of the cut if only rows are counted.
@@ -362,7 +369,7 @@ def decide_on_codes(
     dimensions: Dimensions,
     box: Box,
     models: Models,
-    evidence: Evidence,
+    evidence: Evidence | None,
     cut: NDArray[np.int64],
 ) -> None:
     """Choose the cut among single codes if :func:`decide` found none because its bins were too coarse.

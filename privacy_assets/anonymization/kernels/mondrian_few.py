@@ -90,7 +90,7 @@ def decide_on_few(
     box: Box,
     lists: Lists,
     models: Models,
-    evidence: Evidence,
+    evidence: Evidence | None,
     cut: NDArray[np.int64],
 ) -> None:
     """Choose the dimension and the position of the cut.

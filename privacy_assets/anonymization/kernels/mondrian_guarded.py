@@ -28,7 +28,7 @@ from privacy_assets.anonymization.kernels.mondrian_cuts import (
     weigh_cuts,
 )
 from privacy_assets.anonymization.kernels.mondrian_rows import PackedRows, list_codes, list_single_codes
-from privacy_assets.kernels.compilation import part
+from privacy_assets.kernels.compilation import allocating_part
 from privacy_assets.kernels.sorting import place_in, sort_ascending
 
 # Sorting a value takes about as long as looking through so many.
@@ -63,8 +63,12 @@ class Guard(NamedTuple):
     is_listed: NDArray[np.bool_]
 
 
-def make_guard(person: NDArray[np.int32], sensitive: NDArray[np.int32], models: Models) -> Guard:
+def make_guard(
+    person: NDArray[np.int32] | None, sensitive: NDArray[np.int32] | None, n_records: int, models: Models
+) -> Guard:
     """Return a guard with its own scratch; every thread needs one."""
+    person = np.zeros(0, np.int32) if person is None else person
+    sensitive = np.zeros((n_records, 0), np.int32) if sensitive is None else sensitive
     n_people = int(person.max(initial=-1)) + 1
     is_met, first, last = np.zeros(n_people, np.bool_), np.zeros(n_people, np.int64), np.zeros(n_people, np.int64)
     n_values = len(models.totals) if models.needs_values else 0
@@ -72,7 +76,7 @@ def make_guard(person: NDArray[np.int32], sensitive: NDArray[np.int32], models: 
     return Guard(person, sensitive, is_met, first, last, counts, is_listed)
 
 
-@part
+@allocating_part
 def _list_values(rows: PackedRows, begin: int, stop: int, models: Models, guard: Guard) -> NDArray[np.int64]:
     """List the sensitive values in a class, ascending; none if the models need none.
 
@@ -104,7 +108,7 @@ def _list_values(rows: PackedRows, begin: int, stop: int, models: Models, guard:
     return found[:n_found]
 
 
-@part
+@allocating_part
 def _count_people(
     records: NDArray[np.signedinteger[Any]],
     begin: int,
@@ -116,7 +120,10 @@ def _count_people(
 
     A person is on the left of a cut unless all their rows come after it, on the right unless all come before it.
     """
-    first_at, last_at = np.zeros(n_listed, np.int64), np.zeros(n_listed, np.int64)
+    first_at, last_at = np.empty(n_listed, np.int64), np.empty(n_listed, np.int64)
+    for x in range(n_listed):
+        first_at[x] = 0
+        last_at[x] = 0
     for i in range(len(places)):
         person = guard.person[records[begin + i]]
         place = places[i]
@@ -144,7 +151,7 @@ def _count_people(
     return n_people, first_at, last_at
 
 
-@part
+@allocating_part
 def _gather(
     rows: PackedRows,
     begin: int,
@@ -179,7 +186,8 @@ def _gather(
         for value in present:
             left[value] = 0
             right[value] = 0
-        starts = np.zeros(n_listed + 1, np.int64)
+        starts = np.empty(n_listed + 1, np.int64)
+        starts[0] = 0
         for x in range(n_listed):
             starts[x + 1] = starts[x] + lists.tally[x]
         for i in range(size):
@@ -191,7 +199,7 @@ def _gather(
     return Evidence(n_people, left_people, right_people, arranged, guard.sensitive, left, right, present)
 
 
-@part
+@allocating_part
 def decide_on_rows(
     rows: PackedRows,
     begin: int,
@@ -201,22 +209,24 @@ def decide_on_rows(
     box: Box,
     lists: Lists,
     models: Models,
-    guard: Guard,
+    guard: Guard | None,
     cut: NDArray[np.int64],
 ) -> None:
     """Choose the cut like `decide`, with every model on both sides; like `decide_on_codes` if the cut is coarse.
 
-    It then lists the codes of one dimension at a time, and only those of dimensions that are binned.
+    It then lists the codes of one dimension at a time, and only those of dimensions that are binned. A guard of None
+    has a type of its own, for which Numba compiles nothing that reads people or values: only rows are counted then.
     """
     size = stop - begin
     by_codes = cut[IS_COARSE] == 1
     cut[DIMENSION] = NO_CUT
     cut[IS_COARSE] = 0
     best = -np.inf
-    present = _list_values(rows, begin, stop, models, guard)
-    # As long as the largest set, so it is made only where it is used.
-    is_guarded = models.counts_people or models.needs_values
-    place_of_bin = np.empty(len(lists.bins) if is_guarded and not by_codes else 0, np.int64)
+    if guard is not None:
+        present = _list_values(rows, begin, stop, models, guard)
+        # As long as the largest set, so it is made only where it is used.
+        is_guarded = models.counts_people or models.needs_values
+        place_of_bin = np.empty(len(lists.bins) if is_guarded and not by_codes else 0, np.int64)
     for j in range(len(box.low)):
         is_large = dimensions.is_set[j] and dimensions.n_values[j] > MOST_BINS
         listed = lists
@@ -240,8 +250,11 @@ def decide_on_rows(
             continue
         if dimensions.is_set[j]:
             sort_set(n_listed, j, dimensions, listed)
-        evidence = _gather(rows, begin, stop, j, n_listed, box, listed, place_of_bin, models, guard, present)
-        score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, listed, models, evidence)
+        if guard is not None:
+            evidence = _gather(rows, begin, stop, j, n_listed, box, listed, place_of_bin, models, guard, present)
+            score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, listed, models, evidence)
+        else:
+            score, place = weigh_cuts(size, width, n_listed, j, dimensions, box, listed, models, None)
         if box.shift[j] > 0 and place == NO_CUT:
             cut[IS_COARSE] = 1
         if score > best:

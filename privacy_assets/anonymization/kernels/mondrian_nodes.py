@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.kernels.compilation import part
+from privacy_assets.kernels.compilation import allocating_part, part
 
 
 class Nodes(NamedTuple):
@@ -64,7 +64,7 @@ def shared_loss(nodes: Nodes, j: int, n_values: int, one: int, other: int) -> fl
     return loss
 
 
-@part
+@allocating_part
 def sort_by_nodes(
     n_listed: int, j: int, n_values: int, nodes: Nodes, bins: NDArray[np.int64], tally: NDArray[np.int64]
 ) -> None:
@@ -77,20 +77,22 @@ def sort_by_nodes(
     bins, tally : ndarray of shape (at least n_listed,), dtype=int64
         The values of a class, ascending, and the rows of each. Sorted in place.
     """
-    codes, counts = bins[:n_listed].copy(), tally[:n_listed].copy()
+    codes, counts, order = np.empty(n_listed, np.int64), np.empty(n_listed, np.int64), np.empty(n_listed, np.int64)
+    for x in range(n_listed):
+        codes[x], counts[x], order[x] = bins[x], tally[x], x
     at = nodes.first[j]
-    under = np.empty((shared_level(nodes, j, n_values, codes[0], codes[n_listed - 1]), n_listed), np.int64)
-    for level in range(len(under)):
+    n_levels = shared_level(nodes, j, n_values, codes[0], codes[n_listed - 1])
+    under = np.empty(n_levels * n_listed, np.int64)
+    for level in range(n_levels):
         begin, total = 0, counts[0]
         for x in range(1, n_listed + 1):
             if x == n_listed or nodes.node[at + codes[x]] != nodes.node[at + codes[begin]]:
                 for y in range(begin, x):
-                    under[level, y] = total
+                    under[level * n_listed + y] = total
                 begin, total = x, 0
             if x < n_listed:
                 total += counts[x]
         at += n_values
-    order = np.arange(n_listed)
     # A Shell sort with Tokuda's gaps, as in `sort_by_count`.
     gap = 1
     while gap < n_listed:
@@ -102,10 +104,10 @@ def sort_by_nodes(
             y = x - gap
             while y >= 0:
                 other = order[y]
-                level = shared_level(nodes, j, n_values, codes[own], codes[other]) - 1
-                if under[level, own] < under[level, other]:
+                at = (shared_level(nodes, j, n_values, codes[own], codes[other]) - 1) * n_listed
+                if under[at + own] < under[at + other]:
                     break
-                if under[level, own] == under[level, other] and own > other:
+                if under[at + own] == under[at + other] and own > other:
                     break
                 order[y + gap] = other
                 y -= gap

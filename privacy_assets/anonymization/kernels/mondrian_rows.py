@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.kernels.mondrian_cuts import Box, Lists
-from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.kernels.compilation import allocating_part, kernel, part
 from privacy_assets.kernels.sorting import sort_ascending
 
 BYTES_PER_WORD = 8
@@ -59,7 +59,7 @@ def pack_matrix(codes: NDArray[np.unsignedinteger[Any]]) -> PackedRows:
     return PackedRows(codes, codes.view(np.uint64), records)
 
 
-@part
+@allocating_part
 def count_rows(
     codes: NDArray[np.unsignedinteger[Any]],
     begin: int,
@@ -70,20 +70,19 @@ def count_rows(
 ) -> None:
     """Add rows to the histogram of their class; any engine may do this counting chunk by chunk."""
     n_dimensions = len(box.low)
-    offset, shift = np.empty(n_dimensions, np.uint64), np.empty(n_dimensions, np.uint64)
+    offset, shift = np.empty(n_dimensions, np.int64), box.shift
     is_shifted = False
     for j in range(n_dimensions):
-        offset[j] = first_bin[j] - (box.base[j] >> box.shift[j])  # wraps around, and so back again
-        shift[j] = box.shift[j]
-        is_shifted = is_shifted or box.shift[j] > 0
+        offset[j] = first_bin[j] - (box.base[j] >> shift[j])  # wraps around, and so back again
+        is_shifted = is_shifted or shift[j] > 0
     if not is_shifted:
         for i in range(begin, stop):
             for j in range(n_dimensions):
-                histogram[offset[j] + np.uint64(codes[i, j])] += 1
+                histogram[np.uint64(offset[j]) + np.uint64(codes[i, j])] += 1
         return
     for i in range(begin, stop):
         for j in range(n_dimensions):
-            histogram[offset[j] + (np.uint64(codes[i, j]) >> shift[j])] += 1
+            histogram[np.uint64(offset[j]) + (np.uint64(codes[i, j]) >> np.uint64(shift[j]))] += 1
 
 
 @part
@@ -112,7 +111,7 @@ def list_codes(
     return n_listed
 
 
-@part
+@allocating_part
 def list_single_codes(
     codes: NDArray[np.unsignedinteger[Any]], begin: int, stop: int, j: int, lists: Lists
 ) -> tuple[int, Lists]:
@@ -208,8 +207,10 @@ def _list_class_values(
     codes: NDArray[np.int64], begins: NDArray[np.int64], stops: NDArray[np.int64], n_values: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     n_ranges = len(begins)
-    last_range = np.full(n_values, -1, np.int64)
-    first = np.zeros(n_ranges + 1, np.int64)
+    last_range, first = np.empty(n_values, np.int64), np.empty(n_ranges + 1, np.int64)
+    for value in range(n_values):
+        last_range[value] = -1
+    first[0] = 0
     for c in range(n_ranges):
         n_distinct = 0
         for i in range(begins[c], stops[c]):
@@ -217,7 +218,8 @@ def _list_class_values(
                 last_range[codes[i]] = c
                 n_distinct += 1
         first[c + 1] = first[c] + n_distinct
-    last_range[:] = -1
+    for value in range(n_values):
+        last_range[value] = -1
     values = np.empty(first[n_ranges], np.int64)
     end = np.int64(0)
     for c in range(n_ranges):

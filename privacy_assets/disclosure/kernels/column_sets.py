@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.bit_sets import power_above
-from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.kernels.compilation import allocating_part, kernel, part
 
 ONE = 1 << 20
 """A claim that is right counts so much in `count_claims`: integers, so that no sum depends on its order."""
@@ -217,7 +217,7 @@ def link(
             linked[start + i] = _has_disjoint_sets(own[i], columns_of_set)
 
 
-@part
+@allocating_part
 def _has_disjoint_sets(matches: NDArray[np.int32], columns_of_set: NDArray[np.uint64]) -> bool:
     """Whether two sets without a common column match the same record."""
     matching = np.flatnonzero(matches >= 0)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.kernels.compilation import allocating_part, kernel, part
 from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, code_at
 
 # The columns of the counts of a value: rows and records of both tables, the person, and two places in lists.
 N_COUNTS = 7
 
 
-@part
+@allocating_part
 def count_people(
     memory: NDArray[np.uint8],
     offset: int,

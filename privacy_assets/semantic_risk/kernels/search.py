@@ -28,7 +28,7 @@ from privacy_assets.kernels.bit_sets import (
     place_of_lowest,
     power_above,
 )
-from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.kernels.compilation import allocating_part, kernel, part
 from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.semantic_risk.kernels.formal_context import PackedContext, shortest_list
 from privacy_assets.semantic_risk.kernels.row_measures import RowMeasures
@@ -171,7 +171,7 @@ def _search_slice(
         n_read[e] += n_more
 
 
-@part
+@allocating_part
 def _columns_of(rows: NDArray[np.uint64], members: NDArray[np.int64], n_attributes: int) -> NDArray[np.uint64]:
     """Return the members with each attribute that some but not all of them have, as bits; equal columns once."""
     n_words = (len(members) + 63) // 64
@@ -205,7 +205,7 @@ def _columns_of(rows: NDArray[np.uint64], members: NDArray[np.int64], n_attribut
     return columns[:n_distinct]
 
 
-@part
+@allocating_part
 def _smallest_product(
     columns: NDArray[np.uint64],
     members: NDArray[np.int64],
@@ -275,7 +275,7 @@ def _smallest_product(
     return (np.nan if is_stopped[0] else best), n_read
 
 
-@part
+@allocating_part
 def _weight_planes(members: NDArray[np.int64], weights: NDArray[np.int64], n_words: int) -> NDArray[np.uint64]:
     """Return the members with each binary digit of the weights, so that weights of sets are counts of bits."""
     n_planes = 1
@@ -290,7 +290,7 @@ def _weight_planes(members: NDArray[np.int64], weights: NDArray[np.int64], n_wor
     return planes
 
 
-@part
+@allocating_part
 def _grown(
     sets: NDArray[np.uint64], sizes: NDArray[np.int64], reached: NDArray[np.float64], n_sets: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.bit_sets import BITS, includes, place_of_lowest
-from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.kernels.compilation import allocating_part, kernel, part
 from privacy_assets.semantic_risk.kernels.concepts import close_sets, full_set, words_to_close
 from privacy_assets.semantic_risk.kernels.formal_context import PackedContext
 
@@ -245,7 +245,7 @@ def _adds_before(before: NDArray[np.uint64], after: NDArray[np.uint64], attribut
     return bool(after[j] & ~before[j] & below)
 
 
-@part
+@allocating_part
 def _close(
     own: NDArray[np.uint64],
     premises: NDArray[np.uint64],
