@@ -7,7 +7,7 @@ rows, not on the number of values and classes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,22 +51,30 @@ class ClassMeasures(NamedTuple):
     delta: NDArray[np.float64]
 
 
-@kernel
 def sort_by_class(class_of_row: NDArray[np.int64], n_classes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sort rows by class, keeping their order; returns the fields of :class:`RowsByClass`."""
-    starts = np.zeros(n_classes + 1, np.int64)
+    # Arrays are made here, because NumPy's functions take Numba long to compile.
+    rows, starts = np.empty(len(class_of_row), np.int64), np.zeros(n_classes + 1, np.int64)
+    _sort_by_class(class_of_row, rows, starts, np.empty(n_classes, np.int64))
+    return rows, starts
+
+
+@kernel
+def _sort_by_class(
+    class_of_row: NDArray[np.int64], rows: NDArray[np.int64], starts: NDArray[np.int64], place: NDArray[np.int64]
+) -> None:
+    """Write the result of :func:`sort_by_class`; ``starts`` is 0 before."""
+    n_classes = len(place)
     for c in class_of_row:
         starts[c + 1] += 1
     for c in range(n_classes):
         starts[c + 1] += starts[c]
-    rows, place = np.empty(len(class_of_row), np.int64), np.empty(n_classes, np.int64)
     for c in range(n_classes):
         place[c] = starts[c]
     for row in range(len(class_of_row)):
         c = class_of_row[row]
         rows[place[c]] = row
         place[c] += 1
-    return rows, starts
 
 
 @kernel
@@ -211,6 +219,16 @@ def likeness(
     return beta, beta if is_bounded else np.inf, delta
 
 
+class _Buffers(NamedTuple):
+    """Scratch of :func:`_measure`: arrays by value, 0 before (``prefix`` has one more), and of the largest counts."""
+
+    counts: NDArray[np.int64]
+    touched: NDArray[np.int64]
+    top: NDArray[np.int64]
+    cumulative: NDArray[np.int64]
+    prefix: NDArray[np.float64]
+
+
 @kernel
 def _measure(
     rows: NDArray[np.int64],
@@ -218,17 +236,13 @@ def _measure(
     value_of_row: NDArray[np.int64],
     totals: NDArray[np.int64],
     is_ordered: bool,
-    largest_l: int,
-) -> tuple[Any, ...]:
-    """See :func:`measure_classes`."""
+    measures: ClassMeasures,
+    buffers: _Buffers,
+) -> None:
+    """Write the result of :func:`measure_classes`, which is 0 before."""
     n_rows, n_values, n_classes = len(rows), len(totals), len(starts) - 1
-    n_values_in = np.zeros(n_classes, np.int64)
-    largest, entropy, distance, beta, enhanced, delta = np.zeros((6, n_classes))
-    recursive_c = np.zeros((n_classes, largest_l + 1))
-    counts = np.zeros(n_values, np.int64)
-    touched = np.empty(n_values, np.int64)
-    top = np.empty(largest_l, np.int64)
-    cumulative, prefix = np.empty(n_values, np.int64), np.zeros(n_values + 1)
+    n_values_in, largest, entropy, recursive_c, distance, beta, enhanced, delta = measures
+    counts, touched, top, cumulative, prefix = buffers
     n_before = 0
     for value in range(n_values):
         n_before += totals[value]
@@ -258,7 +272,6 @@ def _measure(
             distance[c] = equal_distance(counts, present, size, totals, n_rows)
         for value in present:
             counts[value] = 0
-    return n_values_in, largest, entropy, recursive_c, distance, beta, enhanced, delta
 
 
 def group_by_class(class_of_row: NDArray[np.int64], n_classes: int) -> RowsByClass:
@@ -328,4 +341,13 @@ def measure_classes(
        publishing" (delta-disclosure privacy), doi:10.1145/1401890.1401904.
     """
     totals = np.bincount(value_of_row, minlength=n_values)
-    return ClassMeasures(*_measure(classes.rows, classes.starts, value_of_row, totals, is_ordered, largest_l))
+    n_classes, n_values = len(classes.starts) - 1, len(totals)
+    largest, entropy, distance, beta, enhanced, delta = (np.zeros(n_classes) for _ in range(6))
+    recursive_c = np.zeros((n_classes, largest_l + 1))
+    measures = ClassMeasures(
+        np.zeros(n_classes, np.int64), largest, entropy, recursive_c, distance, beta, enhanced, delta
+    )
+    counts, touched, cumulative = (np.zeros(n_values, np.int64) for _ in range(3))
+    buffers = _Buffers(counts, touched, np.zeros(largest_l, np.int64), cumulative, np.zeros(n_values + 1))
+    _measure(classes.rows, classes.starts, value_of_row, totals, is_ordered, measures, buffers)
+    return measures
