@@ -44,7 +44,7 @@ CONTRACT = {
 }
 POLICY = Policy(
     (Limit("privacy_risk_score", 0.9), Limit("leakage_detected", 0), Limit("smallest_class", 5)),
-    RequiredSettings(control_records=40),
+    RequiredSettings(control_records=40, detectable_share=None),
 )
 COLUMNS = ["age", "plan", "cost"]
 SECRET = "Zaphodine-Quxington"

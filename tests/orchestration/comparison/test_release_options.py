@@ -29,7 +29,7 @@ CANDIDATES = (
 )
 POLICY = Policy(
     (Limit("privacy_risk_score", ADMITS, "at_most"), Limit("leakage_detected", 0), Limit("smallest_class", 5)),
-    RequiredSettings(control_records=40),
+    RequiredSettings(control_records=40, detectable_share=None),
 )
 
 
