@@ -324,7 +324,7 @@ def test_a_contract_that_changed_since_is_asked_again(project):
 def test_a_comparison_too_weak_to_see_leakage_is_refused(project, weaker):
     # Made under a policy that does not limit leakage: one that does refuses these settings before.
     lenient = project.definitions(policy=Policy((Limit("privacy_risk_score", ADMITS, "at_most"),)), **weaker)
-    stages = ("source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
+    stages = ("source", "original", "control", "synthetic", "preprocessed", ASSESSMENT)
     assert project.run(lenient, *stages).success
     assert "expected at" in refusal(release_alone(project, project.definitions()))
     assert project.everything_released() == []
