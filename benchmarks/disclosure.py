@@ -82,7 +82,7 @@ def check_share(name: str, found: np.ndarray, bar: float, measured: Measurements
 
 
 def count_detections(made: dict, n_seeds: int, measured: Measurements) -> None:
-    print(f"\ndetected    {'table':>12}  " + "".join(f"{name:>17}" for name in LEAKING))
+    print(f"\ndetected    {'table':>12}  " + "".join(f"{name:>27}" for name in LEAKING))
     for name, sizes in SIZES_TO_DETECT.items():
         if name not in made:
             continue
@@ -105,7 +105,7 @@ def count_detections(made: dict, n_seeds: int, measured: Measurements) -> None:
             if kind in MUST_BE_FOUND and name != FEW_VALUES:
                 words = f"{kind} of {name}: {n_found} of {n_seeds} detected; at least 19 of 20"
                 measured.check(words, n_found >= FOUND * n_seeds)
-        print(f"{name:>24}  " + "".join(f"{own:>17}" for own in shown), flush=True)
+        print(f"{name:>24}  " + "".join(f"{own:>27}" for own in shown), flush=True)
 
 
 def count_power(made: dict, sizes: list[int], n_seeds: int, measured: Measurements) -> None:

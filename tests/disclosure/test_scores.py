@@ -97,6 +97,15 @@ def test_people_and_known_columns_are_those_given():
     compare(*tables, people=people, known=[0, 3, 4], max_known=2)
 
 
+def test_values_of_more_than_64_columns_are_claimed():
+    random = np.random.default_rng(7)
+    tables = [pd.DataFrame(random.integers(0, 2, (n, 70))).add_prefix("c") for n in (14, 10, 12)]
+    for table in tables:
+        table["c68"] = table["c69"]
+    found = compare(*tables, known=[0, 30, 69], max_known=2)
+    assert found.n_claims[68].sum() > found.n_claims[67].sum() > 0
+
+
 def test_many_synthetic_records_are_compared_in_blocks():
     """Numbers of more than 255 values are only bounded at first, and 9,000 records are three blocks."""
     random = np.random.default_rng(3)
