@@ -433,6 +433,8 @@ def _roles_of(release: ReleaseSettings, anonymization: Anonymization) -> dict[st
 
 
 def _sets_assessed(progress: CandidateProgress) -> str:
+    if progress.n_sets == 0:
+        return f"{progress.n_columns_read:,} columns of the release are read"
     return f"{progress.n_sets_done:,} of at most {progress.n_sets:,} sets of known columns are assessed"
 
 

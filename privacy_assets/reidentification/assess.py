@@ -186,7 +186,7 @@ def assess_reidentification(
     wrong = sorted({type_name(other) for other in other_releases if not isinstance(other, OtherRelease)})
     require(not wrong, "other_releases", wrong, "a list of OtherRelease")
     keys = tuple(dict.fromkeys(other.key for other in other_releases))
-    index = _make_index(original, released, model, truth, subject, hierarchies, keys, n_threads)
+    index = _make_index(original, released, model, truth, subject, hierarchies, keys, n_threads, progress)
     first_model = index.model
     quasi_identifiers = _checked_names(index, quasi_identifiers)
     for other in other_releases:
@@ -240,11 +240,17 @@ def _make_index(
     hierarchies: Mapping[str, Hierarchy] | None,
     keys: tuple[str, ...],
     n_threads: int | None,
+    progress: Callable[[CandidateProgress], None] | None,
 ) -> CandidateIndex:
     """Index the result of ``anonymize``, or a plain table with its model and truth."""
+
+    def on_column(n_columns: int) -> None:
+        if progress is not None:
+            progress(CandidateProgress(0, 0, n_columns))
+
     if isinstance(released, Anonymization):
         return CandidateIndex.of_anonymization(
-            original, released, hierarchies=hierarchies, keys=keys, n_threads=n_threads
+            original, released, hierarchies=hierarchies, keys=keys, n_threads=n_threads, on_column=on_column
         )
     if model is None or truth is None:
         lacking = [name for name, value in (("model", model), ("truth", truth)) if value is None]
@@ -253,7 +259,15 @@ def _make_index(
             "each released record: without it a wrong model would look like a low risk. Nothing was assessed."
         )
     return CandidateIndex(
-        model, original, released, truth, hierarchies=hierarchies, subject=subject, keys=keys, n_threads=n_threads
+        model,
+        original,
+        released,
+        truth,
+        hierarchies=hierarchies,
+        subject=subject,
+        keys=keys,
+        n_threads=n_threads,
+        on_column=on_column,
     )
 
 

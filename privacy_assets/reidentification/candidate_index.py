@@ -96,6 +96,8 @@ class CandidateIndex:
         Released columns that link releases, such as pseudonyms; they do not need a mask.
     n_threads : int, optional
         Number of threads (default: all cores), which does not affect the result.
+    on_column : callable, optional
+        Called with the number of columns read so far, after each; its exceptions end the work.
 
     Attributes
     ----------
@@ -138,6 +140,7 @@ class CandidateIndex:
         subject: str | None = None,
         keys: Sequence[str] = (),
         n_threads: int | None = None,
+        on_column: Callable[[int], None] | None = None,
     ) -> None:
         check_tables(original, released)
         check_model(model, original, released, [*keys, *([truth] if isinstance(truth, str) else [])], subject)
@@ -148,7 +151,7 @@ class CandidateIndex:
         self.model = model
         self.columns = tuple(model.masks)
         # For several releases, a column has the masks of all.
-        read = read_columns(model, original, released, hierarchies or {})
+        read = read_columns(model, original, released, hierarchies or {}, on_column)
         self._columns = {name: (column,) for name, column in read.items()}
         self._microaggregated = read_microaggregated(model, original, released, self.truth)
         check_truth({name: int(own.excludes(self.truth).sum()) for name, own in read.items()}, self.n_released)
@@ -163,6 +166,7 @@ class CandidateIndex:
         hierarchies: Mapping[str, Hierarchy] | None = None,
         keys: Sequence[str] = (),
         n_threads: int | None = None,
+        on_column: Callable[[int], None] | None = None,
     ) -> CandidateIndex:
         """Index the result of `anonymize`; ``original`` is its input."""
         truth = anonymization.members["row"].to_numpy()
@@ -181,15 +185,18 @@ class CandidateIndex:
             subject=anonymization.settings.get("subject"),
             keys=keys,
             n_threads=n_threads,
+            on_column=on_column,
         )
 
-    def sizes(self, known: Sequence[str]) -> NDArray[np.int64]:
+    def sizes(self, known: Sequence[str], on_wait: Callable[[], None] | None = None) -> NDArray[np.int64]:
         """Count the candidates of each released record.
 
         Parameters
         ----------
         known : sequence of str
             Columns of the model that the attacker knows of everybody in the original.
+        on_wait : callable, optional
+            Called about twice a second while candidates are counted in parallel; its exceptions end the work.
 
         Returns
         -------
@@ -201,7 +208,7 @@ class CandidateIndex:
             return np.full(self.n_released, self.n_units, np.int64)
         if all(column.set_of_code is not None for column in columns):
             return self._sizes_by_group(columns)
-        return self._sizes_by_scan(columns)
+        return self._sizes_by_scan(columns, on_wait)
 
     def sizes_of_sets(
         self,
@@ -337,12 +344,12 @@ class CandidateIndex:
             own = pd.unique(own * n_people + self.people) // n_people
         return np.bincount(own, minlength=n_groups)[groups[self.n_original :]].astype(np.int64)
 
-    def _sizes_by_scan(self, columns: Sequence[MaskedColumn]) -> NDArray[np.int64]:
+    def _sizes_by_scan(self, columns: Sequence[MaskedColumn], on_wait: Callable[[], None] | None) -> NDArray[np.int64]:
         """Count originals inside each released box."""
         boxes, box_of_row = make_boxes(columns)
         points = make_points(columns, self.people)
         n_codes = max(column.n_codes for column in columns)
-        return count_candidates(points, boxes, n_codes, self.n_threads)[box_of_row]
+        return count_candidates(points, boxes, n_codes, self.n_threads, on_wait)[box_of_row]
 
 
 def combine(releases: Sequence[CandidateIndex], key: str) -> CandidateIndex:

@@ -36,10 +36,11 @@ MOST_COUNTED_AHEAD = 1 << 22
 
 
 class CandidateProgress(NamedTuple):
-    """Progress of an assessment."""
+    """Progress of an assessment; ``n_sets`` is 0 while the columns of the release are read, which comes first."""
 
     n_sets_done: int
     n_sets: int
+    n_columns_read: int = 0
 
 
 class CurveSearch:
@@ -91,7 +92,7 @@ class CurveSearch:
         """Assess all sets of up to ``max_known`` columns, a greedy chain to all columns, and the named sets."""
         columns, largest = self.columns, min(max_known, len(self.columns))
         self._report(0)
-        self.sizes_of_all = self.index.sizes(columns)
+        self.sizes_of_all = self._sizes(columns)
         self.n_done = 1
         self.assess([known for size in range(1, largest + 1) for known in combinations(columns, size)], "subset")
         chain = self._worst_of_size(largest)
@@ -116,7 +117,7 @@ class CurveSearch:
                 self._add(known, chosen_as, np.arange(self.index.n_released), self.sizes_of_all)
             else:
                 self._report(0)
-                self._add(known, chosen_as, np.arange(self.index.n_released), self.index.sizes(known))
+                self._add(known, chosen_as, np.arange(self.index.n_released), self._sizes(known))
                 self.n_done += 1
         return [self.rows[frozenset(known)] for known in sets]
 
@@ -125,6 +126,9 @@ class CurveSearch:
         if sets:
             sizes = self.index.sizes_of_sets(sets, self.drawn, lambda share: self._report(int(share * n_reported)))
             self.counted |= zip(map(frozenset, sets), sizes, strict=True)
+
+    def _sizes(self, known: tuple[str, ...]) -> NDArray[np.int64]:
+        return self.index.sizes(known, lambda: self._report(0))
 
     def _look_ahead(self, chain: tuple[str, ...]) -> None:
         """Count all sets that the greedy chain may try, if they are few: together they take less time than in steps."""
@@ -140,7 +144,7 @@ class CurveSearch:
 
     def _report(self, n_more: int) -> None:
         if self.progress is not None:
-            self.progress(CandidateProgress(self.n_done + n_more, self.n_sets))
+            self.progress(CandidateProgress(self.n_done + n_more, self.n_sets, len(self.index.columns)))
 
     def _add(self, known: tuple[str, ...], chosen_as: str, rows: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
         """Keep the figures of a set whose candidates were counted for some records."""

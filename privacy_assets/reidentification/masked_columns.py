@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -156,7 +156,11 @@ def check_truth(n_excluded: Mapping[str, int], n_released: int) -> None:
 
 
 def read_columns(
-    model: ReleaseModel, original: pd.DataFrame, released: pd.DataFrame, hierarchies: Mapping[str, Hierarchy]
+    model: ReleaseModel,
+    original: pd.DataFrame,
+    released: pd.DataFrame,
+    hierarchies: Mapping[str, Hierarchy],
+    on_column: Callable[[int], None] | None = None,
 ) -> dict[str, MaskedColumn]:
     """Read all columns that are not suppressed or microaggregated; report all unreadable ones at once."""
     columns, problems = {}, []
@@ -171,6 +175,8 @@ def read_columns(
             continue
         codes, n_codes, sets = coarsen(source.dimension.codes.astype(np.int64), source.n_values, sets)
         columns[name] = MaskedColumn(codes, n_codes, sets, partition_of(sets, n_codes))
+        if on_column is not None:
+            on_column(len(columns))
     if problems:
         raise InvalidTableError(f"{' '.join(problems)} Nothing was assessed.")
     return columns

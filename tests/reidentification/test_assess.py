@@ -25,6 +25,7 @@ from privacy_assets.columns.masks import (
     ValueSet,
 )
 from privacy_assets.errors import InvalidSettingError, InvalidTableError, MaskError
+from privacy_assets.reidentification import candidate_index
 from privacy_assets.reidentification.assess import ReidentificationAssessment, assess_reidentification
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.storage.fingerprint import fingerprint
@@ -380,9 +381,29 @@ def test_a_greedy_chain_leads_to_all_columns():
         table, anonymize(table, quasi_identifiers=list(table), k=3), max_known=2, progress=progress.append
     )
     assert again == found
+    read = [each.n_columns_read for each in progress if each.n_sets == 0]
+    assert read == list(range(1, 7)) and progress[5].n_sets == 0
+    progress = progress[6:]
     done = [each.n_sets_done for each in progress]
     assert done == sorted(done) and done[0] == 0 and done[-1] == len(found.curve)
     assert {each.n_sets for each in progress} == {len(found.curve) + 1}
+
+
+def test_progress_is_reported_while_the_candidates_of_all_columns_are_counted(monkeypatch):
+    count = candidate_index.count_candidates
+    seen = []
+
+    def counting(points, boxes, n_codes, n_threads, on_wait):
+        seen.append("counting")
+        on_wait()
+        seen.append("counted")
+        return count(points, boxes, n_codes, n_threads, on_wait)
+
+    monkeypatch.setattr(candidate_index, "count_candidates", counting)
+    found = anonymize(PEOPLE, quasi_identifiers=["age", "zip"], k=2)
+    assess_reidentification(PEOPLE, found, progress=lambda each: seen.append(each.n_sets))
+    first = seen.index("counting")
+    assert seen[first + 1 : first + 3] == [4, "counted"]
 
 
 def test_an_assessment_returns_from_its_artifact_and_holds_no_cell():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -60,7 +60,9 @@ class Boxes(NamedTuple):
     high: NDArray[np.int32]
 
 
-def count_candidates(points: Points, boxes: Boxes, n_codes: int, n_threads: int = 1) -> NDArray[np.int64]:
+def count_candidates(
+    points: Points, boxes: Boxes, n_codes: int, n_threads: int = 1, on_wait: Callable[[], None] | None = None
+) -> NDArray[np.int64]:
     """Count the originals, or the people, in each box.
 
     Parameters
@@ -71,6 +73,8 @@ def count_candidates(points: Points, boxes: Boxes, n_codes: int, n_threads: int 
         Upper bound of the codes of all columns.
     n_threads : int
         Threads; the counts do not depend on it.
+    on_wait : callable, optional
+        Called about twice a second; its exceptions end the work.
 
     Returns
     -------
@@ -83,7 +87,7 @@ def count_candidates(points: Points, boxes: Boxes, n_codes: int, n_threads: int 
     one code are sorted by it. Cost: the lengths of the filtered lists, summed over the distinct prefixes.
     """
     counts = np.zeros(len(boxes.sets), np.int64)
-    with SlicePool(n_threads) as pool:
+    with SlicePool(n_threads, on_wait) as pool:
 
         def task(slices: Iterator[tuple[int, int]]) -> None:
             for begin, stop in slices:

@@ -1,8 +1,12 @@
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacy_assets.kernels import slices
+from privacy_assets.reidentification.kernels import candidates
 from privacy_assets.reidentification.kernels.candidates import Boxes, Points, count_candidates, list_candidates
 from tests.examples import examples
 from tests.reference import reidentification as reference
@@ -84,3 +88,20 @@ def test_the_points_of_each_box_are_listed(case):
         listed = found.points[found.starts[b] : found.starts[b + 1]].tolist()
         expected = [i for i, p in enumerate(plain) if all(code in s for code, s in zip(p, own, strict=True))]
         assert sorted(listed) == expected
+
+
+def test_what_is_raised_while_candidates_are_counted_ends_the_counting(monkeypatch):
+    points, boxes, *_ = arranged(2, [(0,), (1,)], [0, 1], [(frozenset({0}),)])
+    has_waited = threading.Event()
+
+    def count(*_):
+        assert has_waited.wait(60)
+
+    def on_wait():
+        has_waited.set()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(candidates, "_count", count)
+    monkeypatch.setattr(slices, "SECONDS_BETWEEN_REPORTS", 0.01)
+    with pytest.raises(KeyboardInterrupt):
+        count_candidates(points, boxes, 2, 1, on_wait)
