@@ -22,7 +22,7 @@ from measurements import Measurements, add_json_option
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
-FUNCTIONS = {"assess_mpuccs": 60, "anonymize": 140, "verify_anonymity": 30, "assess_reidentification": None}
+FUNCTIONS = {"assess_mpuccs": 50, "anonymize": 75, "verify_anonymity": 20, "assess_reidentification": None}
 """The main functions, and the most that each may take in compilations of the reference kernel."""
 REPEATS = 5
 
