@@ -33,7 +33,9 @@ ESCAPE = "'"
 NOTHING = '""'
 ROWS_AT_ONCE = 2**14
 _DICTIONARY = pa.dictionary(pa.int32(), pa.large_string())
-BLOCK_BYTES = 2**22
+BLOCK_BYTES = 2**19
+"""Arrow reads up to 32 blocks ahead."""
+BATCHES_AT_ONCE = 32
 MAX_CSV_BYTES = 2**40
 _RUN = re.compile(
     r"[\t\r\n']|"
@@ -367,12 +369,18 @@ def _split_by_arrow(unchecked: Unchecked, names: Sequence[str]) -> list[pa.Dicti
             if not _is_as_written(batch, unchecked):
                 return None
             batches.append(batch)
+            if len(batches) == BATCHES_AT_ONCE:
+                batches = [_as_one(batches)]
     except pa.ArrowInvalid:
         return None
-    if not unchecked.is_checked:
-        return None
+    return list(_as_one(batches).columns) if unchecked.is_checked else None
+
+
+def _as_one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Join batches: each has its own dictionaries, which together can be as large as the file."""
     columns = pa.Table.from_batches(batches).columns
-    return [column.unify_dictionaries().combine_chunks() for column in columns]
+    joined = [column.unify_dictionaries().combine_chunks() for column in columns]
+    return pa.RecordBatch.from_arrays(joined, batches[0].schema.names)
 
 
 def _is_as_written(batch: pa.RecordBatch, unchecked: Unchecked) -> bool:

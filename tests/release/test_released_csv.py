@@ -351,6 +351,7 @@ def test_tables_of_no_row_and_of_several_chunks_read_back(tmp_path, n_rows):
 @pytest.mark.parametrize("as_categories", [False, True])
 def test_a_file_of_many_blocks_reads_back(tmp_path, monkeypatch, as_categories):
     monkeypatch.setattr(released_csv, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(released_csv, "BATCHES_AT_ONCE", 3)
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"number": rng.normal(size=3000), "text": rng.choice(["a,b", 'c"d', "e\nf", "g"], 3000)})
     content, described = written(table)
