@@ -48,7 +48,7 @@ def inlined_part(function: Function) -> Function:
 
 
 def allocating_part(function: Function) -> Function:
-    """Compile a part that makes or returns arrays, whose references are counted."""
+    """Compile a part that makes or returns arrays, or copies one into another; their references are counted."""
     return _part(function, PartCompiler, counts_references=True)
 
 

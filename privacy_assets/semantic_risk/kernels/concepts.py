@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.bit_sets import count_bits, find_or_add, includes, place_of_lowest, power_above
-from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.kernels.compilation import allocating_part, kernel, part
 from privacy_assets.semantic_risk.kernels.formal_context import PackedContext, shortest_list
 
 
@@ -168,7 +168,7 @@ def _enumerate(
     return intents[:n_concepts], supports[:n_concepts], upper[:n_covers], lower[:n_covers], True
 
 
-@part
+@allocating_part
 def _close_all(
     rows: NDArray[np.uint64],
     weights: NDArray[np.int64],

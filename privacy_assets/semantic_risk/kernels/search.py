@@ -28,7 +28,7 @@ from privacy_assets.kernels.bit_sets import (
     place_of_lowest,
     power_above,
 )
-from privacy_assets.kernels.compilation import allocating_part, kernel, part
+from privacy_assets.kernels.compilation import allocating_part, kernel
 from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.semantic_risk.kernels.formal_context import PackedContext, shortest_list
 from privacy_assets.semantic_risk.kernels.row_measures import RowMeasures
@@ -308,7 +308,7 @@ def _grown(
     return new_sets, new_sizes, new_reached, table
 
 
-@part
+@allocating_part
 def _lower_neighbors(
     columns: NDArray[np.uint64],
     sets: NDArray[np.uint64],
