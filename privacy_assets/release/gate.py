@@ -216,7 +216,7 @@ def settings_verdict(name: str, policy: Policy, evidence: Evidence) -> Verdict:
             weaker += _too_confident(assessment.settings, policy.required)
     else:
         weaker = list(_other_settings(name, assessment.settings, evidence.asked_for.get(name)))
-        if name == DISCLOSURE:
+        if name == DISCLOSURE and any(limit.needs_control for limit in policy.limits):
             weaker += _too_small_control(assessment.settings, policy.required)
     advice = "Assess with the settings that the policy requires, or change the policy."
     return _verdict(sentence, not weaker, "; ".join(weaker) or "the settings are as the policy requires", advice)

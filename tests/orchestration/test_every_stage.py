@@ -38,7 +38,7 @@ from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
 from privacy_assets.orchestration.settings.options import Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
-from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic
+from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic, Split
 from privacy_assets.orchestration.settings.utility import UtilitySettings
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.private.attacking_exceptions import attacks
@@ -100,6 +100,7 @@ def all_definitions(project: Project) -> list[dg.Definitions]:
         utility=UtilitySettings(),
         disclosure=DisclosureSettings(),
         options=OptionsSettings(candidates=[Candidate(anonymized=AnonymizationSettings(k=3))]),
+        split=Split(0.5),
         monitoring=MonitoringSettings(drift_limit=0.5),
     )
     checks = [
