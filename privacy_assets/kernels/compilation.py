@@ -12,15 +12,17 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from numba import config, njit
+from numba import config, njit, version_info
 from numba.core import event
 from numba.core.registry import CPUDispatcher
 
 from privacy_assets.kernels.compilation_progress import progress
-from privacy_assets.kernels.part_compiler import InlinedPartCompiler, PartCompiler
 
 OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "no_cfunc_wrapper": True}
 PACKAGE = __name__.partition(".")[0]
+SHORTENED = ((0, 68),)
+"""Versions of Numba whose internals `part_compiler` fits. With others, compiling takes longer; all else is the same."""
+IS_SHORTENED = version_info.short in SHORTENED
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -39,21 +41,27 @@ def kernel(function: Function) -> Function:
 
 def part(function: Function) -> Function:
     """Compile a function that other compiled functions call, which returns numbers and makes no arrays."""
-    return _part(function, PartCompiler, counts_references=False)
+    return _part(function, counts_references=False)
 
 
 def inlined_part(function: Function) -> Function:
     """Compile a part into each of its callers; passing its arguments would take longer than its work."""
-    return _part(function, InlinedPartCompiler, counts_references=False)
+    return _part(function, is_inlined=True, counts_references=False)
 
 
 def allocating_part(function: Function) -> Function:
     """Compile a part that makes or returns arrays, or copies one into another; their references are counted."""
-    return _part(function, PartCompiler, counts_references=True)
+    return _part(function, counts_references=True)
 
 
-def _part(function: Function, pipeline_class: type[PartCompiler], counts_references: bool) -> Function:
-    options = {"no_cpython_wrapper": True, "pipeline_class": pipeline_class, "_nrt": counts_references}
+def _part(function: Function, *, is_inlined: bool = False, counts_references: bool) -> Function:
+    options: dict[str, Any] = {"no_cpython_wrapper": True}
+    if IS_SHORTENED:
+        from privacy_assets.kernels.part_compiler import InlinedPartCompiler, PartCompiler
+
+        options |= {"pipeline_class": InlinedPartCompiler if is_inlined else PartCompiler, "_nrt": counts_references}
+    else:
+        options["forceinline"] = is_inlined
     compiled = _compiled(function, options)
     if not getattr(config, "DISABLE_JIT", False):
         compiled.__class__ = _Part

@@ -35,6 +35,9 @@ def compile_one(module):
     return watch.seen
 
 
+only_shortened = pytest.mark.skipif(not compilation.IS_SHORTENED, reason="this version of Numba compiles as it does")
+
+
 def as_if_new(monkeypatch):
     monkeypatch.setattr(compilation_progress.progress, "last_line", None)
 
@@ -108,6 +111,7 @@ def one_kernel_of(called):
     return call
 
 
+@only_shortened
 def test_a_part_is_native_only_within_kernels():
     total = one_kernel_of(place_of_largest)
     assert total(np.array([3, 9, 2])) == 1
@@ -156,6 +160,7 @@ def is_odd(n):
     return is_even(n - 1)
 
 
+@only_shortened
 def test_parts_that_return_or_make_arrays_must_say_so():
     assert one_kernel_of(doubled)(np.arange(3)).tolist() == [0, 2, 4]
     with pytest.raises(TypeError, match="all_of returns an array, so it must be an `allocating_part`"):
@@ -164,6 +169,24 @@ def test_parts_that_return_or_make_arrays_must_say_so():
         one_kernel_of(new_copy)(np.arange(3))
 
 
+def test_other_versions_of_numba_compile_parts_as_they_do(monkeypatch):
+    monkeypatch.setattr(compilation, "IS_SHORTENED", False)
+
+    @compilation.part
+    def first_of(values):
+        return values[0]
+
+    @compilation.inlined_part
+    def last_of(values):
+        return values[-1]
+
+    for made, expected in ((first_of, 3), (last_of, 2)):
+        assert one_kernel_of(made)(np.array([3, 9, 2])) == expected
+        (library,) = [each.library for each in made.overloads.values()]
+        assert list(library.get_defined_functions())
+
+
+@only_shortened
 def test_parts_must_not_call_each_other_in_a_circle():
     with pytest.raises(RuntimeError, match="Parts must not call each other in a circle, but .*is_"):
         one_kernel_of(is_even)(4)
