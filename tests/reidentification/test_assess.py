@@ -133,7 +133,7 @@ def test_the_group_by_and_the_scan_agree_where_both_apply(data, n_rows, has_peop
     masked = index.masked(names)
     assert all(column.set_of_code is not None for column in masked)
     found = index._sizes_by_group(masked).tolist()
-    assert found == index._sizes_by_scan(masked).tolist() == index.sizes(names).tolist()
+    assert found == index._sizes_by_scan(masked, None).tolist() == index.sizes(names).tolist()
     groups = [tuple(masks[name][0][columns[name][i]] for name in names) for i in range(n_rows)]
     own = [[x for x in range(n_rows) if groups[x] == groups[i]] for i in range(n_rows)]
     assert found == [len({original["person"][x] for x in each} if has_people else each) for each in own]
