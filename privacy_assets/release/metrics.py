@@ -66,8 +66,9 @@ RARE_VALUES_ADVICE = (
     "do if `min_atom` in their settings is at least the number of people that the policy requires."
 )
 UTILITY_ADVICE = (
-    "Use a synthesizer that keeps more of how columns go together (cart), a smaller k or fewer quasi-identifiers, or "
-    "more records, and leave out columns that nobody analyzes. The assessment names the pairs that lost most."
+    "Use a synthesizer that keeps more of how columns go together (smooth_cart, with the extra trees; cart keeps more "
+    "still, but copies), a smaller k or fewer quasi-identifiers, or more records, and leave out columns that nobody "
+    "analyzes. The assessment names the pairs that lost most."
 )
 
 

@@ -7,6 +7,7 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.ratings import mitigation
+from privacy_assets.synthesis.synthesize import SYNTHESIZERS
 
 
 @pytest.mark.parametrize(
@@ -161,6 +162,14 @@ def test_advice_of_a_limit_is_its_own_or_that_of_the_risk_level():
     assert limit.advice_for(0.31) == limit.advice_for(None) == mitigation(0.31)
     assert limit.advice_for(0.06) == limit.advice_for(0.3) == mitigation(0.3)
     assert Limit("privacy_risk_score", 0.1, advice="Ask us.").advice_for(0.2) == "Ask us."
+
+
+@pytest.mark.parametrize("metric", ["utility", "utility_columns"])
+def test_advice_for_more_utility_names_the_synthesizer_that_does_not_copy_first(metric):
+    words = re.findall(r"\w+", Limit(metric, 0.8).advice_for(0.5))
+    named = [word for word in words if word in SYNTHESIZERS]
+    assert named == ["smooth_cart", "cart"]
+    assert {"trees", "copies"} < {*words}
 
 
 @pytest.mark.parametrize(
