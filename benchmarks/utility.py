@@ -1,14 +1,17 @@
 """Judge releases of known worth, and compare their figures and times with those of the page that defines them.
 
-    python benchmarks/utility.py --data ../shared/data [--large | --trees] [--json [FILE]]
+    python benchmarks/utility.py --data ../shared/data [--large | --trees | --coverage N]
 
 On adult (26,031 originals, 9,758 people as control): samples of the originals, CART, Mondrian, lattices, the Gaussian
 copula, smooth_cart, CTGAN, and shuffled columns; then the synthesizers on the RAND Health Insurance Experiment. Bars:
 originals are worth 1 and shuffled columns less than 0.05, CTGAN < copula < Mondrian 50 < CART, pairs and predictions of
 Mondrian and CART are within 0.02 of the page's prototype, and judge and releases stay within their times on one core.
 With --trees only the order of the releases by `utility` is compared with that by a discriminator of gradient boosted
-trees, by rank correlation, which must be 0.9. With --large also the time and the memory of 10^6 originals. The exit
-code is 1 if a bar is missed.
+trees, by rank correlation, which must be 0.9. With --coverage only this: RAND, and 6,000 people of adult, are split at
+random into originals, other people and control, N times; counted are the intervals that cover the mean of a figure over
+all splits, and on adult those that cover what the 29,789 people outside of the split say of the same release. With
+--large also the time and the memory of 10^6 originals. ``--json [FILE]`` keeps the figures. The exit code is 1 if a bar
+is missed.
 """
 
 import argparse
@@ -49,6 +52,11 @@ PROTOTYPE = {
 WITHIN = 0.02
 JUDGE_SECONDS, RELEASE_SECONDS = 8.0, 1.5
 SHOWN = ("utility_columns", "utility_pairs", "utility_counts", "utility_prediction", "utility")
+KNOWN_OF_RAND = ["site", "age", "sex", "head_is_black", "education_years", "family_size"]
+SPLIT_OF_ADULT = 6_000
+ORIGINALS, OTHERS = 0.4, 0.4
+"""Shares of a split; the rest is control."""
+COVERED = 0.9
 
 
 def shuffled(table: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
@@ -174,16 +182,73 @@ def beside_trees(data: Path, measured: Measurements) -> None:
     measured.check(f"rank agreement with a discriminator is {agreement:.3f}; at least 0.9", agreement >= 0.9)
 
 
+def made_of(original: pd.DataFrame, others: pd.DataFrame, known: list[str], seed: int):
+    """Yield the name of each release of a split, its table, and what the judge needs to read it."""
+    yield "fresh_people", others, {}
+    for method in ("gaussian_copula", "cart", "smooth_cart"):
+        yield method, synthesize(original, method=method, seed=seed), {}
+    made = anonymize(original, quasi_identifiers=known, k=10)
+    yield "mondrian_10", made.table, {"model": made}
+
+
+def coverage(name: str, table: pd.DataFrame, size: int, known: list[str], n_splits: int, measured: Measurements):
+    """Count the splits whose interval contains the mean of the figure over all splits, and that by all others.
+
+    The mean is that of a method that makes its releases of ever other people; "all others" judge the very release, and
+    are the people of the table who are not in the split.
+    """
+    found: dict[str, list[list[list[float]]]] = {}
+    for seed in range(n_splits):
+        order = np.random.default_rng([seed, 16]).permutation(len(table))
+        ends = [round(size * ORIGINALS), round(size * (ORIGINALS + OTHERS)), size]
+        original, others, control, rest = (table.iloc[rows].reset_index(drop=True) for rows in np.split(order, ends))
+        judge, of_rest = Judge(original, control), Judge(original, rest) if len(rest) else None
+        for release, made, how in made_of(original, others, known, seed):
+            scores = judge.assess(made, **how).scores
+            by_rest = of_rest.assess(made, **how).scores if of_rest else {}
+            figures = [
+                [*(scores[figure + end] for end in ("", "_lower", "_upper")), by_rest.get(figure, np.nan)]
+                for figure in SHOWN
+            ]
+            found.setdefault(release, []).append(figures)
+    print(f"{name}, {n_splits} splits: covered, of means and of all others (mean; deviation, half the mean interval)")
+    print(" " * 16, *(f"{figure:>34}" for figure in SHOWN), flush=True)
+    for release, figures in found.items():
+        value, lower, upper, by_rest = np.moveaxis(np.array(figures, float), 2, 0)
+        mean = value.mean(axis=0)
+        covered, of_all = (((lower <= true) & (true <= upper)).mean(axis=0) for true in (mean, by_rest))
+        of_all[np.isnan(by_rest).any(axis=0)] = np.nan
+        half = (upper - lower).mean(axis=0) / 2
+        shown = zip(covered, of_all, mean, value.std(axis=0, ddof=1), half, strict=True)
+        cells = [f"{own:.3f}, {rest:.3f} ({mid:.3f}; {sd:.3f}, {width:.3f})" for own, rest, mid, sd, width in shown]
+        print(f"{release:16}", *(f"{cell:>34}" for cell in cells), flush=True)
+        for words, shares in (("mean", covered), ("by_all_others", of_all)):
+            if np.isnan(shares).any():
+                continue
+            key = f"{name}_{release}_covered_{words}"
+            measured.keep(**{f"{key}_{figure}": float(own) for figure, own in zip(SHOWN, shares, strict=True)})
+            own = float(shares[SHOWN.index("utility")])
+            shown_words = f"{name}, {release}: {own:.3f} of the intervals cover utility, {words.replace('_', ' ')}"
+            measured.check(f"{shown_words}; at least {COVERED}", own >= COVERED)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="directory of adult_ori.csv and adult_control.csv")
     parser.add_argument("--large", action="store_true", help="also judge 10^6 originals")
     parser.add_argument("--trees", action="store_true", help="only compare the order with that of a discriminator")
+    parser.add_argument("--coverage", type=int, metavar="N", help="only count how many intervals of N splits cover")
     add_json_option(parser)
     options = parser.parse_args()
     measured = Measurements("utility", options)
     if options.trees:
         beside_trees(options.data, measured)
+        return measured.finish()
+    if options.coverage:
+        adult = pd.concat([pd.read_csv(options.data / f"adult_{part}.csv") for part in ("ori", "control")])
+        rand = load_rand_hie().drop(columns="person_id")
+        coverage("rand", rand, len(rand), KNOWN_OF_RAND, options.coverage, measured)
+        coverage("adult", adult, SPLIT_OF_ADULT, KNOWN, options.coverage, measured)
         return measured.finish()
     if options.large:
         large(options.data, measured)
