@@ -19,11 +19,12 @@ Seconds of CPU are those of the assessments alone. Per target: linking and infer
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from peers import answer_of, metadata_of
 
 CASES = ("other people", "copies 0.3 %", "copies 1 %", "near copies 5 %, 2 values", "SMOTE", "CART", "copula")
 FASTER = 100
@@ -68,8 +69,7 @@ def of_sdmetrics(folder: Path, n_sampled: int) -> dict:
     from sdmetrics.single_table import DCROverfittingProtection, DisclosureProtection
 
     original, control, synthetic = (pd.read_csv(folder / f"{side}.csv") for side in SIDES)
-    kinds = {name: "numerical" if original[name].dtype.kind in "if" else "categorical" for name in original}
-    metadata = {"columns": {name: {"sdtype": kind} for name, kind in kinds.items()}}
+    metadata = metadata_of(original)
     drawn = original.sample(len(control), random_state=0).reset_index(drop=True)
     start = time.process_time()
     n = min(n_sampled, len(synthetic))
@@ -119,14 +119,6 @@ def of_ours(folder: Path) -> dict:
     return {"detected": found["leakage_detected"] is True, "seconds": {"all": seconds}, "target": target}
 
 
-def run(python: str | Path, tool: str, folder: Path, n: int) -> dict:
-    call = [str(python), __file__, "--child", tool, str(folder), str(n)]
-    found = subprocess.run(call, capture_output=True, text=True)
-    if found.returncode:
-        raise SystemExit(f"{tool} failed:\n{found.stderr[-2000:]}")
-    return json.loads(found.stdout.splitlines()[-1])
-
-
 def child(tool: str, folder: str, n: str) -> None:
     if tool in ("ours", "plain"):
         sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -172,7 +164,7 @@ def main() -> int:
                     own.to_csv(Path(folder) / f"{side}.csv", index=False)
                 for tool, python in tools.items():
                     size = options.attacks if tool == "anonymeter" else options.sampled
-                    own = run(python, tool, Path(folder), size)
+                    own = answer_of(python, __file__, "--child", tool, folder, size)
                     found[tool] += own["detected"]
                     seconds[tool] += sum(own["seconds"].values()) / options.seeds
                     if tool in targets:

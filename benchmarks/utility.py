@@ -1,6 +1,6 @@
 """Judge releases of known worth, and compare their figures and times with those of the page that defines them.
 
-    python benchmarks/utility.py --data ../shared/data [--large | --trees | --coverage N]
+    python benchmarks/utility.py --data ../shared/data [--large | --trees | --coverage N | --sdmetrics PYTHON]
 
 On adult (26,031 originals, 9,758 people as control): samples of the originals, CART, Mondrian, lattices, the Gaussian
 copula, smooth_cart, CTGAN, and shuffled columns; then the synthesizers on the RAND Health Insurance Experiment. Bars:
@@ -10,13 +10,15 @@ With --trees only the order of the releases by `utility` is compared with that b
 trees, by rank correlation, which must be 0.9. With --coverage only this: RAND, and 6,000 people of adult, are split at
 random into originals, other people and control, N times; counted are the intervals that cover the mean of a figure over
 all splits, and on adult those that cover what the 29,789 people outside of the split say of the same release. With
---large also the time and the memory of 10^6 originals. ``--json [FILE]`` keeps the figures. The exit code is 1 if a bar
-is missed.
+--sdmetrics only the order and the time are compared with those of its quality report, which the interpreter of an
+environment with sdmetrics makes of the originals and the release. With --large also the time and the memory of 10^6
+originals. ``--json [FILE]`` keeps the figures. The exit code is 1 if a bar is missed.
 """
 
 import argparse
 import resource
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -25,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 import pandas as pd
 from measurements import Measurements, add_json_option
+from peers import answer_of
 
 from privacy_assets.anonymization.anonymize import anonymize
 from privacy_assets.columns.hierarchy import Hierarchy
@@ -182,6 +185,34 @@ def beside_trees(data: Path, measured: Measurements) -> None:
     measured.check(f"rank agreement with a discriminator is {agreement:.3f}; at least 0.9", agreement >= 0.9)
 
 
+def beside_sdmetrics(data: Path, python: Path, measured: Measurements) -> None:
+    original, control = (pd.read_csv(data / f"adult_{part}.csv") for part in ("ori", "control"))
+    judge = Judge(original, control)
+    known = pd.concat([original, control], ignore_index=True)
+    worth, quality, seconds = {}, {}, []
+    script = Path(__file__).with_name("sdmetrics_quality.py")
+    for name, table, how in releases(original, data):
+        plain = (draw_records(table, domain=known, **how) if how else table)[list(original)]
+        started = time.process_time()
+        worth[name] = judge.assess(plain).scores["utility"]
+        own = time.process_time() - started
+        with tempfile.TemporaryDirectory() as folder:
+            files = [Path(folder) / f"{side}.csv" for side in ("original", "release")]
+            for side, file in zip((original, plain), files, strict=True):
+                side.to_csv(file, index=False)
+            found = answer_of(python, script, *files)
+        quality[name] = found["score"]
+        seconds.append((own, found["seconds"]))
+        parts = ", ".join(f"{part} {score:.3f}" for part, score in found["parts"].items())
+        print(f"{name:16} {worth[name]:6.3f} in {own:.1f} CPU s; SDMetrics {found['score']:.3f} ({parts})", end=" ")
+        print(f"in {found['seconds']:.1f} CPU s", flush=True)
+        measured.keep(**{f"{name}_sdmetrics": found["score"], f"{name}_sdmetrics_cpu_seconds": found["seconds"]})
+    agreement = float(pd.Series(worth).corr(pd.Series(quality), method="spearman"))
+    ours, theirs = np.median(seconds, axis=0)
+    measured.keep(sdmetrics_rank_agreement=agreement, cpu_seconds=float(ours), sdmetrics_cpu_seconds=float(theirs))
+    print(f"rank agreement {agreement:.3f}; medians {ours:.1f} and {theirs:.1f} CPU s")
+
+
 def made_of(original: pd.DataFrame, others: pd.DataFrame, known: list[str], seed: int):
     """Yield the name of each release of a split, its table, and what the judge needs to read it."""
     yield "fresh_people", others, {}
@@ -238,11 +269,15 @@ def main() -> int:
     parser.add_argument("--large", action="store_true", help="also judge 10^6 originals")
     parser.add_argument("--trees", action="store_true", help="only compare the order with that of a discriminator")
     parser.add_argument("--coverage", type=int, metavar="N", help="only count how many intervals of N splits cover")
+    parser.add_argument("--sdmetrics", type=Path, metavar="PYTHON", help="only compare with its SDMetrics")
     add_json_option(parser)
     options = parser.parse_args()
     measured = Measurements("utility", options)
     if options.trees:
         beside_trees(options.data, measured)
+        return measured.finish()
+    if options.sdmetrics:
+        beside_sdmetrics(options.data, options.sdmetrics, measured)
         return measured.finish()
     if options.coverage:
         adult = pd.concat([pd.read_csv(options.data / f"adult_{part}.csv") for part in ("ori", "control")])
