@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -68,21 +69,31 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
 
 
 class Unchecked:
-    """A file that is read once, and keeps what was read until it is compared with what was expected."""
+    """A file that is read once, and keeps what was read until it is compared with what was expected.
+
+    Arrow reads ahead in a thread of its own, also after it failed; nothing is read any more after `end`.
+    """
 
     closed = False
 
     def __init__(self, file: BinaryIO, max_bytes: int) -> None:
         self._file, self._left, self._kept = file, max_bytes, bytearray()
+        self._lock, self._is_ended = threading.Lock(), False
 
     def read(self, n_bytes: int) -> bytes:
         """Return the next block, and keep it."""
-        block = self._file.read(n_bytes)
-        self._left -= len(block)
-        if self._left < 0:
-            raise TooLargeError(errno.EFBIG, "larger than expected")
-        self._kept += block
+        with self._lock:
+            block = b"" if self._is_ended else self._file.read(n_bytes)
+            self._left -= len(block)
+            if self._left < 0:
+                raise TooLargeError(errno.EFBIG, "larger than expected")
+            self._kept += block
         return block
+
+    def end(self) -> None:
+        """Leave the file to others, once a block that is being read is there."""
+        with self._lock:
+            self._is_ended = True
 
     def read_all(self) -> bytes:
         """Return the rest of the file."""
@@ -90,9 +101,10 @@ class Unchecked:
 
     def begins_with(self, expected: bytes | memoryview) -> bool:
         """Return whether the kept bytes begin with those expected, and drop these."""
-        with memoryview(self._kept) as kept:
-            is_same = kept[: len(expected)] == expected
-        del self._kept[: len(expected)]
+        with self._lock:
+            with memoryview(self._kept) as kept:
+                is_same = kept[: len(expected)] == expected
+            del self._kept[: len(expected)]
         return is_same
 
     @property

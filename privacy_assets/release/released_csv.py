@@ -341,7 +341,11 @@ def _columns_of(file: BinaryIO, names: Sequence[str], max_bytes: int) -> list[pa
     Arrow splits it, but forgives what `write_csv` never writes. So the cells are written again: if that does not give
     the same bytes, the file is read as strictly as its format is defined.
     """
-    found = _split_by_arrow(Unchecked(file, max_bytes), names)
+    read_by_arrow = Unchecked(file, max_bytes)
+    try:
+        found = _split_by_arrow(read_by_arrow, names)
+    finally:
+        read_by_arrow.end()
     if found is not None:
         return found
     file.seek(0)
