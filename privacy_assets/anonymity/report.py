@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy_assets.notebook import ShowsFigures
+
 
 @dataclass(frozen=True)
 class ClassSizes:
@@ -95,8 +97,8 @@ class SensitiveReport:
         return cls(**{**values, "l_recursive_c": {int(l_): c for l_, c in header["l_recursive_c"].items()}})
 
 
-@dataclass(frozen=True)
-class AnonymityReport:
+@dataclass(frozen=True, repr=False)
+class AnonymityReport(ShowsFigures):
     """Result of :func:`verify_anonymity`: counts and measures without cells.
 
     The figures of the sensitive columns are in ``sensitive``; the properties of the same names give the worst of all
@@ -128,6 +130,8 @@ class AnonymityReport:
     .. [1] L. Sweeney (2002), "k-anonymity: a model for protecting privacy", doi:10.1142/S0218488502001648.
     """
 
+    main_figures = ("k", "k_people", "n_rows", "n_classes", "l_distinct", "t", "share_in_homogeneous_classes")
+
     quasi_identifiers: tuple[str, ...]
     subject: str | None
     n_rows: int
@@ -138,6 +142,9 @@ class AnonymityReport:
     class_people: ClassSizes | None
     share_in_homogeneous_classes: float | None
     sensitive: Mapping[str, SensitiveReport]
+
+    def _figures(self) -> Mapping[str, object]:
+        return {**self.to_header(), "l_distinct": self.l_distinct, "t": self.t}
 
     @property
     def alpha(self) -> float | None:

@@ -5,6 +5,7 @@ If a later release uses the cuts of an earlier one, no class of one splits a cla
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +16,13 @@ from numpy.typing import NDArray
 from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays, cells_of_classes, route_rows
 from privacy_assets.anonymization.quasi_identifiers import Scale, code_values
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.notebook import ShowsFigures
 
 NO_CLASS = -1
 
 
-@dataclass(frozen=True, eq=False)
-class CutTree:
+@dataclass(frozen=True, eq=False, repr=False)
+class CutTree(ShowsFigures):
     """Cuts as codes, and the values of the codes; private, because it contains cells.
 
     Attributes
@@ -33,9 +35,14 @@ class CutTree:
         Class of each leaf; -1 if the rows of the leaf were suppressed. Leaves with the same labels are one class.
     """
 
+    main_figures = ("columns", "n_leaves")
+
     scales: tuple[Scale, ...]
     arrays: TreeArrays
     class_of_leaf: NDArray[np.int64]
+
+    def _figures(self) -> Mapping[str, object]:
+        return {"columns": [scale.name for scale in self.scales], "n_leaves": len(self.class_of_leaf)}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CutTree):

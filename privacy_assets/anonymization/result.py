@@ -10,6 +10,7 @@ import pandas as pd
 
 from privacy_assets.anonymization.cut_tree import CutTree
 from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.notebook import ShowsFigures
 from privacy_assets.storage.artifact import Artifact
 
 
@@ -21,8 +22,8 @@ class AnonymizationProgress(NamedTuple):
     n_rows: int
 
 
-@dataclass(frozen=True, eq=False)
-class Anonymization:
+@dataclass(frozen=True, eq=False, repr=False)
+class Anonymization(ShowsFigures):
     """Result of :func:`~privacy_assets.anonymization.anonymize.anonymize`; only table and model may be released.
 
     Attributes
@@ -45,6 +46,16 @@ class Anonymization:
         All settings that affect the result, as JSON values.
     """
 
+    main_figures = (
+        "k",
+        "n_released",
+        "n_suppressed",
+        "n_classes",
+        "smallest_class",
+        "smallest_class_people",
+        "information_loss",
+    )
+
     table: pd.DataFrame
     model: ReleaseModel
     classes: pd.DataFrame
@@ -52,6 +63,14 @@ class Anonymization:
     stats: dict[str, Any]
     tree: CutTree | None
     settings: dict[str, Any]
+
+    @property
+    def labels(self) -> pd.DataFrame:
+        """The table to read: one column per released column, without those with the ends or values of its labels."""
+        return self.table[[name for name in self.table if name in self.model.masks]]
+
+    def _figures(self) -> Mapping[str, object]:
+        return self.stats
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Anonymization):

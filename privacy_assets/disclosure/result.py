@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.mpucc.intervals import Estimate, normal_quantile
+from privacy_assets.notebook import ShowsFigures
 from privacy_assets.shown_numbers import number, percent
 from privacy_assets.storage.artifact import Artifact
 
@@ -24,8 +26,8 @@ WORDS: Final = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class DisclosureAssessment:
+@dataclass(frozen=True, eq=False, repr=False)
+class DisclosureAssessment(ShowsFigures):
     """Result of `assess_disclosure`; ``docs/disclosure.md`` says how to read the figures.
 
     Attributes
@@ -48,11 +50,24 @@ class DisclosureAssessment:
         All settings that affect the result, as JSON values.
     """
 
+    main_figures = (
+        "leakage_detected",
+        "adjusted_p_value",
+        "detectable_people",
+        "detectable_share",
+        "n_original",
+        "n_control",
+        "n_synthetic",
+    )
+
     scores: dict[str, Any]
     criteria: pd.DataFrame
     sensitive: pd.DataFrame
     split: pd.DataFrame
     settings: dict[str, Any]
+
+    def _figures(self) -> Mapping[str, object]:
+        return self.scores
 
     def summary(self) -> str:
         """Say in words what was found; shares and counts only."""

@@ -16,6 +16,7 @@ from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.linkage.distance import link_by_distance
 from privacy_assets.linkage.evaluation import LinkerProgress, evaluate_linker
 from privacy_assets.linkage.fellegi_sunter import MAX_PAIRS, link_by_fellegi_sunter
+from privacy_assets.notebook import ShowsFigures
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.setting_checks import is_integer, is_number, one_of, require
 from privacy_assets.storage.artifact import Artifact
@@ -25,8 +26,8 @@ DEFAULT_N_RECORDS = 1_000
 _WORDS = {"distance": "Linkage by distance", "fellegi_sunter": "Linkage after Fellegi and Sunter"}
 
 
-@dataclass(frozen=True, eq=False)
-class LinkageAudit:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkageAudit(ShowsFigures):
     """Result of :func:`audit_linkage`; ``docs/reidentification.md`` says how to read the figures.
 
     Attributes
@@ -42,9 +43,20 @@ class LinkageAudit:
         All settings that affect the result, as JSON values.
     """
 
+    main_figures = (
+        "expected_correct_links",
+        "mean_reidentification_probability",
+        "compatible_share",
+        "overclaim_share",
+        "n_audited",
+    )
+
     scores: dict[str, Any]
     records: pd.DataFrame
     settings: dict[str, Any]
+
+    def _figures(self) -> Mapping[str, object]:
+        return self.scores
 
     def summary(self) -> str:
         """Say in words what was found; shares and counts only."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +18,7 @@ from privacy_assets.linkage.uniform_compatibility import (
     decide_quickly,
     size_of_program,
 )
+from privacy_assets.notebook import ShowsFigures
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.reidentification.candidate_lists import members_by_cells
 
@@ -38,8 +39,8 @@ class LinkerProgress(NamedTuple):
     n: int
 
 
-@dataclass(frozen=True, eq=False)
-class LinkerEvaluation:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkerEvaluation(ShowsFigures):
     """Result of :func:`evaluate_linker`.
 
     Attributes
@@ -55,8 +56,13 @@ class LinkerEvaluation:
         expected_correct, probability_of_truth, largest_claim``; missing where the method abstained. Private.
     """
 
+    main_figures = ("expected_correct_links", "compatible_share", "overclaim_share", "n_released")
+
     scores: dict[str, Any]
     records: pd.DataFrame
+
+    def _figures(self) -> Mapping[str, object]:
+        return self.scores
 
 
 def evaluate_linker(

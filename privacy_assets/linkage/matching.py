@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.notebook import ShowsFigures
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.reidentification.kernels.candidates import count_candidates, list_candidates
 from privacy_assets.reidentification.masked_columns import make_boxes, make_points, point_of_original
@@ -16,8 +17,8 @@ from privacy_assets.reidentification.masked_columns import make_boxes, make_poin
 MAX_PAIRS = 200_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class MatchedCandidates:
+@dataclass(frozen=True, eq=False, repr=False)
+class MatchedCandidates(ShowsFigures):
     """Result of :func:`match_candidates`.
 
     Attributes
@@ -26,10 +27,19 @@ class MatchedCandidates:
         Number of candidates of each released record in some assignment of all records.
     """
 
+    main_figures = ("n_released", "fewest_candidates", "mean_candidates")
+
     sizes: NDArray[np.int64]
     _box_of_row: NDArray[np.int64]
     _point_of_original: NDArray[np.int64]
     _pairs: tuple[NDArray[np.int64], NDArray[np.int64]]
+
+    def _figures(self) -> Mapping[str, object]:
+        return {
+            "n_released": len(self.sizes),
+            "fewest_candidates": int(self.sizes.min()) if len(self.sizes) else None,
+            "mean_candidates": float(self.sizes.mean()) if len(self.sizes) else None,
+        }
 
     def members(self, i: int) -> NDArray[np.int64]:
         """Return the candidates of released record ``i`` as positions in the original, ascending."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +33,7 @@ from privacy_assets.mpucc.settings import (
     MpuccSettings,
     largest_size,
 )
+from privacy_assets.notebook import ShowsFigures
 from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.result_columns import labels_at, texts_to_tuples, tuples_to_text
@@ -47,8 +48,8 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, eq=False)
-class MpuccAssessment:
+@dataclass(frozen=True, eq=False, repr=False)
+class MpuccAssessment(ShowsFigures):
     """Result of :func:`assess_mpuccs`; the names are those of its source, ``docs/mpucc.md`` defines them.
 
     Attributes
@@ -69,11 +70,23 @@ class MpuccAssessment:
         All arguments that affect the result, the columns, the precisions used and the rows of each table.
     """
 
+    main_figures = (
+        "privacy_risk_score",
+        "score_of_control",
+        "score_beyond_control",
+        "identification_rate",
+        "total_identified",
+        "total_syn_records",
+    )
+
     scores: dict[str, Any]
     details: pd.DataFrame
     tree: pd.DataFrame
     control: ControlComparison | None
     settings: dict[str, Any]
+
+    def _figures(self) -> Mapping[str, object]:
+        return self.scores if self.control is None else {**self.scores, **self.control.to_header()}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MpuccAssessment):

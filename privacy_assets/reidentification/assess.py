@@ -15,6 +15,7 @@ from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import ReleaseModel, Suppressed
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.notebook import ShowsFigures
 from privacy_assets.reidentification.candidate_index import CandidateIndex, Figures
 from privacy_assets.reidentification.curve import CandidateProgress, CurveSearch, count_sets, with_intervals_of_all
 from privacy_assets.reidentification.other_releases import OtherRelease
@@ -27,8 +28,8 @@ DEFAULT_CURVE_SAMPLE = 10_000
 MAX_SETS = 5000
 
 
-@dataclass(frozen=True, eq=False)
-class ReidentificationAssessment:
+@dataclass(frozen=True, eq=False, repr=False)
+class ReidentificationAssessment(ShowsFigures):
     """Result of :func:`assess_reidentification`; ``docs/reidentification.md`` defines the figures.
 
     Attributes
@@ -51,10 +52,21 @@ class ReidentificationAssessment:
         All settings that affect the result, as JSON values.
     """
 
+    main_figures = (
+        "max_reidentification_probability",
+        "mean_reidentification_probability",
+        "fewest_candidates",
+        "share_below_k",
+        "n_released",
+    )
+
     scores: dict[str, Any]
     curve: pd.DataFrame
     records: pd.DataFrame
     settings: dict[str, Any]
+
+    def _figures(self) -> Mapping[str, object]:
+        return self.scores
 
     def figures(self, known: Sequence[str]) -> dict[str, Any]:
         """Return the figures for one set of known columns, in any order.

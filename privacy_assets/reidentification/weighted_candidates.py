@@ -15,6 +15,7 @@ from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import Microaggregated, ReleaseModel, WeighingMask
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.notebook import ShowsFigures
 from privacy_assets.reidentification.belief import MASS_TOLERANCE
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.reidentification.masked_columns import (
@@ -32,8 +33,8 @@ from privacy_assets.setting_checks import is_number
 TIES = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class WeightedAssessment:
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightedAssessment(ShowsFigures):
     """Result of :meth:`WeightedCandidates.assess`.
 
     Attributes
@@ -48,8 +49,18 @@ class WeightedAssessment:
         entropy``. Private.
     """
 
+    main_figures = (
+        "max_reidentification_probability",
+        "mean_reidentification_probability",
+        "expected_correct_links",
+        "n_released",
+    )
+
     scores: dict[str, float]
     records: pd.DataFrame
+
+    def _figures(self) -> Mapping[str, object]:
+        return self.scores
 
 
 class WeightedCandidates:

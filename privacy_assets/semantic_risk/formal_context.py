@@ -17,6 +17,7 @@ from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.scales import Ancestors, ConceptualScale, Generalized, Nominal, read_scale
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.kernels.bit_sets import BITS
+from privacy_assets.notebook import ShowsFigures
 from privacy_assets.semantic_risk.kernels.formal_context import (
     PackedContext,
     make_context,
@@ -54,8 +55,8 @@ class Attribute:
     label: str
 
 
-@dataclass(frozen=True, eq=False)
-class FormalContext:
+@dataclass(frozen=True, eq=False, repr=False)
+class FormalContext(ShowsFigures):
     """Records and the attributes that they have.
 
     Attributes
@@ -72,11 +73,22 @@ class FormalContext:
         Attributes of every value that the scale of a column admits, whether it occurs or not.
     """
 
+    main_figures = ("records", "distinct_rows", "attributes")
+
     packed: PackedContext
     row_of_record: NDArray[np.int64]
     attributes: tuple[Attribute, ...]
     scales: dict[str, str]
     conceivable: dict[str, NDArray[np.bool_]]
+
+    def _figures(self) -> Mapping[str, object]:
+        return {
+            "records": self.n_records,
+            "distinct_rows": self.n_rows,
+            "attributes": len(self.attributes),
+            "attributes_by_column": self.attributes_by_column(),
+            "scales": self.scales,
+        }
 
     @property
     def n_records(self) -> int:

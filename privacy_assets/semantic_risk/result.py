@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.notebook import ShowsFigures
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.result_columns import texts_to_tuples, tuples_to_text
 
@@ -41,8 +43,8 @@ class SemanticProgress(NamedTuple):
     n_rows: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class SemanticAssessment:
+@dataclass(frozen=True, eq=False, repr=False)
+class SemanticAssessment(ShowsFigures):
     """Result of :func:`~privacy_assets.semantic_risk.assess.assess_semantic_risk`, see ``docs/semantic-risk.md``.
 
     Attributes are named by column and number, without values of the table. Only ``records`` (labels of the index) and
@@ -80,6 +82,15 @@ class SemanticAssessment:
         Notes for readers of the figures.
     """
 
+    main_figures = (
+        "max_basic_semantic_risk",
+        "mean_basic_semantic_risk",
+        "max_semantic_risk",
+        "records",
+        "records_at_risk",
+        "records_not_kept",
+    )
+
     scores: dict[str, Any]
     records: pd.DataFrame
     rounds: pd.DataFrame
@@ -89,6 +100,9 @@ class SemanticAssessment:
     attributes: pd.DataFrame
     settings: dict[str, Any]
     notes: tuple[str, ...]
+
+    def _figures(self) -> Mapping[str, object]:
+        return self.scores
 
     @property
     def kept(self) -> pd.Index[Any] | None:

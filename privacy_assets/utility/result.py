@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from privacy_assets.notebook import ShowsFigures
 from privacy_assets.storage.artifact import Artifact
 
 FIGURES = ("utility", "utility_columns", "utility_pairs", "utility_counts", "utility_prediction")
@@ -21,8 +22,8 @@ N_ORIGINALS = "n_originals"
 MEDIAN_ERROR, MEDIAN_ERROR_OF_ORIGINALS = "median_count_error", "median_count_error_of_originals"
 
 
-@dataclass(frozen=True, eq=False)
-class UtilityAssessment:
+@dataclass(frozen=True, eq=False, repr=False)
+class UtilityAssessment(ShowsFigures):
     """What a release is worth, on a scale from 0 (columns shuffled) to 1 (the originals).
 
     Attributes
@@ -46,11 +47,16 @@ class UtilityAssessment:
         Settings that affect the figures, and the numbers of rows and columns, as JSON values.
     """
 
+    main_figures = ("utility", "worth_in_people", "n_originals")
+
     scores: Mapping[str, float | int | None]
     columns: pd.DataFrame
     pairs: pd.DataFrame
     notes: tuple[str, ...]
     settings: Mapping[str, Any]
+
+    def _figures(self) -> Mapping[str, object]:
+        return {**self.scores, **self.shown_scores}
 
     @property
     def shown_scores(self) -> dict[str, float | int]:

@@ -3,6 +3,7 @@
 import base64
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import pandas as pd
 import yaml
 
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.notebook import ShowsFigures
 from privacy_assets.orchestration.comparison.choice import best_of
 from privacy_assets.orchestration.comparison.making import RISKS
 from privacy_assets.orchestration.shown.options_pictures import map_of_options
@@ -20,8 +22,8 @@ KIND = "ReleaseOptions"
 SEED_BITS = 31
 
 
-@dataclass(frozen=True, eq=False)
-class ReleaseOptions:
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleaseOptions(ShowsFigures):
     """Candidate releases of one table, each with its risks and its worth; result of `compare_releases`.
 
     Attributes
@@ -41,10 +43,19 @@ class ReleaseOptions:
         candidates were made here and not taken from an earlier comparison (``n_made_here``).
     """
 
+    main_figures = ("recommended", "n_candidates", "n_admitted")
+
     table: pd.DataFrame
     runs: pd.DataFrame
     candidates: dict[str, dict[str, Any]]
     settings: dict[str, Any]
+
+    def _figures(self) -> Mapping[str, object]:
+        return {
+            "recommended": self.recommended,
+            "n_candidates": len(self.table),
+            "n_admitted": int(self.table["is_admitted"].sum()),
+        }
 
     def best(self, side: str) -> str | None:
         """Return the recommended candidate of a side: the least risky of those that are worth as much as the best.

@@ -1,0 +1,79 @@
+"""Results in a notebook or a console: figures and names of columns, never a cell of a table."""
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import ClassVar
+
+from privacy_assets.shown_numbers import number, yes_or_no
+
+ENDS = (("_low", "_high"), ("_lower", "_upper"), ("_interval_low", "_interval_high"))
+"""How figures name the ends of their intervals."""
+MOST_NAMES = 8
+
+
+class ShowsFigures:
+    """A result that shows its figures where Python or a notebook displays it.
+
+    A class derived from this one names its main figures in order; `repr` has those alone, and a notebook shows all
+    others folded below them.
+    """
+
+    main_figures: ClassVar[tuple[str, ...]] = ()
+
+    def _figures(self) -> Mapping[str, object]:
+        """Return all figures by name: numbers, yes or no, names, and intervals by the names of their ends."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        rows = dict(_rows(self._figures()))
+        shown = [f"{name}={rows[name]}" for name in self.main_figures if name in rows]
+        return f"<{type(self).__name__} {', '.join(shown)}>"
+
+    def _repr_html_(self) -> str:
+        rows = dict(_rows(self._figures()))
+        main = {name: rows[name] for name in self.main_figures if name in rows}
+        rest = {name: shown for name, shown in rows.items() if name not in main}
+        more = f"<details><summary>{len(rest)} more</summary>{_table(rest)}</details>" if rest else ""
+        return f"<div><strong>{escape(type(self).__name__)}</strong>{_table(main)}{more}</div>"
+
+
+def _rows(figures: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Write figures as text, each one together with its interval."""
+    ends = {name + end for name in figures for pair in ENDS for end in pair}
+    for name, value in figures.items():
+        if name not in ends:
+            yield name, _written(value) + _interval(figures, name)
+
+
+def _interval(figures: Mapping[str, object], name: str) -> str:
+    for low_end, high_end in ENDS:
+        if name + low_end in figures and name + high_end in figures:
+            low, high = figures[name + low_end], figures[name + high_end]
+            return "" if low is None or high is None else f" ({_written(low)} to {_written(high)})"
+    return ""
+
+
+def _written(value: object) -> str:
+    if value is None:
+        return "not available"
+    if isinstance(value, bool):
+        return yes_or_no(value)
+    if isinstance(value, int | float):
+        return number(value)
+    if isinstance(value, list | tuple):
+        if len(value) == 2 and all(isinstance(end, int | float) for end in value):
+            return " to ".join(map(_written, value))
+        more = [f"and {len(value) - MOST_NAMES} more"] if len(value) > MOST_NAMES else []
+        return ", ".join([*map(_written, value[:MOST_NAMES]), *more]) or "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_written(each)}" for name, each in value.items()) or "none"
+    return str(value)
+
+
+def _table(rows: Mapping[str, str]) -> str:
+    lines = "".join(
+        f'<tr><th scope="row" style="text-align: left">{escape(name)}</th>'
+        f'<td style="text-align: left">{escape(shown)}</td></tr>'
+        for name, shown in rows.items()
+    )
+    return f"<table>{lines}</table>"
