@@ -20,8 +20,9 @@ starts one, with every field explained in comments:
 dg scaffold defs privacy_assets.PrivacyReleaseComponent people
 ```
 
-`dg check yaml` shows errors by line; `dg check defs` finds those that only the whole release shows, such as a key that
-is defined twice.
+`dg check yaml` shows all errors of one release by line. Of several releases in a project it examines one file only
+(Dagster 1.13), so use `dg check defs` there: it loads them all and stops at the first error, with file and line. It
+also finds what only the whole release shows, such as a key that is defined twice.
 Every value may be a template (`"{{ env.SEED }}"`, or a variable of `template_vars_module`); templates may also give a
 contract, a policy, a function or a synthesizer as objects of Python. `post_processing` changes tags, groups, owners,
 descriptions and automation of the assets. Several releases of a project need different names, and the same

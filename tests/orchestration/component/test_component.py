@@ -406,6 +406,31 @@ def test_dg_check_yaml_points_at_typos_by_line():
     assert set(said) == expected
 
 
+@pytest.mark.parametrize("wrong", ["east", "south"])
+def test_dg_check_defs_finds_the_wrong_release_of_three(wrong):
+    """`dg check yaml` of Dagster 1.13 examines one file of a type only, whichever it meets last."""
+    pytest.importorskip("dagster_dg_cli", reason="comes with the extra `dev`")
+    releases = {name: release() for name in ("east", "north", "south")}
+    found = check_defs(**releases | {wrong: release(policy="research")})
+    assert found.returncode == 1
+    said = found.stdout + found.stderr
+    assert re.search(rf"/{wrong}/defs\.yaml:\d+", said), said
+
+
+def check_defs(**releases):
+    """Run `dg check defs` in a project of these releases."""
+    with project(**releases) as sandbox:
+        (sandbox.project_root / "pyproject.toml").write_text(
+            f'[tool.dg]\ndirectory_type = "project"\n[tool.dg.project]\nroot_module = "{sandbox.project_name}"\n'
+        )
+        (sandbox.defs_folder_path.parent / "definitions.py").write_text(
+            "from pathlib import Path\nimport dagster as dg\n\n\n@dg.definitions\ndef defs():\n"
+            "    return dg.load_from_defs_folder(path_within_project=Path(__file__).parent)\n"
+        )
+        command = [sys.executable, "-m", "dagster_dg_cli.cli", "check", "defs"]
+        return subprocess.run(command, cwd=sandbox.project_root, capture_output=True, text=True, check=False)
+
+
 def test_settings_are_made_in_python_as_well():
     contract = ContractYaml.from_mapping(CONTRACT)
     component = PrivacyReleaseComponent(contract=contract, policy="development", source={"file": "people.csv"})
