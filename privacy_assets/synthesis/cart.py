@@ -20,7 +20,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -74,10 +74,18 @@ class Cart:
             "min_atom": self._min_atom,
         }
 
-    def fit(self, table: pd.DataFrame, *, seed: int, person: Sequence[Any] | None = None) -> Cart:
+    def fit(
+        self,
+        table: pd.DataFrame,
+        *,
+        seed: int,
+        person: Sequence[Any] | None = None,
+        progress: Callable[[], None] | None = None,
+    ) -> Cart:
         """Grow one tree per column; cost is n log n in rows and quadratic in columns.
 
-        `person` is the person of each row, for `min_atom`; `redrawn` counts the redrawn values.
+        `person` is the person of each row, for `min_atom`; `redrawn` counts the redrawn values. `progress` is called
+        before each column; its exceptions end the learning.
         """
         kind_of = check_kinds(table, self.name)
         kinds = list(kind_of.values())
@@ -90,7 +98,12 @@ class Cart:
         self._columns = table.reset_index(drop=True)
         codes = [_codes(column, kind) for (_, column), kind in zip(self._columns.items(), kinds, strict=True)]
         self._codes = np.column_stack(codes).astype(np.float32)
-        self._steps = tuple(self._grow(trees, i, kind, random) for i, kind in enumerate(kinds))
+        steps: list[_Step] = []
+        for i, kind in enumerate(kinds):
+            if progress is not None:
+                progress()
+            steps.append(self._grow(trees, i, kind, random))
+        self._steps = tuple(steps)
         return self
 
     def sample(self, n_records: int, *, seed: int) -> pd.DataFrame:

@@ -29,7 +29,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any, Final
@@ -118,11 +118,19 @@ class GaussianCopula:
             "smoothing": self._smoothing,
         }
 
-    def fit(self, table: pd.DataFrame, *, seed: int, person: Sequence[Any] | None = None) -> GaussianCopula:
+    def fit(
+        self,
+        table: pd.DataFrame,
+        *,
+        seed: int,
+        person: Sequence[Any] | None = None,
+        progress: Callable[[], None] | None = None,
+    ) -> GaussianCopula:
         """Learn the margins and the correlation of the normal scores; cost is linear in rows, quadratic in columns.
 
         `person` is the person of each row, so that somebody with many rows counts once; `redrawn` counts the redrawn
-        values.
+        values. `progress` is called before each column and each round of the calibration; its exceptions end the
+        learning.
         """
         kinds = check_kinds(table, self.name)
         self._dtypes = table.dtypes
@@ -142,6 +150,8 @@ class GaussianCopula:
         )
         is_placed = [np.ones(margin.n_cells, dtype=np.bool_) for margin in margins]
         for i, kind in enumerate(kinds.values()):
+            if progress is not None:
+                progress()
             if margins[i].n_values > 2 and not _has_own_order(table.dtypes.iloc[i], kind):
                 is_shared = people_of_values(cells[i], margins[i].n_cells, whose)[: margins[i].n_values] >= enough.atom
                 order = order_by_association(cells[i], np.delete(scores, i, axis=1), is_shared)
@@ -151,7 +161,7 @@ class GaussianCopula:
         self._names, self._margins = table.columns, tuple(margins)
         is_counted = np.column_stack([own[c] for own, c in zip(is_placed, cells, strict=True)])
         target = _correlation(scores, is_counted)
-        self._root = np.linalg.cholesky(_calibrate(target, self._margins, is_placed, random))
+        self._root = np.linalg.cholesky(_calibrate(target, self._margins, is_placed, random, progress))
         return self
 
     def sample(self, n_records: int, *, seed: int) -> pd.DataFrame:
@@ -242,6 +252,7 @@ def _calibrate(
     margins: Sequence[Margin],
     is_placed: Sequence[NDArray[np.bool_]],
     random: np.random.Generator,
+    progress: Callable[[], None] | None = None,
 ) -> NDArray[np.float64]:
     """Find the correlation of normal scores for which drawn records, blurred as real ones were, show `target`.
 
@@ -253,6 +264,8 @@ def _calibrate(
 
     correlation = positive_definite(target)
     for _ in range(CALIBRATION_ROUNDS if len(margins) > 1 else 0):
+        if progress is not None:
+            progress()
         normal = random.standard_normal((CALIBRATION_RECORDS, len(margins)))
         positions = ndtr(normal @ np.linalg.cholesky(correlation).T)
         within = random.random(positions.shape)

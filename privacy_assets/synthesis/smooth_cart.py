@@ -31,7 +31,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
 from typing import Any, Final
@@ -97,11 +97,18 @@ class SmoothCart:
         """Settings in use."""
         return {"min_people": self._min_people, "smoothing": self._smoothing, "min_atom": self._min_atom}
 
-    def fit(self, table: pd.DataFrame, *, seed: int, person: Sequence[Any] | None = None) -> SmoothCart:
+    def fit(
+        self,
+        table: pd.DataFrame,
+        *,
+        seed: int,
+        person: Sequence[Any] | None = None,
+        progress: Callable[[], None] | None = None,
+    ) -> SmoothCart:
         """Grow one tree per column; cost is n log n in rows and quadratic in columns.
 
         `person` is the person of each row, so that somebody with many rows counts once; `redrawn` counts the redrawn
-        values.
+        values. `progress` is called before each column; its exceptions end the learning.
         """
         kinds = check_kinds(table, self.name)
         trees = sklearn_trees(self.name)
@@ -127,6 +134,8 @@ class SmoothCart:
         before: list[int] = []
         made: list[_Column] = []
         for place in np.argsort([len(first) for first in firsts], kind="stable").tolist():
+            if progress is not None:
+                progress()
             step = _grow(trees, classes[:, before], classes[:, place], weights, leaf)
             made.append(_Column(place, tuple(before), step, firsts[place], margins[place], dtypes.iloc[place]))
             before.append(place)

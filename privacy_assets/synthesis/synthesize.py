@@ -8,7 +8,7 @@ They do not promise privacy, which is measured afterwards on their output.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -128,8 +128,12 @@ def make_synthetic_records(
     seed: int,
     settings: Mapping[str, Any] | None,
     person: Sequence[Any] | pd.Series[Any] | None,
+    progress: Callable[[], None] | None = None,
 ) -> SyntheticRecords:
-    """Make synthetic records like `synthesize`, and count redrawn values."""
+    """Make synthetic records like `synthesize`, and count redrawn values.
+
+    The built-in methods call `progress` before each column that they learn; its exceptions end the work.
+    """
     synthesizer = resolve_synthesizer(method, settings)
     name = synthesizer.name  # Before it has seen the table.
     count = len(original) if n_records is None else n_records
@@ -138,7 +142,8 @@ def make_synthetic_records(
     _check_whole_number("n_records", count, at_least=1)
     fit_seed, sample_seed = (int(state) for state in np.random.SeedSequence(seed).generate_state(2))
     redraws = is_embedded(synthesizer)
-    fitted = synthesizer.fit(original, seed=fit_seed, **({"person": person} if redraws else {}))
+    more = {"person": person, "progress": progress} if redraws else {}
+    fitted = synthesizer.fit(original, seed=fit_seed, **more)
     synthetic = fitted.sample(count, seed=sample_seed)
     _check_output(synthetic, original, count, name)
     redrawn = fitted.redrawn if redraws else None  # type: ignore[attr-defined]

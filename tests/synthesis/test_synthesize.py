@@ -5,7 +5,13 @@ import pandas as pd
 import pytest
 
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.synthesis.synthesize import SYNTHESIZERS, Synthesizer, synthesize, synthesizer_class
+from privacy_assets.synthesis.synthesize import (
+    SYNTHESIZERS,
+    Synthesizer,
+    make_synthetic_records,
+    synthesize,
+    synthesizer_class,
+)
 from tests.extras import CART, SMOOTH_CART
 from tests.people import every_kind
 
@@ -206,3 +212,19 @@ def test_sampling_before_fitting_is_refused(method):
 def test_names_and_settings_are_said_for_the_manifest(method):
     made = synthesizer_class(method)()
     assert made.name == method and dict(made.settings)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_learning_is_ended_between_two_columns(method):
+    table, called = every_kind(60)[["age", "height", "town", "grade"]], []
+
+    def stop():
+        called.append(len(called))
+        if len(called) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_synthetic_records(table, method, None, 0, None, None, stop)
+    assert len(called) == 3
+    make_synthetic_records(table, method, None, 0, None, None, lambda: called.append(len(called)))
+    assert len(called) >= 3 + len(table.columns)

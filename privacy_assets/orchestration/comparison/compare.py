@@ -81,8 +81,9 @@ def compare_releases(
     seed : int
         Of the comparison's own seeds, at least 0: equal seeds give equal results.
     limit_seconds : float, optional
-        After so many seconds nothing more is begun, and searches end at their next step; what was done is returned. A
-        synthesizer that is learning is not interrupted.
+        After so many seconds nothing more is begun, and searches and the built-in synthesizers end at their next step;
+        what was done is returned. A synthesizer of your own is not interrupted while it learns, but not begun again if
+        the first time took longer than what is left.
     assessment : AssessmentSettings, optional
         How synthetic records are assessed; by default as the policy requires.
     train_fraction : float
@@ -160,7 +161,8 @@ def compare_admitted(
             digest = _digest_of_run(release, options, candidate, repeat, content)
             run = known.get(digest) if digest else None
             if run is None:
-                run = _run(bench, candidate, repeat, digest)
+                before = runs[-1]["seconds"] if repeat else 0.0
+                run = _run(bench, candidate, repeat, digest, before)
                 made_here |= set() if run["problem"] else {candidate.name}
             runs.append({**run, "candidate": candidate.name})
             if runs[-1]["problem"]:
@@ -189,12 +191,14 @@ def digest_of_comparison(release: ReleaseSettings, options: OptionsSettings) -> 
     return _digest([*_shared(release), options.for_digest()])
 
 
-def _run(bench: Bench, candidate: Candidate, repeat: int, digest: str) -> dict[str, Any]:
+def _run(bench: Bench, candidate: Candidate, repeat: int, digest: str, expected_seconds: float) -> dict[str, Any]:
     """Make and measure a candidate once; one that cannot be made has its problem in words."""
     began = time.monotonic()
     problem, measured = "", None
     if began >= bench.deadline:
         problem = "not made: time had ended"
+    elif began + expected_seconds >= bench.deadline:
+        problem = "not made again: the first time took longer than what is left"
     else:
         try:
             measured = bench.measure(candidate, repeat)

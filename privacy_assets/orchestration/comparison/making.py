@@ -187,6 +187,7 @@ class Bench:
             seed,
             dict(synthesis.settings) or None,  # type: ignore[union-attr]
             people,
+            self._stop,
         ).table
         self._stop()
         synthetic = contract.admit_synthetic(made)

@@ -32,7 +32,9 @@ from privacy_assets.orchestration.comparison.choice import best_of, table_of
 from privacy_assets.orchestration.comparison.compare import ComparisonProgress
 from privacy_assets.orchestration.settings.options import STANDARD, OptionsSettings
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
+from privacy_assets.synthesis.cart import Cart
 from privacy_assets.utility import assess
+from tests.extras import NEEDS_TREES
 
 CONTRACT = {
     "columns": {
@@ -61,6 +63,20 @@ class Broken:
 
     def sample(self, n_records, *, seed):
         raise AssertionError
+
+
+class Resampled:
+    """Records drawn from the table."""
+
+    name = "resampled"
+    settings = {}  # noqa: RUF012
+
+    def fit(self, table, *, seed):
+        self.table = table
+        return self
+
+    def sample(self, n_records, *, seed):
+        return self.table.sample(n_records, replace=True, random_state=seed % 2**32, ignore_index=True)
 
 
 def people(n_records=1_700, seed=1):
@@ -201,6 +217,52 @@ def test_time_ends_with_what_was_done(monkeypatch):
     assert made[-1] == 0
     assert "time" in found.table["reason"].iloc[-1]
     assert not found.table["is_proposed"].iloc[-1]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Return the clock of the comparison, which only moves when it is told to."""
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    return now
+
+
+@NEEDS_TREES
+def test_time_ends_a_built_in_synthesizer_between_two_columns(clock, monkeypatch):
+    learned = []
+
+    def slowly(self, trees, position, *_):
+        learned.append(position)
+        clock[0] += 100
+        return Cart._grow_at_once(self, trees, position, *_)
+
+    monkeypatch.setattr(Cart, "_grow_at_once", Cart._grow, raising=False)
+    monkeypatch.setattr(Cart, "_grow", slowly)
+    found = compare_releases(
+        people(), CONTRACT, POLICY, candidates=[Candidate(synthetic=Synthesis("cart"))], limit_seconds=150
+    )
+    assert learned == [0, 1]
+    assert found.table["reason"].tolist() == ["not finished: time ended"]
+
+
+def test_a_synthesizer_that_would_take_longer_than_what_is_left_is_not_begun_again(clock):
+    learned = []
+
+    class Slow(Resampled):
+        def fit(self, table, *, seed):
+            learned.append(seed)
+            clock[0] += 60
+            return super().fit(table, seed=seed)
+
+    def compared(limit_seconds):
+        learned.clear()
+        clock[0] = 0.0
+        slow = Candidate(synthetic=Synthesis(method=Slow()))
+        found = compare_releases(people(), CONTRACT, POLICY, candidates=[slow], limit_seconds=limit_seconds)
+        return len(learned), found.runs["problem"].tolist()
+
+    assert compared(119) == (1, ["", "not made again: the first time took longer than what is left"])
+    assert compared(121) == (2, ["", ""])
 
 
 def test_it_is_stored_and_drawn(options, tmp_path):
