@@ -93,22 +93,6 @@ def test_noise_is_not_learned():
     assert sum(n_leaves) <= 6
 
 
-def test_dependence_no_correlation_shows_is_kept():
-    random = np.random.default_rng(0)
-    x = random.uniform(-1, 1, 4000)
-    original = pd.DataFrame({"x": x, "bowl": x**2 + 0.05 * random.standard_normal(4000), "far": np.abs(x) > 0.5})
-    synthetic = synthesize(original, method="smooth_cart")
-    assert marginals_and_pairs(original, synthetic)[1] > 0.85
-    assert (synthetic["far"] == (np.abs(synthetic["x"]) > 0.5)).mean() > 0.95
-
-
-def test_missing_depends_on_other_columns_as_it_did():
-    flag = np.random.default_rng(0).random(2000) < 0.5
-    original = pd.DataFrame({"flag": flag, "n": np.where(flag, np.nan, np.arange(2000))})
-    synthetic = synthesize(original, method="smooth_cart")
-    assert (synthetic["n"].isna() == synthetic["flag"]).all()
-
-
 def test_numbers_of_few_people_are_drawn_from_intervals():
     original = pd.DataFrame({"income": np.arange(3000) * 7, "high": np.arange(3000) > 1500})
     synthetic = synthesize(original, method="smooth_cart", seed=2)
