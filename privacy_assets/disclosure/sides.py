@@ -72,7 +72,8 @@ def compare_sides(
         of the standardized statistics.
     """
     begin = np.concatenate([[0], np.cumsum(records.n_binned)[:-1]])
-    codes = records.binned.take(rows) + begin[:, None]
+    # Of shape (n_rows, n_columns), so that drawing rows copies whole ones.
+    codes = np.ascontiguousarray((records.binned.take(rows) + begin[:, None]).T)
     total = np.bincount(codes.ravel(), minlength=int(records.n_binned.sum())).astype(float)
     people, owner = np.unique(records.people[rows], return_inverse=True)
     is_original = people < records.n_original_people
@@ -80,7 +81,7 @@ def compare_sides(
     expected = total * (n_drawn / len(people))
 
     def statistic(is_drawn: NDArray[np.bool_]) -> NDArray[np.float64]:
-        found = np.bincount(codes[:, is_drawn[owner]].ravel(), minlength=len(total))
+        found = np.bincount(np.compress(is_drawn[owner], codes, axis=0).ravel(), minlength=len(total))
         return np.asarray(np.add.reduceat((found - expected) ** 2 / np.maximum(total, 1), begin))
 
     drawn = is_original if is_original.sum() == n_drawn else ~is_original

@@ -1,6 +1,10 @@
 """The disclosure test as an asset: evidence like every other, the decision on leakage, limits, manifest and report."""
 
 import json
+import os
+import signal
+import threading
+import time
 
 import dagster as dg
 import numpy as np
@@ -9,6 +13,7 @@ import pytest
 
 from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.result import DisclosureAssessment
+from privacy_assets.disclosure.scores import Workers
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
@@ -115,6 +120,41 @@ def test_a_smote_synthesizer_of_the_user_is_refused_with_the_criterion(project):
     assert "interpolate" in metadata["privacy_assets/advice"].value
     without = metadata["privacy_assets/without_a_column"].records
     assert {each.data["without"] for each in without} == {*COLUMNS}
+
+
+@pytest.mark.parametrize("stage", ["guessing", "permutations"])
+def test_a_canceled_assessment_ends_promptly_and_writes_nothing(project, monkeypatch, stage):
+    """As Dagster's run launcher does it: the run is marked as canceling, and its process is interrupted.
+
+    The permutations that are asked for would take minutes.
+    """
+    canceled = []
+
+    def cancel():
+        with project.instance() as instance:
+            (run,) = instance.get_runs()
+            instance.report_run_canceling(run)
+        canceled.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def report(workers):
+        if workers.at.stage == stage and not timers:
+            timers.append(threading.Timer(0.1, cancel))
+            timers[0].start()
+
+    timers: list[threading.Timer] = []
+    monkeypatch.setattr(Workers, "report", report)
+    definitions = project.definitions(disclosure=DisclosureSettings(n_permutations=2_000_000))
+    assert not project.run(definitions, *OF_SPLIT, "synthetic", STAGE).success
+    assert time.monotonic() - canceled[0] < 20
+    with project.instance() as instance:
+        (run,) = instance.get_runs()
+        assert run.status == dg.DagsterRunStatus.CANCELED
+        assert instance.get_latest_materialization_event(key("synthetic")) is not None
+        assert instance.get_latest_materialization_event(key(STAGE)) is None
+    assert not project.stored(STAGE).exists()
+    assert list(project.private.rglob(".partial*")) == []
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ThreadPoolExecutor")]
 
 
 def test_no_leak_is_no_answer_where_too_many_copies_would_go_unnoticed(project):
