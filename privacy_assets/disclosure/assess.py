@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from privacy_assets.disclosure.people import OfPeople, draw_people, effect_of_copies, people_to_examine
 from privacy_assets.disclosure.permutation_test import (
     adjusted_p_values,
     as_integers,
@@ -31,7 +31,6 @@ from privacy_assets.disclosure.scores import (
     Workers,
     gather_evidence,
     measure_all,
-    plant_copies,
     score_records,
 )
 from privacy_assets.disclosure.settings import DisclosureSettings
@@ -43,10 +42,6 @@ from privacy_assets.setting_checks import threads_to_use
 FEWEST_PEOPLE: Final = 50
 LEVEL: Final = 0.05
 SPLIT_LEVEL: Final = 0.001
-MOST_PAIRS: Final = 2_500_000_000
-"""Pairs of real and synthetic records up to which all real records are examined."""
-DEFAULT_SAMPLE: Final = 10_000
-MOST_PLANTED: Final = 200
 
 
 def assess_disclosure(
@@ -124,7 +119,7 @@ def assess_disclosure(
     records = pool_records(frames, people)
     _require_usable(records, has_people=person is not None)
     divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))
-    rows = _rows_to_score(records, settings.sample, others)
+    rows = draw_people(records, people_to_examine(records.n_real, records.n_synthetic, settings.sample), others)
     attack = Attack(attack_columns, settings.max_known, rows)
     with Workers(n_used, progress) as workers:
         return _assess(records, attack, settings, workers, divisions, others)
@@ -139,7 +134,7 @@ def _assess(
     others: np.random.Generator,
 ) -> DisclosureAssessment:
     evidence = gather_evidence(records, attack, workers)
-    of_people = _OfPeople(records, attack.rows)
+    of_people = OfPeople(records, attack.rows)
     scores = of_people.mean(score_records(evidence, measure_all(evidence)))
     whole, units = as_integers(scores)
     n_permutations, n_original = settings.n_permutations, of_people.n_original
@@ -148,7 +143,7 @@ def _assess(
     p = p_values(np.vstack([whole[:n_original].sum(axis=0), sums]))
     report = workers.counter("comparison of originals and controls", n_permutations)
     split = compare_sides(records, attack.rows, n_permutations, divisions, report)
-    added, squares = _effect_of_copies(records, attack, evidence, scores, of_people, workers, others)
+    added, squares = effect_of_copies(records, attack, evidence, scores, of_people, workers, others)
     copied = detectable_people(sums, whole, added / units, squares / units**2, n_original, LEVEL)
     rows = []
     for j, (criterion, adjusted) in enumerate(zip(CRITERIA, adjusted_p_values(p), strict=True)):
@@ -180,49 +175,8 @@ def _assess(
     )
 
 
-class _OfPeople:
-    """The people whose records are examined, originals first."""
-
-    def __init__(self, records: PooledRecords, rows: NDArray[np.int64]) -> None:
-        own = records.people[rows]
-        self.people, self.owner, self.n_records = np.unique(own, return_inverse=True, return_counts=True)
-        self.n = len(self.people)
-        self.n_original = int((self.people < records.n_original_people).sum())
-
-    def sum(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """Add values of records up by person."""
-        return np.asarray(np.bincount(self.owner, values, self.n), np.float64)
-
-    def mean(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the mean score of the records of each person, of shape (n_people, n_criteria)."""
-        return np.column_stack([self.sum(own) / self.n_records for own in scores.T])
-
-
-def _effect_of_copies(
-    records: PooledRecords,
-    attack: Attack,
-    evidence: Evidence,
-    scores: NDArray[np.float64],
-    of_people: _OfPeople,
-    workers: Workers,
-    rng: np.random.Generator,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Plant copies of the records of some people; return what this adds to their scores, and the mean square of it."""
-    most = max(min(MOST_PLANTED, records.n_synthetic // 10), 1)
-    order = rng.permutation(of_people.n)
-    n_people = max(int(np.searchsorted(np.cumsum(of_people.n_records[order]), most, side="right")), 1)
-    # All records of each, unless one person has more than there are synthetic ones.
-    rows = attack.rows[np.isin(of_people.owner, order[:n_people])][: records.n_synthetic]
-    planted = plant_copies(records, rows, rng.choice(records.n_synthetic, len(rows), replace=False))
-    found = gather_evidence(planted, Attack(attack.known, attack.max_known, rows), workers, evidence.precision)
-    of_copied = _OfPeople(records, rows)
-    copied = of_copied.mean(score_records(found, measure_all(evidence)))
-    added = copied - scores[np.searchsorted(of_people.people, of_copied.people)]
-    return added.mean(axis=0), (added**2).mean(axis=0)
-
-
 def _overall(
-    criteria: pd.DataFrame, split_p_value: float, records: PooledRecords, of_people: _OfPeople
+    criteria: pd.DataFrame, split_p_value: float, records: PooledRecords, of_people: OfPeople
 ) -> dict[str, Any]:
     least = float(criteria["adjusted_p_value"].min())
     shares = criteria["detectable_share"].dropna()
@@ -250,7 +204,7 @@ def _overall(
     }
 
 
-def _inferred(records: PooledRecords, evidence: Evidence, of_people: _OfPeople, names: Sequence[str]) -> dict[str, Any]:
+def _inferred(records: PooledRecords, evidence: Evidence, of_people: OfPeople, names: Sequence[str]) -> dict[str, Any]:
     """Return how much more often values of these columns are guessed from the nearest record, of originals."""
     columns = [records.columns.index(name) for name in names]
     right = of_people.sum(evidence.guessed[columns].mean(axis=0))
@@ -258,7 +212,7 @@ def _inferred(records: PooledRecords, evidence: Evidence, of_people: _OfPeople, 
     return {"inference_excess": excess.value, "inference_interval": [excess.low, excess.high]}
 
 
-def _by_column(records: PooledRecords, evidence: Evidence, of_people: _OfPeople, names: Sequence[str]) -> pd.DataFrame:
+def _by_column(records: PooledRecords, evidence: Evidence, of_people: OfPeople, names: Sequence[str]) -> pd.DataFrame:
     """Return how often claims and guesses of each column are right, of originals and of controls."""
     first, rows = of_people.n_original, []
     for name in names:
@@ -279,17 +233,6 @@ def _names(names: Any) -> Any:
     """Return column names as a tuple; anything else stays as it is, to be refused."""
     is_list = isinstance(names, Sequence) and not isinstance(names, str)
     return tuple(names) if is_list or isinstance(names, pd.Index) else names
-
-
-def _rows_to_score(records: PooledRecords, sample: int | None, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return the records of the people to examine."""
-    if sample is None and records.n_real * records.n_synthetic > MOST_PAIRS:
-        sample = DEFAULT_SAMPLE
-    if sample is None or sample >= records.n_people:
-        return np.arange(records.n_real)
-    is_drawn = np.zeros(records.n_people, np.bool_)
-    is_drawn[rng.choice(records.n_people, sample, replace=False)] = True
-    return np.flatnonzero(is_drawn[records.people])
 
 
 def _require_two(columns: Sequence[str]) -> None:

@@ -157,19 +157,41 @@ def detectable_people(
     deviations are needed as the permutations show for the level that one of several scores has. This is the reasoning
     of `judge_control`, with the scores in place of equal records.
     """
+    needed = needed_deviations(sums, scores, n_original, level)
+    return people_to_detect(needed, scores.astype(float).var(axis=0), copies, squares, len(scores), n_original)
+
+
+def needed_deviations(
+    sums: NDArray[np.int64], scores: NDArray[np.int64], n_original: int, level: float
+) -> NDArray[np.float64]:
+    """Return how many standard deviations of its random divisions each sum must exceed their mean by to be detected."""
     n_people, share = len(scores), n_original / len(scores)
     least = np.sort(p_values(sums).min(axis=1))
     level_of_each = least[max(int(level * len(least)) - 1, 0)]
-    found: list[int | None] = []
+    needed = np.full(sums.shape[1], NormalDist().inv_cdf(1 - level_of_each))
     for j in range(sums.shape[1]):
         own = sums[:, j].astype(float)
         spread = np.sqrt(scores[:, j].astype(float).var() * n_people * share * (1 - share))
-        needed = NormalDist().inv_cdf(1 - level_of_each)
         if spread > 0:
             critical = np.sort(own)[::-1][min(int(level_of_each * len(own)), len(own) - 1)]
-            needed = max(needed, (critical - own.mean()) / spread)
-        m = np.arange(1, n_original + 1)
+            needed[j] = max(needed[j], (critical - own.mean()) / spread)
+    return needed
+
+
+def people_to_detect(
+    needed: NDArray[np.float64],
+    variances: NDArray[np.float64],
+    copies: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    n_people: int,
+    n_original: int,
+) -> list[int | None]:
+    """Do what `detectable_people` does, given the standard deviations needed and the variances of the scores."""
+    share, m = n_original / n_people, np.arange(1, n_original + 1)
+    found: list[int | None] = []
+    for j in range(len(needed)):
+        spread = np.sqrt(variances[j] * n_people * share * (1 - share))
         among_permutations = np.sqrt(spread**2 + m * share * (1 - share) * squares[j])
-        is_seen = m * (1 - share) * copies[j] > needed * among_permutations + NormalDist().inv_cdf(POWER) * spread
+        is_seen = m * (1 - share) * copies[j] > needed[j] * among_permutations + NormalDist().inv_cdf(POWER) * spread
         found.append(int(m[is_seen][0]) if is_seen.any() else None)
     return found

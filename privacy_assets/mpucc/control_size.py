@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -319,6 +320,22 @@ def plan_by(
             confidence_level=confidence_level,
             power=power,
         )
+
+    return choose_split(judged, train_fraction, copied_share, least_control)
+
+
+def choose_split(
+    judged: Callable[[float], ControlSize], train_fraction: float, copied_share: float, least_control: int
+) -> ControlPlan:
+    """Choose among the splits of a table as `ControlPlan` says.
+
+    Parameters
+    ----------
+    judged : callable
+        Returns what the control reveals if so large a share of the people is for the synthesizer.
+    train_fraction, copied_share, least_control
+        See `plan_control`.
+    """
 
     def counts(size: ControlSize) -> bool:
         return size.n_control >= max(least_control, MIN_CONTROL_RECORDS) and size.n_original >= MIN_CONTROL_RECORDS

@@ -1,16 +1,19 @@
 """The control of a release, judged before it is used: what it could reveal, and whether it can decide at all."""
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 
+from privacy_assets.disclosure.planned_control import Rehearsal, judge_by, plan_by_rehearsal, rehearse
 from privacy_assets.errors import InvalidTableError, PrivacyAssetsError
 from privacy_assets.mpucc.control import MIN_CONTROL_RECORDS
 from privacy_assets.mpucc.control_size import (
+    COPIED_SHARE,
     DEFAULT_POWER,
+    ControlPlan,
     ControlSize,
     SharedRecords,
     count_shared_records,
@@ -21,9 +24,12 @@ from privacy_assets.mpucc.control_size import (
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
 from privacy_assets.orchestration.shown.metadata import NAMESPACE
+from privacy_assets.release.metrics import DISCLOSURE
 from privacy_assets.shown_numbers import percent
 
-LEAKAGE = "leakage_detected"
+LEAKAGE: Final = "leakage_detected"
+BY_TEST: Final = "disclosure test, rehearsed"
+BY_INTERVALS: Final = "interval of excess_copy_rate"
 
 
 def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, Any]:
@@ -35,10 +41,11 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
     if "synthetic" not in release.sides or not isinstance(release.split, Split):
         return {}
     try:
-        shared = _shared_records(release, source)
-        plan = plan_by(shared, release.split.train_fraction, least_control=_least_control(release), **_asked(release))
+        n_people, plan = _planned(release, release.split.train_fraction, source)
     except PrivacyAssetsError as error:
         return {f"{NAMESPACE}/control": f"The control of the split cannot be judged. {error}"}
+    if plan is None:
+        return {f"{NAMESPACE}/control": f"{n_people:,} {_unit(release)} are too few for any control."}
     unit, planned = _unit(release), plan.planned
     said = _reveals(release, planned)
     problem = _problem(release, planned.n_original, planned.n_control)
@@ -46,7 +53,7 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
         said += f" The split will be refused: {problem}"
     fraction, best = plan.recommended_fraction, plan.recommended
     if fraction is None or best is None:
-        said += f" No split of {shared.n_people:,} {unit} has a control that decides."
+        said += f" No split of {n_people:,} {unit} has a control that decides."
     elif fraction == release.split.train_fraction:
         said += f" For this table and policy, train_fraction {fraction:g} is recommended, as configured."
     else:
@@ -56,7 +63,7 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
     return {
         f"{NAMESPACE}/control": said,
         f"{NAMESPACE}/control_plan": dg.MetadataValue.json(
-            {"counted": unit, "power": DEFAULT_POWER, **described, "recommended_train_fraction": fraction}
+            {**_how(release), **described, "recommended_train_fraction": fraction}
         ),
     }
 
@@ -70,29 +77,76 @@ def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: p
         If the policy limits leakage, and either side has too few people to decide it.
     """
     person = release.contract.person
-    sizes = [len(table) if person is None else int(table[person].nunique()) for table in (original, control)]
-    problem = _problem(release, *sizes)
+    n_original, n_control = (
+        len(table) if person is None else int(table[person].nunique()) for table in (original, control)
+    )
+    problem = _problem(release, n_original, n_control)
     if problem:
         raise InvalidTableError(f"{problem} Nothing was stored.")
-    if not all(sizes):
+    if not (n_original and n_control):
         return {}
-    shared = _shared_records(release, pd.concat([original, control], ignore_index=True))
-    size = judge_control(sizes[0], sizes[1], shared, **_asked(release))
+    size = _judged(release, n_original, n_control, pd.concat([original, control], ignore_index=True))
+    if size is None:
+        return {}
     return {
         f"{NAMESPACE}/control": _reveals(release, size),
-        f"{NAMESPACE}/control_size": dg.MetadataValue.json(
-            {"counted": _unit(release), "power": DEFAULT_POWER, **_described(size)}
-        ),
+        f"{NAMESPACE}/control_size": dg.MetadataValue.json({**_how(release), **_described(size)}),
     }
+
+
+def _planned(release: ReleaseSettings, train_fraction: float, source: pd.DataFrame) -> tuple[int, ControlPlan | None]:
+    """Return how many people the source has, and what the test that decides leakage will detect with which split."""
+    least_control, n_synthetic = _least_control(release), _n_synthetic(release)
+    if not release.assesses(DISCLOSURE):
+        shared = _shared_records(release, source)
+        return shared.n_people, plan_by(
+            shared,
+            train_fraction,
+            least_control=least_control,
+            n_synthetic=n_synthetic,
+            confidence_level=release.assessment.confidence_level,
+        )
+    rehearsal = _rehearsed(release, source)
+    if rehearsal is None:
+        person = release.contract.person
+        return len(source) if person is None else int(source[person].nunique()), None
+    return rehearsal.n_people, plan_by_rehearsal(
+        rehearsal,
+        train_fraction,
+        n_synthetic=n_synthetic,
+        copied_share=release.policy.required.detectable_share or COPIED_SHARE,
+        least_control=least_control,
+    )
+
+
+def _judged(release: ReleaseSettings, n_original: int, n_control: int, table: pd.DataFrame) -> ControlSize | None:
+    """Return what the test that decides leakage will detect with a split that was made; None if nothing can be said."""
+    n_synthetic = _n_synthetic(release)
+    if not release.assesses(DISCLOSURE):
+        confidence = release.assessment.confidence_level
+        shared = _shared_records(release, table)
+        return judge_control(n_original, n_control, shared, n_synthetic=n_synthetic, confidence_level=confidence)
+    rehearsal = _rehearsed(release, table)
+    return None if rehearsal is None else judge_by(rehearsal, n_original, n_control, n_synthetic)
+
+
+def _rehearsed(release: ReleaseSettings, table: pd.DataFrame) -> Rehearsal | None:
+    person = release.contract.person
+    columns = [*release.contract.released_columns, *([] if person is None else [person])]
+    return rehearse(table[columns], release.disclosure_settings, person=person)
+
+
+def _how(release: ReleaseSettings) -> dict[str, Any]:
+    by = BY_TEST if release.assesses(DISCLOSURE) else BY_INTERVALS
+    return {"counted": _unit(release), "power": DEFAULT_POWER, "judged_by": by}
 
 
 def _unit(release: ReleaseSettings) -> str:
     return "records" if release.contract.person is None else "people"
 
 
-def _asked(release: ReleaseSettings) -> dict[str, Any]:
-    made = release.synthetic.n_records if isinstance(release.synthetic, Synthesis) else None
-    return {"n_synthetic": made, "confidence_level": release.assessment.confidence_level}
+def _n_synthetic(release: ReleaseSettings) -> int | None:
+    return release.synthetic.n_records if isinstance(release.synthetic, Synthesis) else None
 
 
 def _least_control(release: ReleaseSettings) -> int:
@@ -147,11 +201,21 @@ def _reveals(release: ReleaseSettings, size: ControlSize) -> str:
             f"A control of {size.n_control:,} {unit} would not reveal verbatim copies, even of all {size.n_original:,} "
             "originals."
         )
-    return (
-        f"A control of {size.n_control:,} {unit} reveals verbatim copies of {size.detectable_copies:,} or more of the "
-        f"{size.n_original:,} originals ({percent(share)}) with a probability of "
-        f"{percent(DEFAULT_POWER)}, and usually not of fewer."
+    about = "about " if release.assesses(DISCLOSURE) else ""
+    said = (
+        f"A control of {size.n_control:,} {unit} reveals verbatim copies of {about}{size.detectable_copies:,} or more "
+        f"of the {size.n_original:,} originals ({percent(share)}) with a probability of {percent(DEFAULT_POWER)}, and "
+        "usually not of fewer."
     )
+    allowed = release.policy.required.detectable_share
+    if (
+        about
+        and allowed is not None
+        and share > allowed
+        and any(each.metric == LEAKAGE for each in release.policy.limits)
+    ):
+        said += f" The policy accepts {percent(allowed)}, so leakage_detected will probably have no value."
+    return said
 
 
 def _described(size: ControlSize) -> dict[str, Any]:

@@ -1,11 +1,15 @@
 """The control is judged when the source is admitted and when it is split, and refused if the policy cannot decide."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.mpucc.control_size import judge_control
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, Split
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from privacy_assets.shown_numbers import percent
 from tests.orchestration.project import Project, failure_of
 
 SIDES = ("source", "original", "control")
@@ -34,16 +38,48 @@ def policy(control_records, severity="error"):
     return Policy(limits, RequiredSettings(control_records=control_records, detectable_share=None))
 
 
-def test_source_and_split_show_what_the_control_reveals_and_which_split_is_recommended(project):
-    result = project.run(project.definitions(), *SIDES)
+def test_source_and_split_show_what_the_test_will_detect_as_the_gate_then_states_it(project):
+    result = project.run(project.definitions())
     assert result.success, failure_of(result)
     source, control = shown(result, "source"), shown(result, "control")
     assert not shown(result, "original")
+    plan, size = source["control_plan"], control["control_size"]
+    for own in (plan, size):
+        assert (own["counted"], own["power"], own["judged_by"]) == ("people", 0.95, "disclosure test, rehearsed")
+    assert (plan["planned"]["original"], plan["planned"]["control"]) == (size["original"], size["control"]) == (240, 60)
+    manifest = json.loads((project.releases()[0] / "manifest.json").read_text())
+    stated = manifest["figures"]["disclosure_assessment"]["detectable_people"]
+    for planned in (plan["planned"]["detectable_copies"], size["detectable_copies"]):
+        assert 0.6 * stated <= planned <= 1.6 * stated
+    assert control["control"] == (
+        f"A control of 60 people reveals verbatim copies of about {size['detectable_copies']} or more of the 240 "
+        f"originals ({percent(size['detectable_share'])}) with a probability of 95.0%, and usually not of fewer."
+    )
+    fraction = plan["recommended_train_fraction"]
+    assert fraction < 0.8
+    assert plan["recommended"]["detectable_share"] < plan["planned"]["detectable_share"]
+    assert f"train_fraction {fraction:g} is recommended: A control of" in source["control"]
+
+
+def test_a_plan_says_that_the_policy_will_not_accept_it(project):
+    limited = replace(policy(40), required=RequiredSettings(control_records=40, detectable_share=0.001))
+    for own in (limited, policy(40)):
+        said = shown(project.run(project.definitions(policy=own), "source"), "source")["control"]
+        is_said = "The policy accepts 0.10%, so leakage_detected will probably have no value." in said
+        assert is_said == (own is limited), said
+
+
+def test_without_the_disclosure_test_the_interval_of_copies_is_planned(project):
+    definitions = project.definitions(policy=Policy((Limit("privacy_risk_score", 0.999, "at_most"),)))
+    result = project.run(definitions, *SIDES)
+    assert result.success, failure_of(result)
+    source, control = shown(result, "source"), shown(result, "control")
     size = judge_control(240, 60)
     assert size.detectable_copies == 18
     described = {"original": 240, "control": 60, "detectable_copies": 18, "detectable_share": 18 / 240}
     assert source["control_plan"]["planned"] == described
-    assert control["control_size"] == {"counted": "people", "power": 0.95, **described}
+    how = {"counted": "people", "power": 0.95, "judged_by": "interval of excess_copy_rate"}
+    assert control["control_size"] == {**how, **described}
     reveals = (
         "A control of 60 people reveals verbatim copies of 18 or more of the 240 originals (7.50%) with a probability "
         "of 95.0%, and usually not of fewer."

@@ -1,0 +1,184 @@
+"""What the disclosure test will detect with a control, known before there is a synthetic record.
+
+The assessment is rehearsed: some of the people stand in for synthetic records of a synthesizer that copies nobody, and
+copies of the others are planted among them. What a copy adds to the scores, and how much these vary, gives the smallest
+number of copied people that is detected with any split.
+"""
+
+from __future__ import annotations
+
+from math import comb
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.disclosure.assess import FEWEST_PEOPLE, LEVEL
+from privacy_assets.disclosure.people import OfPeople, draw_people, effect_of_copies, people_to_examine
+from privacy_assets.disclosure.permutation_test import as_integers, needed_deviations, people_to_detect, permuted_sums
+from privacy_assets.disclosure.pooled_records import pool_records
+from privacy_assets.disclosure.scores import Attack, Workers, gather_evidence, measure_all, score_records
+from privacy_assets.disclosure.settings import DisclosureSettings
+from privacy_assets.mpucc.control_size import (
+    COPIED_SHARE,
+    ControlPlan,
+    ControlSize,
+    choose_split,
+    people_in_original,
+)
+from privacy_assets.mpucc.preprocess import check_columns, separate_people
+from privacy_assets.setting_checks import threads_to_use
+
+MOST_REHEARSED: Final = 10_000
+"""People of a larger table who take part."""
+MOST_SCORED: Final = 3_000
+MOST_SETS: Final = 3_000
+N_PERMUTATIONS: Final = 499
+
+
+class Rehearsal(NamedTuple):
+    """Scores of people by records that copy nobody, and by records that copy them.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_scored, n_criteria), dtype=float64
+        Scores of people of whom no record was copied.
+    added, squares : ndarray of shape (n_criteria,), dtype=float64
+        What a copy adds to the score of the person copied, on average, and the mean square of it.
+    n_people : int
+        People of the table.
+    records_per_person : float
+        Mean number of records of a person.
+    settings : DisclosureSettings
+        Settings of the assessment.
+    """
+
+    scores: NDArray[np.float64]
+    added: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    n_people: int
+    records_per_person: float
+    settings: DisclosureSettings
+
+
+def rehearse(
+    table: pd.DataFrame, settings: DisclosureSettings, *, person: str | None = None, n_threads: int | None = None
+) -> Rehearsal | None:
+    """Rehearse the assessment of a table.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Real records with the columns that will be assessed, and with ``person``.
+    settings : DisclosureSettings
+        Settings of the assessment. Sets are smaller than ``max_known`` if there are more than `MOST_SETS` of them.
+    person : str, optional
+        Column with the person of each row.
+    n_threads : int, optional
+        Threads; the result does not depend on it.
+
+    Returns
+    -------
+    Rehearsal or None
+        None if there are too few people for any control.
+
+    Raises
+    ------
+    InvalidTableError
+        If the columns cannot be compared.
+    InvalidSettingError
+        If the settings name columns that the table does not have.
+    """
+    rng = np.random.default_rng([settings.seed, 2])
+    owner, n_people = _owners(table, person)
+    if n_people < 2 * FEWEST_PEOPLE:
+        return None
+    order = rng.permutation(n_people)[:MOST_REHEARSED]
+    side = np.full(n_people, -1)
+    for number, own in enumerate(np.array_split(order, 4)):
+        side[own] = number
+    of_row = side[owner]
+    drop = [] if person is None else [person]
+    # The labels of the real ones do not matter: half of them are called originals.
+    parts = {"original": of_row == 0, "synthetic": of_row >= 2, "control": of_row == 1}
+    tables = {name: table[is_own].reset_index(drop=True) for name, is_own in parts.items()}
+    tables["synthetic"] = tables["synthetic"].drop(columns=drop)
+    frames, people = separate_people(tables, person)
+    columns = check_columns(frames)
+    known = np.array(settings.known_of(columns))
+    records = pool_records(frames, people)
+    rows = draw_people(records, MOST_SCORED, rng)
+    attack = Attack(known, _size_of_sets(len(known), settings.max_known), rows)
+    with Workers(threads_to_use(n_threads), None) as workers:
+        evidence = gather_evidence(records, attack, workers)
+        of_people = OfPeople(records, rows)
+        scores = of_people.mean(score_records(evidence, measure_all(evidence)))
+        added, squares = effect_of_copies(records, attack, evidence, scores, of_people, workers, rng)
+    return Rehearsal(scores, added, squares, n_people, len(table) / n_people, settings)
+
+
+def judge_by(rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic: int | None = None) -> ControlSize:
+    """Return how many copied people the test will detect with so many originals and controls.
+
+    Parameters
+    ----------
+    rehearsal : Rehearsal
+        Of the table that is split.
+    n_original, n_control : int
+        People on either side.
+    n_synthetic : int, optional
+        Synthetic records. Default: as many as records of originals. They matter only for how many people are examined.
+    """
+    if min(n_original, n_control) < FEWEST_PEOPLE:
+        return ControlSize(n_original, n_control, None)
+    n_people, n_each = n_original + n_control, rehearsal.records_per_person
+    made = n_synthetic or round(n_original * n_each)
+    sample = people_to_examine(round(n_people * n_each), made, rehearsal.settings.sample)
+    n_examined = n_people if sample is None else min(sample, n_people)
+    share = n_original / n_people
+    rng = np.random.default_rng([rehearsal.settings.seed, 3])
+    n_drawn = min(n_examined, MOST_SCORED)
+    drawn = rehearsal.scores[rng.integers(0, len(rehearsal.scores), n_drawn)]
+    whole, _ = as_integers(drawn)
+    n_drawn_original = people_in_original(n_drawn, share)
+    sums = permuted_sums(whole, n_drawn_original, N_PERMUTATIONS, rng)
+    needed = needed_deviations(sums, whole, n_drawn_original, LEVEL)
+    n_examined_original = people_in_original(n_examined, share)
+    variances = rehearsal.scores.var(axis=0)
+    copied = people_to_detect(needed, variances, rehearsal.added, rehearsal.squares, n_examined, n_examined_original)
+    least = min((m for m in copied if m is not None), default=None)
+    if least is None:
+        return ControlSize(n_original, n_control, None)
+    return ControlSize(n_original, n_control, int(np.ceil(least / n_examined_original * n_original - 1e-9)))
+
+
+def plan_by_rehearsal(
+    rehearsal: Rehearsal,
+    train_fraction: float,
+    *,
+    n_synthetic: int | None = None,
+    copied_share: float = COPIED_SHARE,
+    least_control: int = FEWEST_PEOPLE,
+) -> ControlPlan:
+    """Judge the control of a planned split, and recommend a split, as `plan_control` does for verbatim copies."""
+
+    def judged(fraction: float) -> ControlSize:
+        n_original = people_in_original(rehearsal.n_people, fraction)
+        return judge_by(rehearsal, n_original, rehearsal.n_people - n_original, n_synthetic)
+
+    return choose_split(judged, train_fraction, copied_share, least_control)
+
+
+def _owners(table: pd.DataFrame, person: str | None) -> tuple[NDArray[np.int64], int]:
+    if person is None:
+        return np.arange(len(table)), len(table)
+    owner, names = pd.factorize(table[person], use_na_sentinel=False)
+    return owner.astype(np.int64), len(names)
+
+
+def _size_of_sets(n_known: int, max_known: int) -> int:
+    size = max_known
+    while size > 1 and sum(comb(n_known, n) for n in range(1, size + 1)) > MOST_SETS:
+        size -= 1
+    return size
