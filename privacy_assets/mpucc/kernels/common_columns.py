@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from privacy_assets.kernels.compilation import kernel, part
 from privacy_assets.kernels.slices import SlicePool
+from privacy_assets.mpucc.kernels.class_lists import begin_lists, count_shared
 from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, code_at, group_by_width, take_rows
-from privacy_assets.mpucc.kernels.people_classes import N_COUNTS, count_people, split_people
+from privacy_assets.mpucc.kernels.people_classes import N_COUNTS, count_people, keep_found, split_people
 from privacy_assets.mpucc.kernels.search import BATCH, LevelProgress, extend, most_records
 
 MOST_COLUMNS = 62
@@ -48,16 +49,8 @@ def _narrow(
     for i in range(n_classes):
         start, mid, end = starts[i], mids[i], starts[i + 1]
         n_touched = count_people(memory, offset, shift, rows, start, mid, end, n_open, subject, weight, counts, touched)
-        n_found = 0
-        for t in range(n_touched):
-            value = touched[t]
-            if counts[value, 2] == 0:
-                counts[value, 0] = 0
-            elif counts[value, 4] < 0 or counts[value, 1] > counts[value, 3]:
-                counts[value, 0] = 0
-                is_live = True
-            else:
-                n_found += 1
+        n_found, n_live = keep_found(n_touched, counts, touched)
+        is_live |= n_live > 0
         if n_found > 0:
             for p in range(start, mid):
                 row = rows[p]
@@ -97,29 +90,13 @@ def narrow_common(
         Written in place: whether larger combinations can identify rows. The others are those of ``identify_people``.
     """
     memory, offset, shift, n_codes, _ = blocks
-    most_codes = 1
-    for c in range(len(n_codes)):
-        most_codes = max(most_codes, n_codes[c])
     size = candidates.shape[1]
-    rows = np.empty((size, n_rows), np.int32)
-    starts = np.empty((size, n_rows // 2 + 2), np.int32)
-    mids = np.empty((size, n_rows // 2 + 2), np.int32)
-    n_classes = np.zeros(size, np.int64)
-    counts = np.zeros((most_codes, N_COUNTS), np.int32)
-    touched = np.empty(most_codes, np.int32)
-    for row in range(n_rows):
-        rows[0, row] = row
-    starts[0, 0], mids[0, 0], starts[0, 1] = 0, n_synthetic, n_rows
-    n_classes[0] = 1 if n_open > 0 and n_synthetic < n_rows else 0
-    prefix = np.empty(size, np.int64)
-    for d in range(size):
-        prefix[d] = -1
+    rows, starts, mids, n_classes, prefix, counts, touched = begin_lists(
+        size, n_rows, n_open, n_synthetic, 2, n_codes, N_COUNTS
+    )
     depth = 0
     for i in range(begin, stop):
-        shared = 0
-        while shared < depth and prefix[shared] == candidates[i, shared]:
-            shared += 1
-        depth = shared
+        depth = count_shared(prefix, depth, candidates, i)
         while depth < size - 1 and n_classes[depth] > 0:
             c, d, e = candidates[i, depth], depth, depth + 1
             n_classes[e] = split_people(memory, offset[c], shift[c], rows[d], starts[d], mids[d],

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.mpucc.kernels.class_lists import begin_lists, count_shared
 from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, SuffixGroups, code_at
 
 # Classes of at most this many rows are not worth a first pass that drops rows which later columns cannot distinguish.
@@ -288,32 +289,16 @@ def identify(
     Memory: one row list per column of the prefix.
     """
     memory, offset, shift, n_codes, _ = blocks
-    most_codes = 1
-    for c in range(len(n_codes)):
-        most_codes = max(most_codes, n_codes[c])
     suffix_ids, first_suffix, n_groups = suffixes
     size = candidates.shape[1]
     n_seen = np.zeros((n_groups, 2), np.uint8)
     kept = np.empty(n_rows, np.int32)
-    rows = np.empty((size, n_rows), np.int32)
-    starts = np.empty((size, n_rows // 3 + 2), np.int32)
-    mids = np.empty((size, n_rows // 3 + 2), np.int32)
-    n_classes = np.zeros(size, np.int64)
-    counts = np.zeros((most_codes, 4), np.int32)
-    touched = np.empty(most_codes, np.int32)
-    for row in range(n_rows):
-        rows[0, row] = row
-    starts[0, 0], mids[0, 0], starts[0, 1] = 0, n_synthetic, n_rows
-    n_classes[0] = 1 if n_open > 0 and n_synthetic < n_rows else 0
-    prefix = np.empty(size, np.int64)
-    for d in range(size):
-        prefix[d] = -1
+    rows, starts, mids, n_classes, prefix, counts, touched = begin_lists(
+        size, n_rows, n_open, n_synthetic, 3, n_codes, 4
+    )
     depth = 0
     for i in range(begin, stop):
-        shared = 0
-        while shared < depth and prefix[shared] == candidates[i, shared]:
-            shared += 1
-        depth = shared
+        depth = count_shared(prefix, depth, candidates, i)
         while depth < size - 1 and n_classes[depth] > 0:
             c = candidates[i, depth]
             d, e = depth, depth + 1

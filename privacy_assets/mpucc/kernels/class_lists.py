@@ -1,0 +1,71 @@
+"""Lists of the rows of each class, one list per column that combinations begin with, for the compiled searches."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy_assets.kernels.compilation import allocating_part, part
+
+
+@allocating_part
+def begin_lists(
+    size: int, n_rows: int, n_open: int, n_synthetic: int, fewest_rows: int, n_codes: NDArray[np.int64], n_counts: int
+) -> tuple[
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int32],
+]:
+    """Make the lists of a search of combinations of ``size`` columns, which begins with one class of all rows.
+
+    Parameters
+    ----------
+    fewest_rows : int
+        A class has at least so many rows.
+    n_counts : int
+        Counts per value of a column.
+
+    Returns
+    -------
+    rows, starts, mids : ndarray of shape (size, ...), dtype=int32
+        Per depth, the rows of each class together, where it begins, and where its original rows do. There is no class
+        without an open and an original row.
+    n_classes : ndarray of shape (size,), dtype=int64
+        Number of classes per depth.
+    prefix : ndarray of shape (size,), dtype=int64
+        Columns that the classes were split by, -1 for none.
+    counts : ndarray of shape (most codes, n_counts), dtype=int32
+        Zeros.
+    touched : ndarray of shape (most codes,), dtype=int32
+        Not filled: a list of values.
+    """
+    most_codes = 1
+    for c in range(len(n_codes)):
+        most_codes = max(most_codes, n_codes[c])
+    rows = np.empty((size, n_rows), np.int32)
+    starts = np.empty((size, n_rows // fewest_rows + 2), np.int32)
+    mids = np.empty((size, n_rows // fewest_rows + 2), np.int32)
+    n_classes = np.zeros(size, np.int64)
+    prefix = np.empty(size, np.int64)
+    counts = np.zeros((most_codes, n_counts), np.int32)
+    touched = np.empty(most_codes, np.int32)
+    for row in range(n_rows):
+        rows[0, row] = row
+    starts[0, 0], mids[0, 0], starts[0, 1] = 0, n_synthetic, n_rows
+    n_classes[0] = 1 if n_open > 0 and n_synthetic < n_rows else 0
+    for d in range(size):
+        prefix[d] = -1
+    return rows, starts, mids, n_classes, prefix, counts, touched
+
+
+@part
+def count_shared(prefix: NDArray[np.int64], depth: int, candidates: NDArray[np.int16], i: int) -> int:
+    """Count the leading columns of a candidate by which the lists are split already."""
+    shared = 0
+    while shared < depth and prefix[shared] == candidates[i, shared]:
+        shared += 1
+    return shared
