@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -21,11 +22,12 @@ from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.scales import read_scale
 from privacy_assets.contract.conversion import ColumnType, Kind, convert
 from privacy_assets.contract.mapping import schema_from_mapping
+from privacy_assets.contract.written_values import FORMAT_KEYS, format_problems
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer
 
 ROLES: Final = ("direct_identifier", "quasi_identifier", "sensitive", "other")
-METADATA_KEYS: Final = ("role", "precision", "hierarchy", "scale", "person", "leaves_as_is")
+METADATA_KEYS: Final = ("role", "precision", "hierarchy", "scale", "person", "leaves_as_is", *FORMAT_KEYS)
 DATETIME_PRECISIONS: Final = ("D", "H", "T", "min", "S", "sec", "s", "L", "ms", "U", "us", "N", "ns")
 MAX_DECIMALS: Final = 10
 MAX_FAILURES_SHOWN: Final = 40
@@ -66,8 +68,9 @@ class TableContract:
     schema : DataFrameSchema or DataFrameModel class
         Each column needs a type and `metadata={"role": ...}` with one of `ROLES`. Optional in the metadata: `precision`
         (decimals of a float column, unit of a datetime column), `hierarchy`, `scale`, `person` (True for the one column
-        with the person of each row), and `leaves_as_is` (why a column that looks identifying may be released unchanged,
-        and who decided; it is published). The schema's own `strict`, `coerce` and `ordered` are ignored: a contract is
+        with the person of each row), `leaves_as_is` (why a column that looks identifying may be released unchanged, and
+        who decided; it is published), and how its texts are written: `format` of datetimes, `decimal` mark of numbers,
+        `missing` texts. The schema's own `strict`, `coerce` and `ordered` are ignored: a contract is
         always strict, and only makes lossless conversions.
 
     Raises
@@ -230,7 +233,7 @@ class TableContract:
 
     def _required(self, name: str) -> ColumnType:
         own = self._described()[name].type
-        return own if name != self.person else ColumnType(own.kind, False, own.time_zone, own.categories, own.ordered)
+        return own if name != self.person else replace(own, nullable=False)
 
     def _check_failures(self, table: pd.DataFrame, *, with_table_checks: bool) -> list[Failure]:
         """Run the schema's checks on converted columns; missing values were counted before."""
@@ -331,6 +334,7 @@ def _column_problems(name: Hashable, column: pa.Column) -> Iterable[str]:
         shown = "no type" if column.dtype is None else f"the type {column.dtype}"
         yield f"has {shown}: there are integer, float, boolean, text, category and datetime types"
     yield from _precision_problems(metadata.get("precision"), kind)
+    yield from format_problems(metadata, kind)
     if metadata.get("scale") is not None:
         yield from _scale_problems(metadata["scale"])
 
@@ -383,6 +387,9 @@ def _described(column: pa.Column) -> _Column:
         time_zone=getattr(native, "tz", None),
         categories=native.categories if is_category else None,
         ordered=bool(native.ordered) if is_category else False,
+        format=metadata.get("format"),
+        decimal=metadata.get("decimal"),
+        missing=tuple(metadata.get("missing") or ()),
     )
     return _Column(kind_type, metadata["role"], MappingProxyType(metadata), column)
 

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from privacy_assets.contract.written_values import read_written
 from privacy_assets.setting_checks import is_integer
 
 _Failures = tuple[tuple[str, int], ...]
@@ -39,6 +40,9 @@ class ColumnType:
     time_zone: Any = None
     categories: pd.Index | None = None
     ordered: bool = False
+    format: str | None = None
+    decimal: str | None = None
+    missing: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -59,7 +63,7 @@ class Converted(NamedTuple):
 
 def convert(column: pd.Series, wanted: ColumnType) -> Converted:
     """Convert `column` to the type `wanted`; values that do not fit become missing and are counted."""
-    column = column.reset_index(drop=True)
+    column = read_written(column.reset_index(drop=True), wanted.format, wanted.decimal, wanted.missing)
     converted = _converted_texts(column, wanted)
     if converted is None:
         column = _decoded(column)

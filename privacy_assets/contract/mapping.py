@@ -17,6 +17,7 @@ from typing import Any, Final
 import pandas as pd
 import pandera.pandas as pa
 
+from privacy_assets.contract.written_values import FORMAT_KEYS
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.setting_checks import is_number
 
@@ -34,9 +35,9 @@ TYPES: Final[Mapping[str, str]] = {
 
 COLUMN_KEYS: Final = (
     "type", "role", "nullable", "unique", "min", "max", "categories", "isin", "ordered",
-    "precision", "hierarchy", "scale", "person", "leaves_as_is",
+    "precision", "hierarchy", "scale", "person", "leaves_as_is", *FORMAT_KEYS,
 )  # fmt: skip
-METADATA: Final = ("role", "precision", "hierarchy", "scale", "person", "leaves_as_is")
+METADATA: Final = ("role", "precision", "hierarchy", "scale", "person", "leaves_as_is", *FORMAT_KEYS)
 FLAGS: Final = ("nullable", "unique", "ordered")
 
 

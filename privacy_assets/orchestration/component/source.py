@@ -57,7 +57,7 @@ _FUNCTION = written(
     kinds={"function": Annotated[str | Callable[..., Any], dg.Resolver.default(model_field_type=str)]},
     read={"function": _read_function},
 )
-COMPANIONS = {"format": "file", "url_variable": "query", "io_manager_key": "asset"}
+COMPANIONS = {"format": "file", "separator": "file", "url_variable": "query", "io_manager_key": "asset"}
 
 
 def _place_of_table(given: Mapping[str, Any]) -> str:
@@ -84,7 +84,9 @@ ResolvedSource: TypeAlias = Annotated[
         "Source",
         "Where a table comes from: give one of file, query, asset and function.",
         _place_of_table,
-        file=written(TableFile, names={"path": "file"}, kinds={"format": Literal["csv", "parquet"] | None}),
+        file=written(
+            TableFile, names={"path": "file"}, kinds={"format": Literal["csv", "parquet"] | None, "separator": str}
+        ),
         query=written(SqlQuery),
         asset=written(UpstreamAsset, names={"key": "asset"}, kinds={"key": str, "io_manager_key": str | None}),
         function=Written(FUNCTION, _FUNCTION.model, lambda given: _FUNCTION.make(given).function),
@@ -128,6 +130,19 @@ class ColumnYaml(YamlSettings):
         examples=["ordinal"],
     )
     person: Flag = Field(False, description="True for the one column that says whose record a row is.", examples=[True])
+    format: str | None = Field(
+        None,
+        description="How the datetimes are written, if not as ISO 8601: codes of strftime.",
+        examples=["%d.%m.%Y"],
+    )
+    decimal: Literal[".", ","] | None = Field(
+        None,
+        description="Decimal mark of numbers that are written as text; their digits may be in groups of three.",
+        examples=[","],
+    )
+    missing: list[str] | None = Field(
+        None, description="Texts that stand for a missing value, in addition to an empty one.", examples=[["NA"]]
+    )
     leaves_as_is: str | None = Field(
         None,
         description="Why the column may leave unmodified although it looks identifying, and who decided: from 3 words "

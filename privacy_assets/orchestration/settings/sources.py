@@ -17,13 +17,18 @@ from privacy_assets.orchestration.settings.sql_rows import PARTITION_PARAMETER, 
 from privacy_assets.setting_checks import REQUIRED, described, setting
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
+def _read_csv(path: Path, separator: str) -> pd.DataFrame:
     # As text: the contract converts. Guessing would make a number of the zip code 01000, and nothing of the country NA.
-    return pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
+    return pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""])
+
+
+def _read_parquet(path: Path, separator: str) -> pd.DataFrame:  # noqa: ARG001
+    return pd.read_parquet(path)
 
 
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-READERS: dict[str, Callable[[Path], pd.DataFrame]] = {"csv": _read_csv, "parquet": pd.read_parquet}
+READERS: dict[str, Callable[[Path, str], pd.DataFrame]] = {"csv": _read_csv, "parquet": _read_parquet}
+SEPARATORS = (",", ";", "\t", "|")
 PARTITION_FIELD = "{partition_key}"
 NOT_BOUND = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", flags=re.DOTALL)
 """Texts, quoted names and comments of a query, in which a parameter would bind nothing."""
@@ -38,7 +43,7 @@ class TableFile:
     Raises
     ------
     InvalidSettingError
-        If the format is neither given nor shown by the ending.
+        If the format is neither given nor shown by the ending, or the separator is not one of ``, ; |`` and the tab.
     """
 
     path: str = setting(
@@ -48,12 +53,19 @@ class TableFile:
         "data/people.csv",
     )
     format: str | None = setting(None, "Format of the file, if its ending does not show it.", "csv")
+    separator: str = setting(
+        ",", "Character between the fields of a CSV file: a comma, a semicolon, a tab or a vertical bar.", ";"
+    )
 
     def __post_init__(self) -> None:
         if self.resolved_format not in READERS:
             raise InvalidSettingError(
                 f"The format of {self.path!r} is {self.resolved_format!r}; expected one of {list(READERS)}. Give it as "
                 "TableFile(path, format='csv')."
+            )
+        if self.separator not in SEPARATORS:
+            raise InvalidSettingError(
+                f"The separator of {self.path!r} is {self.separator!r}; expected one of {list(SEPARATORS)}."
             )
 
     @property
@@ -74,7 +86,7 @@ class TableFile:
                 f"There is no file {str(path)!r} (looked from {Path.cwd()}). Nothing was read; put the table there or "
                 "correct the path of the source."
             )
-        return READERS[self.resolved_format](path)
+        return READERS[self.resolved_format](path, self.separator)
 
 
 @described

@@ -228,6 +228,11 @@ CASES = {
         source(file="people.txt", format="xlsx"),
         "'xlsx' is not one of ['csv', 'parquet', None]",
     ),
+    "Source.separator": (
+        {"source": {"file": "people.csv", "separator": ";"}},
+        {"source": {"file": "people.csv", "separator": "::"}},
+        "The separator of 'people.csv' is '::'; expected one of",
+    ),
     "Source.query": (
         source(query="SELECT 1", url_variable="URL"),
         source(query="SELECT 1", file="people.csv"),
@@ -315,6 +320,21 @@ CASES = {
         column("patient", person=False),
         column("age", person=True),
         "`person` is set on ['patient', 'age']; at most one column may be the person",
+    ),
+    "ColumnYaml.format": (
+        column("joined", format="%d.%m.%Y"),
+        column("joined", format="day first"),
+        "column 'joined' has a format that is not one of strftime; expected one such as '%d.%m.%Y'",
+    ),
+    "ColumnYaml.decimal": (
+        column("income", decimal=","),
+        column("income", decimal=";"),
+        "';' is not one of",
+    ),
+    "ColumnYaml.missing": (
+        column("plan", missing=["NA"]),
+        column("plan", missing=[]),
+        "column 'plan' has a `missing` that is not a list of texts, such as [NA]",
     ),
     "ColumnYaml.leaves_as_is": (
         column("diagnosis", leaves_as_is="Texts of a fixed list, checked by the data office"),
