@@ -6,6 +6,7 @@ this package and attaches metadata; it decides nothing itself. Inputs have no an
 check their types or describe their cells.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,9 +22,9 @@ from privacy_assets.mpucc.assess import MpuccAssessment, SearchProgress, assess_
 from privacy_assets.mpucc.column_changes import driving_columns
 from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
 from privacy_assets.orchestration.column_checks import check_columns, columns_check
-from privacy_assets.orchestration.control_plans import judged_metadata, plan_metadata
+from privacy_assets.orchestration.control_plans import SPLIT_WILL_BE_REFUSED, judged_metadata, plan_metadata
 from privacy_assets.orchestration.evidence.limited_figures import metrics_of
-from privacy_assets.orchestration.private.guard import guarded, speaks
+from privacy_assets.orchestration.private.guard import guarded, log_openly, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import TableSource, read_source, upstream_inputs
@@ -72,7 +73,14 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     @guarded
     def source_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         table = read_source("source", source, partition_key_of(context, release.partitions_def), inputs)
-        admit, describe = partial(release.contract.admit, table), partial(plan_metadata, release)
+        admit = partial(release.contract.admit, table)
+
+        def describe(admitted: pd.DataFrame) -> dict[str, Any]:
+            planned = plan_metadata(release, admitted)
+            if SPLIT_WILL_BE_REFUSED in planned:
+                log_openly(context, f"The split will be refused: {planned[SPLIT_WILL_BE_REFUSED]}", logging.WARNING)
+            return planned
+
         yield from _admitted(release, "source", check, admit, sides=release.sides, describe=describe)
 
     return source_stage

@@ -30,6 +30,7 @@ from privacy_assets.shown_numbers import percent
 LEAKAGE: Final = "leakage_detected"
 BY_TEST: Final = "disclosure test, rehearsed"
 BY_INTERVALS: Final = "interval of excess_copy_rate"
+SPLIT_WILL_BE_REFUSED: Final = "split_will_be_refused"
 
 
 def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
     said = _reveals(release, planned)
     problem = _problem(release, planned.n_original, planned.n_control)
     if problem:
-        said += f" The split will be refused: {problem}"
+        said = f"The split will be refused: {problem} {said}"
     fraction, best = plan.recommended_fraction, plan.recommended
     if fraction is None or best is None:
         said += f" No split of {n_people:,} {unit} has a control that decides."
@@ -61,6 +62,7 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
         said += _reveals(release, best)
     described = {"planned": _described(planned), "recommended": None if best is None else _described(best)}
     return {
+        **({SPLIT_WILL_BE_REFUSED: problem} if problem else {}),
         f"{NAMESPACE}/control": said,
         f"{NAMESPACE}/control_plan": dg.MetadataValue.json(
             {**_how(release), **described, "recommended_train_fraction": fraction}

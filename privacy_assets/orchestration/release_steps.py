@@ -12,15 +12,14 @@ from privacy_assets.columns.safe_names import class_name
 from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.orchestration.column_checks import with_examined_columns
 from privacy_assets.orchestration.comparison.stored import say_nearest
-from privacy_assets.orchestration.evidence.comparisons import candidates_compared
 from privacy_assets.orchestration.evidence.evidence import Gathered, gather_evidence
 from privacy_assets.orchestration.evidence.publication_ledger import record_publications
 from privacy_assets.orchestration.evidence.refusals import refusals_before
 from privacy_assets.orchestration.monitoring import keep_profile
 from privacy_assets.orchestration.private.directories import mark_releases
-from privacy_assets.orchestration.private.guard import ReleaseRefused, guarded, log_openly
-from privacy_assets.orchestration.report_material import report_material
-from privacy_assets.orchestration.settings.options import OPTIONS
+from privacy_assets.orchestration.private.guard import ADVICE, ReleaseRefused, guarded, log_openly
+from privacy_assets.orchestration.refusal_page import AT_THE_GATE, known_so_far, page_of_refusal
+from privacy_assets.orchestration.report_material import release_record, report_material
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.orchestration.shown.metadata import (
@@ -33,7 +32,7 @@ from privacy_assets.orchestration.shown.metadata import (
 from privacy_assets.orchestration.stages import GATE_CHECK, RESOURCES, asset_arguments, blocking_check, partition_key_of
 from privacy_assets.release.drift import profile_table
 from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED
-from privacy_assets.release.files import ReleaseRecord, write_release
+from privacy_assets.release.files import write_release
 from privacy_assets.release.gate import (
     MEASURED_AT_THE_GATE,
     Verdict,
@@ -45,7 +44,6 @@ from privacy_assets.release.gate import (
 )
 from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
 
-SECRETS = ("seed", "scale_digests")
 NEAREST = "nearest_options"
 GATE_DESCRIPTION = "The policy admits the exact content that would be released; decided in the release step itself."
 
@@ -100,17 +98,20 @@ def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = N
             decided.append(settings_verdict(assessment, release.policy, gathered.evidence))
         selected = {check.name for check in context.selected_asset_check_keys}
         decided = [verdict for verdict in decided if verdict.name in selected]
-        nearest = _nearest(context, release, side) if any(verdict.blocks for verdict in decided) else {}
+        refusal: dict[str, Any] = {}
+        if any(verdict.blocks for verdict in decided):
+            _record_refusal(context, release, side, decided)
+            refusal = _nearest(context, release, side)
+            refusal |= _page_of_checks(context, release, side, name_of_checks, decided, refusal[NEAREST])
         for verdict in decided:
             yield dg.AssetCheckResult(
                 check_name=verdict.name,
                 asset_key=key,
                 passed=verdict.passed,
                 severity=dg.AssetCheckSeverity.ERROR if verdict.severity == "error" else dg.AssetCheckSeverity.WARN,
-                metadata=verdict_metadata(verdict) | (nearest if verdict.blocks else {}),
+                metadata=verdict_metadata(verdict) | (refusal if verdict.blocks else {}),
                 description=verdict.reason,
             )
-        _record_refusal(context, release, side, decided)
 
     return checks_of_limits
 
@@ -151,12 +152,15 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         waivers = release.waivers_of(side)
         signer, signing = release.signer()
         decided = verdicts(release.policy, replace(gathered.evidence, signing=signing), content, waivers)
-        shown = {VERDICTS: verdict_table(decided)}
+        shown: dict[str, Any] = {VERDICTS: verdict_table(decided)}
         if table is None or not is_admitted(decided):
             reasons = "; ".join(verdict.reason for verdict in decided if verdict.blocks)
-            shown |= _nearest(context, release, side)
-            yield dg.AssetCheckResult(check_name=GATE_CHECK, passed=False, metadata=shown, description=reasons)
             _record_refusal(context, release, side, decided)
+            advice = " ".join(dict.fromkeys(verdict.advice for verdict in decided if verdict.blocks and verdict.advice))
+            nearest = _nearest(context, release, side)
+            page = page_of_refusal(context, release, side, gathered, decided, AT_THE_GATE, nearest[NEAREST])
+            shown |= ({ADVICE: advice} if advice else {}) | nearest | page
+            yield dg.AssetCheckResult(check_name=GATE_CHECK, passed=False, metadata=shown, description=reasons)
             raise ReleaseRefused(
                 description=f"{release.name}/{stage} was refused: {reasons}. Nothing was written; an earlier release "
                 f"stays unchanged. {shown[NEAREST]}",
@@ -167,21 +171,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         report = report_material(release, side, gathered, private_tables, partition_key, refusals)
         # Writing reads the release back, which takes memory.
         gathered = replace(gathered, found={})
-        record = ReleaseRecord(
-            release=release.name,
-            stage=side,
-            partition=partition_key,
-            run_id=context.run.run_id,
-            policy=release.policy,
-            verdicts=decided,
-            settings=_without_secrets(gathered.settings),
-            figures=gathered.figures,
-            columns=gathered.columns,
-            refusals_before=len(refusals),
-            acknowledged=release.contract.acknowledged,
-            options_compared=candidates_compared(context.instance, private_tables, release.key(OPTIONS), partition_key),
-            waivers=[each for each in waivers.usable if each.file in {verdict.waived_by for verdict in decided}],
-        )
+        record = release_record(context, release, side, gathered, decided, partition_key, len(refusals))
         store = context.resources.release_store
         mark_releases(Path(store.base_path))
         directory = store.directory(release.name, side, partition_key)
@@ -234,11 +224,15 @@ def _nearest(context: Any, release: ReleaseSettings, side: str) -> dict[str, Any
     return {NEAREST: say_nearest(release, side, context.instance, private_tables, partition_key)}
 
 
-def _without_secrets(settings: Any) -> Any:
-    """Remove seeds, which would allow repeating the draws, and digests of guessable content from published settings."""
-    if isinstance(settings, dict):
-        return {name: _without_secrets(value) for name, value in settings.items() if name not in SECRETS}
-    return settings
+def _page_of_checks(
+    context: Any, release: ReleaseSettings, side: str, stage: str, decided: Sequence[Verdict], nearest: str
+) -> dict[str, Any]:
+    """Write the page of a refusal by the checks on a stage, with what the run has found up to there."""
+    gathered = _gather(context, release, side)
+    every = verdicts(release.policy, gathered.evidence, gathered.content, release.waivers_of(side))
+    gathered, shown = known_so_far(gathered, every, decided)
+    note = f"The run ended after {stage.replace('_', ' ')}; conditions that later steps decide are not on this page."
+    return page_of_refusal(context, release, side, gathered, shown, note, nearest)
 
 
 def _record_refusal(context: Any, release: ReleaseSettings, side: str, decided: Sequence[Verdict]) -> None:

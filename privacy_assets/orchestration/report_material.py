@@ -11,8 +11,10 @@ from privacy_assets.anonymization.withheld_records import note_on_tight_ends
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.column_changes import driving_columns, measure_column_changes
 from privacy_assets.mpucc.preprocess import PreprocessedTables
+from privacy_assets.orchestration.evidence.comparisons import candidates_compared
 from privacy_assets.orchestration.evidence.evidence import UNREADABLE, Gathered
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, RecordedRefusal
+from privacy_assets.orchestration.settings.options import OPTIONS
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.disclosure_pictures import excess_by_criterion, guessed_by_column
 from privacy_assets.orchestration.shown.pictures import (
@@ -27,11 +29,14 @@ from privacy_assets.orchestration.shown.pictures import (
 from privacy_assets.orchestration.shown.reidentification_pictures import reidentification_curve
 from privacy_assets.orchestration.shown.semantic_pictures import describe_risks, risk_distribution
 from privacy_assets.orchestration.shown.utility_pictures import worth_of_figures
+from privacy_assets.release.files import ReleaseRecord
+from privacy_assets.release.gate import Verdict
 from privacy_assets.release.metrics import DISCLOSURE, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial
 from privacy_assets.storage.artifact import Artifact
 
 SECONDS_TO_MEASURE_CHANGES = 60.0
+SECRETS = ("seed", "scale_digests")
 
 
 def report_material(
@@ -69,6 +74,42 @@ def report_material(
         attribute_advice=None if semantic is None else semantic.advice,
         notes=notes,
     )
+
+
+def release_record(
+    context: Any,
+    release: ReleaseSettings,
+    side: str,
+    gathered: Gathered,
+    decided: tuple[Verdict, ...],
+    partition_key: str | None,
+    n_refusals: int,
+) -> ReleaseRecord:
+    """Return what the manifest of a table says, or what the page of its refusal shows."""
+    waived_by = {verdict.waived_by for verdict in decided}
+    private_tables = context.resources.private_tables
+    return ReleaseRecord(
+        release=release.name,
+        stage=side,
+        partition=partition_key,
+        run_id=context.run.run_id,
+        policy=release.policy,
+        verdicts=decided,
+        settings=_without_secrets(gathered.settings),
+        figures=gathered.figures,
+        columns=gathered.columns,
+        refusals_before=n_refusals,
+        acknowledged=release.contract.acknowledged,
+        options_compared=candidates_compared(context.instance, private_tables, release.key(OPTIONS), partition_key),
+        waivers=[each for each in release.waivers_of(side).usable if each.file in waived_by],
+    )
+
+
+def _without_secrets(settings: Any) -> Any:
+    """Remove seeds, which would allow repeating the draws, and digests of guessable content from published settings."""
+    if isinstance(settings, dict):
+        return {name: _without_secrets(value) for name, value in settings.items() if name not in SECRETS}
+    return settings
 
 
 def _column_changes(

@@ -268,7 +268,39 @@ def _write_report(path: Path, manifest: Mapping[str, Any], material: "ReportMate
 def _manifest(
     record: ReleaseRecord, directory: Path, table: pd.DataFrame, content: str, created_at: datetime
 ) -> dict[str, Any]:
-    files = {path.name: _described(path) for path in sorted(directory.iterdir())}
+    return _recorded(record, table, content, created_at) | {
+        "formats": sorted(path.suffix.removeprefix(".") for path in directory.iterdir()),
+        "files": {path.name: _described(path) for path in sorted(directory.iterdir())},
+    }
+
+
+def render_refusal(
+    record: ReleaseRecord, table: pd.DataFrame | None, content: str, report: "ReportMaterial", note: str
+) -> str:
+    """Return the page of a refusal as HTML: the report that a release would have, with the verdicts that refused it.
+
+    Parameters
+    ----------
+    record : ReleaseRecord
+        What is known of the refused table, as its manifest would have it.
+    table : DataFrame or None
+        The refused table; None if it cannot be read.
+    content : str
+        Its fingerprint; empty if it cannot be read.
+    report : ReportMaterial
+        Pictures, history and additional measurements.
+    note : str
+        Where the run ended, and what the page therefore lacks.
+    """
+    from privacy_assets.release.report import render_report
+
+    manifest = _recorded(record, table, content, datetime.now(UTC))
+    return render_report(manifest | {"formats": [], "files": {}, "signed_by": None}, report, note)
+
+
+def _recorded(record: ReleaseRecord, table: pd.DataFrame | None, content: str, created_at: datetime) -> dict[str, Any]:
+    """Return what a manifest has in addition to the files."""
+    leaving = [] if table is None else manifest_entries(table, record.columns, record.stage, record.acknowledged)
     return {
         "manifest_version": MANIFEST_VERSION,
         "release": record.release,
@@ -277,11 +309,9 @@ def _manifest(
         "created_at": created_at.isoformat(timespec="seconds"),
         "run_id": record.run_id,
         "fingerprint": content,
-        "n_records": len(table),
-        "formats": sorted(path.suffix.removeprefix(".") for path in directory.iterdir()),
+        "n_records": 0 if table is None else len(table),
         "columns": [dict(column) for column in record.columns],
-        MANIFEST_KEY: manifest_entries(table, record.columns, record.stage, record.acknowledged),
-        "files": files,
+        MANIFEST_KEY: leaving,
         "policy": record.policy.to_json(),
         "verdicts": [asdict(verdict) for verdict in record.verdicts],
         "settings": dict(record.settings),

@@ -31,7 +31,7 @@ from privacy_assets.semantic_risk.result import LACKED_COLUMNS
 from privacy_assets.shown_numbers import against, in_full, number, percent, yes_or_no
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Environment, Template
 
 TEMPLATE = "report.html"
 LONGEST_SETTING = 400
@@ -108,12 +108,12 @@ class _Outcome(NamedTuple):
     limit: str
     word: str
     kind: str
-    """"good", "warning" or "waived": the color beside the word."""
+    """"good", "warning", "refused" or "waived": the color beside the word."""
     advice: str
 
 
-def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
-    """Write the report of a release as one HTML page that needs no other file, no network and no script.
+def render_report(manifest: Mapping[str, Any], material: ReportMaterial, refusal: str | None = None) -> str:
+    """Write the report of a release or of a refusal as one HTML page that needs no other file, network or script.
 
     Parameters
     ----------
@@ -121,6 +121,8 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
         The manifest of the release, without the entry of the report itself.
     material : ReportMaterial
         Pictures, history and additional measurements.
+    refusal : str, optional
+        For a refused table: where the run ended. Nothing was released, so there are no files.
 
     Returns
     -------
@@ -133,42 +135,40 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial) -> str:
     bounds = {str(verdict.metric): verdict.limit for verdict in decided if verdict.limit is not None}
     side = manifest["stage"]
     score = manifest["figures"].get(MPUCC, {}).get("privacy_risk_score")
-    return (
-        _environment()
-        .get_template(TEMPLATE)
-        .render(
-            manifest=manifest,
-            created_at=_moment(manifest["created_at"]),
-            limits=limits,
-            conditions=[verdict for verdict in decided if verdict.metric is None],
-            warnings=[verdict for verdict in decided if not verdict.passed],
-            waived=[verdict for verdict in decided if verdict.waived_by is not None],
-            waivers=_waivers_table(manifest["waivers"]),
-            words=plain_words(manifest["figures"], bounds),
-            caveats=CAVEATS[side],
-            criteria=_Table(
-                "The questions of the law (WP216) and what was found",
-                HEADINGS,
-                questions_of_the_law(manifest["figures"]),
-            ),
-            worth=worth_in_words(manifest["figures"]),
-            measured_worth=list(_worth_tables(manifest["figures"].get(UTILITY, {}))),
-            pictures=material.pictures,
-            notes=material.notes,
-            figures=list(_figure_tables(manifest["figures"], bounds)),
-            sensitive=_sensitive_table(manifest["figures"], bounds),
-            risk_levels=RISK_LEVELS if side == "synthetic" else (),
-            risk_level=None if score is None else risk_level(score),
-            advised=[outcome for outcome in limits if outcome.advice],
-            measured=list(_measured_tables(manifest["figures"], material, bounds)),
-            settings=list(_settings_tables(manifest["settings"])),
-            policy=_policy_table(manifest["policy"]),
-            columns=_columns_table(manifest["columns"]),
-            leaving=_leaving_table(manifest.get(MANIFEST_KEY, ())),
-            refusals=_refusals_table(material.refusals),
-            files=_files_table(manifest["files"]),
-            versions=", ".join(f"{name} {version}" for name, version in manifest["versions"].items()),
-        )
+    return page_template(TEMPLATE).render(
+        manifest=manifest,
+        created_at=_moment(manifest["created_at"]),
+        limits=limits,
+        conditions=[verdict for verdict in decided if verdict.metric is None],
+        refusal=refusal,
+        refused=[verdict for verdict in decided if verdict.blocks],
+        warnings=[verdict for verdict in decided if not verdict.passed and not verdict.blocks],
+        waived=[verdict for verdict in decided if verdict.waived_by is not None],
+        waivers=_waivers_table(manifest["waivers"]),
+        words=plain_words(manifest["figures"], bounds),
+        caveats=CAVEATS[side],
+        criteria=_Table(
+            "The questions of the law (WP216) and what was found",
+            HEADINGS,
+            questions_of_the_law(manifest["figures"]),
+        ),
+        worth=worth_in_words(manifest["figures"]),
+        measured_worth=list(_worth_tables(manifest["figures"].get(UTILITY, {}))),
+        pictures=material.pictures,
+        notes=material.notes,
+        figures=list(_figure_tables(manifest["figures"], bounds)),
+        sensitive=_sensitive_table(manifest["figures"], bounds),
+        risk_levels=RISK_LEVELS if side == "synthetic" else (),
+        risk_level=None if score is None else risk_level(score),
+        advised=[outcome for outcome in limits if outcome.advice],
+        measured=list(_measured_tables(manifest["figures"], material, bounds)),
+        settings=list(_settings_tables(manifest["settings"])),
+        policy=_policy_table(manifest["policy"]),
+        columns=_columns_table(manifest["columns"]),
+        leaving=_leaving_table(manifest.get(MANIFEST_KEY, ())),
+        refusals=_refusals_table(material.refusals),
+        files=_files_table(manifest["files"]),
+        versions=", ".join(f"{name} {version}" for name, version in manifest["versions"].items()),
     )
 
 
@@ -176,6 +176,8 @@ def _outcome(verdict: Verdict, *, has_sensitive: bool) -> _Outcome:
     name = str(verdict.metric)
     metric = METRICS[name]
     word, kind = ("met", "good") if verdict.passed else ("not met: warning", "warning")
+    if verdict.blocks:
+        word, kind = "not met: refused", "refused"
     if verdict.waived_by is not None:
         word, kind = "not met: waived", "waived"
     found, bound = "no value", ""
@@ -446,6 +448,11 @@ def _nested(value: Any, write: Callable[[float], str]) -> str:
 
 def _or_out_of_time(value: float, write: Any, otherwise: str = "not measured: out of time") -> str:
     return otherwise if pd.isna(value) else str(write(value))
+
+
+def page_template(name: str) -> Template:
+    """Return the template of a page; it escapes all text."""
+    return _environment().get_template(name)
 
 
 @cache

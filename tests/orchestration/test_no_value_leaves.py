@@ -548,7 +548,8 @@ def test_a_refused_gate_shows_no_cell(project, capfd):
     definitions = project.definitions(policy=never, source=sentinel_people)
     project.run(definitions)
     refusal(project.run(definitions, "synthetic_release"))
-    assert_nothing_leaked(project, capfd, "was refused")
+    assert len(list(project.private.rglob("refusal.html"))) == 2
+    assert_nothing_leaked(project, capfd, "nothing was released")
 
 
 def test_a_killed_worker_shows_no_cell(project, capfd, monkeypatch):

@@ -32,6 +32,8 @@ from privacy_assets.own_code import MadeHere, is_own_class, is_own_frame, is_tru
 
 INTERRUPTS = (KeyboardInterrupt, GeneratorExit, DagsterExecutionInterruptedError)
 """Exceptions that stop a run from outside pass, without their text and context."""
+ADVICE, REFUSAL_PAGE = "advice", "refusal_page"
+"""Keys in the metadata of a failed check that the last line of its run repeats."""
 WITHHELD = "The text of this error is withheld here, because it may contain cells of the table."
 
 T = TypeVar("T")
@@ -56,6 +58,7 @@ def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., It
         private_path: Path = context.resources.private_tables.base_path
         what = context.op_execution_context.op_handle.name
         events = body(context, *args, **kwargs)
+        refused: list[str] = []
 
         def say_compiling(level: int, line: str) -> None:
             log_openly(context, line, level)
@@ -66,13 +69,28 @@ def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., It
                     event = call_guarded(lambda: next(events, None), private_path, what)
                 if event is None:
                     return
+                if isinstance(event, dg.AssetCheckResult) and not event.passed:
+                    refused += [] if event.severity == dg.AssetCheckSeverity.WARN else [_in_one_line(event)]
                 yield event
         except GeneratorExit:
             # Dagster stopped early; the body's objects are released while output is hidden.
             call_guarded(events.close, private_path, what)
             raise
+        finally:
+            # Dagster prints its trace afterwards, in which only the names of the checks are.
+            if refused:
+                log_openly(context, " ".join(refused), logging.ERROR)
 
     return wrapper
+
+
+def _in_one_line(failed: dg.AssetCheckResult) -> str:
+    """Say which check stops the run, what it found, what to do, and where the page about it is."""
+    said = [f"REFUSED by {failed.check_name}: {(failed.description or 'no reason was given').rstrip('.')}."]
+    for key, word in ((ADVICE, "Advice: "), (REFUSAL_PAGE, "All figures: ")):
+        value = failed.metadata.get(key)
+        said += [] if value is None else [f"{word}{value.value}"]
+    return " ".join(said)
 
 
 def call_guarded(call: Callable[[], T], private_path: Path, what: str) -> T:

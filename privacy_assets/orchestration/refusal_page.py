@@ -1,0 +1,151 @@
+"""The page of a refusal: what was found, what was expected and what would lower the risk, in the private directory."""
+
+import logging
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from privacy_assets.columns.safe_names import class_name
+from privacy_assets.orchestration.evidence.evidence import Gathered
+from privacy_assets.orchestration.private.guard import REFUSAL_PAGE, log_openly
+from privacy_assets.orchestration.private.resources import REFUSALS_DIRECTORY
+from privacy_assets.orchestration.report_material import release_record, report_material
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.stages import partition_key_of
+from privacy_assets.release.files import render_refusal
+from privacy_assets.release.gate import MEASURED_AT_THE_GATE, Verdict
+from privacy_assets.release.metrics import METRICS, MPUCC
+from privacy_assets.release.report_words import CONTROL
+from privacy_assets.storage.durable_files import (
+    TEMPORARY_MARK,
+    make_private_directory,
+    sync_directory,
+    write_file,
+)
+
+PAGE = "refusal.html"
+AT_THE_GATE = "The release step decided every condition of the policy."
+MADE_FROM_IT = ("exists", "was_made_by_a_run", "is_as_recorded", "is_of_this_table", "stands_on_the_recorded_tables")
+"""Ends of the names of the conditions that an assessment of exactly this table meets."""
+
+
+def page_of_refusal(
+    context: Any,
+    release: ReleaseSettings,
+    side: str,
+    gathered: Gathered,
+    decided: tuple[Verdict, ...],
+    note: str,
+    advice: str,
+) -> dict[str, Any]:
+    """Write the page of a refusal and return the metadata that names it; empty, with a warning, if that failed.
+
+    Parameters
+    ----------
+    context
+        Context of the step.
+    release : ReleaseSettings
+        The refused release.
+    side : str
+        Its refused side.
+    gathered : Gathered
+        The evidence with its details.
+    decided : tuple of Verdict
+        Verdicts to show.
+    note : str
+        Where the run ended.
+    advice : str
+        Which settings would be admitted.
+    """
+    try:
+        path = _write(context, release, side, gathered, decided, note, advice)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with the page, the refusal must be the last word
+        log_openly(
+            context,
+            f"The page of this refusal could not be written ({class_name(type(error))}). The refusal stands, and the "
+            "figures are in the metadata of this step.",
+            logging.WARNING,
+        )
+        return {}
+    return {REFUSAL_PAGE: dg.MetadataValue.path(str(path))}
+
+
+def _write(
+    context: Any,
+    release: ReleaseSettings,
+    side: str,
+    gathered: Gathered,
+    decided: tuple[Verdict, ...],
+    note: str,
+    advice: str,
+) -> Path:
+    private_tables, partition_key = context.resources.private_tables, partition_key_of(context, release.partitions_def)
+    key, run_id = release.key(f"{side}_release"), context.run.run_id
+    history = private_tables.refusal_history(key, partition_key)
+    before = [refusal for run, refusal in history.items() if run != run_id]
+    material = report_material(release, side, gathered, private_tables, partition_key, before)
+    material = replace(material, notes=[*material.notes, advice])
+    record = release_record(context, release, side, gathered, decided, partition_key, len(before))
+    page = render_refusal(record, gathered.table, gathered.content, material, note).encode()
+    directory: Path = private_tables.private_path(REFUSALS_DIRECTORY, "__".join(key.path), partition_key) / run_id
+    make_private_directory(directory)
+    path: Path = directory / PAGE
+    temporary = directory / f"{TEMPORARY_MARK}{PAGE}-{uuid.uuid4().hex}"
+    try:
+        write_file(temporary, lambda file: file.write(page))
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(directory)
+    return path
+
+
+def known_so_far(
+    gathered: Gathered, every: Sequence[Verdict], decided: Sequence[Verdict]
+) -> tuple[Gathered, tuple[Verdict, ...]]:
+    """Leave out what later steps of the run assess: what an earlier run found there is about another table.
+
+    Parameters
+    ----------
+    gathered : Gathered
+        The evidence, which may have assessments of earlier tables.
+    every : sequence of Verdict
+        All verdicts on this evidence.
+    decided : sequence of Verdict
+        The verdicts that were decided in this step.
+
+    Returns
+    -------
+    Gathered, tuple of Verdict
+        The evidence without other assessments, and the verdicts on it.
+    """
+    names = {verdict.name for verdict in decided}
+    own = {METRICS[verdict.metric].assessment for verdict in decided if verdict.metric is not None}
+    failed = {verdict.name for verdict in every if not verdict.passed}
+    assessed = {METRICS[verdict.metric].assessment for verdict in every if verdict.metric is not None}
+    assessed |= set(gathered.evidence.assessments)
+    later = {
+        name
+        for name in assessed - own - set(MEASURED_AT_THE_GATE)
+        if name not in gathered.evidence.assessments or failed & {f"{name}_{end}" for end in MADE_FROM_IT}
+    }
+    of_later = tuple(f"{name}_" for name in later)
+    left_out = later | ({CONTROL} if MPUCC in later else set())
+    shown = tuple(
+        verdict
+        for verdict in every
+        if verdict.name in names
+        or (verdict.metric is not None and METRICS[verdict.metric].assessment not in later)
+        or (verdict.metric is None and verdict.passed and not verdict.name.startswith(of_later))
+    )
+    without = replace(
+        gathered,
+        figures={name: own for name, own in gathered.figures.items() if name not in left_out},
+        settings={name: own for name, own in gathered.settings.items() if name not in left_out},
+        found={name: value for name, value in gathered.found.items() if name not in left_out},
+    )
+    return without, shown

@@ -1,0 +1,147 @@
+"""A refusal is readable: one line that says why the run ended, and a page in the private directory."""
+
+import logging
+
+import dagster as dg
+import pytest
+
+from privacy_assets.orchestration import refusal_page
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from tests.orchestration.project import ASSESSMENT, NAME, REFUSES, blocked_by, refusal
+
+pytestmark = pytest.mark.pictures
+
+
+def error_lines(project, result):
+    """Return what this package logged as an error, as the UI's run page shows it."""
+    with project.instance() as instance:
+        logged = instance.all_logs(result.run_id)
+    errors = [each.user_message for each in logged if not each.is_dagster_event and each.level == logging.ERROR]
+    # Dagster has lines of its own about the steps that were not run.
+    return [line for line in errors if not line.startswith("Dependencies for step")]
+
+
+def pages(project):
+    return sorted((project.private / "refusals").rglob("refusal.html"))
+
+
+def page_in(metadata):
+    assert isinstance(metadata["refusal_page"], dg.PathMetadataValue)
+    return metadata["refusal_page"].value
+
+
+def test_the_run_that_a_check_stops_ends_with_one_error_line_and_a_page(project):
+    result = project.run(project.definitions(REFUSES))
+    assert not result.success
+    (line,) = error_lines(project, result)
+    failed = [each for each in result.get_asset_check_evaluations() if not each.passed]
+    assert [each.check_name for each in failed] == ["privacy_risk_score_is_at_most_its_limit"]
+    (page,) = pages(project)
+    assert line == (
+        f"REFUSED by {failed[0].check_name}: {failed[0].description}. Advice: {failed[0].metadata['advice'].value} "
+        f"All figures: {page}"
+    )
+    assert page_in(failed[0].metadata) == str(page)
+    assert page.parent.name == result.run_id
+    for path in (page, page.parent, page.parent.parent):
+        assert path.stat().st_mode & 0o077 == 0
+
+
+def test_the_line_comes_before_the_trace_of_dagster_on_the_command_line(project, capfd):
+    project.run(project.definitions(REFUSES))
+    said = capfd.readouterr().err
+    assert 0 < said.index("REFUSED by privacy_risk_score") < said.index("DagsterAssetCheckFailedError")
+
+
+def test_the_page_has_the_verdict_first_then_advice_measured_on_these_tables(project):
+    result = project.run(project.definitions(REFUSES))
+    page = pages(project)[0].read_text()
+    evaluation = next(each for each in result.get_asset_check_evaluations() if not each.passed)
+    verdict = page[page.index('id="verdict"') : page.index("<nav")]
+    assert "Refused by 1 condition: nothing was released" in verdict
+    assert evaluation.description in verdict
+    assert evaluation.metadata["advice"].value in verdict.replace("&#39;", "'")
+    assert "The run ended after mpucc assessment" in verdict
+    assert "Identification rate if one or two columns were dropped or coarsened" in page
+    assert evaluation.metadata["nearest_options"].value in page.replace("&#39;", "'")
+    assert "not met: refused" in page
+    assert "Verify the files" not in page
+    assert "<script" not in page
+    assert "data:image/png" in page
+
+
+def test_what_an_earlier_run_found_of_other_records_is_not_on_the_page(project):
+    definitions = project.definitions()
+    assert project.run(definitions).success
+    project.write_synthetic(77)
+    result = project.run(project.definitions(REFUSES), "synthetic", "preprocessed", ASSESSMENT)
+    assert blocked_by(result) == {"privacy_risk_score_is_at_most_its_limit"}
+    page = pages(project)[0].read_text()
+    # The run has no test of disclosure; the one in storage is of the earlier records.
+    assert "leakage detected" not in page
+    assert "Figures: disclosure" not in page
+
+
+def test_the_release_step_writes_the_page_with_every_condition(project):
+    definitions = project.definitions(REFUSES)
+    project.run(definitions)
+    result = project.run(definitions, "synthetic_release")
+    said = refusal(result)
+    failure = next(event for event in result.all_events if event.is_step_failure)
+    page = next(path for path in pages(project) if path.parent.name == result.run_id)
+    assert page_in(failure.step_failure_data.user_failure_data.metadata) == str(page)
+    (line,) = error_lines(project, result)
+    assert line.startswith("REFUSED by release_gate: ")
+    assert line.endswith(f"All figures: {page}")
+    assert "privacy_risk_score is" in said
+    text = page.read_text()
+    assert refusal_page.AT_THE_GATE in text
+    assert "in 1 run</dd>" in text
+    assert f"{ASSESSMENT.replace('_', ' ')} is as recorded" in text
+
+
+def test_a_page_that_cannot_be_written_changes_nothing_about_the_refusal(project, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("a cell")
+
+    monkeypatch.setattr(refusal_page, "render_refusal", broken)
+    result = project.run(project.definitions(REFUSES))
+    assert blocked_by(result) == {"privacy_risk_score_is_at_most_its_limit"}
+    (line,) = error_lines(project, result)
+    assert "REFUSED by" in line
+    assert "All figures" not in line
+    with project.instance() as instance:
+        warned = [each.user_message for each in instance.all_logs(result.run_id) if each.level == logging.WARNING]
+    assert any("could not be written (RuntimeError). The refusal stands" in each for each in warned)
+    assert not project.everything_released()
+    assert pages(project) == []
+
+
+def test_an_anonymized_table_that_is_refused_has_a_page_of_its_side(project):
+    policy = Policy((Limit("smallest_class", 5_000), Limit("max_reidentification_probability", 0.9)))
+    result = project.run(project.definitions(policy=policy, synthetic=None, anonymized=AnonymizationSettings(k=5)))
+    assert blocked_by(result) == {"smallest_class_is_at_least_its_limit"}
+    (page,) = pages(project)
+    text = page.read_text()
+    assert "anonymized records, refused" in text
+    assert "Information loss by column" in text
+    assert "max reidentification probability" not in text[text.index("Figures against limits") :]
+
+
+def test_a_control_too_small_for_the_policy_is_said_at_the_source(project):
+    policy = Policy(
+        (Limit("privacy_risk_score", 0.9, "at_most"), Limit("leakage_detected", 0)),
+        RequiredSettings(control_records=4_000, detectable_share=None),
+    )
+    definitions = project.definitions(policy=policy)
+    result = project.run(definitions, "source")
+    assert result.success
+    (made,) = result.asset_materializations_for_node(f"{NAME}__source")
+    said = made.metadata["split_will_be_refused"].value
+    assert "cannot be decided with fewer than 4,000 in the control" in said
+    with project.instance() as instance:
+        warned = [each.user_message for each in instance.all_logs(result.run_id) if each.level == logging.WARNING]
+    assert [f"The split will be refused: {said}"] == [each for each in warned if "split" in each]
+    stopped = project.run(definitions, "original", "control")
+    assert not stopped.success
