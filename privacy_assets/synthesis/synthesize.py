@@ -256,6 +256,11 @@ def resolve_synthesizer(method: str | Synthesizer, settings: Mapping[str, Any] |
             raise InvalidSettingError(
                 f"`settings` {sorted(settings)} were given together with a synthesizer object. Pass them to the object."
             )
+        if getattr(method, "spends_budget", False):
+            raise InvalidSettingError(
+                f"The synthesizer {method.name!r} spends a privacy budget, which nothing would record here. Call its "
+                "`fit` and then `sample` of the model that it returns. Nothing was synthesized, and nothing was spent."
+            )
         missing = [part for part in ("name", "settings", "fit", "sample") if not hasattr(method, part)]
         if missing:
             raise InvalidSettingError(
