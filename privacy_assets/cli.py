@@ -1,4 +1,4 @@
-"""The command ``privacy_assets``: quickstart, comparison of releases, verification, keys, compilation ahead."""
+"""The command ``privacy_assets``: quickstart, comparison, verification, privacy budgets, keys, compilation ahead."""
 
 import argparse
 import io
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         Exit code: 0 if the command succeeded; 1 if a release does not verify, the quickstart failed, no key was
-        made, or nothing was compared.
+        made, nothing was compared, or a ledger of a privacy budget is missing or damaged.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A directory can have a name that the terminal cannot print.
@@ -56,6 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     compare.add_argument("--limit-seconds", type=_seconds, metavar="N", help="begin nothing more after so many seconds")
     compare.add_argument("--partition", metavar="KEY", help="the partition to compare")
     compare.add_argument("--picture", type=Path, metavar="FILE", help="write the map as PNG to this file")
+    budget = commands.add_parser("budget", help="show what was spent of the privacy budgets")
+    budget.add_argument("directory", type=Path, nargs="?", default=Path(".dagster/private"), help="private directory")
+    budget.add_argument("--population", metavar="NAME", help="only the budget of these people")
+    budget.add_argument(
+        "--delta", type=_share, default=1e-6, metavar="DELTA", help="delta of the total (default: 1e-6)"
+    )
     keygen = commands.add_parser("keygen", help="make a private key that signs releases, and its public key")
     keygen.add_argument("path", type=Path, help="file of the private key, or a directory for signing_key.pem")
     commands.add_parser("warm-up", help="compile all kernels into Numba's cache, as when an image is built")
@@ -64,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run_quickstart()
     if chosen.command == "compare":
         return run_compare(chosen)
+    if chosen.command == "budget":
+        return run_budget(chosen.directory, chosen.population, chosen.delta)
     if chosen.command == "keygen":
         return run_keygen(chosen.path)
     if chosen.command == "warm-up":
@@ -89,6 +97,46 @@ def _seconds(text: str) -> float:
     if not 0 < value < 2**31:
         raise argparse.ArgumentTypeError("expected a number of seconds above 0")
     return value
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError("expected a number above 0 and below 1")
+    return value
+
+
+def run_budget(directory: Path, population: str | None, delta: float) -> int:
+    """Print what was spent on each population, after checking the chains of their ledgers."""
+    from privacy_assets.errors import InvalidSettingError, PrivacyBudgetError
+    from privacy_assets.synthesis.private.accounting import epsilon_of
+    from privacy_assets.synthesis.private.ledger import DIRECTORY, PrivacyLedger, populations
+
+    names = populations(directory / DIRECTORY) if population is None else (population,)
+    if not names or not all((directory / DIRECTORY / f"{name}.jsonl").is_file() for name in names):
+        print(
+            f"There is no ledger of a privacy budget {'' if population is None else f'of {population!r} '}in "
+            f"{directory / DIRECTORY}."
+        )
+        return 1
+    are_intact = True
+    for name in names:
+        try:
+            entries = PrivacyLedger(directory / DIRECTORY, name).entries()
+        except (InvalidSettingError, PrivacyBudgetError) as error:
+            print(error)
+            are_intact = False
+            continue
+        rho = sum(entry.rho for entry in entries)
+        fits = f"{len(entries)} fit{'' if len(entries) == 1 else 's'}"
+        print(f"{name}: {fits}, epsilon {epsilon_of(rho, delta):.3g} at delta {delta:g} (rho {rho:.4g})")
+        for entry in entries:
+            part = "" if entry.partition is None else f", partition {entry.partition}"
+            print(f"  {entry.number}. {entry.at}  {entry.release}{part}: epsilon {entry.epsilon:g}, run {entry.run_id}")
+    return 0 if are_intact else 1
 
 
 def run_compare(chosen: argparse.Namespace) -> int:

@@ -38,3 +38,7 @@ class ContractError(InvalidTableError):
     def __init__(self, message: str, failures: tuple[tuple[str, str, int], ...] = ()) -> None:
         super().__init__(message)
         self.failures = failures
+
+
+class PrivacyBudgetError(PrivacyAssetsError):
+    """A privacy budget is used up, or its ledger is missing, was changed or was set back."""
