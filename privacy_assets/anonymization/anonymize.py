@@ -44,12 +44,14 @@ from privacy_assets.anonymization.settings import (
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.progress_bar import shows_progress
 from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.fingerprint import require_unique_text_names
 
 __all__ = ["Anonymization", "AnonymizationProgress", "LDiversity", "anonymize", "apply_cuts"]
 
 
+@shows_progress
 def anonymize(
     table: pd.DataFrame,
     *,

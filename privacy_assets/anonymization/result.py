@@ -21,6 +21,11 @@ class AnonymizationProgress(NamedTuple):
     n_rows_done: int
     n_rows: int
 
+    @property
+    def bar(self) -> tuple[str, int, int]:
+        """Stage, how much of it is done, and of how much, for a progress bar."""
+        return self.stage, self.n_rows_done, self.n_rows
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Anonymization(ShowsFigures):

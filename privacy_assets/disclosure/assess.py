@@ -37,6 +37,7 @@ from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.disclosure.sides import compare_sides, count_shared
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.preprocess import check_columns, separate_people
+from privacy_assets.progress_bar import shows_progress
 from privacy_assets.setting_checks import threads_to_use
 
 FEWEST_PEOPLE: Final = 50
@@ -44,6 +45,7 @@ LEVEL: Final = 0.05
 SPLIT_LEVEL: Final = 0.001
 
 
+@shows_progress
 def assess_disclosure(
     original: pd.DataFrame,
     synthetic: pd.DataFrame,

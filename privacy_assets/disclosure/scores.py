@@ -55,6 +55,11 @@ class DisclosureProgress(NamedTuple):
     n_done: int
     n: int
 
+    @property
+    def bar(self) -> tuple[str, int, int]:
+        """Stage, how much of it is done, and of how much, for a progress bar."""
+        return self.stage, self.n_done, self.n
+
 
 class Workers:
     """Threads that report how far they are.

@@ -17,6 +17,7 @@ from privacy_assets.linkage.distance import link_by_distance
 from privacy_assets.linkage.evaluation import LinkerProgress, evaluate_linker
 from privacy_assets.linkage.fellegi_sunter import MAX_PAIRS, link_by_fellegi_sunter
 from privacy_assets.notebook import ShowsFigures
+from privacy_assets.progress_bar import shows_progress
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.setting_checks import is_integer, is_number, one_of, require
 from privacy_assets.storage.artifact import Artifact
@@ -108,6 +109,7 @@ def check_audit_settings(
     require(is_integer(seed, 0), "seed", seed, "a whole number of at least 0", "Nothing was linked.")
 
 
+@shows_progress
 def audit_linkage(
     original: pd.DataFrame,
     anonymization: Anonymization,

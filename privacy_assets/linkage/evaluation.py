@@ -19,6 +19,7 @@ from privacy_assets.linkage.uniform_compatibility import (
     size_of_program,
 )
 from privacy_assets.notebook import ShowsFigures
+from privacy_assets.progress_bar import shows_progress
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.reidentification.candidate_lists import members_by_cells
 
@@ -37,6 +38,11 @@ class LinkerProgress(NamedTuple):
     stage: str
     n_done: int
     n: int
+
+    @property
+    def bar(self) -> tuple[str, int, int]:
+        """Stage, how much of it is done, and of how much, for a progress bar."""
+        return self.stage, self.n_done, self.n
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,6 +71,7 @@ class LinkerEvaluation(ShowsFigures):
         return self.scores
 
 
+@shows_progress
 def evaluate_linker(
     index: CandidateIndex,
     claims: ArrayLike | csr_array,

@@ -34,6 +34,7 @@ from privacy_assets.mpucc.settings import (
     largest_size,
 )
 from privacy_assets.notebook import ShowsFigures
+from privacy_assets.progress_bar import shows_progress
 from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.result_columns import labels_at, texts_to_tuples, tuples_to_text
@@ -141,6 +142,7 @@ class MpuccAssessment(ShowsFigures):
         )
 
 
+@shows_progress
 def assess_mpuccs(
     original: pd.DataFrame,
     synthetic: pd.DataFrame,

@@ -47,6 +47,11 @@ class SearchProgress(NamedTuple):
     n_done: int
     n_candidates: int
 
+    @property
+    def bar(self) -> tuple[str, int, int]:
+        """Stage, how much of it is done, and of how much, for a progress bar."""
+        return f"{self.stage}, {self.combo_size} of {self.max_combo_size} columns", self.n_done, self.n_candidates
+
 
 class SyntheticSearch:
     """The synthetic table, its columns in search order, ready to be searched against other tables.

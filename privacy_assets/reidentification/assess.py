@@ -16,6 +16,7 @@ from privacy_assets.columns.masks import ReleaseModel, Suppressed
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.notebook import ShowsFigures
+from privacy_assets.progress_bar import shows_progress
 from privacy_assets.reidentification.candidate_index import CandidateIndex, Figures
 from privacy_assets.reidentification.curve import CandidateProgress, CurveSearch, count_sets, with_intervals_of_all
 from privacy_assets.reidentification.other_releases import OtherRelease
@@ -118,6 +119,7 @@ class ReidentificationAssessment(ShowsFigures):
         return cls(dict(header["scores"]), frames["curve"], frames["records"], dict(header["settings"]))
 
 
+@shows_progress
 def assess_reidentification(
     original: pd.DataFrame,
     released: pd.DataFrame | Anonymization,

@@ -42,6 +42,11 @@ class CandidateProgress(NamedTuple):
     n_sets: int
     n_columns_read: int = 0
 
+    @property
+    def bar(self) -> tuple[str, int, int]:
+        """Stage, how much of it is done, and of how much, for a progress bar."""
+        return "sets of known columns" if self.n_sets else "reading columns", self.n_sets_done, self.n_sets
+
 
 class CurveSearch:
     """Assesses sets of known columns, and keeps for each record the set that leaves the fewest candidates.

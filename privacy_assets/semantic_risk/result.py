@@ -42,6 +42,12 @@ class SemanticProgress(NamedTuple):
     n_rows_done: int = 0
     n_rows: int = 0
 
+    @property
+    def bar(self) -> tuple[str, int, int]:
+        """Stage, how much of it is done, and of how much, for a progress bar."""
+        stage = f"{self.stage} without {', '.join(self.columns)}" if self.columns else self.stage
+        return stage, self.n_rows_done, self.n_rows
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SemanticAssessment(ShowsFigures):

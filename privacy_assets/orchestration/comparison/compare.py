@@ -21,6 +21,7 @@ from privacy_assets.orchestration.private.guard import speaks
 from privacy_assets.orchestration.settings.options import STANDARD, Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, Split, Synthesis
+from privacy_assets.progress_bar import shows_progress
 from privacy_assets.release.metrics import LEAKAGE_DETECTED, METRICS
 from privacy_assets.release.policy import Policy, resolve_policy
 from privacy_assets.storage.fingerprint import fingerprint
@@ -46,7 +47,13 @@ class ComparisonProgress(NamedTuple):
     n_candidates: int
     candidate: str
 
+    @property
+    def bar(self) -> tuple[str, int, int]:
+        """Stage, how much of it is done, and of how much, for a progress bar."""
+        return self.candidate, self.n_done, self.n_candidates
 
+
+@shows_progress
 def compare_releases(
     table: pd.DataFrame,
     contract: TableContract | str | Mapping[str, Any],
