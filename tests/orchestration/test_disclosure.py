@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import dagster as dg
 import numpy as np
@@ -237,6 +238,14 @@ def test_what_no_run_could_assess_is_refused_when_definitions_are_built(project,
     policy = limits(Limit("smallest_class", 2))
     with pytest.raises(InvalidSettingError, match=message):
         project.definitions(policy=policy, **settings)
+
+
+def test_columns_that_the_policy_assumes_to_be_known_cannot_be_left_out(project):
+    policy = replace(limits(), known=(("age", "cost"), ("joined",)))
+    with pytest.raises(InvalidSettingError, match=r"assumes that an attacker knows \['joined', 'cost'\], but `known`"):
+        project.definitions(policy=policy, disclosure=DisclosureSettings(known=["plan", "age"]))
+    project.definitions(policy=policy, disclosure=DisclosureSettings(known=["joined", "age", "cost"], max_known=2))
+    project.definitions(policy=policy)
 
 
 def test_the_stage_is_there_if_the_policy_limits_it_or_it_is_asked_for(project):

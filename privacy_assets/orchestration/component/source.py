@@ -210,7 +210,7 @@ class PolicyYaml(YamlSettings):
     known: list[list[str]] = Field(
         default_factory=list,
         description="Sets of columns that an attacker is assumed to know, for the limits on re-identification; by "
-        "default all quasi-identifiers at once.",
+        "default all quasi-identifiers at once. `known` of `disclosure` may leave none of them out.",
         examples=[[["age", "sex"]]],
     )
 

@@ -156,6 +156,13 @@ class ReleaseSettings:
         """Refuse columns that the assessment would refuse in every run."""
         columns = self.contract.released_columns
         self.disclosure_settings.known_of(columns)
+        assumed = {name for known in self.policy.known for name in known}
+        left_out = [name for name in columns if name in assumed - {*(self.disclosure_settings.known or columns)}]
+        if left_out:
+            raise InvalidSettingError(
+                f"The policy of {self.name!r} assumes that an attacker knows {left_out}, but `known` of `disclosure` "
+                "leaves them out. Add them, or leave `known` out, which assumes that all released columns are known."
+            )
         if len(columns) < 2:
             raise InvalidSettingError(
                 f"The release {self.name!r} releases the column {columns[0]!r} alone, in which nothing can be linked "
