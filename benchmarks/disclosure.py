@@ -8,8 +8,8 @@ them, or made of them by CART and by the Gaussian copula, so that nothing can le
 slow tables less often). Then detection: copies, near copies (one or two values of other originals in each),
 interpolations (SMOTE, 5 neighbors), CART with leaves of 5 and the copula, of 3,000 originals of five tables
 (``--seeds`` times each). Copies are shares of the originals; all other synthetic records are of other people. Last,
-with ``--power``, copies by share and number of originals; ``stated`` is the median of `detectable_share`. The exit code
-is 1 if a bar is missed.
+with ``--power``, copies by share and number of originals; ``stated`` is the median of `detectable_share`. With
+``--forecast``, what is planned with before there are synthetic records. The exit code is 1 if a bar is missed.
 """
 
 import argparse
@@ -41,6 +41,8 @@ from measurements import Measurements, add_json_option
 from memory import peak_mib
 
 from privacy_assets.disclosure.assess import assess_disclosure
+from privacy_assets.disclosure.planned_control import judge_by, rehearse
+from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.mpucc.intervals import wilson_interval
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -108,17 +110,21 @@ def count_detections(made: dict, n_seeds: int, measured: Measurements) -> None:
         print(f"{name:>24}  " + "".join(f"{own:>27}" for own in shown), flush=True)
 
 
-def count_power(made: dict, sizes: list[int], n_seeds: int, measured: Measurements) -> None:
-    """Count detections of verbatim copies by size and share; half as many controls, and as many synthetic records."""
+def count_power(made: dict, sizes: list[int], shares: list[float], n_seeds: int, measured: Measurements) -> None:
+    """Count detections of verbatim copies by size and share.
+
+    Half as many controls, and as many synthetic records, or what the table has left: at least half as many.
+    """
     print(
-        f"\npower{'table':>14}{'originals':>12}  " + "".join(f"{share:>12.1%}" for share in SHARES) + f"{'stated':>12}"
+        f"\npower{'table':>14}{'originals':>12}  " + "".join(f"{share:>12.1%}" for share in shares) + f"{'stated':>12}"
     )
     for name in made:
         for n in sizes:
-            wanted, shown, stated = (n, n // 2, n), [], []
-            if len(table_of(name, made, 0, sum(wanted))) < sum(wanted):
+            n_left = len(table_of(name, made, 0, 5 * n // 2)) - n - n // 2
+            if n_left < n // 2:
                 continue
-            for share in SHARES:
+            wanted, shown, stated = (n, n // 2, min(n, n_left)), [], []
+            for share in shares:
                 n_found = 0
                 for seed in range(n_seeds):
                     rng = np.random.default_rng([seed, n, 17])
@@ -134,6 +140,27 @@ def count_power(made: dict, sizes: list[int], n_seeds: int, measured: Measuremen
             print(f"{name:>19}{n:>12,}  {row}", flush=True)
             if np.isfinite(middle):
                 measured.keep(**{f"stated_share_{name}_{n}": middle})
+
+
+def compare_forecasts(made: dict, sizes: list[int], measured: Measurements) -> None:
+    """Compare the detectable share that a rehearsal forecasts with the one that an assessment of others states."""
+    print(f"\n{'table':>19}{'originals':>12}{'forecast':>12}{'stated':>12}")
+    for name in made:
+        for n in sizes:
+            wanted = (n, n // 2, n)
+            table = table_of(name, made, 0, sum(wanted))
+            if len(table) < 2 * n:
+                continue
+            original, control, others = divided(table, wanted, np.random.default_rng(1))
+            rehearsal = rehearse(pd.concat([original, control], ignore_index=True), DisclosureSettings())
+            forecast = judge_by(rehearsal, n, n // 2).detectable_share
+            stated = assess_disclosure(original, others, control).scores["detectable_share"]
+            print(
+                f"{name:>19}{n:>12,}"
+                + "".join(f"{'-' if own is None else f'{own:.2%}':>12}" for own in (forecast, stated))
+            )
+            if forecast is not None and stated is not None:
+                measured.keep(**{f"forecast_{name}_{n}": forecast, f"stated_{name}_{n}": stated})
 
 
 def child(data: str, kind: str) -> None:
@@ -181,7 +208,11 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first honest split")
     parser.add_argument("--seeds", type=int, default=20, help="leaking tables of each table and generator")
     parser.add_argument("--power", type=int, default=0, help="copies of each share, size and table")
-    parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES), help="originals for --power")
+    parser.add_argument(
+        "--sizes", type=int, nargs="*", default=list(SIZES), help="originals for --power and --forecast"
+    )
+    parser.add_argument("--shares", type=float, nargs="*", default=list(SHARES), help="copied, for --power")
+    parser.add_argument("--forecast", action="store_true", help="also the detectable share as it is planned with")
     parser.add_argument("--million", action="store_true", help="also a million records a side")
     parser.add_argument("--skip-cost", action="store_true")
     parser.add_argument("--tables", nargs="*", help="names of the tables; default: all")
@@ -199,7 +230,9 @@ def main() -> int:
     if options.seeds:
         count_detections(made, options.seeds, measured)
     if options.power:
-        count_power(made, options.sizes, options.power, measured)
+        count_power(made, options.sizes, options.shares, options.power, measured)
+    if options.forecast:
+        compare_forecasts(made, options.sizes, measured)
     return measured.finish()
 
 
