@@ -1,19 +1,17 @@
-"""Run the release of a project in this process, and kill it at the n-th time that it touches the disk.
-
-Usage: python -m tests.orchestration.killed_run ROOT SEED N; N = 0 kills nothing and prints how often it was touched.
-"""
+"""Run the release of a project in this process, and kill it at the n-th time that it touches the disk."""
 
 import os
 import signal
-import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from tests.orchestration import faster_runs
 from tests.orchestration.project import Project
 
 
-def main() -> None:
-    root, seed, killed_at = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+def run(root: Path, seed: int, killed_at: int, says: Connection) -> None:
+    """Send how often the disk was touched at the end; 0 as the time to be killed kills nothing."""
     touched = 0
 
     def counted(function: Any) -> Any:
@@ -33,9 +31,6 @@ def main() -> None:
         setattr(Path, name, counted(getattr(Path, name)))
     project = Project(root)
     project.write_tables(seed)
-    assert project.run(project.definitions(formats=("csv",))).success
-    print("touched", touched)
-
-
-if __name__ == "__main__":
-    main()
+    with faster_runs.kept_engines(), faster_runs.blank_pictures():
+        assert project.run(project.definitions(formats=("csv",))).success
+    says.send(touched)

@@ -1,7 +1,6 @@
 """A small Dagster project on disk, with a release whose gate the tests try to get around."""
 
 import atexit
-import json
 import os
 import shutil
 import tempfile
@@ -79,6 +78,18 @@ def new_home() -> Path:
     configure(home)
     dg.DagsterInstance.from_config(str(home)).dispose()
     return home
+
+
+@cache
+def finished_project(stages: tuple[str, ...], limit: float) -> Path:
+    """Make a project and run it with its usual definitions, once: what many tests begin with is copied to each."""
+    root = Path(tempfile.mkdtemp(prefix="finished-project-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    project = Project(root)
+    project.write_tables()
+    result = project.run(project.definitions(limit), *stages)
+    assert result.success == (limit == ADMITS)
+    return root
 
 
 @dataclass
@@ -160,6 +171,23 @@ class Project:
                 raise_on_error=False,
             )
 
+    def assess(self) -> None:
+        """Bring a new project to where everything but the release has run, with its usual definitions."""
+        self._copy(
+            finished_project(("source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS), ADMITS)
+        )
+
+    def refuse(self) -> None:
+        """Bring a new project to where all was run, and its limit refused the release."""
+        self._copy(finished_project((), REFUSES))
+
+    def _copy(self, finished: Path) -> None:
+        assert not self.private.exists(), "something was run already"
+        # SQLite makes its index of a log again; that of a file that moved would be another's.
+        ignored = shutil.ignore_patterns("*-shm")
+        shutil.copytree(finished, self.root, symlinks=True, dirs_exist_ok=True, ignore=ignored)
+        configure(self.home)
+
     def releases(self, partition: str | None = None, side: str = "synthetic") -> list[Path]:
         directory = self.root / "releases" / NAME / side
         directory = directory if partition is None else directory / partition
@@ -203,12 +231,20 @@ def blocked_by(result: dg.ExecuteInProcessResult) -> set[str]:
     return {each.check_name for each in result.get_asset_check_evaluations() if not each.passed}
 
 
-def release_job() -> dg.JobDefinition:
-    """Return the job of the project that the environment names; for runs in processes of their own."""
-    described = json.loads(os.environ[PROJECT_VARIABLE])
-    project = Project(Path(described["root"]))
-    return project.definitions(limit=described["limit"]).resolve_job_def(f"{NAME}_release")
+def refused_job() -> dg.JobDefinition:
+    """Return the job that is refused, of the project that the environment names; for runs that load it themselves."""
+    return _release_job(REFUSES)
+
+
+def admitted_job() -> dg.JobDefinition:
+    """Return the same job with the limit that admits the release."""
+    return _release_job(ADMITS)
+
+
+def _release_job(limit: float) -> dg.JobDefinition:
+    return Project(Path(os.environ[PROJECT_VARIABLE])).definitions(limit).resolve_job_def(f"{NAME}_release")
 
 
 ASSESSMENT = MPUCC
 ASSESSMENTS = (MPUCC, DISCLOSURE)
+BEFORE_THE_RELEASE = ("source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)

@@ -1,24 +1,32 @@
+import multiprocessing
 import random
 import shutil
 import signal
-import subprocess
-import sys
 
 import pytest
 
 from privacy_assets.release.verification import verify_release
+from tests.orchestration import killed_run
 from tests.orchestration.project import NAME, Project
 
 N_POINTS = 6
+# One process imports everything, and the runs are forked from it.
+PROCESSES = multiprocessing.get_context("forkserver")
 
 
 def run_in_a_process(root, seed, killed_at):
-    return subprocess.run(
-        [sys.executable, "-m", "tests.orchestration.killed_run", str(root), str(seed), str(killed_at)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """Return how the process ended, and how often it touched the disk; None if it was killed."""
+    PROCESSES.set_forkserver_preload([killed_run.__name__])
+    receives, says = PROCESSES.Pipe(duplex=False)
+    process = PROCESSES.Process(target=killed_run.run, args=(root, seed, killed_at, says))
+    process.start()
+    says.close()
+    try:
+        touched = receives.recv()
+    except EOFError:
+        touched = None
+    process.join()
+    return process.exitcode, touched
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +34,9 @@ def released(tmp_path_factory):
     """A project with two releases, and how often the run of the second touched the disk: the first makes more."""
     root = tmp_path_factory.mktemp("released")
     for seed in (1, 3):
-        run = run_in_a_process(root, seed, 0)
-        assert run.returncode == 0, run.stderr[-2000:]
-    return root, int(run.stdout.split("touched")[1])
+        exit_code, n_touched = run_in_a_process(root, seed, 0)
+        assert exit_code == 0
+    return root, n_touched
 
 
 def points(n_touched):
@@ -44,8 +52,8 @@ def test_a_kill_leaves_no_partial_release_and_the_next_run_succeeds(tmp_path, re
     root, n_touched = released
     shutil.copytree(root, tmp_path, symlinks=True, dirs_exist_ok=True)
     project = Project(tmp_path)
-    killed = run_in_a_process(tmp_path, 2, points(n_touched)[point])
-    assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
+    exit_code, _ = run_in_a_process(tmp_path, 2, points(n_touched)[point])
+    assert exit_code == -signal.SIGKILL
 
     visible = [path for path in (tmp_path / "releases" / NAME / "synthetic").iterdir() if path.name[0] != "."]
     assert len(visible) >= 2

@@ -42,18 +42,21 @@ from tests.orchestration.project import (
     PROJECT_VARIABLE,
     REFUSES,
     Project,
+    admitted_job,
     blocked_by,
     failure_of,
     key,
     people,
     refusal,
-    release_job,
+    refused_job,
     synthetic_people,
 )
 
 SETTINGS_CHECK = "mpucc_assessment_settings_meet_the_policy"
 SCORE_CHECK = "privacy_risk_score_is_at_most_its_limit"
 RELEASE = "synthetic_release"
+# A process per step is for the tests of a killed run.
+IN_PROCESS = {"execution": {"config": {"in_process": {}}}}
 
 
 def release_alone(project, definitions, partition=None):
@@ -80,7 +83,7 @@ def test_a_failed_limit_releases_nothing_in_the_same_run(project):
 
 
 def test_a_failed_limit_refuses_a_later_run_of_the_release_alone(project):
-    project.run(project.definitions(REFUSES))
+    project.refuse()
     assert_refused(project, release_alone(project, project.definitions(REFUSES)), "privacy_risk_score is")
     assert_released(project, release_alone(project, project.definitions()))
 
@@ -120,7 +123,7 @@ def test_a_failure_of_severity_warn_does_not_open_the_gate(project):
 
 def test_an_assessment_of_earlier_synthetic_records_is_stale(project):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
+    project.assess()
     project.write_synthetic(seed=77)
     assert project.run(definitions, "synthetic").success
     assert_refused(project, release_alone(project, definitions), "a different synthetic table")
@@ -144,10 +147,11 @@ def test_leaving_out_the_asset_in_between_releases_nothing(project):
 
 
 def test_re_executing_the_release_step_alone_is_refused(project, monkeypatch):
-    def run(limit, **options):
-        monkeypatch.setenv(PROJECT_VARIABLE, json.dumps({"root": str(project.root), "limit": limit}))
+    monkeypatch.setenv(PROJECT_VARIABLE, str(project.root))
+
+    def run(job, **options):
         with project.instance() as instance:
-            result = dg.execute_job(dg.reconstructable(release_job), instance=instance, raise_on_error=False, **options)
+            result = dg.execute_job(dg.reconstructable(job), instance, IN_PROCESS, raise_on_error=False, **options)
             failures = [event for event in result.all_events if event.is_step_failure]
             reasons = [
                 str(event.step_failure_data.user_failure_data.description)
@@ -156,20 +160,20 @@ def test_re_executing_the_release_step_alone_is_refused(project, monkeypatch):
             ]
             return result.run_id, result.success, reasons
 
-    first, success, _ = run(REFUSES)
+    first, success, _ = run(refused_job)
     assert not success
     again = {"reexecution_options": dg.ReexecutionOptions(parent_run_id=first, step_selection=[f"{NAME}__{RELEASE}"])}
-    _, success, reasons = run(REFUSES, **again)
+    _, success, reasons = run(refused_job, **again)
     assert not success
     assert "privacy_risk_score is" in "".join(reasons)
     assert project.everything_released() == []
-    _, success, _ = run(0.999, **again)
+    _, success, _ = run(admitted_job, **again)
     assert success
     assert len(project.releases()) == 1
 
 
 def test_another_code_location_is_refused_as_well(project):
-    project.run(project.definitions(REFUSES))
+    project.refuse()
 
     def elsewhere(limit):
         definitions = project.definitions(limit)
@@ -184,7 +188,7 @@ def test_another_code_location_is_refused_as_well(project):
 
 
 def test_a_pass_that_was_reported_by_hand_is_no_evidence(project):
-    project.run(project.definitions(REFUSES))
+    project.refuse()
     with project.instance() as instance:
         for check in (SCORE_CHECK, "no_leakage_is_detected"):
             instance.report_runless_asset_event(
@@ -195,7 +199,7 @@ def test_a_pass_that_was_reported_by_hand_is_no_evidence(project):
 
 
 def test_a_pass_that_was_posted_to_the_webserver_is_no_evidence(project):
-    project.run(project.definitions(REFUSES))
+    project.refuse()
     post_to_webserver(project, f"/report_asset_check/{NAME}/{ASSESSMENT}", check_name=SCORE_CHECK, passed=True)
     with project.instance() as instance:
         history = instance.event_log_storage.get_asset_check_execution_history(
@@ -252,7 +256,7 @@ def test_a_materialization_that_was_reported_by_hand_is_no_evidence(project, sta
 
 def test_a_materialization_that_was_posted_to_the_webserver_is_no_evidence(project):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
+    project.assess()
     digest = read_artifact(project.stored(ASSESSMENT)).digest
     post_to_webserver(project, f"/report_asset_materialization/{NAME}/{ASSESSMENT}", data_version=digest)
     assert_refused(project, release_alone(project, definitions), "reported by hand")
@@ -262,7 +266,7 @@ def test_a_materialization_that_was_posted_to_the_webserver_is_no_evidence(proje
 
 def test_a_table_overwritten_outside_dagster_is_refused(project):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
+    project.assess()
     write_artifact(project.stored("synthetic"), Artifact.of_table(synthetic_people(180, seed=9)))
     assert_refused(project, release_alone(project, definitions), "overwritten")
     # What was written past Dagster is not even assessed.
@@ -281,7 +285,7 @@ def test_a_table_overwritten_outside_dagster_is_refused(project):
 )
 def test_nothing_is_made_of_a_table_overwritten_outside_dagster(project, overwritten, stages):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
+    project.assess()
     strangers = read_artifact(project.stored(overwritten)).frames["table"].assign(age=99)
     write_artifact(project.stored(overwritten), Artifact.of_table(strangers))
     failed = project.run(definitions, *stages)
@@ -293,7 +297,7 @@ def test_nothing_is_made_of_a_table_overwritten_outside_dagster(project, overwri
 
 def test_a_source_that_was_made_again_makes_the_split_stale(project):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
+    project.assess()
     people(300, seed=60).to_parquet(project.root / "data" / "people.parquet", index=False)
     project.run(definitions, "source")
     assert_refused(
@@ -303,7 +307,7 @@ def test_a_source_that_was_made_again_makes_the_split_stale(project):
 
 
 def test_a_contract_that_changed_since_is_asked_again(project):
-    project.run(project.definitions(), "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
+    project.assess()
     stricter = copy.deepcopy(CONTRACT)
     stricter["columns"]["plan"]["role"] = "direct_identifier"
     changed = project.definitions(contract=stricter)
@@ -381,7 +385,7 @@ def test_a_full_disk_while_releasing_or_refusing_releases_nothing(project, monke
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    project.run(project.definitions(), "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
+    project.assess()
     monkeypatch.setattr(
         *((release_steps, broken) if broken == "write_release" else (PrivateParquetIOManager, broken)), full
     )
@@ -396,7 +400,7 @@ def test_a_full_disk_while_releasing_or_refusing_releases_nothing(project, monke
 
 
 def test_a_damaged_history_of_refusals_stops_no_release_and_counts(project):
-    project.run(project.definitions(REFUSES))
+    project.refuse()
     history = next((project.private / "refusals").iterdir())
     history.write_text(history.read_text() + '\n{"torn')
     refusal(release_alone(project, project.definitions(REFUSES)))
@@ -418,7 +422,7 @@ def test_an_assessment_of_edited_codes_is_refused(project):
 
 def test_a_control_of_another_split_is_refused(project):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
+    project.assess()
     with project.instance() as instance:
         control = [asset for asset in definitions.assets if key("control") in asset.keys]
         dg.materialize(
@@ -447,7 +451,7 @@ class OnlyTheFirst(PrivateParquetIOManager):
 
 
 def test_an_edited_assessment_is_refused(project):
-    project.run(project.definitions(REFUSES))
+    project.refuse()
     path = project.stored(ASSESSMENT) / "header.json"
     header = json.loads(path.read_text())
     assert header["header"]["scores"]["privacy_risk_score"] > 0
@@ -519,7 +523,7 @@ def test_an_assessment_without_the_limited_figure_is_refused(project):
 @pytest.mark.parametrize("damage", [shutil.rmtree, lambda path: (path / "header.json").write_text("{")])
 def test_a_missing_or_unreadable_assessment_is_refused(project, damage):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
+    project.assess()
     damage(project.stored(ASSESSMENT))
     assert_refused(project, release_alone(project, definitions), "no readable mpucc_assessment")
     project.run(definitions, ASSESSMENT)
@@ -528,7 +532,7 @@ def test_a_missing_or_unreadable_assessment_is_refused(project, damage):
 
 def test_a_missing_table_is_refused(project):
     definitions = project.definitions()
-    project.run(definitions, "source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
+    project.assess()
     shutil.rmtree(project.stored("synthetic"))
     assert_refused(project, release_alone(project, definitions), "overwritten, or a run was interrupted")
 
@@ -561,7 +565,7 @@ def test_a_refusal_leaves_the_earlier_release_as_it_is(project):
 
 
 def test_the_manifest_counts_the_runs_that_were_refused_before(project):
-    project.run(project.definitions(REFUSES))
+    project.refuse()
     refusal(release_alone(project, project.definitions(REFUSES)))
     project.run(project.definitions())
     manifest = json.loads((project.releases()[0] / "manifest.json").read_text())

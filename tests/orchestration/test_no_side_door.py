@@ -20,7 +20,6 @@ from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.evidence.test_other_releases import TestOtherReleases as OtherReleases
 from tests.orchestration.evidence.test_other_releases import numbered, released, released_as, run_all
 from tests.orchestration.project import (
-    ASSESSMENTS,
     NAME,
     REFUSES,
     Project,
@@ -205,7 +204,7 @@ def test_private_tables_that_were_there_before_the_first_release_stop_it(tmp_pat
 
 
 def test_refusals_under_another_private_directory_are_counted(project):
-    project.run(project.definitions(REFUSES))
+    project.refuse()
     refusal(project.run(project.definitions(REFUSES), RELEASE))
     moved = project.definitions(private_path=str(project.root / "another"))
     assert project.run(moved).success
@@ -230,7 +229,7 @@ def test_refusals_count_once_and_by_partition(tmp_path):
 
 @pytest.mark.parametrize("damage", ["deep", "directory"])
 def test_a_history_of_refusals_that_cannot_be_read_counts_and_stops_no_release(project, damage):
-    project.run(project.definitions(REFUSES))
+    project.refuse()
     history = next((project.private / "refusals").iterdir())
     if damage == "deep":
         history.write_text(history.read_text() + "\n" + "[" * 200_000)
@@ -327,8 +326,7 @@ def make_the_source_again(root):
 
 def test_a_source_overwritten_between_check_and_release_releases_nothing(project, monkeypatch):
     definitions = project.definitions()
-    stages = ("source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
-    assert project.run(definitions, *stages).success
+    project.assess()
     gather = release_steps.gather_evidence
 
     def while_another_writes(*arguments, **options):
@@ -363,9 +361,8 @@ def release_when_told(root, begins, goes_on, results):
 
 
 def test_two_processes_that_release_the_same_at_once_make_exactly_one_release(project):
-    stages = ("source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS)
     definitions = project.definitions()
-    assert project.run(definitions, *stages).success
+    project.assess()
     spawn = multiprocessing.get_context("spawn")
     begins, goes_on, results = spawn.Event(), spawn.Event(), spawn.Queue()
     other = spawn.Process(target=release_when_told, args=(str(project.root), begins, goes_on, results))

@@ -1,0 +1,61 @@
+"""What spares runs of Dagster in tests more than half of their time."""
+
+import contextlib
+from unittest.mock import patch
+
+from alembic.script import ScriptDirectory
+from dagster._core.storage.event_log.sqlite import sqlite_event_log
+from dagster._core.storage.runs.sqlite import sqlite_run_storage
+from matplotlib.figure import Figure
+from PIL import Image
+from sqlalchemy import event
+from sqlalchemy.pool import QueuePool
+
+MOST_ENGINES = 60
+"""Their connections are open files."""
+
+
+@contextlib.contextmanager
+def kept_engines():
+    """Keep what Dagster makes anew with every event.
+
+    It makes an engine, connects for each statement, compiles it, disposes of the engine, and reads all its migrations
+    to stamp the table of events that each run has. What is written need not survive a power cut here either.
+    """
+    engines, dispose_of = {}, {}
+
+    def kept(make, url, **options):
+        if url not in engines:
+            engine = engines[url] = make(url, **options | {"poolclass": QueuePool})
+            event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
+            dispose_of[url], engine.dispose = engine.dispose, lambda: None
+            if len(engines) > MOST_ENGINES:
+                oldest = next(iter(engines))
+                del engines[oldest]
+                dispose_of.pop(oldest)()
+        return engines[url]
+
+    read = ScriptDirectory.from_config
+    migrations = {}
+
+    def read_once(config):
+        place = config.get_main_option("script_location")
+        return migrations[place] if place in migrations else migrations.setdefault(place, read(config))
+
+    with contextlib.ExitStack() as patches:
+        patches.enter_context(patch.object(ScriptDirectory, "from_config", read_once))
+        for module in (sqlite_event_log, sqlite_run_storage):
+            make = module.create_engine
+
+            def keeping(url, make=make, connect_args=None, **options):
+                return kept(make, url, **options)
+
+            patches.enter_context(patch.object(module, "create_engine", keeping))
+        yield
+    for dispose in dispose_of.values():
+        dispose()
+
+
+def blank_pictures():
+    """Draw no pictures, which would be a third of the time of a run."""
+    return patch.object(Figure, "savefig", lambda _, file, **__: Image.new("RGB", (1, 1)).save(file, "png"))
