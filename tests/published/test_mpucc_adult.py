@@ -3,6 +3,7 @@
 Source: ``tests/golden/mpucc_adult.json``, cross-checked by a search that compares pairs of records.
 """
 
+import functools
 import json
 
 import numpy as np
@@ -19,11 +20,21 @@ def read(name):
     return pd.read_csv(shared_file("data", f"{name}.csv"))
 
 
+@functools.cache
+def assessed_with_control(max_size):
+    return assess_mpuccs(
+        read("adult_ori"), read(SYNTHETIC), read("adult_control"), max_baseline_cols=max_size, n_matched_samples=2
+    )
+
+
 @pytest.mark.parametrize("max_size", [1, 2, 3, 15])
 @pytest.mark.parametrize("original", ["adult", "adult_ori", "adult_control"])
 def test_identified_records_by_size_are_the_published_ones(original, max_size):
     golden = json.loads(golden_file("mpucc_adult.json").read_text())[f"{original}|syn_ctgan|{max_size}"]
-    found = assess_mpuccs(read(original), read(SYNTHETIC), max_baseline_cols=max_size)
+    if original == "adult_ori":
+        found = assessed_with_control(max_size)
+    else:
+        found = assess_mpuccs(read(original), read(SYNTHETIC), max_baseline_cols=max_size)
     assert found.scores["total_identified"] == golden["identified"]
     assert found.scores["total_syn_records"] == golden["rows"]
     assert np.bincount(found.details["combo_size"])[1:].tolist() == golden["by_size"]
@@ -31,9 +42,7 @@ def test_identified_records_by_size_are_the_published_ones(original, max_size):
 
 @pytest.mark.parametrize("max_size", [1, 2, 3, 15])
 def test_an_untouched_table_stays_within_the_intervals(max_size):
-    found = assess_mpuccs(
-        read("adult_ori"), read(SYNTHETIC), read("adult_control"), max_baseline_cols=max_size, n_matched_samples=2
-    ).control
+    found = assessed_with_control(max_size).control
     estimates = (found.excess_identification, found.excess_verbatim, found.excess_copy)
     for estimate in estimates:
         assert estimate.low <= 0 <= estimate.high
