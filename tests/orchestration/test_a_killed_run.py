@@ -1,4 +1,3 @@
-import multiprocessing
 import random
 import shutil
 import signal
@@ -7,16 +6,14 @@ import pytest
 
 from privacy_assets.release.verification import verify_release
 from tests.orchestration import killed_run
+from tests.orchestration.forked import PROCESSES
 from tests.orchestration.project import NAME, Project
 
 N_POINTS = 6
-# One process imports everything, and the runs are forked from it.
-PROCESSES = multiprocessing.get_context("forkserver")
 
 
 def run_in_a_process(root, seed, killed_at):
     """Return how the process ended, and how often it touched the disk; None if it was killed."""
-    PROCESSES.set_forkserver_preload([killed_run.__name__])
     receives, says = PROCESSES.Pipe(duplex=False)
     process = PROCESSES.Process(target=killed_run.run, args=(root, seed, killed_at, says))
     process.start()

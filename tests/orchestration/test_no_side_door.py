@@ -4,7 +4,6 @@ Each test tries a way around on a persistent instance, sees it refused, and sees
 """
 
 import json
-import multiprocessing
 import os
 import shutil
 from pathlib import Path
@@ -19,6 +18,7 @@ from privacy_assets.orchestration.settings.anonymized import AnonymizationSettin
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.evidence.test_other_releases import TestOtherReleases as OtherReleases
 from tests.orchestration.evidence.test_other_releases import numbered, released, released_as, run_all
+from tests.orchestration.forked import PROCESSES
 from tests.orchestration.project import (
     NAME,
     REFUSES,
@@ -330,7 +330,7 @@ def test_a_source_overwritten_between_check_and_release_releases_nothing(project
     gather = release_steps.gather_evidence
 
     def while_another_writes(*arguments, **options):
-        other = multiprocessing.get_context("spawn").Process(target=make_the_source_again, args=(str(project.root),))
+        other = PROCESSES.Process(target=make_the_source_again, args=(str(project.root),))
         other.start()
         other.join(120)
         assert other.exitcode == 0
@@ -363,9 +363,8 @@ def release_when_told(root, begins, goes_on, results):
 def test_two_processes_that_release_the_same_at_once_make_exactly_one_release(project):
     definitions = project.definitions()
     project.assess()
-    spawn = multiprocessing.get_context("spawn")
-    begins, goes_on, results = spawn.Event(), spawn.Event(), spawn.Queue()
-    other = spawn.Process(target=release_when_told, args=(str(project.root), begins, goes_on, results))
+    begins, goes_on, results = PROCESSES.Event(), PROCESSES.Event(), PROCESSES.Queue()
+    other = PROCESSES.Process(target=release_when_told, args=(str(project.root), begins, goes_on, results))
     other.start()
     try:
         assert begins.wait(120)
