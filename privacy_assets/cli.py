@@ -1,4 +1,4 @@
-"""The command ``privacy_assets``: quickstart, comparison, verification, privacy budgets, keys, compilation ahead."""
+"""The command ``privacy_assets``: quickstart, comparison, verification, register, privacy budgets, keys, warm-up."""
 
 import argparse
 import io
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         Exit code: 0 if the command succeeded; 1 if a release does not verify, the quickstart failed, no key was
-        made, nothing was compared, or a ledger of a privacy budget is missing or damaged.
+        made, nothing was compared, the register was not written, or a ledger of a privacy budget is missing or damaged.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A directory can have a name that the terminal cannot print.
@@ -62,6 +62,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     budget.add_argument(
         "--delta", type=_share, default=1e-6, metavar="DELTA", help="delta of the total (default: 1e-6)"
     )
+    register = commands.add_parser("register", help="write index.html, which lists every release below a directory")
+    register.add_argument("directory", type=Path, help="directory of the releases")
+    register.add_argument(
+        "--public-key",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="PEM file of a key that may have signed the releases; repeat the option for more keys",
+    )
+    register.add_argument(
+        "--verify", action="store_true", help="verify all files of every release; by default only their sizes"
+    )
     keygen = commands.add_parser("keygen", help="make a private key that signs releases, and its public key")
     keygen.add_argument("path", type=Path, help="file of the private key, or a directory for signing_key.pem")
     commands.add_parser("warm-up", help="compile all kernels into Numba's cache, as when an image is built")
@@ -72,6 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run_compare(chosen)
     if chosen.command == "budget":
         return run_budget(chosen.directory, chosen.population, chosen.delta)
+    if chosen.command == "register":
+        return run_register(chosen.directory, chosen.public_key, verify=chosen.verify)
     if chosen.command == "keygen":
         return run_keygen(chosen.path)
     if chosen.command == "warm-up":
@@ -196,6 +211,23 @@ def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> 
         print(f"A signature made with the key {found.signing_key_id} was not checked: give --public-key FILE.")
     else:
         print("It is not signed, so verification does not show who wrote it.")
+    return 0
+
+
+def run_register(directory: Path, public_keys: Sequence[Path], *, verify: bool) -> int:
+    """Write the register of a directory of releases from their manifests alone, and print where it is."""
+    from privacy_assets.errors import InvalidSettingError
+    from privacy_assets.release.register import write_register
+
+    try:
+        path, n_releases = write_register(directory, public_keys=public_keys, verify=verify)
+    except InvalidSettingError as error:
+        print(error)
+        return 1
+    except OSError as error:
+        print(f"The register of {directory} could not be written ({type(error).__name__}). Nothing was changed.")
+        return 1
+    print(f"Register: {path} lists {n_releases:,} release{'' if n_releases == 1 else 's'}.")
     return 0
 
 

@@ -12,7 +12,6 @@ import dagster as dg
 from privacy_assets.columns.safe_names import class_name
 from privacy_assets.orchestration.evidence.evidence import Gathered
 from privacy_assets.orchestration.private.guard import REFUSAL_PAGE, log_openly
-from privacy_assets.orchestration.private.resources import REFUSALS_DIRECTORY
 from privacy_assets.orchestration.report_material import release_record, report_material
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.stages import partition_key_of
@@ -28,6 +27,7 @@ from privacy_assets.storage.durable_files import (
 )
 
 PAGE = "refusal.html"
+PAGES_DIRECTORY = "refusal_pages"
 AT_THE_GATE = "The release step decided every condition of the policy."
 MADE_FROM_IT = ("exists", "was_made_by_a_run", "is_as_recorded", "is_of_this_table", "stands_on_the_recorded_tables")
 """Ends of the names of the conditions that an assessment of exactly this table meets."""
@@ -91,7 +91,7 @@ def _write(
     material = replace(material, notes=[*material.notes, advice])
     record = release_record(context, release, side, gathered, decided, partition_key, len(before))
     page = render_refusal(record, gathered.table, gathered.content, material, note).encode()
-    directory: Path = private_tables.private_path(REFUSALS_DIRECTORY, "__".join(key.path), partition_key) / run_id
+    directory: Path = private_tables.private_path(PAGES_DIRECTORY, "__".join(key.path), partition_key) / run_id
     make_private_directory(directory)
     path: Path = directory / PAGE
     temporary = directory / f"{TEMPORARY_MARK}{PAGE}-{uuid.uuid4().hex}"

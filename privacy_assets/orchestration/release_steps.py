@@ -19,6 +19,7 @@ from privacy_assets.orchestration.monitoring import keep_profile
 from privacy_assets.orchestration.private.directories import mark_releases
 from privacy_assets.orchestration.private.guard import ADVICE, ReleaseRefused, guarded, log_openly
 from privacy_assets.orchestration.refusal_page import AT_THE_GATE, known_so_far, page_of_refusal
+from privacy_assets.orchestration.registered import update_register
 from privacy_assets.orchestration.report_material import release_record, report_material
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.utility import worth_stage
@@ -99,8 +100,8 @@ def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = N
         selected = {check.name for check in context.selected_asset_check_keys}
         decided = [verdict for verdict in decided if verdict.name in selected]
         refusal: dict[str, Any] = {}
+        unrecorded = _record_refusal(context, release, side, decided)
         if any(verdict.blocks for verdict in decided):
-            _record_refusal(context, release, side, decided)
             refusal = _nearest(context, release, side)
             refusal |= _page_of_checks(context, release, side, name_of_checks, decided, refusal[NEAREST])
         for verdict in decided:
@@ -112,6 +113,8 @@ def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = N
                 metadata=verdict_metadata(verdict) | (refusal if verdict.blocks else {}),
                 description=verdict.reason,
             )
+        if unrecorded is not None:
+            raise unrecorded
 
     return checks_of_limits
 
@@ -155,12 +158,14 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         shown: dict[str, Any] = {VERDICTS: verdict_table(decided)}
         if table is None or not is_admitted(decided):
             reasons = "; ".join(verdict.reason for verdict in decided if verdict.blocks)
-            _record_refusal(context, release, side, decided)
+            unrecorded = _record_refusal(context, release, side, decided)
             advice = " ".join(dict.fromkeys(verdict.advice for verdict in decided if verdict.blocks and verdict.advice))
             nearest = _nearest(context, release, side)
             page = page_of_refusal(context, release, side, gathered, decided, AT_THE_GATE, nearest[NEAREST])
             shown |= ({ADVICE: advice} if advice else {}) | nearest | page
             yield dg.AssetCheckResult(check_name=GATE_CHECK, passed=False, metadata=shown, description=reasons)
+            if unrecorded is not None:
+                raise unrecorded
             raise ReleaseRefused(
                 description=f"{release.name}/{stage} was refused: {reasons}. Nothing was written; an earlier release "
                 f"stays unchanged. {shown[NEAREST]}",
@@ -192,6 +197,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
                 "earlier release.",
                 logging.WARNING,
             )
+        update_register(context, "release")
         yield dg.MaterializeResult(
             metadata=shown
             | table_metadata(
@@ -235,8 +241,18 @@ def _page_of_checks(
     return page_of_refusal(context, release, side, gathered, shown, note, nearest)
 
 
-def _record_refusal(context: Any, release: ReleaseSettings, side: str, decided: Sequence[Verdict]) -> None:
+def _record_refusal(context: Any, release: ReleaseSettings, side: str, decided: Sequence[Verdict]) -> Exception | None:
+    """Record a refusal, if there is one, before anything else is done about it.
+
+    Return the error if that failed, to be raised once Dagster has the verdicts, which are the other record.
+    """
     failed = [verdict.name for verdict in decided if verdict.blocks]
-    if failed:
-        key, partition_key = release.key(f"{side}_release"), partition_key_of(context, release.partitions_def)
+    if not failed:
+        return None
+    key, partition_key = release.key(f"{side}_release"), partition_key_of(context, release.partitions_def)
+    try:
         context.resources.private_tables.record_refusal(key, partition_key, context.run.run_id, failed)
+    except Exception as error:  # noqa: BLE001 - it is raised after the verdicts
+        return error
+    update_register(context, "refusal")
+    return None

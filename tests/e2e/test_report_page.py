@@ -54,6 +54,10 @@ def test_both_reports_read_well_for_everyone_on_paper_without_network_and_withou
             without_scripts(browser, address, side)
             assert cut_off(browser, address, NARROW, "screen") == []
             assert cut_off(browser, address, PAPER, "print") == []
+        for page in ((tmp_path / "releases" / "index.html"), next((tmp_path / "private").rglob("refusal.html"))):
+            for width in (DESK, NARROW):
+                assert violations(browser, page.as_uri(), width) == []
+            assert cut_off(browser, page.as_uri(), NARROW, "screen") == []
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic
 from privacy_assets.release.metrics import DISCLOSURE, MPUCC
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from privacy_assets.release.register import REGISTER_FILE
 from privacy_assets.release.verification import verify_release
 
 PROJECT_VARIABLE = "PRIVACY_ASSETS_TEST_PROJECT"
@@ -195,7 +196,11 @@ class Project:
 
     def everything_released(self) -> list[Path]:
         found = (self.root / "releases").rglob("*")
-        return [path for path in found if path.is_file() and path.name != RELEASES_MARK_FILE]
+        return [path for path in found if path.is_file() and path.name not in (RELEASES_MARK_FILE, REGISTER_FILE)]
+
+    @property
+    def register(self) -> Path:
+        return self.root / "releases" / REGISTER_FILE
 
     def stored(self, stage: str, partition: str | None = None) -> Path:
         path = self.private / NAME / stage

@@ -74,6 +74,7 @@ def everything_that_was_said(project, capfd) -> bytes:
     files += [path for path in project.everything_released() if path.suffix not in (".parquet", ".csv")]
     # Pages of refusals stay private, but are read by others than the owner of the table.
     files += project.private.rglob("refusal.html")
+    files += [project.register] if project.register.exists() else []
     return b"\n".join([*said, *(path.read_bytes() for path in files)])
 
 

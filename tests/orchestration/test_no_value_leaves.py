@@ -549,6 +549,7 @@ def test_a_refused_gate_shows_no_cell(project, capfd):
     project.run(definitions)
     refusal(project.run(definitions, "synthetic_release"))
     assert len(list(project.private.rglob("refusal.html"))) == 2
+    assert "people, synthetic" in project.register.read_text()
     assert_nothing_leaked(project, capfd, "nothing was released")
 
 

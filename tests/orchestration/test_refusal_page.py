@@ -1,6 +1,7 @@
-"""A refusal is readable: one line that says why the run ended, and a page in the private directory."""
+"""A refusal is readable: one line that says why the run ended, a page in the private directory, and the register."""
 
 import logging
+import re
 
 import dagster as dg
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from privacy_assets.orchestration import refusal_page
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
-from tests.orchestration.project import ASSESSMENT, NAME, REFUSES, blocked_by, refusal
+from tests.orchestration.project import ADMITS, ASSESSMENT, NAME, REFUSES, blocked_by, refusal
 
 pytestmark = pytest.mark.pictures
 
@@ -23,7 +24,7 @@ def error_lines(project, result):
 
 
 def pages(project):
-    return sorted((project.private / "refusals").rglob("refusal.html"))
+    return sorted((project.private / "refusal_pages").rglob("refusal.html"))
 
 
 def page_in(metadata):
@@ -145,3 +146,37 @@ def test_a_control_too_small_for_the_policy_is_said_at_the_source(project):
     assert [f"The split will be refused: {said}"] == [each for each in warned if "split" in each]
     stopped = project.run(definitions, "original", "control")
     assert not stopped.success
+
+
+def test_the_register_follows_each_refusal_and_release(project):
+    project.run(project.definitions(REFUSES))
+    refused = project.register.read_text()
+    assert "Nothing has been released" in refused
+    assert "privacy risk score is at most its limit" in refused
+    assert project.run(project.definitions()).success
+    released = project.register.read_text()
+    (written,) = project.releases()
+    assert f"people/synthetic/{written.name}/report.html" in released
+    # The refusal is now part of the release: its line counts it.
+    assert re.search(r'aria-labelledby="refused-title">.*?<p>None.</p>', released, re.DOTALL)
+    assert "<td>1</td>" in released
+    project.run(project.definitions(REFUSES), ASSESSMENT)
+    again = project.register.read_text()
+    assert "Tables whose latest run was refused" in again
+    assert written.name in again
+
+
+@pytest.mark.parametrize("limit", [ADMITS, REFUSES])
+def test_a_register_that_cannot_be_written_loses_no_release_and_no_refusal(project, limit):
+    project.register.parent.mkdir()
+    project.register.write_text("somebody else's page")
+    result = project.run(project.definitions(limit))
+    assert result.success == (limit == ADMITS)
+    assert len(project.releases()) == (limit == ADMITS)
+    assert len(pages(project)) == (limit == REFUSES)
+    with project.instance() as instance:
+        warned = [each.user_message for each in instance.all_logs(result.run_id) if each.level == logging.WARNING]
+    (line,) = [each for each in warned if "register" in each]
+    assert "is not a register of this package, so it was not replaced" in line
+    assert f"The {'release' if limit == ADMITS else 'refusal'} itself is complete and recorded" in line
+    assert project.register.read_text() == "somebody else's page"

@@ -3,6 +3,7 @@
 Either record can be lost: the history with its directory, the events with their run. So both are used.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,8 +11,14 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from privacy_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, AssetCheckExecutionRecord, check_history
-from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, RecordedRefusal
+from privacy_assets.orchestration.private.resources import (
+    DAMAGED_REFUSAL,
+    REFUSALS_DIRECTORY,
+    PrivateParquetIOManager,
+    RecordedRefusal,
+)
 from privacy_assets.orchestration.shown.metadata import REFUSES, VERDICTS
+from privacy_assets.release.register import RecordedRun
 
 _PAGE = 500
 
@@ -90,6 +97,22 @@ def refusals_before(
         key=lambda refusal: refusal.refused_at,
     )
     return (*unknown, *known)
+
+
+def every_refusal(private_tables: PrivateParquetIOManager) -> Iterator[RecordedRun]:
+    """Yield the refused runs of every release whose history is in a private directory; a damaged line counts."""
+    directory = private_tables.base_path / REFUSALS_DIRECTORY
+    for path in sorted(directory.glob("*.jsonl")):
+        release, _, stage = path.stem.rpartition("__")
+        side = stage.removesuffix("_release")
+        for line in filter(None, path.read_text(errors="replace").splitlines()):
+            try:
+                entry = json.loads(line)
+                partition = None if entry["partition"] is None else str(entry["partition"])
+                failed = tuple(str(name) for name in entry["failed"])
+                yield RecordedRun(release, side, partition, str(entry["refused_at"]), failed)
+            except (ValueError, KeyError, TypeError, RecursionError):
+                yield RecordedRun(release, side, None, DAMAGED_REFUSAL.refused_at, DAMAGED_REFUSAL.failed)
 
 
 def _evaluations(

@@ -1,0 +1,40 @@
+"""The register of all releases, rewritten after each release and refusal."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from privacy_assets.columns.safe_names import class_name
+from privacy_assets.errors import PrivacyAssetsError
+from privacy_assets.orchestration.evidence.refusals import every_refusal
+from privacy_assets.orchestration.private.directories import mark_releases
+from privacy_assets.orchestration.private.guard import log_openly, speaks
+from privacy_assets.release.register import write_register
+
+
+def update_register(context: Any, after: str) -> None:
+    """Write the register anew; if that fails, a warning says so, and what was released or refused stays so.
+
+    Parameters
+    ----------
+    context
+        Context of the step.
+    after : {"release", "refusal"}
+        What was done before.
+    """
+    root = Path(context.resources.release_store.base_path)
+    reason = ""
+    try:
+        mark_releases(root)
+        write_register(root, refusals=list(every_refusal(context.resources.private_tables)))
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with the register, the decision is made
+        is_ours = isinstance(error, PrivacyAssetsError) and speaks(error)
+        reason = f"{class_name(type(error))}: {error}" if is_ours else class_name(type(error))
+    if reason:
+        log_openly(
+            context,
+            f"The register of releases was not written ({reason}). The {after} itself is complete and recorded. The "
+            "next release or refusal writes the whole register again, as does `privacy_assets register` on the "
+            "directory of the releases.",
+            logging.WARNING,
+        )

@@ -1,0 +1,380 @@
+"""The register: one page that lists every release below a directory, made anew from their manifests."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release.gate import Verdict
+from privacy_assets.release.manifest import MANIFEST_FILE, REPORT_FILE, read_manifest_bytes
+from privacy_assets.release.metrics import METRICS, UTILITY, shown_figure
+from privacy_assets.release.register_figures import Trend, interval_of, trends_of
+from privacy_assets.release.report import page_template
+from privacy_assets.release.signature import find_signature
+from privacy_assets.release.signing import PublicKey, read_public_key
+from privacy_assets.release.verification import verify_release
+from privacy_assets.shown_numbers import number
+from privacy_assets.storage.durable_files import TEMPORARY_MARK, locked, remove_leftovers, sync_directory, write_file
+
+REGISTER_FILE = "index.html"
+REGISTER_MARK = b'<meta name="generator" content="privacy_assets register">'
+TEMPLATE = "register.html"
+REGISTER_MODE = 0o644
+SECONDS_TO_WAIT = 30.0
+MOST_COLUMNS_NAMED = 12
+DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What reading a manifest raises that no version of this package wrote."""
+
+
+@dataclass(frozen=True)
+class OpenRefusal:
+    """A table that was refused and has not been released since.
+
+    Attributes
+    ----------
+    table : str
+        Release and side, and the partition.
+    refused_at : str
+        Time of the latest refusal.
+    n_runs : int
+        Number of runs that were refused since the last release.
+    failed : tuple of str
+        Conditions that failed in the latest of them.
+    """
+
+    table: str
+    refused_at: str
+    n_runs: int
+    failed: tuple[str, ...]
+
+
+class RecordedRun(NamedTuple):
+    """A refused run, as the private history has it."""
+
+    release: str
+    side: str
+    partition: str | None
+    refused_at: str
+    failed: tuple[str, ...]
+
+
+class _Figure(NamedTuple):
+    name: str
+    found: str
+    bound: str
+    interval: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class RegisterEntry:
+    """One release, as its manifest describes it.
+
+    Attributes
+    ----------
+    table : str
+        Release and side, and the partition.
+    created_at : str
+        Time of the release, in ISO format; empty if the manifest is damaged.
+    link : str
+        Address of its report, relative to the register; empty if there is none.
+    problem : str
+        Why the manifest cannot be read; empty if it can.
+    """
+
+    table: str
+    created_at: str
+    link: str = ""
+    problem: str = ""
+    policy: str = ""
+    verdict: str = ""
+    kind: str = "good"
+    n_records: int = 0
+    figures: tuple[_Figure, ...] = ()
+    worth: str = ""
+    refusals_before: int = 0
+    waivers: tuple[str, ...] = ()
+    leaving: tuple[str, ...] = ()
+    signature: str = ""
+    signature_kind: str = ""
+    files: str = ""
+    files_kind: str = ""
+    outcomes: tuple[Verdict, ...] = ()
+
+    @property
+    def moment(self) -> str:
+        """The time for people."""
+        return f"{datetime.fromisoformat(self.created_at):%Y-%m-%d %H:%M} UTC" if self.created_at else "unknown"
+
+
+def write_register(
+    root: Path,
+    *,
+    refusals: Sequence[RecordedRun] | None = None,
+    public_keys: Sequence[str | Path] = (),
+    verify: bool = False,
+    seconds_to_wait: float = SECONDS_TO_WAIT,
+) -> tuple[Path, int]:
+    """Write ``index.html``, which lists every release below a directory, and replace it atomically.
+
+    Everything is read while the directory is locked, so the last of several concurrent writers has seen every release.
+
+    Parameters
+    ----------
+    root : Path
+        Directory of the releases.
+    refusals : sequence of RecordedRun, optional
+        Refused runs; without them the page says that they are unknown.
+    public_keys : sequence of str or Path, optional
+        PEM files of the keys that may have signed releases.
+    verify : bool
+        Read and verify all files of every release. By default only their sizes are compared.
+    seconds_to_wait : float
+        How long to wait for another writer.
+
+    Returns
+    -------
+    Path, int
+        The page, and the number of releases on it.
+
+    Raises
+    ------
+    InvalidSettingError
+        If the directory does not exist, another writer does not finish, or ``index.html`` is a page of somebody else.
+    OSError
+        If the page cannot be written.
+    """
+    trusted = [read_public_key(key) for key in public_keys]
+    if not root.is_dir():
+        raise InvalidSettingError(f"{str(root)!r} is not a directory. Expected the directory of the releases.")
+    path, end = root / REGISTER_FILE, time.monotonic() + seconds_to_wait
+    while True:
+        with locked(root, wait=False) as is_alone:
+            if is_alone:
+                _require_own(path)
+                entries = list(read_entries(root, trusted, verify=verify))
+                page = render_register(entries, None if refusals is None else open_refusals(entries, refusals))
+                _replace(path, page.encode())
+                return path, len(entries)
+        if time.monotonic() >= end:
+            raise InvalidSettingError(
+                f"Another process has been writing the register of {str(root)!r} for {seconds_to_wait:g} seconds. The "
+                "register was not written. Run `privacy_assets register` on the directory when it has ended."
+            )
+        time.sleep(0.02)
+
+
+def read_entries(root: Path, trusted: Sequence[PublicKey] = (), *, verify: bool = False) -> Iterator[RegisterEntry]:
+    """Yield an entry for each release below a directory; one with a damaged manifest has a problem, not figures."""
+    for directory, below, files in os.walk(root):
+        below[:] = sorted(name for name in below if not name.startswith(TEMPORARY_MARK))
+        if MANIFEST_FILE in files:
+            below.clear()
+            yield _entry(root, Path(directory), trusted, verify=verify)
+
+
+def render_register(
+    entries: Sequence[RegisterEntry], refusals: Sequence[OpenRefusal] | None, on: date | None = None
+) -> str:
+    """Return the register as one HTML page that needs no other file, no network and no script.
+
+    Parameters
+    ----------
+    entries : sequence of RegisterEntry
+        The releases, in any order; the page has the latest first.
+    refusals : sequence of OpenRefusal or None
+        Tables that were refused since their last release; None if that is unknown.
+    on : date, optional
+        The day on which waivers are judged to have expired; by default today.
+    """
+    today = (on or datetime.now(UTC).date()).isoformat()
+    latest_first = sorted(entries, key=lambda entry: (entry.created_at, entry.link), reverse=True)
+    by_table: dict[str, list[RegisterEntry]] = {}
+    for entry in reversed(latest_first):
+        by_table.setdefault(entry.table, []).append(entry)
+    trends: list[tuple[str, Sequence[Trend]]] = [
+        (table, trends_of([(entry.created_at, entry.outcomes) for entry in own]))
+        for table, own in sorted(by_table.items())
+    ]
+    return page_template(TEMPLATE).render(
+        mark=REGISTER_MARK.decode(),
+        entries=latest_first,
+        n_tables=len(by_table),
+        trends=[(table, own) for table, own in trends if own],
+        refusals=refusals,
+        today=today,
+    )
+
+
+def open_refusals(entries: Sequence[RegisterEntry], refusals: Sequence[RecordedRun]) -> tuple[OpenRefusal, ...]:
+    """Return the tables that were refused after their last release, latest first."""
+    last: dict[str, datetime] = {}
+    for entry in entries:
+        if entry.created_at:
+            moment = datetime.fromisoformat(entry.created_at)
+            last[entry.table] = max(moment, last.get(entry.table, moment))
+    since: dict[str, list[RecordedRun]] = {}
+    for run in refusals:
+        table = _table_name(run.release, run.side, run.partition)
+        refused_at = _instant(run.refused_at)
+        if table not in last or refused_at is None or refused_at > last[table]:
+            since.setdefault(table, []).append(run)
+    latest = {table: max(own, key=lambda run: run.refused_at) for table, own in since.items()}
+    found = [OpenRefusal(table, run.refused_at, len(since[table]), run.failed) for table, run in latest.items()]
+    return tuple(sorted(found, key=lambda each: each.refused_at, reverse=True))
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _entry(root: Path, directory: Path, trusted: Sequence[PublicKey], *, verify: bool) -> RegisterEntry:
+    place = directory.relative_to(root).as_posix()
+    link = quote(f"{place}/{REPORT_FILE}") if (directory / REPORT_FILE).is_file() else ""
+    try:
+        data = read_manifest_bytes(directory)
+        return _described(directory, link, json.loads(data), data, trusted, verify=verify)
+    except DAMAGED as error:
+        problem = f"{MANIFEST_FILE} is damaged or cannot be read ({type(error).__name__})"
+        return RegisterEntry(place, "", link, problem, kind="refused")
+
+
+def _described(
+    directory: Path,
+    link: str,
+    manifest: Mapping[str, Any],
+    data: bytes,
+    trusted: Sequence[PublicKey],
+    *,
+    verify: bool,
+) -> RegisterEntry:
+    # As text that sorts: versions of Python accept other forms of a time.
+    created_at = datetime.fromisoformat(manifest["created_at"]).astimezone(UTC).isoformat(timespec="seconds")
+    decided = [Verdict(**verdict) for verdict in manifest["verdicts"]]
+    warnings = [verdict for verdict in decided if not verdict.passed]
+    waived = [verdict for verdict in decided if verdict.waived_by is not None]
+    said = "Released"
+    said += f" under {len(waived)} waiver{'s' if len(waived) > 1 else ''}" if waived else ""
+    said += f", with {len(warnings)} warning{'s' if len(warnings) > 1 else ''}" if warnings else ""
+    policy = manifest["policy"]
+    name = "of its own" if policy["use_case"] is None else str(policy["use_case"]).replace("_", " ")
+    name += f", changed in {', '.join(policy['changes']).replace('_', ' ')}" if policy["changes"] else ""
+    leaving = [str(each["column"]) for each in manifest.get("columns_leaving_as_is", ())]
+    n_more = len(leaving) - MOST_COLUMNS_NAMED
+    signature, signature_kind = _signature_state(directory, manifest, data, trusted)
+    files, files_kind = _state_of_files(directory, manifest, trusted, verify=verify)
+    outcomes = tuple(verdict for verdict in decided if verdict.metric in METRICS and verdict.limit is not None)
+    return RegisterEntry(
+        table=_table_name(manifest["release"], manifest["stage"], manifest["partition"]),
+        created_at=created_at,
+        link=link,
+        policy=name,
+        verdict=said,
+        kind="waived" if waived else "warning" if warnings else "good",
+        n_records=int(manifest["n_records"]),
+        figures=tuple(_figure(verdict, manifest["figures"]) for verdict in outcomes),
+        worth=_worth(manifest["figures"].get(UTILITY, {})),
+        refusals_before=int(manifest["refusals_before"]),
+        waivers=tuple(
+            f"{str(each['metric']).replace('_', ' ')}, by {each['person']}, expires {each['expires_on']}"
+            for each in manifest["waivers"]
+        ),
+        leaving=(*leaving[:MOST_COLUMNS_NAMED], *([f"and {n_more} more"] if n_more > 0 else [])),
+        signature=signature,
+        signature_kind=signature_kind,
+        files=files,
+        files_kind=files_kind,
+        outcomes=outcomes,
+    )
+
+
+def _table_name(release: str, side: str, partition: str | None) -> str:
+    return f"{release}, {side}" + ("" if partition is None else f", {partition}")
+
+
+def _figure(verdict: Verdict, figures: Mapping[str, Any]) -> _Figure:
+    metric, limit = str(verdict.metric), float(verdict.limit or 0)
+    value = limit if verdict.value is None else float(verdict.value)
+    found, bound = shown_figure(metric, str(verdict.direction), value, limit)
+    kind = "waived" if verdict.waived_by is not None else "good" if verdict.passed else "warning"
+    return _Figure(
+        metric.replace("_", " "),
+        "no value" if verdict.value is None else found,
+        bound,
+        interval_of(metric, figures),
+        kind,
+    )
+
+
+def _worth(scores: Mapping[str, Any]) -> str:
+    if scores.get("utility") is None:
+        return "not judged"
+    ends = [scores.get(f"utility_{end}") for end in ("lower", "upper")]
+    interval = "" if None in ends else f" ({number(float(ends[0] or 0))} to {number(float(ends[1] or 0))})"
+    return f"{number(float(scores['utility']))}{interval}"
+
+
+def _signature_state(
+    directory: Path, manifest: Mapping[str, Any], data: bytes, trusted: Sequence[PublicKey]
+) -> tuple[str, str]:
+    named = manifest.get("signed_by")
+    found = find_signature(directory, data, trusted)
+    if named is None and found.key_id is None and not trusted:
+        return "not signed", "warning" if manifest["policy"]["required"].get("signature") else ""
+    if found.problems:
+        return found.problems[0], "refused"
+    if found.key_id != named:
+        return "the manifest names another key than the signature", "refused"
+    if found.trusted_key is None:
+        return f"signed with {str(named)[:12]}…, not checked: no public key was given", ""
+    return f"signed with {str(named)[:12]}… ({found.trusted_key}), checked", "good"
+
+
+def _state_of_files(
+    directory: Path, manifest: Mapping[str, Any], trusted: Sequence[PublicKey], *, verify: bool
+) -> tuple[str, str]:
+    if verify:
+        problems = verify_release(directory, public_keys=trusted).problems
+        return (f"NOT verified: {problems[0]}", "refused") if problems else ("verified", "good")
+    for name, entry in manifest["files"].items():
+        path = directory / name
+        if path.is_symlink() or not path.is_file() or path.stat().st_size != entry["bytes"]:
+            return "a file is missing, or has another size than recorded", "refused"
+    return "files are there, content not verified", ""
+
+
+def _require_own(path: Path) -> None:
+    """Refuse to replace a page that somebody else put there."""
+    if not path.exists():
+        return
+    is_own = False
+    if path.is_file():
+        with path.open("rb") as file:
+            is_own = REGISTER_MARK in file.read(4_096)
+    if not is_own:
+        raise InvalidSettingError(
+            f"{str(path)!r} is not a register of this package, so it was not replaced. Move it away to have one."
+        )
+
+
+def _replace(path: Path, page: bytes) -> None:
+    remove_leftovers(path)
+    temporary = path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}"
+    try:
+        write_file(temporary, lambda file: file.write(page), REGISTER_MODE)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)

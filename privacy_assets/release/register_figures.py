@@ -1,0 +1,100 @@
+"""Figures of the register: intervals as manifests record them, and figure and limit over time as small pictures."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from privacy_assets.release.gate import Verdict
+from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, UTILITY
+from privacy_assets.release.report_criteria import CRITERIA
+from privacy_assets.release.report_words import CONTROL
+from privacy_assets.shown_numbers import number
+
+WIDTH, HEIGHT, MARGIN = 220, 48, 4
+MOST_POINTS = 200
+FEWEST_POINTS = 2
+CRITERION_OF_METRIC = {
+    "singling_out_excess": "singling_out",
+    "linkability_excess": "linkability",
+    "inference_excess": "inference_near",
+    "near_copies_excess": "near_copies",
+}
+
+
+class Trend(NamedTuple):
+    """A limited figure of one table over its releases.
+
+    Attributes
+    ----------
+    metric : str
+        Its name in words.
+    text : str
+        What the picture shows, in words.
+    found, limits : str
+        Points of the lines of the figure and of its limit, as an SVG polyline has them.
+    """
+
+    metric: str
+    text: str
+    found: str
+    limits: str
+
+
+def interval_of(metric: str, figures: Mapping[str, Any]) -> str:
+    """Return the interval that a manifest has for a limited figure, in words.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the figure.
+    figures : mapping
+        ``figures`` of the manifest.
+    """
+    assessment = METRICS[metric].assessment
+    if assessment == UTILITY:
+        own = figures.get(UTILITY, {})
+        return _between(own.get(f"{metric}_lower"), own.get(f"{metric}_upper"))
+    if assessment == DISCLOSURE:
+        criterion = CRITERION_OF_METRIC.get(metric)
+        rows = [row for row in figures.get(DISCLOSURE, {}).get(CRITERIA, ()) if row.get("criterion") == criterion]
+        return _between(rows[0].get("low"), rows[0].get("high")) if rows else ""
+    if assessment == MPUCC:
+        interval = figures.get(CONTROL, {}).get(f"{metric.removesuffix('_rate')}_interval")
+        return _between(*interval) if isinstance(interval, list) and len(interval) == len(("low", "high")) else ""
+    return ""
+
+
+def _between(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"{number(low)} to {number(high)}"
+
+
+def trends_of(releases: Sequence[tuple[str, Sequence[Verdict]]]) -> tuple[Trend, ...]:
+    """Return how each limited figure of a table changed over its releases, oldest first.
+
+    Parameters
+    ----------
+    releases : sequence of (str, sequence of Verdict)
+        Time and limits of each release. Only the last 200 are drawn, and figures of at least two releases.
+    """
+    series: dict[str, list[tuple[float, float]]] = {}
+    for _, outcomes in releases[-MOST_POINTS:]:
+        for verdict in outcomes:
+            if verdict.value is not None and verdict.limit is not None:
+                series.setdefault(str(verdict.metric), []).append((float(verdict.value), float(verdict.limit)))
+    return tuple(_drawn(metric, points) for metric, points in series.items() if len(points) >= FEWEST_POINTS)
+
+
+def _drawn(metric: str, points: Sequence[tuple[float, float]]) -> Trend:
+    every = [value for point in points for value in point]
+    low, high = min(every), max(every)
+    across = (WIDTH - 2 * MARGIN) / (len(points) - 1)
+    upwards = (HEIGHT - 2 * MARGIN) / ((high - low) or 1)
+
+    def line(which: int) -> str:
+        return " ".join(
+            f"{MARGIN + place * across:.1f},{HEIGHT - MARGIN - (point[which] - low) * upwards:.1f}"
+            for place, point in enumerate(points)
+        )
+
+    (first, _), (last, limit) = points[0], points[-1]
+    text = f"{number(first)} to {number(last)} over {len(points)} releases; limit now {number(limit)}"
+    return Trend(metric.replace("_", " "), text, line(0), line(1))

@@ -1,0 +1,259 @@
+"""The register of releases: complete, whatever its writers do, and without a cell."""
+
+import json
+import os
+import re
+import threading
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from privacy_assets.cli import main
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release.files import write_release
+from privacy_assets.release.register import (
+    RecordedRun,
+    open_refusals,
+    read_entries,
+    render_register,
+    write_register,
+)
+from privacy_assets.release.signing import SigningKey, generate_key_pair, load_signer
+from privacy_assets.storage.durable_files import locked
+from privacy_assets.storage.fingerprint import fingerprint
+from tests.release.test_report import MARKUP, Outline, limit_verdict, record, text_of
+
+CELL = "Zaphodine-Quxington"
+TABLE = pd.DataFrame({"age": [31, 42], MARKUP: [CELL, None]})
+
+
+def released(root, name="people", side="synthetic", partition=None, signer=None, **changes):
+    directory = root / name / side
+    directory = directory if partition is None else directory / partition
+    made = record(release=name, stage=side, partition=partition, **changes)
+    return write_release(directory, TABLE, fingerprint(TABLE), made, signer=signer)
+
+
+def edited(written, **changes):
+    """Change a manifest in place, as its recipient could."""
+    path = written / "manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps(manifest | changes))
+
+
+def page_of(root, **options):
+    path, _ = write_register(root, **options)
+    return path.read_text()
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "releases").mkdir()
+    return tmp_path / "releases"
+
+
+def test_every_release_has_a_line_with_what_its_manifest_says_and_leads_to_its_report(root):
+    figures = {
+        "utility_assessment": {"utility": 0.91, "utility_lower": 0.85, "utility_upper": 0.95},
+        "control": {"excess_identification_interval": [-0.01, 0.02]},
+    }
+    waiver = {"metric": "verbatim_copies", "person": "A. Officer", "expires_on": "2020-01-01"}
+    first = released(
+        root,
+        figures=figures,
+        verdicts=(*record().verdicts, limit_verdict("excess_identification_rate", 0.02, 0.05)),
+    )
+    second = released(root, "patients", partition="2026%2D01")
+    edited(second, waivers=[waiver], columns_leaving_as_is=[{"column": "income"}])
+    page = page_of(root)
+    text = text_of(page)
+    for written in (first, second):
+        link = next(each for each in Outline(page).links if written.name in each)
+        assert (root / Path(link.replace("%25", "%"))).resolve() == written / "report.html"
+    assert "people, synthetic" in text
+    assert "patients, synthetic, 2026%2D01" in text
+    assert "Policy public release" in text
+    assert "Released, with 1 warning" in text
+    assert "privacy risk score: 0.17 (below 0.2)" in text
+    assert "excess identification rate: 0.02 (below 0.05; -0.01 to 0.02)" in text
+    assert "0.91 (0.85 to 0.95)" in text
+    assert "verbatim copies, by A. Officer, expires 2020-01-01 (expired)" in text
+    assert "income" in text
+    assert "not signed" in text
+    assert "files are there, content not verified" in text
+
+
+def test_the_page_needs_nothing_else_and_shows_no_cell(root):
+    released(root)
+    page = page_of(root, refusals=[RecordedRun(MARKUP, "synthetic", None, "2026-01-02T03:04:05+00:00", (MARKUP,))])
+    outline = Outline(page)
+    assert CELL not in page
+    assert MARKUP not in page
+    assert not [tag for tag, _ in outline.tags if tag in ("script", "link", "iframe")]
+    assert all(re.fullmatch(r"[\w./%-]+report\.html", each) for each in outline.links)
+    assert [named["lang"] for named in outline.every("html")] == ["en"]
+    assert outline.headings == sorted(outline.headings)
+
+
+def test_the_latest_release_comes_first(root):
+    older, newer = released(root, "a"), released(root, "b")
+    edited(older, created_at="2026-03-01T12:00:00+02:00")
+    edited(newer, created_at="2026-03-01T11:00:00+00:00")
+    page = page_of(root)
+    assert page.index(newer.name) < page.index(older.name)
+
+
+def test_a_damaged_manifest_has_a_line_and_stops_nothing(root):
+    released(root)
+    for number, content in enumerate(("{", "[]", '{"release": 1}', "[" * 100_000)):
+        written = released(root, f"damaged{number}")
+        (written / "manifest.json").write_text(content)
+    text = text_of(page_of(root))
+    assert text.count("manifest.json is damaged or cannot be read") == 4
+    assert "people, synthetic" in text
+
+
+def test_files_that_are_missing_or_of_another_size_are_marked_and_verify_reads_them(root):
+    lost, same_size = released(root, "lost"), released(root, "same_size")
+    (lost / "synthetic.parquet").unlink()
+    data = bytearray((same_size / "synthetic.parquet").read_bytes())
+    data[10] ^= 1
+    (same_size / "synthetic.parquet").write_bytes(data)
+    by_table = {entry.table: entry for entry in read_entries(root)}
+    assert by_table["lost, synthetic"].files_kind == "refused"
+    assert by_table["same_size, synthetic"].files == "files are there, content not verified"
+    verified = {entry.table: entry for entry in read_entries(root, verify=True)}
+    assert verified["same_size, synthetic"].files.startswith("NOT verified: ")
+    released(root, "good")
+    assert {entry.table: entry.files for entry in read_entries(root, verify=True)}["good, synthetic"] == "verified"
+
+
+def test_a_signature_is_shown_and_checked_with_a_public_key(root, tmp_path):
+    pytest.importorskip("cryptography", reason="needs the extra `sign`")
+    private, public, key_id = generate_key_pair(tmp_path / "key.pem")
+    _, stranger, _ = generate_key_pair(tmp_path / "other.pem")
+    written = released(root, signer=load_signer(SigningKey(path=str(private))))
+    assert f"signed with {key_id[:12]}…, not checked" in page_of(root)
+    assert f"signed with {key_id[:12]}… (" in page_of(root, public_keys=[public])
+    assert "expected one of" in page_of(root, public_keys=[stranger])
+    edited(written, n_records=3)
+    assert "does not match this manifest.json" in page_of(root)
+
+
+def test_the_trend_has_a_point_for_each_release(root):
+    for value in (0.1, 0.15, 0.05):
+        condition, _, copies = record().verdicts
+        outcomes = (condition, limit_verdict("privacy_risk_score", value, 0.2), copies)
+        released(root, verdicts=outcomes)
+    page = page_of(root)
+    (label,) = re.findall(r'aria-label="(privacy risk score: [^"]*)"', page)
+    assert label == "privacy risk score: 0.1 to 0.05 over 3 releases; limit now 0.2"
+    found, limits = (re.search(rf'class="{kind}" points="([^"]*)"', page)[1].split() for kind in ("found", "limit"))
+    heights = [float(point.split(",")[1]) for point in found]
+    # Downwards in SVG: the second figure is the largest, the limit is above all.
+    assert heights[1] < heights[0] < heights[2]
+    assert {float(point.split(",")[1]) for point in limits} == {4.0}
+
+
+def test_only_refusals_after_the_last_release_are_open(root):
+    written = released(root)
+    edited(written, created_at="2026-03-01T12:00:00+00:00")
+    entries = list(read_entries(root))
+
+    def refused(at, name="people", failed="b"):
+        return RecordedRun(name, "synthetic", None, at, (failed,))
+
+    before, after = refused("2026-03-01T11:59:59+00:00", failed="a"), refused("2026-03-01T12:00:01+00:00")
+    later, never = refused("2026-04-01T12:00:01+00:00", failed="c"), refused("2026-01-01T00:00:00+00:00", "patients")
+    assert open_refusals(entries, [before]) == ()
+    found = {each.table: each for each in open_refusals(entries, [before, after, later, never])}
+    assert found["people, synthetic"].n_runs == 2
+    assert found["people, synthetic"].failed == ("c",)
+    assert found["patients, synthetic"].n_runs == 1
+
+
+def test_the_command_makes_it_from_manifests_alone(root, capsys):
+    released(root)
+    assert main(["register", str(root)]) == 0
+    assert "lists 1 release." in capsys.readouterr().out
+    assert "made from manifests alone" in (root / "index.html").read_text()
+    assert main(["register", str(root / "missing")]) == 1
+    assert "is not a directory" in capsys.readouterr().out
+
+
+def test_an_empty_directory_has_a_register(root):
+    assert "Nothing has been released" in page_of(root)
+
+
+def test_the_page_of_somebody_else_is_not_replaced(root):
+    (root / "index.html").write_text("<h1>Our site</h1>")
+    with pytest.raises(InvalidSettingError, match="not a register of this package"):
+        write_register(root)
+    assert (root / "index.html").read_text() == "<h1>Our site</h1>"
+
+
+def test_a_link_is_not_followed_out_of_the_directory(root, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    released(elsewhere, "secret")
+    (root / "linked").symlink_to(elsewhere)
+    assert "secret" not in page_of(root)
+
+
+def test_writers_at_the_same_time_leave_a_whole_page_with_every_release(root):
+    """Each of many threads releases a table and writes the register; readers meanwhile see whole pages only."""
+    pages, ended, problems = [], threading.Event(), []
+
+    def read():
+        while not ended.is_set():
+            if (root / "index.html").exists():
+                pages.append((root / "index.html").read_text())
+
+    def write(number):
+        try:
+            if number % 2:
+                released(root, f"table{number}")
+            write_register(root, refusals=[])
+        except BaseException as error:  # noqa: BLE001 - a thread has nobody else to tell
+            problems.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(12)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    ended.set()
+    reader.join()
+    assert problems == []
+    assert all(page.endswith("</html>") for page in pages)
+    final = (root / "index.html").read_text()
+    assert all(f"table{number}, synthetic" in final for number in range(1, 12, 2))
+    assert not list(root.glob(".partial-*"))
+
+
+def test_a_writer_that_never_ends_is_not_waited_for_forever(root):
+    with locked(root), pytest.raises(InvalidSettingError, match="Another process has been writing the register"):
+        write_register(root, seconds_to_wait=0.1)
+
+
+def test_a_writer_that_fails_leaves_the_earlier_page(root, monkeypatch):
+    released(root)
+    earlier = page_of(root)
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError, match="No space"):
+        write_register(root)
+    assert (root / "index.html").read_text() == earlier
+    assert not list(root.glob(".partial-*"))
+
+
+def test_a_thousand_releases_have_a_thousand_lines(root):
+    released(root)
+    (entry,) = read_entries(root)
+    many = [replace(entry, table=f"table{number % 50}, synthetic") for number in range(1_000)]
+    page = render_register(many, (), date(2026, 1, 1))
+    assert page.count('<th scope="row">') == 1_000
+    assert page.count("<svg") == 50 * 2
