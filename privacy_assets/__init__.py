@@ -57,6 +57,8 @@ _PUBLIC_NAMES = {
     "Policy": "release.policy",
     "Pram": "columns.masks",
     "PrivacyAssetsError": "errors",
+    "PrivacyBudget": "orchestration.settings.privacy_budget",
+    "PrivacyBudgetError": "errors",
     "PrivacyReleaseComponent": "orchestration.component.component",
     "PrivateParquetIOManager": "orchestration.private.resources",
     "PublicDomain": "synthesis.private.domain",

@@ -38,7 +38,11 @@ PAGES = {path.relative_to(DOCS).as_posix(): path.read_text() for path in sorted(
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 BLOCKS = {name: FENCE.findall(page) for name, page in PAGES.items()}
 LANGUAGES = {"python", "yaml", "sh", "text"}
-EXTRA_OF_PAGE = {"how-to-dbt.md": ("duckdb", "sql"), "signing.md": ("cryptography", "signing")}
+EXTRA_OF_PAGE = {
+    "differential-privacy.md": ("opendp", "dp"),
+    "how-to-dbt.md": ("duckdb", "sql"),
+    "signing.md": ("cryptography", "signing"),
+}
 CLICK_COMMANDS = {
     "dagster": ("dagster._cli", "create_dagster_cli"),
     "dg": ("dagster_dg_cli.cli", "create_dg_cli"),

@@ -58,6 +58,8 @@ PUBLIC_NAMES = [
     "Policy",
     "Pram",
     "PrivacyAssetsError",
+    "PrivacyBudget",
+    "PrivacyBudgetError",
     "PrivacyReleaseComponent",
     "PrivateParquetIOManager",
     "PublicDomain",

@@ -26,6 +26,7 @@ from privacy_assets.orchestration.control_plans import SPLIT_WILL_BE_REFUSED, ju
 from privacy_assets.orchestration.evidence.limited_figures import metrics_of
 from privacy_assets.orchestration.private.guard import guarded, log_openly, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
+from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import TableSource, read_source, upstream_inputs
 from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit
@@ -42,8 +43,10 @@ from privacy_assets.orchestration.stages import (
 )
 from privacy_assets.release.metrics import MPUCC
 from privacy_assets.release.ratings import risk_level
+from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.generalized import preprocess_generalized
+from privacy_assets.synthesis.private.stored_model import from_artifact
 from privacy_assets.synthesis.redraw import shown_redrawn
 from privacy_assets.synthesis.split import people_on_both_sides, split_records
 from privacy_assets.synthesis.synthesize import make_synthetic_records
@@ -147,13 +150,14 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     assert synthetic is not None  # noqa: S101 - only called for releases with a synthetic side
     check = "synthetic_keeps_the_contract"
     brought_in = isinstance(synthetic, ExternalSynthetic)
+    made_of = "original" if release.private is None else NOISY_MODEL
 
     @dg.asset(
         **asset_arguments(release, "synthetic"),
         description="Synthetic records made elsewhere." if brought_in else "Synthetic records.",
         ins=upstream_inputs(synthetic=synthetic.source)
         if isinstance(synthetic, ExternalSynthetic)
-        else {"original": dg.AssetIn(release.key("original"))},
+        else {made_of: dg.AssetIn(release.key(made_of))},
         check_specs=[
             blocking_check(release, "synthetic", check, CHECKS_OF_STAGES[check]),
             *([columns_check(release, "synthetic")] if brought_in else []),
@@ -164,6 +168,9 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         made_with = release.for_manifest()["synthetic"]
         if isinstance(synthetic, ExternalSynthetic):
             made = read_source("synthetic", synthetic.source, partition_key_of(context, release.partitions_def), inputs)
+        elif synthetic.private is not None:
+            model = from_artifact(inputs[NOISY_MODEL], synthetic.private.domain(release.contract))
+            made = model.sample(synthetic.n_records, seed=synthetic.seed)
         else:
             original, person = inputs["original"], release.contract.person
             made, redrawn = make_synthetic_records(
@@ -175,8 +182,8 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
                 None if person is None else original[person],
             )
             made_with |= {} if redrawn is None else {"redrawn": shown_redrawn(redrawn)}
-        upstream = None if brought_in else "original"
-        how = {MADE_WITH: made_with, MADE_OF: _fingerprints(inputs, "original")}
+        upstream = None if brought_in or release.private is not None else "original"
+        how = {MADE_WITH: made_with, MADE_OF: _fingerprints(inputs, made_of)}
         sides = ("synthetic",) if brought_in else ()
         admit = partial(release.contract.admit_synthetic, made)
         yield from _admitted(release, "synthetic", check, admit, how, upstream, sides)
@@ -305,7 +312,8 @@ def _given_sides(
 
 
 def _fingerprints(inputs: dict[str, Any], *stages: str) -> dict[str, str]:
-    return {stage: fingerprint(inputs[stage]) for stage in stages if stage in inputs}
+    found = {stage: inputs[stage] for stage in stages if stage in inputs}
+    return {stage: each.digest if isinstance(each, Artifact) else fingerprint(each) for stage, each in found.items()}
 
 
 def _released_columns(release: ReleaseSettings, table: pd.DataFrame, person: str | None = None) -> pd.DataFrame:

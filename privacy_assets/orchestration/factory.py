@@ -37,11 +37,13 @@ from privacy_assets.orchestration.private.resources import (
     private_resources,
     release_resources,
 )
+from privacy_assets.orchestration.private_synthesis_assets import noisy_model_asset
 from privacy_assets.orchestration.release_steps import limit_checks, release_asset
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, ReidentificationSettings
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.settings.options import OptionsSettings
+from privacy_assets.orchestration.settings.privacy_budget import PrivacyBudget
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import TableSource, UpstreamAsset
@@ -55,7 +57,15 @@ from privacy_assets.orchestration.settings.synthetic import (
 from privacy_assets.orchestration.settings.utility import UtilitySettings
 from privacy_assets.orchestration.utility_assets import utility_assessment_asset
 from privacy_assets.release.files import require_formats
-from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
+from privacy_assets.release.metrics import (
+    ANONYMITY,
+    DISCLOSURE,
+    MPUCC,
+    PRIVACY_BUDGET,
+    REIDENTIFICATION,
+    SEMANTIC,
+    UTILITY,
+)
 from privacy_assets.release.policy import Policy, resolve_policy
 from privacy_assets.release.signing import SigningKey
 from privacy_assets.storage.private_directories import require_private_root
@@ -84,6 +94,7 @@ def build_release_definitions(
     owners: Sequence[str] = (),
     waivers: str | Path | None = None,
     signing: SigningKey | None = None,
+    privacy_budget: PrivacyBudget | None = None,
     private_path: str = DEFAULT_PRIVATE_PATH,
     release_path: str = DEFAULT_RELEASE_PATH,
 ) -> dg.Definitions:
@@ -141,6 +152,9 @@ def build_release_definitions(
     signing : SigningKey, optional
         Location of the key that signs releases (``docs/signing.md``; extra ``signing``). It is read when a release is
         made; an unusable key refuses the release. By default releases are not signed.
+    privacy_budget : PrivacyBudget, optional
+        Whose budget differentially private records (``Synthesis("mst")``) are charged to. By default that of the
+        release. Where the policy does not limit ``total_epsilon``, at most 3 is spent.
     private_path, release_path : str
         Local directories of the private tables and of the releases. Definitions that are merged must agree on them. The
         private directory is closed to other users, so it must be for private tables alone: new, empty, or already a
@@ -167,6 +181,9 @@ def build_release_definitions(
     held_to = resolve_contract(contract)
     if synthetic is None and anonymized is None:
         synthetic = Synthesis()
+    private_settings = synthetic.private if isinstance(synthetic, Synthesis) else None
+    if private_settings is not None:
+        admitted_by = admitted_by.with_total_epsilon()
     labels = () if generalize_synthetic is None else held_to.columns_with_role("quasi_identifier")
     asked = assessment or AssessmentSettings.required_by(admitted_by, held_to)
     release = ReleaseSettings(
@@ -192,17 +209,22 @@ def build_release_definitions(
         owners=tuple(owners),
         waivers=None if waivers is None else Path(waivers).absolute(),
         signing=signing,
+        budget=privacy_budget,
     )
     assets = [] if source is None else [source_asset(release)]
     limits: dict[str, list[dg.AssetChecksDefinition]] = {}
     if "synthetic" in release.sides:
         assets += [split_assets(release), synthetic_asset(release)]
+        assets += [] if private_settings is None else [noisy_model_asset(release, private_settings)]
         assets += [] if generalize_synthetic is None else [generalized_synthetic_asset(release)]
         assets += [preprocessed_asset(release), mpucc_assessment_asset(release)]
         of_rare_values = [RARE_VALUES] if admitted_by.limit_on(RARE_VALUES_RELEASED) is not None else []
         of_disclosure = [DISCLOSURE] if release.assesses(DISCLOSURE) else []
         assets += [disclosure_assessment_asset(release) for _ in of_disclosure]
-        limits["synthetic"] = [limit_checks(release, each) for each in (*of_rare_values, MPUCC, *of_disclosure)]
+        limited = {limit.assessment for limit in admitted_by.limits}
+        of_budget = [PRIVACY_BUDGET] if PRIVACY_BUDGET in limited else []
+        of_synthetic = (*of_budget, *of_rare_values, MPUCC, *of_disclosure)
+        limits["synthetic"] = [limit_checks(release, each) for each in of_synthetic]
     if "anonymized" in release.sides:
         assets += _anonymized_side(release)
         assessed = (each for each in (REIDENTIFICATION, SEMANTIC) if release.assesses(each))

@@ -15,6 +15,7 @@ from privacy_assets.orchestration.comparison.stored import say_nearest
 from privacy_assets.orchestration.evidence.evidence import Gathered, gather_evidence
 from privacy_assets.orchestration.evidence.publication_ledger import record_publications
 from privacy_assets.orchestration.evidence.refusals import refusals_before
+from privacy_assets.orchestration.evidence.spending import with_spending
 from privacy_assets.orchestration.monitoring import keep_profile
 from privacy_assets.orchestration.private.directories import mark_releases
 from privacy_assets.orchestration.private.guard import ADVICE, ReleaseRefused, guarded, log_openly
@@ -43,7 +44,16 @@ from privacy_assets.release.gate import (
     verdicts,
     waived_verdict,
 )
-from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, MPUCC, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
+from privacy_assets.release.metrics import (
+    ANONYMITY,
+    DISCLOSURE,
+    MPUCC,
+    PRIVACY_BUDGET,
+    REIDENTIFICATION,
+    SEMANTIC,
+    SIDES,
+    UTILITY,
+)
 
 NEAREST = "nearest_options"
 GATE_DESCRIPTION = "The policy admits the exact content that would be released; decided in the release step itself."
@@ -58,6 +68,7 @@ def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = N
     measured = {
         ANONYMITY: release.anonymized_stage,
         RARE_VALUES: release.synthetic_stage,
+        PRIVACY_BUDGET: "synthetic",
         UTILITY: worth_stage(side),
     }
     stage = measured.get(assessment, assessment)
@@ -221,7 +232,10 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
 def _gather(context: Any, release: ReleaseSettings, side: str, *, with_details: bool = True) -> Gathered:
     resources, partition_key = context.resources, partition_key_of(context, release.partitions_def)
     stores = resources.private_tables, resources.release_store
-    return gather_evidence(release, side, context.instance, *stores, partition_key, with_details=with_details)
+    gathered = gather_evidence(release, side, context.instance, *stores, partition_key, with_details=with_details)
+    if side != SIDES[PRIVACY_BUDGET]:
+        return gathered
+    return with_spending(gathered, release, context.instance, resources.private_tables, partition_key)
 
 
 def _nearest(context: Any, release: ReleaseSettings, side: str) -> dict[str, Any]:

@@ -68,6 +68,22 @@ class SigningEvidence:
 
 
 @dataclass(frozen=True)
+class BudgetEvidence:
+    """The state of the privacy budget that records were charged to.
+
+    Parameters
+    ----------
+    is_recorded : bool
+        Whether the ledger is intact, has the fit that the records come from, and every fit that is known otherwise.
+    reason : str
+        What was found.
+    """
+
+    is_recorded: bool
+    reason: str
+
+
+@dataclass(frozen=True)
 class Evidence:
     """All evidence about a table that is to be released.
 
@@ -114,6 +130,8 @@ class Evidence:
         Reasons in the contract for releasing columns although they look identifying.
     has_person : bool
         Whether the contract names a person column, so that an mpUCC assessment must have counted people.
+    budget : BudgetEvidence, optional
+        The privacy budget, if the records are differentially private.
     """
 
     side: str
@@ -136,3 +154,4 @@ class Evidence:
     must_be_examined: tuple[str, ...] = ()
     acknowledged: Mapping[str, str] = field(default_factory=dict)
     has_person: bool = False
+    budget: BudgetEvidence | None = None

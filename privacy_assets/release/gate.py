@@ -13,11 +13,18 @@ from typing import Any
 
 from privacy_assets.disclosure.leaving_columns import IDENTIFYING_CHECK, MEASURE_CHECK, decide_on
 from privacy_assets.disclosure.rare_values import RARE_VALUES
-from privacy_assets.release.evidence import SPLIT_STAGES, AssessmentEvidence, Evidence, SigningEvidence
+from privacy_assets.release.evidence import (
+    SPLIT_STAGES,
+    AssessmentEvidence,
+    BudgetEvidence,
+    Evidence,
+    SigningEvidence,
+)
 from privacy_assets.release.metrics import (
     ANONYMITY,
     DISCLOSURE,
     MPUCC,
+    PRIVACY_BUDGET,
     REIDENTIFICATION,
     SIDES,
     YES_NO_METRICS,
@@ -28,7 +35,7 @@ from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.waivers import UnusableWaiver, Waiver, Waivers
 from privacy_assets.shown_numbers import in_full
 
-MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES)
+MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES, PRIVACY_BUDGET)
 """Assessments without an asset: the gate measures them on the exact table that it would release."""
 EXAMPLE_METRICS = {"synthetic": "privacy_risk_score", "anonymized": "smallest_class"}
 EVERY_WAIVER_IS_USED = "every_waiver_is_used"
@@ -106,6 +113,8 @@ def verdicts(
     decided.extend(_made_of_what_is_recorded(stage, evidence) for stage in evidence.lineage)
     if evidence.side == SIDES[MPUCC]:
         decided.append(_split_was_made_at_once(evidence))
+    if evidence.budget is not None:
+        decided.append(_budget_is_recorded(evidence.budget))
     needed = {limit.assessment for limit in limits} | set(evidence.must_succeed)
     for name in sorted(needed - set(MEASURED_AT_THE_GATE)):
         decided.extend(_assessment_verdicts(name, policy, evidence, fingerprint))
@@ -360,6 +369,11 @@ def _split_was_made_at_once(evidence: Evidence) -> Verdict:
         else "original and control were not made by the same run, so a person may be in both"
     )
     return _verdict("one_run_made_original_and_control", at_once, reason, "Materialize everything from the split on.")
+
+
+def _budget_is_recorded(budget: BudgetEvidence) -> Verdict:
+    advice = "Restore the newest copy of the ledger. A budget cannot be reset."
+    return _verdict("the_privacy_budget_is_recorded", budget.is_recorded, budget.reason, advice)
 
 
 def _release_is_signed(signing: SigningEvidence | None) -> Verdict:

@@ -35,11 +35,13 @@ REIDENTIFICATION = "reidentification_assessment"
 SEMANTIC = "semantic_assessment"
 UTILITY = "utility_assessment"
 DISCLOSURE = "disclosure_assessment"
+PRIVACY_BUDGET = "privacy_budget"
 LEAKAGE_DETECTED = "leakage_detected"
 SIDES: Mapping[str, str] = {
     MPUCC: "synthetic",
     DISCLOSURE: "synthetic",
     RARE_VALUES: "synthetic",
+    PRIVACY_BUDGET: "synthetic",
     UTILITY: "synthetic",
     ANONYMITY: "anonymized",
     REIDENTIFICATION: "anonymized",
@@ -133,6 +135,30 @@ METRICS: Mapping[str, Metric] = {
         math.inf,
         "released text and category values that somebody in the source has, but fewer people than the policy requires",
         advice=RARE_VALUES_ADVICE,
+    ),
+    "epsilon": Metric(
+        PRIVACY_BUDGET,
+        "at_most",
+        0,
+        math.inf,
+        "epsilon of the noisy model that the records were drawn from; no value for a method without one",
+        advice="Use the method mst with this epsilon or a smaller one.",
+    ),
+    "total_epsilon": Metric(
+        PRIVACY_BUDGET,
+        "at_most",
+        0,
+        math.inf,
+        "epsilon of all fits on the same people together, whatever became of them; no value for other methods",
+        advice="Draw from the noisy model that exists. What was spent stays spent.",
+    ),
+    "delta": Metric(
+        PRIVACY_BUDGET,
+        "at_most",
+        0,
+        1,
+        "delta at which epsilon and total_epsilon are stated, the larger of both; no value for other methods",
+        advice="Use a smaller delta, in the settings of mst and in privacy_budget.",
     ),
     "utility": _of_utility("what the records are worth: 1 as much as the originals, 0 as shuffled columns"),
     "utility_columns": _of_utility("the worth of single columns: 1 as the originals, 0 uniform"),

@@ -52,6 +52,9 @@ RARE_VALUES_WARN: frozenset[str] = frozenset({"internal_analytics", "development
 WORTH_WARNINGS: Mapping[str, float] = {"utility": 0.80, "utility_columns": 0.90}
 """Least worth of which the policy of a use case warns, where it is assessed."""
 
+TOTAL_EPSILON = 3.0
+"""Most that may be spent on a population where the policy does not say."""
+
 LEAKAGE_ADVICE = (
     "The synthetic records resemble the originals more than they resemble people the synthesizer never saw, so it "
     "copies. "
@@ -379,6 +382,24 @@ class Policy:
             return self
         missing = [name for name in WORTH_WARNINGS if self.limit_on(name) is None]
         return replace(self, limits=(*self.limits, *(Limit(name, WORTH_WARNINGS[name]) for name in missing)))
+
+    def with_total_epsilon(self) -> "Policy":
+        """Return a policy with a limit on `total_epsilon`, by default `TOTAL_EPSILON`.
+
+        Called where a release has differentially private records: a budget without an end is none.
+
+        Raises
+        ------
+        InvalidSettingError
+            If the policy's own limit on it only warns.
+        """
+        own = self.limit_on("total_epsilon")
+        if own is not None and not own.blocks:
+            raise InvalidSettingError(
+                "The policy's limit on 'total_epsilon' only warns, so that a budget would have no end. Expected "
+                "severity 'error'."
+            )
+        return self if own is not None else self.with_limit(Limit("total_epsilon", TOTAL_EPSILON))
 
     def with_required(self, **settings: Any) -> "Policy":
         """Return a policy with some of the required settings changed."""

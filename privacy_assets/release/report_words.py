@@ -11,6 +11,7 @@ from privacy_assets.release.metrics import (
     DISCLOSURE,
     LEAKAGE_DETECTED,
     MPUCC,
+    PRIVACY_BUDGET,
     REIDENTIFICATION,
     SEMANTIC,
     UTILITY,
@@ -278,11 +279,20 @@ def _counts(scores: _Figures) -> str:
     )
 
 
+def _guarantee(figures: _Figures) -> str:
+    return (
+        f"The records carry a guarantee of epsilon {figures.number('epsilon')}; the figures and the decision beside "
+        f"them were computed on the people's records and carry none. All fits on these people together have spent "
+        f"epsilon {figures.number('total_epsilon')} at delta {figures['delta']:g}."
+    )
+
+
 _SAYINGS_OF_WORTH = (
     _Saying(UTILITY, ("utility", "utility_lower", "utility_upper", "in_people"), _worth),
     _Saying(UTILITY, ("median_count_error", "median_count_error_of_originals"), _counts),
 )
 _SAYINGS = (
+    _Saying(PRIVACY_BUDGET, ("epsilon", "total_epsilon", "delta"), _guarantee),
     _Saying(MPUCC, ("identification_rate", "total_identified", "total_syn_records", "max_combo_size"), _identified),
     _Saying(
         MPUCC,

@@ -24,6 +24,7 @@ from dagster._core.types.dagster_type import DagsterTypeKind
 import privacy_assets
 from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.disclosure.settings import DisclosureSettings
+from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.private import guard, resources
 from privacy_assets.orchestration.private.guard import ValueFreeFailure, guarded
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
@@ -38,7 +39,7 @@ from privacy_assets.orchestration.settings.monitoring import MonitoringSettings
 from privacy_assets.orchestration.settings.options import Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
-from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic, Split
+from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic, Split, Synthesis
 from privacy_assets.orchestration.settings.utility import UtilitySettings
 from privacy_assets.release.policy import Limit, Policy
 from tests.orchestration.private.attacking_exceptions import attacks
@@ -116,7 +117,26 @@ def all_definitions(project: Project) -> list[dg.Definitions]:
             ("anonymous", None, limits[1]),
         )
     ]
-    return [both_sides, *checks]
+    bounded = {
+        "patient": CONTRACT["columns"]["patient"],
+        "income": CONTRACT["columns"]["income"] | {"max": 2 * INTEGER},
+        "name_of_plan": CONTRACT["columns"]["name_of_plan"] | {"isin": [TEXT, f"{TEXT} II"]},
+        "admitted": CONTRACT["columns"]["admitted"] | {"min": "1900-01-01", "max": "2100-01-01"},
+        "region": CONTRACT["columns"]["region"],
+        "cost": CONTRACT["columns"]["cost"] | {"min": 0, "max": 1e9},
+    }
+    private = build_release_definitions(
+        "private",
+        contract={"columns": bounded},
+        policy=Policy(limits[:1]),
+        source=UpstreamAsset("seen", "loud"),
+        split=Split(0.5),
+        synthetic=Synthesis("mst"),
+        assessment=AssessmentSettings(max_baseline_cols=3, n_matched_samples=2),
+        private_path=str(project.private),
+        release_path=str(project.root / "releases"),
+    )
+    return [both_sides, private, *checks]
 
 
 class LoudIOManager(dg.IOManager):

@@ -8,6 +8,7 @@ from privacy_assets.release.evidence import (
     SPLIT_STAGES,
     STAGES_ASSESSED,
     AssessmentEvidence,
+    BudgetEvidence,
     Evidence,
     SigningEvidence,
     TableEvidence,
@@ -587,3 +588,49 @@ def test_records_are_enough_only_if_the_contract_names_no_person():
     few = replace(with_settings(n_people={"original": 400, "control": 99}, n_rows={"control": 250}), has_person=True)
     reasons = {verdict.name: verdict.reason for verdict in verdicts(POLICY, few, "s")}
     assert reasons["mpucc_assessment_settings_meet_the_policy"] == "the control has 99 people, expected at least 100"
+
+
+def private_evidence(is_recorded=True, **figures) -> Evidence:
+    return good_evidence(
+        measured={
+            "rare_values": {"rare_values_released": 0.0},
+            "privacy_budget": {"epsilon": 1.0, "total_epsilon": 2.0, "delta": 1e-6, **figures},
+        },
+        budget=BudgetEvidence(is_recorded, "what was found"),
+    )
+
+
+LIMITED = (
+    POLICY.with_limit(Limit("epsilon", 1.0)).with_limit(Limit("total_epsilon", 2.5)).with_limit(Limit("delta", 1e-6))
+)
+
+
+def test_a_private_release_within_its_budget_is_admitted():
+    assert is_admitted(verdicts(LIMITED, private_evidence(), "s"))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "refused_by"),
+    [
+        (private_evidence(is_recorded=False), "the_privacy_budget_is_recorded"),
+        (private_evidence(epsilon=1.0000001), "epsilon_is_at_most_its_limit"),
+        (private_evidence(total_epsilon=2.6), "total_epsilon_is_at_most_its_limit"),
+        (private_evidence(delta=1e-5), "delta_is_at_most_its_limit"),
+        (private_evidence(total_epsilon=math.nan), "total_epsilon_is_at_most_its_limit"),
+        (private_evidence(epsilon=None), "epsilon_is_at_most_its_limit"),
+    ],
+)
+def test_a_private_release_beyond_its_budget_is_refused(evidence, refused_by):
+    assert [each.name for each in verdicts(LIMITED, evidence, "s") if each.blocks] == [refused_by]
+
+
+def test_a_release_without_noise_fails_every_limit_on_epsilon():
+    blocked = {each.name for each in verdicts(LIMITED, good_evidence(), "s") if each.blocks}
+    assert blocked == {f"{name}_is_at_most_its_limit" for name in ("epsilon", "total_epsilon", "delta")}
+
+
+def test_a_damaged_ledger_cannot_be_waived():
+    decided = verdicts(POLICY, private_evidence(is_recorded=False), "s")
+    (verdict,) = (each for each in decided if each.name == "the_privacy_budget_is_recorded")
+    assert verdict.metric is None
+    assert verdict.blocks

@@ -27,6 +27,7 @@ from privacy_assets.orchestration.component.synthetic import (
     PartitionsYaml,
     ResolvedAssessment,
     ResolvedDisclosure,
+    ResolvedPrivacyBudget,
     ResolvedSplit,
     ResolvedSynthesis,
     ResolvedUtility,
@@ -150,6 +151,12 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         None,
         description="Key that signs releases (extra signing); by default they are not signed.",
         examples=[{"key_file": "/etc/privacy_assets/signing_key.pem"}],
+    )
+    privacy_budget: ResolvedPrivacyBudget | None = Field(
+        None,
+        description="Whose privacy budget differentially private records (method mst) are charged to; by default that "
+        "of the release.",
+        examples=[{"population": "patients"}],
     )
     monitoring: ResolvedMonitoring | None = Field(
         None,

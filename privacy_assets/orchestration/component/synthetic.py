@@ -17,6 +17,7 @@ from privacy_assets.orchestration.component.yaml_settings import (
     written,
     written_as_one_of,
 )
+from privacy_assets.orchestration.settings.privacy_budget import PrivacyBudget
 from privacy_assets.orchestration.settings.synthetic import (
     AssessmentSettings,
     ExternalSynthetic,
@@ -111,6 +112,7 @@ ResolvedSynthesis: TypeAlias = Annotated[
 ]
 ResolvedUtility: TypeAlias = Annotated[UtilitySettings, written(UtilitySettings)]
 ResolvedDisclosure: TypeAlias = Annotated[DisclosureSettings, written(DisclosureSettings)]
+ResolvedPrivacyBudget: TypeAlias = Annotated[PrivacyBudget, written(PrivacyBudget)]
 ResolvedAssessment: TypeAlias = Annotated[AssessmentSettings, written(AssessmentSettings)]
 
 

@@ -1,5 +1,6 @@
 """The stages that tables of the synthetic side are made of, and the settings that the manifest shows of them."""
 
+from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Synthesis
 
@@ -16,7 +17,8 @@ def lineage_of(release: ReleaseSettings) -> dict[str, tuple[str, ...]]:
     if release.generalize_synthetic is not None:
         lineage["generalized_synthetic"] = ("synthetic",)
     if isinstance(release.synthetic, Synthesis):
-        lineage["synthetic"] = ("original",)
+        lineage["synthetic"] = ("original",) if release.private is None else (NOISY_MODEL,)
+        lineage |= {} if release.private is None else {NOISY_MODEL: ("original",)}
     if release.source is not None:
         lineage |= {"original": ("source",), "control": ("source",)}
     return lineage

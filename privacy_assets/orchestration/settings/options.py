@@ -85,6 +85,11 @@ class Candidate:
                 "A candidate has a seed of its synthetic records. A comparison draws its own, which no release has: "
                 "leave the seed out."
             )
+        if self.synthetic is not None and self.synthetic.private is not None:
+            raise InvalidSettingError(
+                "A candidate has the method mst, whose fits spend privacy budget: comparing it would spend what the "
+                "release needs. Compare other methods, and choose the settings of mst on public records."
+            )
         if self.name is None:
             object.__setattr__(self, "name", " ".join(self._words())[:LONGEST_NAME])
         is_name = isinstance(self.name, str) and self.name.isprintable() and 0 < len(self.name) <= LONGEST_NAME

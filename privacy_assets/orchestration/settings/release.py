@@ -28,6 +28,7 @@ from privacy_assets.orchestration.settings.anonymized import (
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.settings.options import OptionsSettings
+from privacy_assets.orchestration.settings.privacy_budget import PrivacyBudget
 from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import TableSource, require_partitioned
 from privacy_assets.orchestration.settings.synthetic import (
@@ -41,10 +42,12 @@ from privacy_assets.orchestration.settings.utility import UtilitySettings, worth
 from privacy_assets.release.evidence import SigningEvidence
 from privacy_assets.release.gate import EXAMPLE_METRICS
 from privacy_assets.release.metrics import DISCLOSURE, MPUCC, ON_BOTH_SIDES, REIDENTIFICATION, SEMANTIC, SIDES, UTILITY
-from privacy_assets.release.policy import Policy
+from privacy_assets.release.policy import TOTAL_EPSILON, Policy
 from privacy_assets.release.signing import Signer, SigningKey, load_signer, require_cryptography
 from privacy_assets.release.waivers import Waiver, Waivers, read_waivers
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, require_cuts_that_apply
+from privacy_assets.synthesis.private.accounting import epsilon_of, rho_of
+from privacy_assets.synthesis.private.settings import MstSettings
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class ReleaseSettings:
     owners: Sequence[str] = ()
     waivers: Path | None = None
     signing: SigningKey | None = None
+    budget: PrivacyBudget | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(NAME_PATTERN, self.name):
@@ -139,6 +143,7 @@ class ReleaseSettings:
             )
         if self.assesses(DISCLOSURE):
             self._check_disclosure()
+        self._check_budget()
         self.assessment.check(len(self.contract.released_columns))
         self.assessment.require_accepted_by(self.policy, len(self.contract.released_columns))
         precisions = self.assessment.numeric_precision, self.assessment.datetime_precision
@@ -151,6 +156,27 @@ class ReleaseSettings:
                     "Rename it."
                 )
             self.generalization("synthetic")
+
+    def _check_budget(self) -> None:
+        """Refuse settings with which no fit could ever be made or released, before one spends."""
+        if self.private is None:
+            if self.budget is not None:
+                raise InvalidSettingError(
+                    f"The release {self.name!r} names a privacy budget, which nothing is charged to: only the method "
+                    "mst has one. Write synthetic: {method: mst}, or leave out privacy_budget."
+                )
+            return
+        self.private.check(self.contract)
+        stated = {"epsilon": self.private.epsilon, "delta": max(self.private.delta, self.privacy_budget.delta)}
+        stated["total_epsilon"] = epsilon_of(
+            rho_of(self.private.epsilon, self.private.delta), self.privacy_budget.delta
+        )
+        for limit in self.policy.limits:
+            if limit.blocks and limit.metric in stated and not limit.holds_for(stated[limit.metric]):
+                raise InvalidSettingError(
+                    f"The release {self.name!r} would spend {limit.metric} {stated[limit.metric]:.6g}, which its "
+                    f"policy never admits: expected {limit.bound}. Nothing was spent."
+                )
 
     def _check_disclosure(self) -> None:
         """Refuse columns that the assessment would refuse in every run."""
@@ -258,6 +284,27 @@ class ReleaseSettings:
                 "knows all quasi-identifiers, so whoever does could single people out. Add a limit on smallest_class, "
                 "or all quasi-identifiers to `known`."
             )
+
+    @property
+    def private(self) -> MstSettings | None:
+        """The settings of differentially private records, if that is how synthetic records are made."""
+        return self.synthetic.private if isinstance(self.synthetic, Synthesis) else None
+
+    @property
+    def privacy_budget(self) -> PrivacyBudget:
+        """The budget given, or the defaults."""
+        return self.budget or PrivacyBudget()
+
+    @property
+    def population(self) -> str:
+        """The people that fits are charged to."""
+        return self.privacy_budget.population or self.name
+
+    @property
+    def total_epsilon(self) -> float:
+        """Most that may be spent on the population."""
+        limit = self.policy.limit_on("total_epsilon")
+        return TOTAL_EPSILON if limit is None else limit.value
 
     @property
     def sources(self) -> dict[str, TableSource]:

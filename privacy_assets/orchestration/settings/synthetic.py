@@ -14,6 +14,7 @@ from privacy_assets.release.metrics import BASELINE_METRICS
 from privacy_assets.release.policy import Policy
 from privacy_assets.setting_checks import REQUIRED, described, setting
 from privacy_assets.storage.artifact import canonical_json
+from privacy_assets.synthesis.private.settings import MST, MstSettings
 from privacy_assets.synthesis.redraw import MIN_ATOM
 from privacy_assets.synthesis.split import check_split_settings
 from privacy_assets.synthesis.synthesize import Synthesizer, check_setting, resolve_synthesizer
@@ -57,10 +58,13 @@ class Synthesis:
 
     method: str | Synthesizer = setting(
         "gaussian_copula",
-        "gaussian_copula, cart or smooth_cart (extra trees), or the Python path of a synthesizer of your own.",
+        "gaussian_copula, cart or smooth_cart (extra trees), mst (differentially private, extra dp), or the Python "
+        "path of a synthesizer of your own.",
         "cart",
     )
-    n_records: int | None = setting(None, "Number of records; by default as many as there are originals.", 1000)
+    n_records: int | None = setting(
+        None, "Number of records; by default as many as there are originals, which mst counts with noise.", 1000
+    )
     seed: int = setting(0, "Seed of fit and sample.", 1)
     settings: Mapping[str, Any] = setting(dict, "Settings of the synthesizer.", {"min_samples_leaf": 20})
 
@@ -68,6 +72,10 @@ class Synthesis:
         if self.n_records is not None:
             check_setting("Synthesis", "n_records", self.n_records, at_least=1)
         check_setting("Synthesis", "seed", self.seed, at_least=0)
+        if self.method == MST:
+            own = MstSettings.from_mapping(self.settings).to_json()
+            object.__setattr__(self, "_described", canonical_json({"method": MST, "settings": own}))
+            return
         synthesizer = resolve_synthesizer(self.method, self.settings)
         try:
             described = canonical_json({"method": synthesizer.name, "settings": dict(synthesizer.settings)})
@@ -82,10 +90,16 @@ class Synthesis:
             "JSON values: text, numbers that are finite, booleans, lists and mappings."
         )
 
+    @property
+    def private(self) -> MstSettings | None:
+        """The settings of differentially private records; None for every other method."""
+        return MstSettings.from_mapping(self.settings) if self.method == MST else None
+
     def resolve(self, policy: Policy) -> "Synthesis":
         """Return it so that an embedded method redraws the values that the policy calls rare, unless asked not to."""
         if (
             not isinstance(self.method, str)
+            or self.method == MST
             or "min_atom" in self.settings
             or policy.limit_on(RARE_VALUES_RELEASED) is None
         ):

@@ -77,11 +77,22 @@ def opendp() -> Any:
     InvalidSettingError
         If it is not installed.
     """
+    require_opendp()
+    prelude = import_module("opendp.prelude")
+    prelude.enable_features("contrib")
+    return prelude
+
+
+def require_opendp() -> None:
+    """Refuse an environment without OpenDP.
+
+    Raises
+    ------
+    InvalidSettingError
+        If it is not installed.
+    """
     if find_spec("opendp") is None:
         raise InvalidSettingError(
             "Differential privacy needs OpenDP, which is not installed: pip install 'privacy-assets[dp]'. Nothing was "
             "synthesized, and nothing was spent."
         )
-    prelude = import_module("opendp.prelude")
-    prelude.enable_features("contrib")
-    return prelude

@@ -209,10 +209,10 @@ class Mst:
         declared_people: int | None = None,
     ) -> None:
         check_delta(delta)
-        _check_delta_of(delta, declared_people)
+        check_delta_of(delta, declared_people)
         is_right = is_integer(rows_per_person, 1)
         require(is_right, "rows_per_person", rows_per_person, "a whole number, 1 or more", UNDONE)
-        self._given = _place_of(domain, given)
+        self._given = place_of(domain, given)
         n_columns = len(domain.columns) - (self._given is not None)
         self.domain, self.epsilon, self.delta = domain, float(epsilon), float(delta)
         self.rows_per_person, self.declared_people = int(rows_per_person), declared_people
@@ -381,7 +381,8 @@ def _known(mechanism: Mechanism | None) -> Mechanism:
     return mechanism
 
 
-def _place_of(domain: PublicDomain, given: str | None) -> int | None:
+def place_of(domain: PublicDomain, given: str | None) -> int | None:
+    """Return the place of the column `given`, which must have few codes."""
     if given is None:
         return None
     expected = f"one of the columns {list(domain.names)}"
@@ -396,7 +397,8 @@ def _place_of(domain: PublicDomain, given: str | None) -> int | None:
     return place
 
 
-def _check_delta_of(delta: float, declared_people: int | None) -> None:
+def check_delta_of(delta: float, declared_people: int | None) -> None:
+    """Refuse a delta that would allow a mechanism to show the record of somebody."""
     is_right = declared_people is None or is_integer(declared_people, 1)
     require(is_right, "declared_people", declared_people, "None or a whole number, 1 or more", UNDONE)
     if declared_people is None:

@@ -22,6 +22,17 @@ COLUMNS = {
 }
 BASE = {"source": {"file": "people.csv"}, "contract": {"columns": COLUMNS}, "policy": "research_sharing"}
 ANONYMIZED = {"anonymized": {"k": 3}}
+PRIVATE = {
+    "contract": {
+        "columns": {
+            "patient": COLUMNS["patient"],
+            "age": COLUMNS["age"],
+            "plan": COLUMNS["plan"],
+            "diagnosis": {"type": "text", "role": "sensitive", "isin": ["none", "some"]},
+        }
+    },
+    "synthetic": {"method": "mst", "settings": {"epsilon": 1.0, "given": "plan"}},
+}
 SIGNED = {"signing": {"key_variable": "RELEASE_KEY"}}
 DAILY = {"type": "daily", "start_date": "2026-01-01"}
 BY_PARTITION = {"source": {"file": "people-{partition_key}.csv"}}
@@ -164,6 +175,11 @@ CASES = {
         {"utility": {}},
         {"utility": "cart"},
         "'cart' is not of type 'object', 'null'",
+    ),
+    "PrivacyReleaseComponent.privacy_budget": (
+        PRIVATE | {"privacy_budget": {}},
+        {"privacy_budget": {}},
+        "names a privacy budget, which nothing is charged to: only the method mst has one",
     ),
     "PrivacyReleaseComponent.disclosure": (
         {"disclosure": {}},
@@ -607,6 +623,10 @@ CASES = {
     ),
     **by_name("UtilitySettings", "utility")(
         seed=(1, -1, "utility.seed is -1. Expected an integer of at least 0"),
+    ),
+    **by_name("PrivacyBudget", "privacy_budget", then=PRIVATE)(
+        population=("patients", "a/b", "privacy_budget.population is 'a/b'. Expected letters, digits, '_' and '-'"),
+        delta=(1e-7, 0, "delta is 0. Expected a number above 0 and below 1"),
     ),
     **by_name("DisclosureSettings", "disclosure")(
         sensitive=(["diagnosis"], ["disease"], "`sensitive` names columns that the tables do not have: ['disease']"),

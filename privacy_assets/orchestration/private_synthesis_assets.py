@@ -1,0 +1,75 @@
+"""The stage of differentially private records that spends: the noisy model.
+
+The stage `synthetic` draws records from it, which is free and can be repeated. Every materialization of this stage
+spends again, whatever becomes of it.
+"""
+
+import dagster as dg
+
+from privacy_assets.errors import PrivacyBudgetError
+from privacy_assets.orchestration.evidence.spending import SPENDING, known_spending, ledger_of
+from privacy_assets.orchestration.private.guard import guarded
+from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
+from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.shown.metadata import NAMESPACE
+from privacy_assets.orchestration.stages import asset_arguments, partition_key_of
+from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.synthesis.private.accounting import epsilon_of
+from privacy_assets.synthesis.private.settings import MstSettings
+from privacy_assets.synthesis.private.stored_model import to_artifact
+
+
+def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.AssetsDefinition:
+    """Build the asset of the noisy model, which is charged to the budget before a record is counted."""
+
+    @dg.asset(
+        **asset_arguments(release, NOISY_MODEL),
+        description="Noisy counts of the records that the synthesizer may see. Every run spends privacy budget.",
+        ins={"original": dg.AssetIn(release.key("original"))},
+    )
+    @guarded
+    def noisy_model_stage(context, original):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        synthesizer = private.synthesizer(release.contract)
+        ledger = ledger_of(release, context.resources.private_tables)
+        delta, made_of = release.privacy_budget.delta, fingerprint(original)
+        partition_key = partition_key_of(context, release.partitions_def)
+        entry = ledger.reserve(
+            rho=synthesizer.plan.rho,
+            epsilon=synthesizer.epsilon,
+            delta=synthesizer.delta,
+            at_most=release.total_epsilon,
+            total_delta=delta,
+            release=release.name,
+            run_id=context.run.run_id,
+            made_of=made_of,
+            partition=partition_key,
+            expected=known_spending(context.instance, release.population),
+        )
+        spending = {SPENDING: dg.MetadataValue.json({"population": release.population, "digest": entry.digest})}
+        # Dagster knows of it as well before anything is counted.
+        yield dg.AssetObservation(release.key(NOISY_MODEL), partition=partition_key, metadata=spending)
+
+        def require_as_recorded(rho: float) -> None:
+            if rho != entry.rho:
+                raise PrivacyBudgetError("The fit would cost something else than was recorded. Nothing was counted.")
+
+        person = release.contract.person
+        columns = list(release.contract.released_columns)
+        whose = None if person is None else original[person]
+        model = synthesizer.fit(original[columns], person=whose, charge=require_as_recorded)
+        artifact = to_artifact(model, entry.digest, private.to_json(), {"original": made_of})
+        total = epsilon_of(ledger.rho(), delta)
+        shown = {"epsilon": entry.epsilon, "delta": entry.delta, "total_epsilon": total, "fits": entry.number}
+        yield dg.MaterializeResult(
+            value=artifact,
+            metadata={f"{NAMESPACE}/{name}": value for name, value in shown.items()}
+            | spending
+            | {
+                MADE_WITH: dg.MetadataValue.json(release.for_manifest()["synthetic"]),
+                MADE_OF: dg.MetadataValue.json({"original": made_of}),
+            },
+            data_version=dg.DataVersion(artifact.digest),
+        )
+
+    return noisy_model_stage

@@ -1,0 +1,248 @@
+"""Differentially private records as assets: what is spent stays spent, and the gate asks the ledger."""
+
+import json
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration.evidence.spending import known_spending
+from privacy_assets.orchestration.settings.options import Candidate
+from privacy_assets.orchestration.settings.privacy_budget import PrivacyBudget
+from privacy_assets.orchestration.settings.sources import TableFile
+from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
+from privacy_assets.release.gate import Verdict
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from privacy_assets.storage.artifact_files import read_artifact
+from privacy_assets.synthesis.private.accounting import epsilon_of, rho_of
+from privacy_assets.synthesis.private.ledger import PrivacyLedger
+from privacy_assets.synthesis.private.records import PrivateRecords
+from tests.extras import NEEDS_DP
+from tests.orchestration.project import ADMITS, failure_of, people, refusal
+
+pytestmark = NEEDS_DP
+
+CONTRACT = {
+    "columns": {
+        "patient": {"type": "text", "role": "direct_identifier", "person": True},
+        "age": {"type": "integer", "role": "quasi_identifier", "min": 0, "max": 120},
+        "plan": {"type": "text", "role": "quasi_identifier", "isin": ["free", "family", "single"], "nullable": True},
+        "cost": {"type": "float", "role": "sensitive", "min": 0, "max": 40, "precision": 1, "nullable": True},
+    }
+}
+MST = Synthesis("mst", seed=3, settings={"epsilon": 1.0, "given": "plan"})
+
+
+def policy(*limits):
+    own = (Limit("privacy_risk_score", ADMITS, "at_most"), *limits)
+    return Policy(own, RequiredSettings(control_records=40, detectable_share=None))
+
+
+@pytest.fixture
+def project(project):
+    people(600, 1).drop(columns="joined").to_parquet(project.root / "data" / "people.parquet", index=False)
+    return project
+
+
+def definitions(project, *limits, synthetic=MST, **others):
+    settings = {"contract": CONTRACT, "policy": policy(*limits), "split": Split(0.5), "synthetic": synthetic}
+    return project.definitions(**{**settings, **others})
+
+
+def ledger(project, population="people"):
+    return PrivacyLedger(project.private / "privacy_budget", population)
+
+
+def stage(project, made, *stages):
+    return project.run(made, *stages)
+
+
+def test_records_are_released_with_what_was_spent(project):
+    made = definitions(project, Limit("epsilon", 1.0), Limit("total_epsilon", 3.0), Limit("delta", 1e-6))
+    result = project.run(made)
+    assert result.success, failure_of(result)
+    (entry,) = ledger(project).entries()
+    assert (entry.release, entry.epsilon, entry.delta, entry.run_id) == ("people", 1.0, 1e-6, result.run_id)
+    assert entry.rho <= rho_of(1.0, 1e-6)
+    (release,) = project.releases()
+    manifest = json.loads((release / "manifest.json").read_text())
+    verdicts = {each["name"]: Verdict(**each) for each in manifest["verdicts"]}
+    assert verdicts["epsilon_is_at_most_its_limit"].value == 1.0
+    assert verdicts["total_epsilon_is_at_most_its_limit"].value == pytest.approx(epsilon_of(entry.rho, 1e-6))
+    assert verdicts["delta_is_at_most_its_limit"].passed
+    assert verdicts["the_privacy_budget_is_recorded"].passed
+    assert verdicts["noisy_model_was_made_of_the_recorded_tables"].passed
+    assert manifest["settings"]["synthetic"]["method"] == "mst"
+    assert manifest["settings"]["synthetic"]["settings"]["epsilon"] == 1.0
+    assert "seed" not in manifest["settings"]["synthetic"]
+    assert manifest["figures"]["privacy_budget"]["ledger"] == entry.digest
+    report = (release / "report.html").read_text()
+    assert (
+        "The records carry a guarantee of epsilon 1; the figures and the decision beside them were computed" in report
+    )
+    model = read_artifact(project.stored("noisy_model"))
+    assert model.made_of.keys() == {"original"}
+    assert len(model.header["charges"]) == 2 + 1 + 1
+    assert sum(rho for _, rho in model.header["charges"]) == pytest.approx(entry.rho, abs=1e-12)
+
+
+def test_drawing_again_is_free_and_fitting_again_spends(project):
+    made = definitions(project)
+    assert project.run(made).success
+    assert stage(project, made, "synthetic").success
+    assert len(ledger(project).entries()) == 1
+    assert stage(project, made, "noisy_model").success
+    assert len(ledger(project).entries()) == 2
+    with project.instance() as instance:
+        assert known_spending(instance, "people") == {each.digest for each in ledger(project).entries()}
+        assert known_spending(instance, "others") == set()
+    # The release must be of the model that exists now.
+    stale = stage(project, made, "synthetic_release")
+    assert "synthetic was made from an earlier version of ['noisy_model']" in refusal(stale)
+
+
+def test_a_fit_beyond_the_budget_is_stopped_before_a_record_is_counted(project, monkeypatch):
+    made = definitions(project, Limit("total_epsilon", 1.5))
+    assert project.run(made).success
+    assert stage(project, made, "noisy_model").success
+    counted = []
+    monkeypatch.setattr(PrivateRecords, "__init__", lambda *_: counted.append(1))
+    refused = stage(project, made, "noisy_model")
+    assert not refused.success
+    assert "The privacy budget of 'people' is used up: 2 fits have spent epsilon 1.45" in failure_of(refused)
+    assert not counted
+    assert len(ledger(project).entries()) == 2
+    assert len(project.releases()) == 1
+
+
+@pytest.mark.parametrize("damage", ["delete", "cut", "edit", "older"])
+def test_a_ledger_that_was_set_back_refuses_the_release_and_the_next_fit(project, damage):
+    made = definitions(project)
+    assert project.run(made).success
+    path = ledger(project).path
+    older = path.read_bytes()
+    assert stage(project, made, "noisy_model", "synthetic", "preprocessed", "mpucc_assessment").success
+    if damage == "delete":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(path.read_bytes()[:-40])
+    elif damage == "edit":
+        path.write_bytes(path.read_bytes().replace(b'"epsilon":1.0', b'"epsilon":0.1', 1))
+    else:
+        path.write_bytes(older)
+    says = "cannot be trusted" if damage == "edit" else "was deleted, cut, or replaced by an older copy"
+    released = stage(project, made, "synthetic_release")
+    assert says in refusal(released)
+    fitted = stage(project, made, "noisy_model")
+    assert not fitted.success
+    assert says in failure_of(fitted)
+    assert len(project.releases()) == 1
+
+
+def test_a_fit_that_fails_has_spent(project, monkeypatch):
+    made = definitions(project)
+    assert stage(project, made, "source", "original", "control").success
+
+    def fail(*_):
+        raise RuntimeError("SENTINEL")
+
+    monkeypatch.setattr(PrivateRecords, "noisy_choice", fail)
+    failed = stage(project, made, "noisy_model")
+    assert not failed.success
+    assert "SENTINEL" not in failure_of(failed)
+    (entry,) = ledger(project).entries()
+    with project.instance() as instance:
+        assert known_spending(instance, "people") == {entry.digest}
+
+
+def test_two_releases_of_one_population_add_up(project):
+    budget = PrivacyBudget(population="town")
+    one = definitions(project, privacy_budget=budget)
+    assert project.run(one).success
+    with project.instance() as instance:
+        known = known_spending(instance, "town")
+    other = ledger(project, "town")
+    other.reserve(
+        rho=rho_of(1.0, 1e-6), epsilon=1.0, delta=1e-6, at_most=3.0, total_delta=1e-6, release="b", run_id="r",
+        made_of="x", expected=known,
+    )  # fmt: skip
+    assert stage(project, one, "synthetic_release").success
+    manifest = json.loads((project.releases()[-1] / "manifest.json").read_text())
+    assert manifest["figures"]["privacy_budget"]["fits"] == 2
+    assert manifest["figures"]["privacy_budget"]["total_epsilon"] == pytest.approx(other.epsilon(1e-6))
+
+
+def test_a_method_without_a_guarantee_fails_a_limit_on_epsilon(project):
+    copula = definitions(project, Limit("epsilon", 1.0), synthetic=Synthesis())
+    result = project.run(copula)
+    evaluations = {each.check_name: each for each in result.get_asset_check_evaluations()}
+    assert not evaluations["epsilon_is_at_most_its_limit"].passed
+    assert "epsilon has no value" in evaluations["epsilon_is_at_most_its_limit"].description
+    assert not project.everything_released()
+
+
+def test_partitions_add_up(project):
+    table = people(600, 1).drop(columns="joined")
+    for number, part in enumerate(("north", "south")):
+        table.iloc[number * 300 : number * 300 + 300].to_parquet(project.root / "data" / f"{part}.parquet", index=False)
+    made = definitions(
+        project,
+        source=TableFile(str(project.root / "data" / "{partition_key}.parquet")),
+        partitions_def=dg.StaticPartitionsDefinition(["north", "south"]),
+    )
+    for part in ("north", "south"):
+        fitted = project.run(made, "source", "original", "control", "noisy_model", partition=part)
+        assert fitted.success, failure_of(fitted)
+    assert [entry.partition for entry in ledger(project).entries()] == ["north", "south"]
+    assert ledger(project).epsilon(1e-6) > 1.4
+
+
+@pytest.mark.parametrize(
+    ("settings", "more", "says"),
+    [
+        ({"epsilon": 4.0}, {}, "would spend total_epsilon 4.*never admits: expected at most 3"),
+        ({"epsilon": 0}, {}, "epsilon is 0"),
+        ({"noise": 1}, {}, r"'mst' has no settings \['noise'\]"),
+        ({"given": "age"}, {}, "'age', which has 32 codes"),
+        ({"delta": 0.1}, {}, "delta is 0.1"),
+        ({"bin_starts": {"age": [5]}}, {}, "'age' has `bin_starts`"),
+        (
+            {},
+            {"contract": {"columns": {**CONTRACT["columns"], "note": {"type": "text", "role": "other"}}}},
+            "'note' is text",
+        ),
+        ({}, {"privacy_budget": lambda: PrivacyBudget(population="a/b")}, "privacy_budget.population is 'a/b'"),
+        ({}, {"privacy_budget": lambda: PrivacyBudget(delta=0)}, "delta is 0"),
+    ],
+)
+def test_settings_that_no_fit_could_have_are_refused_when_definitions_are_built(project, settings, more, says):
+    with pytest.raises(InvalidSettingError, match=says):
+        resolved = {name: value() if callable(value) else value for name, value in more.items()}
+        definitions(project, synthetic=Synthesis("mst", settings=settings), **resolved)
+    assert not ledger(project).path.exists()
+
+
+def test_what_would_spend_without_a_record_or_an_end_is_refused(project):
+    with pytest.raises(InvalidSettingError, match="nothing is charged to"):
+        definitions(project, synthetic=Synthesis(), privacy_budget=PrivacyBudget())
+    with pytest.raises(InvalidSettingError, match="'total_epsilon' only warns"):
+        definitions(project, Limit("total_epsilon", 3.0, severity="warn"))
+    with pytest.raises(InvalidSettingError, match="comparing it would spend"):
+        Candidate(synthetic=Synthesis("mst"))
+
+
+def test_no_cell_leaves_with_the_fit(project):
+    table = people(600, 1).drop(columns="joined")
+    table.loc[0, "plan"] = "family"
+    table["patient"] = "SENTINEL-" + table["patient"]
+    table.to_parquet(project.root / "data" / "people.parquet", index=False)
+    result = project.run(definitions(project))
+    assert result.success
+    text = "".join(str(event) for event in result.all_events)
+    assert "SENTINEL" not in text
+    model = read_artifact(project.stored("noisy_model"))
+    assert "SENTINEL" not in json.dumps(model.header)
+    assert all(np.issubdtype(dtype, np.number) for frame in model.frames.values() for dtype in frame.dtypes)
+    assert isinstance(model.frames["counts"], pd.DataFrame)
