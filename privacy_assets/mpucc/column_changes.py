@@ -169,10 +169,11 @@ def _best_pair(
     others = [each for each in singles if each is not first]
     repeated = repeat(changed, [each.columns[0] for each in others])
     found = []
+    n_with = Counter(assessment.details["field_combo"].tolist())
     for other in others:
         left = _scores_after(repeated, other.columns[0], other.changes[0])
         both = (column, other.columns[0])
-        share = float(np.mean([not set(both).isdisjoint(combo) for combo in assessment.details["field_combo"]]))
+        share = sum(n for combo, n in n_with.items() if not set(both).isdisjoint(combo)) / n_with.total()
         found.append(_Measured(both, f"both {first.change}", (change, other.changes[0]), share, left))
     return sorted((each for each in found if each.left), key=_rate)[:1]
 
