@@ -10,10 +10,11 @@ code is loaded. A step counts from its start to its end: reading its inputs, its
 
 The kernels are those that the pipeline cannot do without, on the same codes: `factorize` of every column, one mpUCC
 search of the synthetic records against the originals, and one cut into classes by people. The run calls more of them
-(eight more searches for the control, and others of changed columns for the report), so the time inside all functions of
-the ``kernels`` folders, and the ratio to it, are shown as well. Fingerprints are compared with SHA-256 of the columns'
-own bytes, and `admit` with pandas' `factorize` of its columns. Re-identification is left out unless it is asked for
-(``reidentification.py`` has it). The exit code is 1 if a bar is missed.
+(eight more searches for the control, others of changed columns for the report, and those of the disclosure
+assessment), so the time inside all functions of the ``kernels`` folders, and the ratio to it, are shown as well.
+Fingerprints are compared with SHA-256 of the columns' own bytes, and `admit` with pandas' `factorize` of its columns.
+Re-identification is left out unless it is asked for (``reidentification.py`` has it). The exit code is 1 if a bar is
+missed.
 """
 
 import argparse
@@ -28,6 +29,7 @@ import pkgutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -173,11 +175,11 @@ class StepClock:
 
 
 class KernelClock:
-    """CPU seconds inside the functions of the ``kernels`` folders, by the step that called them from outside."""
+    """CPU seconds while any thread is inside a function of the ``kernels`` folders."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self._depth = 0
+        self._depth, self._start, self._lock = 0, 0.0, threading.Lock()
 
     def watch_every_module(self) -> None:
         """Replace the names of kernels in all modules that use them, so that calls are timed."""
@@ -196,14 +198,17 @@ class KernelClock:
 
     def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*arguments: Any, **named: Any) -> Any:
-            start = time.process_time()
-            self._depth += 1
+            with self._lock:
+                if not self._depth:
+                    self._start = time.process_time()
+                self._depth += 1
             try:
                 return function(*arguments, **named)
             finally:
-                self._depth -= 1
-                if not self._depth:
-                    self.seconds += time.process_time() - start
+                with self._lock:
+                    self._depth -= 1
+                    if not self._depth:
+                        self.seconds += time.process_time() - self._start
 
         return timed
 
