@@ -17,6 +17,8 @@ TICKS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 MOST_NAMES = 40
 LINE = 0.085
 """Height of a name on the axis of worth, in its own unit of ten powers."""
+WIDTH, BESIDE, MARK, LETTER = 1.45, 0.035, 0.012, 0.0105
+"""Width of a panel in that of its marks; in panels: where a name starts, half a mark, and a letter."""
 
 
 def map_of_options(
@@ -106,7 +108,7 @@ def _draw_side(axes: Any, own: pd.DataFrame, risk: str, limit: float | None, rec
     axes.set_yscale("function", functions=(_upwards, _downwards))
     axes.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
     right = max([*at, limit or 0.0]) or 1.0
-    axes.set_xlim(-0.04 * right, 1.45 * right)
+    axes.set_xlim(-0.04 * right, WIDTH * right)
     axes.set_xlabel(risk)
     axes.grid(alpha=0.2)
     axes.spines[["top", "right"]].set_visible(False)
@@ -116,21 +118,49 @@ def _draw_side(axes: Any, own: pd.DataFrame, risk: str, limit: float | None, rec
 def _write_names(
     axes: Any, names: list[str], at: NDArray[np.float64], worth: NDArray[np.float64], right: float
 ) -> None:
-    """Write names to the right of their marks, one below the other where marks lie close."""
-    lowest: dict[int, float] = {}
-    for place in np.argsort(-worth, kind="stable")[:MOST_NAMES]:
-        column = int(at[place] / (1.45 * right / 3.2))
-        height = min(float(_upwards(worth[place])), min(lowest.get(near, 9.0) for near in (column, column - 1)) - LINE)
-        lowest[column] = height
+    """Write names to the right of their marks, where neither a mark nor another name is."""
+    shown = np.argsort(-worth, kind="stable")[:MOST_NAMES]
+    across, upwards = at / (WIDTH * right), _upwards(worth)
+    heights = _heights_of_names([names[place] for place in shown], across[shown], upwards[shown])
+    for place, height in zip(shown, heights, strict=True):
         axes.annotate(
             names[place],
             (at[place], worth[place]),
-            (at[place] + 0.035 * 1.45 * right, float(_downwards(max(height, 0.0)))),
+            (at[place] + BESIDE * WIDTH * right, float(_downwards(height))),
             fontsize=7,
             va="center",
             parse_math=False,
             arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": GRAY},
         )
+
+
+def _heights_of_names(
+    names: list[str], across: NDArray[np.float64], upwards: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return a free height for each name: that of its mark, or the next below, or the next above if there is none.
+
+    `across` and `upwards` are the places of the marks, in widths of the panel and in the unit of the axis of worth.
+    """
+    starts = across + BESIDE
+    ends = starts + LETTER * np.array([len(name) for name in names])
+    heights = np.zeros(len(names))
+    for i in range(len(names)):
+        is_beside = (starts[:i] < ends[i]) & (ends[:i] > starts[i])
+        is_crossed = (across > starts[i] - MARK) & (across < ends[i])
+        taken = np.concatenate([heights[:i][is_beside], upwards[is_crossed]])
+        below = np.sort(taken)[::-1]
+        heights[i] = _next_free(upwards[i], below, -LINE)
+        if heights[i] < 0:
+            heights[i] = _next_free(upwards[i], below[::-1], LINE)
+    return heights
+
+
+def _next_free(height: float, taken: NDArray[np.float64], step: float) -> float:
+    """Go from one of the `taken` heights to the next, in the direction of `step`, until there is room for a line."""
+    for each in taken.tolist():
+        if abs(each - height) < 0.999 * abs(step):
+            height = each + step
+    return height
 
 
 def _upwards(worth: Any) -> Any:
