@@ -38,6 +38,10 @@ COLUMN_KEYS: Final = (
     "precision", "hierarchy", "scale", "person", "leaves_as_is", *FORMAT_KEYS,
 )  # fmt: skip
 METADATA: Final = ("role", "precision", "hierarchy", "scale", "person", "leaves_as_is", *FORMAT_KEYS)
+DRAFTED: Final = "drafted"
+"""Key of a contract that was drafted from a table, and whose roles nobody has decided."""
+DECIDE: Final = "decide"
+"""Value of a key that somebody has to decide."""
 FLAGS: Final = ("nullable", "unique", "ordered")
 
 
@@ -47,11 +51,12 @@ def schema_from_mapping(mapping: Mapping[str, Any]) -> pa.DataFrameSchema:
     Raises
     ------
     InvalidSettingError
-        If keys or types are unknown, or a key cannot take its value; all are listed.
+        If keys or types are unknown, or a key cannot take its value; all are listed. Also if it is a draft.
     """
     if not isinstance(mapping, Mapping) or not isinstance(mapping.get("columns"), Mapping):
         raise InvalidSettingError("A contract is a mapping with the key 'columns': a mapping of names to descriptions.")
-    problems = [f"unknown key {str(key)!r} next to 'columns'" for key in mapping if key != "columns"]
+    _require_decided(mapping)
+    problems = [f"unknown key {str(key)!r} next to 'columns'" for key in mapping if key not in ("columns", DRAFTED)]
     columns = {}
     for name, description in mapping["columns"].items():
         own = _problems(description)
@@ -62,6 +67,24 @@ def schema_from_mapping(mapping: Mapping[str, Any]) -> pa.DataFrameSchema:
     if problems:
         raise InvalidSettingError(f"The contract cannot be read ({len(problems)} problems): {'; '.join(problems)}.")
     return pa.DataFrameSchema(columns, strict=True)
+
+
+def _require_decided(mapping: Mapping[str, Any]) -> None:
+    """Refuse a draft: roles are decisions, and nobody made them yet."""
+    columns = {str(name): own for name, own in mapping["columns"].items() if isinstance(own, Mapping)}
+    is_open = [
+        name for name, own in columns.items() if DECIDE in [each for each in own.values() if isinstance(each, str)]
+    ]
+    is_drafted = mapping.get(DRAFTED, False)
+    if is_drafted is False and not is_open:
+        return
+    said = [f"{is_open} still have `{DECIDE}` as a value: replace it"] if is_open else []
+    if is_drafted is not False:
+        said.append(
+            f"the roles of {[name for name in columns if name not in is_open]} are proposals: read them, correct them, "
+            f"and then remove the key `{DRAFTED}`"
+        )
+    raise InvalidSettingError(f"The contract is a draft that nobody has decided: {'; '.join(said)}. Nothing was read.")
 
 
 def _problems(description: object) -> list[str]:

@@ -2,10 +2,14 @@
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 import dagster as dg
 
+from privacy_assets.errors import PrivacyAssetsError
+from privacy_assets.orchestration.component.drafted import DraftParams, drafted_fields, refuse_in_a_sentence
 from privacy_assets.orchestration.component.fields import YamlField, fields_of, in_yaml
 from privacy_assets.orchestration.component.yaml_settings import YamlSettings
 
@@ -14,20 +18,33 @@ HEAD = """\
 # A release of a table about people. Replace source, contract and policy by your own; commented lines are
 # optional. Remove the one # at the start of a line to use it. `dg check yaml` shows errors by line.
 """
+DRAFTED_HEAD = """\
+# A release of a table about people, drafted from the table. Decide the roles of the contract, and the policy; commented
+# lines are optional. Remove the one # at the start of a line to use it. `dg check yaml` shows errors by line.
+"""
+NOTHING: Mapping[str, str] = MappingProxyType({})
 ComponentType = TypeVar("ComponentType", bound=YamlSettings)
 
 
 class PrivacyReleaseScaffolder(dg.Scaffolder[Any]):
-    """Write a `defs.yaml` whose comments explain each field of a component, which a subclass names."""
+    """Write a `defs.yaml` whose comments explain each field of a component, which a subclass names.
+
+    With a table to draft from, its source and contract are those of the table.
+    """
 
     component: ClassVar[type[YamlSettings]]
+
+    @classmethod
+    def get_scaffold_params(cls) -> type[DraftParams]:
+        """Return the options of `dg scaffold`."""
+        return DraftParams
 
     def scaffold(self, request: dg.ScaffoldRequest[Any]) -> None:
         """Write the file; a component in Python is scaffolded as Dagster does it."""
         if request.scaffold_format != "yaml":
             dg.scaffold_component(request)
             return
-        text = scaffold_text(self.component, request.type_name)
+        text = scaffold_text(self.component, request.type_name, _drafted(request))
         if not request.append:
             (request.target_path / "defs.yaml").write_text(text)
             return
@@ -41,14 +58,42 @@ def scaffolded(component: type[ComponentType]) -> type[ComponentType]:
     return dg.scaffold_with(scaffolder)(component)
 
 
-def scaffold_text(component: type[YamlSettings], type_name: str) -> str:
-    """Return the file: the fields that a release needs, and the others as comments."""
+def _drafted(request: dg.ScaffoldRequest[Any]) -> Mapping[str, str]:
+    """Draft fields from a table, if one is given; without one, leave no folder behind."""
+    refusal: Exception | None = None
+    try:
+        found = drafted_fields(request.params, request.project_root or Path.cwd())
+    except PrivacyAssetsError as error:
+        refusal = refuse_in_a_sentence(error)
+    if refusal is not None:
+        if not request.append and request.target_path.is_dir() and not any(request.target_path.iterdir()):
+            request.target_path.rmdir()
+        raise refusal
+    return NOTHING if found is None else found[0]
+
+
+def scaffold_text(component: type[YamlSettings], type_name: str, drafted: Mapping[str, str] = NOTHING) -> str:
+    """Return the file: the fields that a release needs, and the others as comments.
+
+    Parameters
+    ----------
+    component : type of YamlSettings
+        The component.
+    type_name : str
+        Its name.
+    drafted : mapping
+        Fields in YAML that were drafted from a table, in place of their examples.
+    """
     explained: dict[type[YamlSettings], str] = {}
     lines: list[str] = []
     for field in fields_of(component):
-        lines += ["", *_field(field, explained)]
+        if field.name in drafted:
+            lines += ["", *_explanation(field, explained), *drafted[field.name].splitlines()]
+        else:
+            lines += ["", *_field(field, explained)]
     body = textwrap.indent("\n".join(lines).strip("\n"), "  ")
-    return f"{HEAD}type: {type_name}\n\nattributes:\n{body}\n"
+    head = DRAFTED_HEAD if drafted else HEAD
+    return f"{head}type: {type_name}\n\nattributes:\n{body}\n"
 
 
 def _field(field: YamlField, explained: dict[type[YamlSettings], str]) -> Iterator[str]:

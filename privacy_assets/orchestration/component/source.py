@@ -24,7 +24,7 @@ from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.policy import USE_CASES, Limit, Policy, RequiredSettings, resolve_policy
 from privacy_assets.setting_checks import REQUIRED, setting
 
-Role: TypeAlias = Literal["direct_identifier", "quasi_identifier", "sensitive", "other"]
+Role: TypeAlias = Literal["direct_identifier", "quasi_identifier", "sensitive", "other", "decide"]
 UseCase: TypeAlias = Literal[tuple(USE_CASES)]  # type: ignore[valid-type]
 MetricName: TypeAlias = Literal[tuple(METRICS)]  # type: ignore[valid-type]
 
@@ -103,7 +103,8 @@ class ColumnYaml(YamlSettings):
     )
     role: Role = Field(
         description="direct_identifier (removed before anything else), quasi_identifier (an outsider may know it of "
-        "somebody), sensitive (must not become known of somebody), or other.",
+        "somebody), sensitive (must not become known of somebody), or other; decide stands for a role that is "
+        "to be decided before the contract is accepted.",
         examples=["quasi_identifier"],
     )
     nullable: Flag = Field(False, description="Whether values may be missing.", examples=[True])
@@ -135,7 +136,7 @@ class ColumnYaml(YamlSettings):
         description="How the datetimes are written, if not as ISO 8601: codes of strftime.",
         examples=["%d.%m.%Y"],
     )
-    decimal: Literal[".", ","] | None = Field(
+    decimal: Literal[".", ",", "decide"] | None = Field(
         None,
         description="Decimal mark of numbers that are written as text; their digits may be in groups of three.",
         examples=[","],
@@ -167,9 +168,17 @@ class ContractYaml(YamlSettings):
         examples=[EXAMPLE_COLUMNS],
     )
 
+    drafted: Flag = Field(
+        False,
+        description="True in a contract that was drafted from a table: it is refused until somebody has read the "
+        "proposed roles and removes this line.",
+        examples=[False],
+    )
+
     def build(self) -> TableContract:
         """Return the contract."""
-        return TableContract.from_mapping({"columns": {name: column.given() for name, column in self.columns.items()}})
+        columns = {name: column.given() for name, column in self.columns.items()}
+        return TableContract.from_mapping({"columns": columns, "drafted": self.drafted})
 
 
 ResolvedContract: TypeAlias = Annotated[

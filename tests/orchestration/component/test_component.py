@@ -127,6 +127,72 @@ def test_a_release_is_scaffolded_beside_another_and_in_python(tmp_path):
     assert f"-> {EnvRegistryKey.from_typename(TYPE).name}" in (tmp_path / "component.py").read_text()
 
 
+def drafted(tmp_path, **params):
+    """Scaffold a release from a table, and return its folder."""
+    folder = tmp_path / "people"
+    folder.mkdir(exist_ok=True)
+    scaffolder = PrivacyReleaseComponent.__scaffolder_cls__()
+    params = scaffolder.get_scaffold_params()(**params)
+    scaffolder.scaffold(dg.ScaffoldRequest(TYPE, folder, "yaml", tmp_path, params, False))
+    return folder / "defs.yaml"
+
+
+def test_a_release_is_drafted_from_a_file_decided_and_loaded(tmp_path):
+    people(300, 1).to_csv(tmp_path / "people.txt", index=False, sep=";")
+    text = drafted(tmp_path, source="people.txt").read_text()
+    attributes = yaml.safe_load(text)["attributes"]
+    assert attributes["source"] == {"file": "people.txt", "format": "csv", "separator": ";"}
+    assert attributes["contract"]["columns"]["patient"] == {"type": "text", "role": "direct_identifier", "person": True}
+    assert "The contract is a draft that nobody has decided" in message_of(people=text)
+    decided = re.sub(r"(?m)^ +drafted: true.*\n", "", text)
+    assert decided.count("\n") == text.count("\n") - 1
+    with project(people=decided) as sandbox, sandbox.build_all_defs() as definitions:
+        assert "people/synthetic_release" in keys(definitions, group="people")
+
+
+def test_a_release_is_drafted_from_the_storage_of_an_asset_and_from_a_query(tmp_path, monkeypatch):
+    duckdb = pytest.importorskip("duckdb", reason="needs the extra `sql`")
+    table = people(300, 1)
+    table.to_parquet(tmp_path / "people.parquet")
+    of_asset = yaml.safe_load(drafted(tmp_path, source="people.parquet", asset="marts/people").read_text())
+    assert of_asset["attributes"]["source"] == {"asset": "marts/people"}
+    with duckdb.connect(str(tmp_path / "w.duckdb")) as database:
+        database.register("made", table)
+        database.execute("CREATE TABLE people AS SELECT * FROM made")
+    monkeypatch.setenv("WAREHOUSE_URL", f"duckdb:///{tmp_path}/w.duckdb")
+    query = {"query": "SELECT * FROM people ORDER BY patient", "url_variable": "WAREHOUSE_URL"}
+    of_query = yaml.safe_load(drafted(tmp_path, **query).read_text())
+    assert of_query["attributes"]["source"] == query
+    assert of_query["attributes"]["contract"] == of_asset["attributes"]["contract"]
+
+
+SECRET = "Zaphodine-Quxington"
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"source": "none.csv"}, "does not exist"),
+        ({"asset": "marts/people"}, "needs the file that it stores as source"),
+        ({"query": "SELECT 1", "source": "people.csv"}, "drafted of a query with url_variable, without source"),
+        ({"query": "SELECT * FROM people WHERE false", "url_variable": "WAREHOUSE_URL"}, "The result of the query has"),
+        ({"query": "SELECT name::INT FROM people", "url_variable": "WAREHOUSE_URL"}, "could not be run: Conversion"),
+    ],
+)
+def test_what_cannot_be_drafted_is_said_in_a_sentence_and_leaves_no_folder(params, said, tmp_path, monkeypatch):
+    duckdb = pytest.importorskip("duckdb", reason="needs the extra `sql`")
+    click = pytest.importorskip("click")
+    with duckdb.connect(str(tmp_path / "w.duckdb")) as database:
+        database.execute(f"CREATE TABLE people AS SELECT '{SECRET}' AS name")
+    monkeypatch.setenv("WAREHOUSE_URL", f"duckdb:///{tmp_path}/w.duckdb")
+    with pytest.raises(click.ClickException) as raised:
+        drafted(tmp_path, **params)
+    assert said in raised.value.message
+    assert SECRET not in raised.value.message
+    assert raised.value.__context__ is None
+    assert not (tmp_path / "people").exists()
+
+
 def test_releases_of_one_project_do_not_collide():
     in_python = textwrap.dedent(
         f"""

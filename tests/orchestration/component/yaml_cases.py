@@ -280,6 +280,11 @@ CASES = {
         {"contract": {"columns": ["age"]}},
         "['age'] is not of type 'object'",
     ),
+    "ContractYaml.drafted": (
+        {"contract": {"columns": COLUMNS, "drafted": False}},
+        {"contract": {"columns": COLUMNS, "drafted": True}},
+        "The contract is a draft that nobody has decided: the roles of ['patient', ",
+    ),
     "ColumnYaml.type": (
         column("age", type="float"),
         column("age", type="intger"),
@@ -288,7 +293,7 @@ CASES = {
     "ColumnYaml.role": (
         column("age", role="sensitive"),
         column("age", role="secret"),
-        "'secret' is not one of ['direct_identifier', 'quasi_identifier', 'sensitive', 'other']",
+        "'secret' is not one of ['direct_identifier', 'quasi_identifier', 'sensitive', 'other', 'decide']",
     ),
     "ColumnYaml.nullable": (column("age", nullable=True), column("age", nullable="perhaps"), NO_FLAG),
     "ColumnYaml.unique": (column("age", unique=True), column("age", unique=1), NO_FLAG),

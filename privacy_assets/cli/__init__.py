@@ -1,0 +1,5 @@
+"""The command ``privacy_assets``."""
+
+from privacy_assets.cli.main import main
+
+__all__ = ["main"]

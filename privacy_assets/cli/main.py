@@ -1,0 +1,126 @@
+"""The command ``privacy_assets``: quickstart, single stages, comparison, verification, register, budgets, keys."""
+
+import argparse
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from privacy_assets.cli.budget import run_budget
+from privacy_assets.cli.quickstart import run_quickstart
+from privacy_assets.cli.releases import run_compare, run_keygen, run_register, run_verify, run_warm_up
+from privacy_assets.cli.stages import STAGES, add_stages, run_stage
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Returns
+    -------
+    int
+        Exit code: 0 if the command succeeded; 1 if a release does not verify, a table breaks its contract, the
+        quickstart failed, a ledger of a privacy budget is missing or damaged, or nothing was drafted, compared,
+        assessed, anonymized or made.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A directory can have a name that the terminal cannot print.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    parser = argparse.ArgumentParser(prog="privacy_assets", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("quickstart", help="run three releases of a real health table through the gate")
+    verify = commands.add_parser("verify", help="check a received release against its manifest")
+    verify.add_argument("directory", type=Path, help="release directory, with manifest.json in it")
+    verify.add_argument(
+        "--public-key",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="PEM file of a key that may have signed the release; repeat the option for more keys. The release is "
+        "verified only if one of them signed it",
+    )
+    verify.add_argument(
+        "--max-gib",
+        type=_positive,
+        default=4.0,
+        metavar="GIB",
+        help="largest file to read, and largest size of the table in memory (default: 4)",
+    )
+    compare = commands.add_parser("compare", help="compare candidate releases of a table by risk and worth")
+    compare.add_argument("release", type=Path, help="YAML file of the release; its relative paths start here")
+    compare.add_argument("--name", help="which release, if the file has several")
+    compare.add_argument(
+        "--candidates", choices=["standard"], help="compare the standard candidates instead of those of the file"
+    )
+    compare.add_argument("--limit-seconds", type=_seconds, metavar="N", help="begin nothing more after so many seconds")
+    compare.add_argument("--partition", metavar="KEY", help="the partition to compare")
+    compare.add_argument("--picture", type=Path, metavar="FILE", help="write the map as PNG to this file")
+    budget = commands.add_parser("budget", help="show what was spent of the privacy budgets")
+    budget.add_argument("directory", type=Path, nargs="?", default=Path(".dagster/private"), help="private directory")
+    budget.add_argument("--population", metavar="NAME", help="only the budget of these people")
+    budget.add_argument(
+        "--delta", type=_share, default=1e-6, metavar="DELTA", help="delta of the total (default: 1e-6)"
+    )
+    register = commands.add_parser("register", help="write index.html, which lists every release below a directory")
+    register.add_argument("directory", type=Path, help="directory of the releases")
+    register.add_argument(
+        "--public-key",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="PEM file of a key that may have signed the releases; repeat the option for more keys",
+    )
+    register.add_argument(
+        "--verify", action="store_true", help="verify all files of every release; by default only their sizes"
+    )
+    keygen = commands.add_parser("keygen", help="make a private key that signs releases, and its public key")
+    keygen.add_argument("path", type=Path, help="file of the private key, or a directory for signing_key.pem")
+    add_stages(commands)
+    commands.add_parser("warm-up", help="compile all kernels into Numba's cache, as when an image is built")
+    chosen = parser.parse_args(arguments)
+    if chosen.command in STAGES:
+        return run_stage(chosen)
+    if chosen.command == "quickstart":
+        return run_quickstart()
+    if chosen.command == "compare":
+        return run_compare(chosen)
+    if chosen.command == "budget":
+        return run_budget(chosen.directory, chosen.population, chosen.delta)
+    if chosen.command == "register":
+        return run_register(chosen.directory, chosen.public_key, verify=chosen.verify)
+    if chosen.command == "keygen":
+        return run_keygen(chosen.path)
+    if chosen.command == "warm-up":
+        return run_warm_up()
+    return run_verify(chosen.directory, chosen.public_key, int(chosen.max_gib * 2**30))
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 2**20:
+        raise argparse.ArgumentTypeError("expected a number of GiB above 0")
+    return value
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 2**31:
+        raise argparse.ArgumentTypeError("expected a number of seconds above 0")
+    return value
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError("expected a number above 0 and below 1")
+    return value

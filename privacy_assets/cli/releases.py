@@ -1,0 +1,116 @@
+"""The commands on releases: `compare`, `verify`, `register`, `keygen`, and `warm-up`."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def run_compare(chosen: argparse.Namespace) -> int:
+    """Compare the candidate releases of a file, print them, and store what was found for its assets."""
+    import dagster as dg
+
+    from privacy_assets.errors import InvalidSettingError
+    from privacy_assets.kernels.compilation_progress import reported_to
+    from privacy_assets.orchestration.component.comparing import compare_in_file, in_lines
+
+    home = os.environ.get("DAGSTER_HOME") or (str(Path.cwd()) if Path("dagster.yaml").is_file() else None)
+    stays = dg.DagsterInstance.from_config(home) if home else dg.DagsterInstance.ephemeral()
+    try:
+        with stays as instance, reported_to(print_compiling):
+            options = compare_in_file(
+                chosen.release,
+                instance,
+                name=chosen.name,
+                standard=chosen.candidates is not None,
+                limit_seconds=chosen.limit_seconds,
+                partition_key=chosen.partition,
+            )
+    except InvalidSettingError as error:
+        print(error)
+        return 1
+    except dg.Failure as error:
+        print(error.description)
+        return 1
+    print("\n".join(in_lines(options)))
+    if chosen.picture is not None:
+        chosen.picture.write_bytes(options.picture())
+        print(f"\nMap: {chosen.picture}")
+    print("\nA release that takes these settings is made and judged afresh, and its manifest counts the comparison.")
+    return 0
+
+
+def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> int:
+    """Verify a release, and print the result and who signed it."""
+    from privacy_assets.errors import InvalidSettingError
+    from privacy_assets.release.verification import verify_release
+
+    try:
+        found = verify_release(directory, public_keys=public_keys, max_bytes=max_bytes)
+    except InvalidSettingError as error:
+        print(f"NOT verified: {directory}\n  - {error}")
+        return 1
+    if not found.verified:
+        print(f"NOT verified: {directory}")
+        for problem in found.problems:
+            print(f"  - {problem}")
+        return 1
+    print(f"Verified: {directory} has {found.n_records:,} records with fingerprint {found.fingerprint}.")
+    print("Its files, its table and the figures it was admitted for match the manifest.")
+    if found.trusted_key is not None:
+        print(f"Signed with the key {found.signing_key_id} ({found.trusted_key}).")
+    elif found.signing_key_id is not None:
+        print(f"A signature made with the key {found.signing_key_id} was not checked: give --public-key FILE.")
+    else:
+        print("It is not signed, so verification does not show who wrote it.")
+    return 0
+
+
+def run_keygen(path: Path) -> int:
+    """Make a pair of keys and print where they are, without showing the private key."""
+    from privacy_assets.errors import InvalidSettingError
+    from privacy_assets.release.signing import generate_key_pair
+
+    try:
+        private, public, key_id = generate_key_pair(path)
+    except InvalidSettingError as error:
+        print(error)
+        return 1
+    print(f"Key: {key_id}")
+    print(f"  private  {private}  (0600; keep it where releases are made, and nowhere else)")
+    print(f"  public   {public}  (give it to recipients, over a channel they trust)")
+    return 0
+
+
+def run_warm_up() -> int:
+    """Compile all kernels, and print how many there were and where they are."""
+    from privacy_assets.kernels.compilation_progress import reported_to
+    from privacy_assets.warm_up import warm_up
+
+    with reported_to(print_compiling):
+        found = warm_up()
+    print(f"Compiled {found.n_functions} functions in {found.seconds:.0f} seconds.")
+    print(f"Numba's cache: {found.directory}")
+    return 0
+
+
+def print_compiling(_: int, line: str) -> None:
+    """Print a line about what is being compiled."""
+    print(f"  {line}", flush=True)
+
+
+def run_register(directory: Path, public_keys: Sequence[Path], *, verify: bool) -> int:
+    """Write the register of a directory of releases from their manifests alone, and print where it is."""
+    from privacy_assets.errors import InvalidSettingError
+    from privacy_assets.release.register import write_register
+
+    try:
+        path, n_releases = write_register(directory, public_keys=public_keys, verify=verify)
+    except InvalidSettingError as error:
+        print(error)
+        return 1
+    except OSError as error:
+        print(f"The register of {directory} could not be written ({type(error).__name__}). Nothing was changed.")
+        return 1
+    print(f"Register: {path} lists {n_releases:,} release{'' if n_releases == 1 else 's'}.")
+    return 0

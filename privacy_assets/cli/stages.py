@@ -1,0 +1,284 @@
+"""The stages without Dagster: `draft`, `check`, `assess`, `anonymize`. None of them makes a release."""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from privacy_assets.contract.contract import TableContract
+
+NO_RELEASE = "This is not a release: only the gate of a release in Dagster applies a policy and writes one."
+RELEASED_SUFFIXES = (".parquet", ".csv")
+
+
+def add_stages(commands: Any) -> None:
+    """Add the commands to a parser."""
+    draft = commands.add_parser("draft", help="draft a release of a table, with its contract, to be decided")
+    draft.add_argument("table", help="CSV or Parquet file; the path is written into the draft")
+    draft.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to this new file instead of printing")
+    draft.add_argument("--contract-only", action="store_true", help="only the contract, without the release around it")
+
+    check = commands.add_parser("check", help="check a table against its contract")
+    check.add_argument("table", type=Path, help="CSV or Parquet file")
+    check.add_argument("contract", type=Path, help=CONTRACT_HELP)
+
+    assess = commands.add_parser("assess", help="assess synthetic records against their originals")
+    assess.add_argument("original", type=Path, help="records that the synthesizer saw: a CSV or Parquet file")
+    assess.add_argument("synthetic", type=Path, help="synthetic records")
+    assess.add_argument("--control", type=Path, metavar="FILE", help="records of the same kind that it never saw")
+    assess.add_argument("--contract", type=Path, required=True, metavar="FILE", help=CONTRACT_HELP)
+    assess.add_argument("--max-cols", type=int, default=3, metavar="N", help="largest combination (default: 3)")
+
+    anonymize = commands.add_parser("anonymize", help="anonymize a table with Mondrian")
+    anonymize.add_argument("table", type=Path, help="CSV or Parquet file")
+    anonymize.add_argument("contract", type=Path, help=CONTRACT_HELP)
+    anonymize.add_argument("--k", type=int, required=True, help="people in each class, at least")
+    anonymize.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="new CSV or Parquet file")
+
+    for each in (check, assess, anonymize):
+        each.add_argument("--json", action="store_true", help="print the figures as JSON")
+
+
+CONTRACT_HELP = "YAML file of the contract, or of a release with one"
+
+
+def run_stage(chosen: argparse.Namespace) -> int:
+    """Run a command; what is wrong is said in a sentence."""
+    from privacy_assets.errors import PrivacyAssetsError
+
+    try:
+        return STAGES[chosen.command](chosen)
+    except PrivacyAssetsError as error:
+        print(error, file=sys.stderr)
+    return 1
+
+
+def run_draft(chosen: argparse.Namespace) -> int:
+    """Draft a release and print it; what a person has to know goes to the other stream."""
+    from privacy_assets.orchestration.component.drafted import DraftParams, drafted_fields, release_in_yaml
+
+    found = drafted_fields(DraftParams(source=chosen.table), Path.cwd())
+    if found is None:
+        return 1
+    fields, draft = found
+    text = draft.to_yaml() if chosen.contract_only else release_in_yaml(fields)
+    if chosen.output is None:
+        print(text, end="")
+    else:
+        _write_new(chosen.output, lambda path: path.write_text(text, encoding="utf-8"))
+        print(f"Written: {chosen.output}", file=sys.stderr)
+    print(f"\nDrafted {len(draft.columns)} columns of {draft.n_rows:,} rows.", file=sys.stderr)
+    for line in draft.shown():
+        print(f"  It contains {line}.", file=sys.stderr)
+    is_open = f"the columns {list(draft.open_columns)}, and then " if draft.open_columns else ""
+    print(f"  Decide {is_open}every proposed role, and remove the line `drafted: true`.", file=sys.stderr)
+    return 0
+
+
+def run_check(chosen: argparse.Namespace) -> int:
+    """Check a table against its contract."""
+    from privacy_assets.errors import ContractError
+
+    contract, source = _contract(chosen.contract)
+    broken, n_records = None, 0
+    try:
+        n_records = len(contract.admit(_read(chosen.table, source)))
+    except ContractError as error:
+        broken = error
+    figures = {
+        "admitted": broken is None,
+        "records": n_records,
+        "columns": contract.describe(),
+        "failures": [dict(zip(("column", "check", "count"), each, strict=True)) for each in broken.failures]
+        if broken
+        else [],
+    }
+    said = str(broken) if broken else f"{chosen.table} keeps its contract: {n_records:,} records."
+    _print(chosen, figures, [said])
+    return 0 if broken is None else 1
+
+
+def run_assess(chosen: argparse.Namespace) -> int:
+    """Assess synthetic records by the search for mpUCCs, and with a control by the test of disclosure."""
+    import pandas as pd
+
+    from privacy_assets.disclosure.assess import assess_disclosure
+    from privacy_assets.mpucc.assess import assess_mpuccs
+
+    contract, source = _contract(chosen.contract)
+    person = contract.person
+    real = [_read(path, source) for path in (chosen.original, chosen.control) if path is not None]
+    # Together, because admission numbers the people.
+    admitted = contract.admit(pd.concat(real, ignore_index=True))
+    original = admitted.iloc[: len(real[0])].reset_index(drop=True)
+    control = None if chosen.control is None else admitted.iloc[len(real[0]) :].reset_index(drop=True)
+    synthetic = contract.admit_synthetic(_read(chosen.synthetic, source))
+    progress = Progress()
+    assessment = assess_mpuccs(
+        original, synthetic, control, max_baseline_cols=chosen.max_cols, person=person, progress=progress.tell
+    )
+    figures: dict[str, Any] = {"scores": dict(assessment.scores)}
+    lines = [f"{name}: {_shown(value)}" for name, value in assessment.scores.items()]
+    if control is not None:
+        disclosure = assess_disclosure(
+            original,
+            synthetic,
+            control,
+            sensitive=contract.columns_with_role("sensitive"),
+            person=person,
+            progress=progress.tell,
+        )
+        figures["disclosure"] = {"scores": dict(disclosure.scores), "summary": disclosure.summary()}
+        lines += ["", disclosure.summary()]
+    else:
+        lines += ["", "Leakage is not assessed: give --control FILE with records that the synthesizer never saw."]
+    progress.end()
+    _print(chosen, figures, lines)
+    return 0
+
+
+def run_anonymize(chosen: argparse.Namespace) -> int:
+    """Anonymize a table into a new file."""
+    from privacy_assets.anonymization.anonymize import anonymize
+
+    if chosen.output.suffix not in RELEASED_SUFFIXES:
+        raise _refused(f"The output {str(chosen.output)!r} is neither .parquet nor .csv.")
+    contract, source = _contract(chosen.contract)
+    table = contract.admit(_read(chosen.table, source))
+    progress = Progress()
+    quasi_identifiers = [name for name in contract.columns_with_role("quasi_identifier") if name != contract.person]
+    sensitive = [name for name in contract.columns_with_role("sensitive") if name != contract.person]
+    hierarchies = {name: each for name, each in contract.metadata("hierarchy").items() if name in quasi_identifiers}
+    found = anonymize(
+        table,
+        quasi_identifiers=quasi_identifiers,
+        k=chosen.k,
+        sensitive=sensitive,
+        subject=contract.person,
+        hierarchies=hierarchies or None,
+        progress=progress.tell,
+    )
+    progress.end()
+    made = found.table
+    is_csv = chosen.output.suffix == ".csv"
+    _write_new(chosen.output, lambda path: made.to_csv(path, index=False) if is_csv else made.to_parquet(path))
+    figures = {"stats": dict(found.stats), "file": str(chosen.output)}
+    _print(chosen, figures, [f"{name}: {_shown(value)}" for name, value in found.stats.items() if _is_figure(value)])
+    return 0
+
+
+STAGES: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "draft": run_draft,
+    "check": run_check,
+    "assess": run_assess,
+    "anonymize": run_anonymize,
+}
+
+
+class Progress:
+    """A line about how far a stage is, on a terminal."""
+
+    def __init__(self) -> None:
+        self._is_shown = sys.stderr.isatty()
+        self._last = 0.0
+
+    def tell(self, found: Any) -> None:
+        """Show the counts of a progress report, a few times a second."""
+        now = time.monotonic()
+        if not self._is_shown or now - self._last < 0.2:
+            return
+        self._last = now
+        counts = {name: value for name, value in found._asdict().items() if isinstance(value, int | float)}
+        line = ", ".join(f"{name.removeprefix('n_').replace('_', ' ')} {value:,.0f}" for name, value in counts.items())
+        print(f"\r\x1b[K{line[:100]}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Remove the line."""
+        if self._is_shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _contract(path: Path) -> "tuple[TableContract, Any]":
+    """Read a contract, and how the table is written: from the YAML of a contract or of a release."""
+    import yaml
+
+    from privacy_assets.contract.contract import resolve_contract
+    from privacy_assets.orchestration.settings.sources import TableFile
+
+    problem, read = "", None
+    try:
+        read = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        problem = type(error).__name__
+    if not isinstance(read, Mapping):
+        raise _refused(
+            f"The contract {str(path)!r} cannot be read as YAML of one document ({problem or 'no mapping'})."
+        )
+    attributes = read.get("attributes", read)
+    contract = attributes.get("contract", attributes) if isinstance(attributes, Mapping) else attributes
+    source = attributes.get("source") if isinstance(attributes, Mapping) else None
+    separator = source.get("separator", ",") if isinstance(source, Mapping) else ","
+    return resolve_contract(contract), lambda file, kind: TableFile(file, kind, separator)
+
+
+def _read(path: Path, source: Any) -> "pd.DataFrame":
+    """Read a table as the source of a release does."""
+    is_csv = path.suffix in (".csv", ".tsv", ".txt")
+    from privacy_assets.errors import PrivacyAssetsError
+
+    try:
+        table: pd.DataFrame = source(str(path), "csv" if is_csv else None).read(None)
+        return table
+    except PrivacyAssetsError:
+        raise
+    except (OSError, ValueError) as error:
+        problem = type(error).__name__
+    # The text of the error may quote a record.
+    raise _refused(f"{str(path)!r} cannot be read ({problem}); `privacy_assets draft` says what is wrong with a file.")
+
+
+def _refused(message: str) -> Exception:
+    from privacy_assets.errors import InvalidSettingError
+
+    return InvalidSettingError(f"{message} Nothing was made.")
+
+
+def _write_new(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file that is not there yet, readable by its owner only, and whole or not at all."""
+    if path.exists():
+        raise _refused(f"{str(path)!r} exists already, and is not overwritten.")
+    partial = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
+    try:
+        partial.touch(mode=0o600)
+        write(partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _print(chosen: argparse.Namespace, figures: Mapping[str, Any], lines: list[str]) -> None:
+    if chosen.json:
+        print(json.dumps({**figures, "is_release": False}, indent=1, default=_plain))
+    else:
+        print("\n".join([*lines, "", NO_RELEASE]))
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value._asdict() if hasattr(value, "_asdict") else str(value)
+
+
+def _is_figure(value: object) -> bool:
+    return isinstance(value, int | float | str | bool) or value is None
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "not known"}[value]
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,1 @@
+"""A contract drafted from a table: types, formats, ranges and proposed roles, which a person decides."""

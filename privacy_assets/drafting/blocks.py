@@ -1,0 +1,352 @@
+"""Blocks of a table for its draft: a CSV or Parquet file of any size, or a frame.
+
+A file is read once, in blocks, so that its size does not matter. What is no table is refused with what it is, where and
+what to do; names and cells are not shown, because a file without a header has cells as names.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+import pandas as pd
+
+from privacy_assets.disclosure.text_shapes import shape_of
+from privacy_assets.errors import InvalidTableError
+
+BLOCK_BYTES: Final = 4 * 2**20
+LARGEST_BLOCK: Final = 256 * 2**20
+BLOCK_ROWS: Final = 50_000
+BLOCK_CELLS: Final = 2_000_000
+LOOKED_AT: Final = 64 * 2**10
+LONGEST_HEADER: Final = 64 * 2**20
+SEPARATORS: Final = (",", ";", "\t", "|")
+SHAPES_OF_VALUES: Final = frozenset(
+    {
+        *("account numbers", "coordinates", "dates", "document numbers", "e-mail addresses", "numbers"),
+        *("phone numbers", "social security numbers", "times of day", "timestamps", "UUIDs", "whole numbers"),
+    }
+)
+"""Shapes that cells have and names of columns do not."""
+YEAR: Final = re.compile(r"(?:19|20)\d\d")
+MAGIC: Final = {
+    b"PK\x03\x04": "a ZIP archive or a spreadsheet (export the sheet as CSV)",
+    b"%PDF": "a PDF document",
+    b"\x89PNG": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+    b"\x1f\x8b": "a gzip file (unpack it)",
+    b"SQLite format 3": "an SQLite database (use a query)",
+    b"\xd0\xcf\x11\xe0": "an old Excel or Word file (export the sheet as CSV)",
+}
+
+
+@dataclass(frozen=True)
+class TableBlocks:
+    """A table in blocks.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the columns.
+    blocks : iterator of DataFrame
+        The rows, in order; can be iterated once.
+    format : {"csv", "parquet"} or None
+        Format of the file; None if the table is not one.
+    separator : str
+        Character between the fields of a CSV file.
+    """
+
+    names: tuple[str, ...]
+    blocks: Iterator[pd.DataFrame]
+    format: str | None = None
+    separator: str = ","
+
+
+def blocks_of_frame(table: pd.DataFrame, subject: str = "The table") -> TableBlocks:
+    """Return the blocks of a frame.
+
+    Raises
+    ------
+    InvalidTableError
+        If it has no columns or no rows, or names that are repeated or not text.
+    """
+    _require_names(list(table.columns), subject)
+    if not len(table):
+        raise InvalidTableError(
+            f"{subject} has {table.shape[1]:,} columns and no rows, so there is nothing to draft from. Expected some "
+            "records; correct the query or the function that it comes from."
+        )
+    step = max(1, min(BLOCK_ROWS, BLOCK_CELLS // table.shape[1]))
+    blocks = (table.iloc[start : start + step] for start in range(0, len(table), step))
+    return TableBlocks(tuple(table.columns), blocks)
+
+
+def open_table(path: Path) -> TableBlocks:
+    """Open a CSV or Parquet file; its content decides which of them it is.
+
+    Raises
+    ------
+    InvalidTableError
+        If it is no table; more may be found wrong while the blocks are read.
+    """
+    if not path.is_file():
+        what = "is a directory" if path.is_dir() else "does not exist"
+        raise InvalidTableError(f"{str(path)!r} {what} (looked from {Path.cwd()}). Expected a CSV or Parquet file.")
+    with path.open("rb") as file:
+        start = file.read(LOOKED_AT)
+    if not start.strip():
+        raise InvalidTableError(
+            f"{str(path)!r} is empty ({path.stat().st_size} bytes). Expected a CSV or Parquet file with records."
+        )
+    if start.startswith(b"PAR1"):
+        return _open_parquet(path)
+    _require_text(path, start)
+    return _open_csv(path, start)
+
+
+def _require_text(path: Path, start: bytes) -> None:
+    """Refuse what is not text in UTF-8."""
+    kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
+    if kind is not None:
+        raise InvalidTableError(f"{str(path)!r} is {kind}, not a table. Expected a CSV or Parquet file.")
+    zeros = start.count(b"\0")
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")) or zeros > len(start) / 4:
+        raise InvalidTableError(
+            f"{str(path)!r} is text in UTF-16. Expected UTF-8: convert it with `iconv -f UTF-16 -t UTF-8`."
+        )
+    if zeros:
+        raise InvalidTableError(f"{str(path)!r} is a binary file, not a table. Expected a CSV or Parquet file.")
+    if start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[", b"<"):
+        kind = "HTML or XML" if b"<" in start[:8] else "JSON"
+        raise InvalidTableError(f"{str(path)!r} looks like {kind}, not a table. Expected a CSV or Parquet file.")
+    if not _is_utf8(start):
+        raise InvalidTableError(_not_utf8(path))
+
+
+def _is_utf8(start: bytes) -> bool:
+    # A character of up to four bytes may be cut at the end.
+    return any(_decodes(start[: len(start) - cut]) for cut in (range(4) if len(start) == LOOKED_AT else range(1)))
+
+
+def _decodes(text: bytes) -> bool:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _not_utf8(path: Path) -> str:
+    return (
+        f"{str(path)!r} is text in another encoding than UTF-8. Convert it, for example with "
+        "`iconv -f WINDOWS-1252 -t UTF-8`."
+    )
+
+
+def _open_csv(path: Path, start: bytes) -> TableBlocks:
+    separator = _separator(start)
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        names = _first_record(file, separator, path)
+    _require_names(names, repr(str(path)))
+    return TableBlocks(tuple(names), _csv_blocks(path, names, separator), "csv", separator)
+
+
+def _separator(start: bytes) -> str:
+    """Return the separator that splits the first lines into most fields, each into as many."""
+    text = start.decode("utf-8", errors="ignore").removeprefix("\ufeff")
+    lines = text.splitlines()[:50]
+    lines = lines[:-1] if len(start) == LOOKED_AT and len(lines) > 1 else lines
+    best, most = ",", 1
+    for separator in SEPARATORS:
+        counts = Counter(len(record) for record in _records(lines, separator) if record)
+        n_fields, n_lines = counts.most_common(1)[0] if counts else (1, 0)
+        if n_fields > most and n_lines > sum(counts.values()) / 2:
+            best, most = separator, n_fields
+    return best
+
+
+def _records(lines: Sequence[str], separator: str) -> list[list[str]]:
+    try:
+        return list(csv.reader(lines, delimiter=separator))
+    except csv.Error:
+        return []
+
+
+def _first_record(file: IO[str], separator: str, path: Path) -> list[str]:
+    limit = csv.field_size_limit(LONGEST_HEADER)
+    try:
+        return next((record for record in csv.reader(file, delimiter=separator) if record), [])
+    except csv.Error:
+        pass
+    finally:
+        csv.field_size_limit(limit)
+    raise InvalidTableError(
+        f"The first line of {str(path)!r} cannot be read as names of columns. Expected a CSV or Parquet file."
+    )
+
+
+def _csv_blocks(path: Path, names: Sequence[str], separator: str) -> Iterator[pd.DataFrame]:
+    """Read the records as text, in blocks; an empty field is missing, as where the source is read."""
+    ragged = _Ragged()
+    n_rows, checked, breaks_at_end = 0, False, False
+    for table in _arrow_blocks(path, names, separator, ragged):
+        if ragged.n_rows:
+            raise InvalidTableError(ragged.message(str(path), len(names)))
+        if not len(table):
+            continue
+        if not checked:
+            _require_header(path, names, table)
+            checked = True
+        n_rows += len(table)
+        breaks_at_end = any(isinstance(field, str) and "\n" in field for field in table.iloc[-1])
+        yield table
+    if ragged.n_rows:
+        raise InvalidTableError(ragged.message(str(path), len(names)))
+    if breaks_at_end and _n_quotes(path) % 2:
+        raise InvalidTableError(
+            f"{str(path)!r} ends within a field: a quotation mark is opened and not closed. Close it, or double it "
+            "where it belongs to the text."
+        )
+    if not n_rows:
+        raise InvalidTableError(
+            f"{str(path)!r} has a header of {len(names):,} columns and no records. Expected some records to draft from."
+        )
+
+
+def _n_quotes(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(block.count(b'"') for block in iter(lambda: file.read(BLOCK_BYTES), b""))
+
+
+class _Ragged:
+    """Count of the records with too few or too many fields."""
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self.first: tuple[int, int] | None = None
+
+    def __call__(self, row: Any) -> str:
+        self.n_rows += 1
+        if self.first is None:
+            self.first = (row.number or 0, row.actual_columns)
+        return "skip"
+
+    def message(self, path: str, n_expected: int) -> str:
+        number, n_fields = self.first or (0, 0)
+        return (
+            f"{path!r} has records whose number of fields is not that of its header, {n_expected:,}: the first is "
+            f"record {number:,} with {n_fields:,}, and there are {self.n_rows:,} up to where reading ended. Quote "
+            "fields that contain the separator or a line break, and add fields that are left out."
+        )
+
+
+def _arrow_blocks(path: Path, names: Sequence[str], separator: str, ragged: _Ragged) -> Iterator[pd.DataFrame]:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    n_bytes = max(BLOCK_BYTES, min(LARGEST_BLOCK, 2_000 * len(names)))
+    problem = ""
+    try:
+        with arrow_csv.open_csv(
+            path,
+            read_options=arrow_csv.ReadOptions(use_threads=False, block_size=n_bytes),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=separator, newlines_in_values=True, invalid_row_handler=ragged
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
+            ),
+        ) as reader:
+            for batch in reader:
+                yield batch.to_pandas()
+        return
+    except pa.ArrowInvalid as error:
+        # The text of the error quotes the row.
+        problem = str(error)
+    if "UTF8" in problem:
+        raise InvalidTableError(_not_utf8(path))
+    if ragged.n_rows:
+        raise InvalidTableError(ragged.message(str(path), len(names)))
+    if "Empty CSV" in problem:
+        return
+    if "straddl" in problem:
+        raise InvalidTableError(
+            f"{str(path)!r} has a record of more than {n_bytes:,} bytes. A quotation mark that is not closed, or that "
+            "should be doubled, has this effect; correct it."
+        )
+    raise InvalidTableError(f"{str(path)!r} cannot be read as CSV. Expected fields separated by {separator!r}.")
+
+
+def _require_names(names: Sequence[object], subject: str) -> None:
+    """Refuse names that a contract cannot have; they are counted and not shown, as they may be cells."""
+    n_others = sum(not isinstance(name, str) for name in names)
+    texts = [name for name in names if isinstance(name, str)]
+    n_empty = sum(not name.strip() for name in texts)
+    n_repeated = len(texts) - len(set(texts))
+    if not names:
+        raise InvalidTableError(f"{subject} has no columns. Expected a table.")
+    if n_others or n_empty or n_repeated:
+        found = {"are not text": n_others, "are empty": n_empty, "repeat another": n_repeated}
+        shown = ", ".join(f"{count:,} {what}" for what, count in found.items() if count)
+        raise InvalidTableError(
+            f"Of the names of {subject}'s {len(names):,} columns {shown}. Expected a first line with a different name "
+            "for each column; name them (they are not shown, because they may be cells)."
+        )
+
+
+def _require_header(path: Path, names: Sequence[str], block: pd.DataFrame) -> None:
+    """Refuse a first line that looks like a record."""
+    n_like_cells = sum(
+        (shape_of(name) in SHAPES_OF_VALUES and not YEAR.fullmatch(name)) or bool((block[name] == name).any())
+        for name in names
+    )
+    if n_like_cells and n_like_cells >= len(names) / 4:
+        raise InvalidTableError(
+            f"{str(path)!r} seems to have no header: of the {len(names):,} fields of its first line, {n_like_cells:,} "
+            "look like values (they are not shown). Put a line with the names of the columns on top."
+        )
+
+
+def _open_parquet(path: Path) -> TableBlocks:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    file = None
+    with suppress(pa.ArrowException, OSError):
+        file = parquet.ParquetFile(path)
+    if file is None:
+        raise InvalidTableError(f"{str(path)!r} begins like a Parquet file, but is damaged or cut off. Copy it again.")
+    nested = [
+        field.name
+        for field in file.schema_arrow
+        if pa.types.is_nested(field.type) or pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type)
+    ]
+    if nested:
+        raise InvalidTableError(
+            f"The columns {nested} of {str(path)!r} have lists, records or bytes as values. A contract has columns of "
+            "single values: make columns or a table of their own of them, or drop them."
+        )
+    n_rows = file.metadata.num_rows
+    step = max(1, min(BLOCK_ROWS, BLOCK_CELLS // max(1, len(file.schema_arrow))))
+    types_of = _nullable_integers().get
+    blocks = (batch.to_pandas(types_mapper=types_of) for batch in file.iter_batches(batch_size=step))
+    names = list(file.schema_arrow.empty_table().to_pandas().columns)
+    _require_names(names, repr(str(path)))
+    if not n_rows:
+        raise InvalidTableError(f"{str(path)!r} has {len(names):,} columns and no records. Expected some records.")
+    return TableBlocks(tuple(names), blocks, "parquet")
+
+
+def _nullable_integers() -> dict[Any, Any]:
+    import pyarrow as pa
+
+    return {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype(), pa.bool_(): pd.BooleanDtype()}

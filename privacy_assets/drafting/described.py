@@ -1,0 +1,235 @@
+"""Description of a column for a draft: type, format, precision, categories and range, from its profile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pandas as pd
+from pandas.api import types
+
+from privacy_assets.contract.mapping import DECIDE
+from privacy_assets.contract.written_values import read_written
+from privacy_assets.drafting.ordered_categories import in_order
+from privacy_assets.drafting.profile import MOST_CATEGORIES, ColumnProfile
+from privacy_assets.drafting.readings import AMBIGUOUS, MAX_DECIMALS, MISSING_SIGNS, Reading
+from privacy_assets.shown_numbers import percent
+
+ROWS_PER_CATEGORY: Final = 5
+"""Categories are listed if each has on average so many rows."""
+EXACT: Final = 2.0**53
+TEMPLATES: Final = ("{{", "{%", "{#")
+"""Dagster would evaluate a text with these in a YAML file."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """A column with the keys of its contract, except the role."""
+
+    profile: ColumnProfile
+    description: Mapping[str, Any]
+    remarks: tuple[str, ...] = ()
+
+    def convert(self, column: pd.Series) -> pd.Series:
+        """Return values of the column as their type, for the examination of what they look like."""
+        own = self.description
+        form, mark = (own.get(key) if own.get(key) != DECIDE else None for key in ("format", "decimal"))
+        column = read_written(column, form, mark, own.get("missing", ()))
+        if own["type"] in ("integer", "float") and not types.is_numeric_dtype(column.dtype):
+            # Texts of digits are examined as numbers by the examination, too; this keeps their order.
+            return pd.to_numeric(column, errors="coerce")
+        if own["type"].startswith("datetime") and not types.is_datetime64_any_dtype(column.dtype):
+            return pd.to_datetime(column.map(str).where(column.notna()), errors="coerce", utc=True, format="ISO8601")
+        return column
+
+
+def describe_column(profile: ColumnProfile, missing_words: frozenset[str]) -> Described:
+    """Describe a column.
+
+    Parameters
+    ----------
+    profile : ColumnProfile
+        Its profile.
+    missing_words : frozenset of str
+        Words for missing values that the table uses elsewhere.
+    """
+    kinds = set(profile.kinds)
+    if len(kinds) > 1 and kinds != {"boolean", "number"}:
+        return _mixed(profile, kinds)
+    if profile.categories is not None and kinds <= {"text"}:
+        return _of_categories(profile)
+    if kinds == {"text"}:
+        return _of_texts(profile, missing_words)
+    if kinds == {"number"} or kinds == {"boolean", "number"}:
+        return _described(profile, _of_number(profile.typed["number"]))
+    if kinds == {"datetime"}:
+        zone = profile.zone
+        own = _of_datetime(profile.typed["datetime"], "", f"datetime64[us, {zone}]" if zone else "datetime")
+        return _described(profile, own)
+    if kinds == {"boolean"}:
+        return _described(profile, {"type": "boolean"})
+    return _described(profile, {"type": "text"})
+
+
+def _mixed(profile: ColumnProfile, kinds: set[str]) -> Described:
+    """Describe a column with values of several kinds as text, and say so."""
+    counts = ", ".join(f"{profile.kinds[kind]:,} {_NAMES[kind]}" for kind in sorted(kinds))
+    remark = f"decide: mixed types, {counts}. Correct the column in the table; it is read as text here."
+    return _described(profile, {"type": "text"}, remark)
+
+
+_NAMES: Final = {
+    "text": "texts",
+    "number": "numbers",
+    "datetime": "datetimes",
+    "boolean": "truth values",
+    "other": "times of day or durations",
+}
+
+
+def _of_categories(profile: ColumnProfile) -> Described:
+    """Describe a column that is a category already: by its own categories, if these are few."""
+    categories = list(profile.categories or [])
+    if len(categories) > MOST_CATEGORIES or not all(_can_be_listed(each) for each in categories):
+        return _of_texts(profile, frozenset())
+    own: dict[str, Any] = {"type": "category", "categories": categories}
+    return _described(profile, own | ({"ordered": True} if profile.is_ordered else {}))
+
+
+def _of_texts(profile: ColumnProfile, missing_words: frozenset[str]) -> Described:
+    readings = [each for each in profile.readings or [] if each.fits and each.n_seen]
+    if readings:
+        own, remarks = _of_readings(readings)
+        missing = sorted(profile.missing_texts)
+        return _described(profile, own | ({"missing": missing} if missing else {}), *remarks)
+    remarks = _plausible(profile)
+    missing = sorted(text for text in profile.missing_texts if text in missing_words or text.strip() in MISSING_SIGNS)
+    own = _of_few(profile, frozenset(missing)) or {"type": "text"}
+    unsure = sorted(set(profile.missing_texts) - set(missing))
+    if unsure and own["type"] == "category":
+        remarks = (
+            *remarks,
+            f"decide: is one of {len(unsure)} of its categories a missing value? Then: `missing: [...]`",
+        )
+    return _described(profile, own | ({"missing": missing} if missing else {}), *remarks)
+
+
+def _plausible(profile: ColumnProfile) -> tuple[str, ...]:
+    """Say what nearly all texts can be read as, because the others may be mistakes."""
+    # Digits that begin with a zero are those of a code, such as a zip code: not a mistake.
+    readings = [
+        each
+        for each in profile.readings or []
+        if each.n_seen and not each.fits and not (each.kind == "number" and profile.is_padded)
+    ]
+    if not readings:
+        return ()
+    best = max(readings, key=lambda each: each.n_read)
+    what = {"number": "numbers", "datetime": "datetimes", "boolean": "truth values"}[best.kind]
+    form = f" ({best.form})" if best.form else ""
+    n_others = best.n_seen - best.n_read
+    share = percent(best.n_read / best.n_seen)
+    return (
+        f"decide: {share} of its texts are {what}{form}, {n_others:,} are not. Correct these, or leave it as text.",
+    )
+
+
+def _of_readings(readings: list[Reading]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Choose among the readings that fit all values; where the table does not show which, a person decides."""
+    numbers = {each.form: each for each in readings if each.kind == "number"}
+    times = {each.form: each for each in readings if each.kind == "datetime"}
+    if any(each.kind == "boolean" for each in readings):
+        return {"type": "boolean"}, ()
+    if "" in times:
+        return _of_iso(times[""])
+    if times and (not numbers or all(form.startswith("%Y%m%d") for form in times)):
+        form, remarks = _one_format(list(times))
+        reading = times[next(iter(times))]
+        own = _of_datetime(reading, form, "datetime")
+        if form == DECIDE:
+            own = {key: value for key, value in own.items() if key not in ("min", "max")}
+        return own, remarks
+    if "" in numbers:
+        return _of_number(numbers[""]), ()
+    if len(numbers) == 2:
+        remark = 'decide: is 1,234 a thousand or a fraction? Write `decimal: "."` or `decimal: ","`'
+        return {"type": "float", "decimal": DECIDE}, (remark,)
+    mark, reading = next(iter(numbers.items()))
+    return _of_number(reading) | {"decimal": mark}, ()
+
+
+def _one_format(forms: list[str]) -> tuple[str, tuple[str, ...]]:
+    for first, second in AMBIGUOUS:
+        if any(form.startswith(first) for form in forms) and any(form.startswith(second) for form in forms):
+            shown = " or ".join(repr(form) for form in forms if form.startswith((first, second)))
+            return DECIDE, (f"decide: does the day or the month come first? No day is above the 12th: {shown}",)
+    # Four digits of the year before two, which read fewer texts.
+    return min(forms, key=lambda form: ("%y" in form, forms.index(form))), ()
+
+
+def _of_iso(reading: Reading) -> tuple[dict[str, Any], tuple[str, ...]]:
+    zones = {"+00:00" if zone in ("Z", "+0000") else zone for zone in reading.zones}
+    if len(zones) > 1:
+        remark = (
+            "decide: times of several zones; convert them to one in the table, then the type is datetime64[us, UTC]"
+        )
+        return {"type": "text"}, (remark,)
+    return _of_datetime(reading, "", "datetime64[us, UTC]" if zones - {""} else "datetime"), ()
+
+
+def _of_number(reading: Reading) -> dict[str, Any]:
+    low, high = reading.low, reading.high
+    if low is None:
+        return {"type": "float"}
+    is_whole = reading.decimals == 0 and max(abs(low), abs(high)) < EXACT
+    own: dict[str, Any] = {"type": "integer" if is_whole else "float"}
+    low, high = rounded_outward(float(low), float(high))
+    own |= {"min": int(low), "max": int(high)} if is_whole else {"min": low, "max": high}
+    if not is_whole and reading.decimals <= MAX_DECIMALS:
+        own["precision"] = reading.decimals
+    return own
+
+
+def rounded_outward(low: float, high: float) -> tuple[float, float]:
+    """Return a range that contains another one, with ends of two digits; one that begins near 0 begins there."""
+    largest = max(abs(low), abs(high))
+    if not largest:
+        return low, high
+    digits = 1 - math.floor(math.log10(largest))
+    low, high = _multiple(low, digits, math.floor), _multiple(high, digits, math.ceil)
+    return (0.0 if 0 < low < high / 10 else low), high
+
+
+def _multiple(value: float, digits: int, to: Any) -> float:
+    # A power of ten divides or multiplies exactly, so that 0.3 stays 0.3.
+    return float(to(value * 10**digits) / 10**digits if digits > 0 else to(value / 10**-digits) * 10**-digits)
+
+
+def _of_datetime(reading: Reading, form: str, kind: str) -> dict[str, Any]:
+    first, last = f"{reading.low.year:04d}-01-01", f"{reading.high.year + 1:04d}-01-01"
+    own = {"type": kind, "precision": reading.finest, "min": first, "max": last}
+    return own | ({"format": form} if form else {})
+
+
+def _of_few(profile: ColumnProfile, missing: frozenset[str]) -> dict[str, Any] | None:
+    """Describe a column of few texts that many rows share as a category."""
+    if profile.few is None:
+        return None
+    counts = {value: count for value, count in profile.few.items() if value not in missing}
+    is_shared = sum(counts.values()) >= ROWS_PER_CATEGORY * len(counts)
+    if not 1 <= len(counts) <= MOST_CATEGORIES or not is_shared or not all(map(_can_be_listed, counts)):
+        return None
+    ordered = in_order(list(counts))
+    return {"type": "category", "categories": ordered or sorted(counts)} | ({"ordered": True} if ordered else {})
+
+
+def _can_be_listed(value: object) -> bool:
+    return not isinstance(value, str) or (len(value) <= 80 and not any(mark in value for mark in TEMPLATES))
+
+
+def _described(profile: ColumnProfile, own: dict[str, Any], *remarks: str) -> Described:
+    kind = own.pop("type")
+    is_missing = profile.n_missing > 0 or any(text in profile.missing_texts for text in own.get("missing", ()))
+    return Described(profile, {"type": kind} | ({"nullable": True} if is_missing else {}) | own, remarks)

@@ -1,0 +1,260 @@
+"""Draft of a contract: the type, format, range and proposed role of every column of a table, as YAML to be decided."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from privacy_assets.columns.safe_names import type_name
+from privacy_assets.contract.mapping import DECIDE, DRAFTED
+from privacy_assets.disclosure.column_examination import ColumnExamination, examine_columns
+from privacy_assets.drafting.blocks import TableBlocks, blocks_of_frame, open_table
+from privacy_assets.drafting.described import Described, describe_column
+from privacy_assets.drafting.profile import ColumnProfile, RowSample
+from privacy_assets.drafting.roles import in_figures, is_person_number, names_people, propose_role
+from privacy_assets.errors import InvalidTableError
+
+MOST_CELLS: Final = 5_000_000
+MOST_ROWS: Final = 200_000
+FEWEST_ROWS: Final = 2_000
+MOST_NAMED: Final = 20
+NOT_TEXT: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
+PLAIN_TEXT: Final = re.compile(r"[A-Za-z][\w./]*(?: [\w./]+)*")
+
+
+@dataclass(frozen=True)
+class DraftedColumn:
+    """One column of a draft.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    description : mapping
+        Its keys in the contract; ``decide`` as a value has to be decided.
+    reason : str
+        Why this role is proposed, with counts and without values.
+    remarks : tuple of str
+        What else is to be known or decided.
+    """
+
+    name: str
+    description: Mapping[str, Any]
+    reason: str
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a person has to decide something that cannot be proposed."""
+        return DECIDE in self.description.values()
+
+
+@dataclass(frozen=True, repr=False)
+class ContractDraft:
+    """A contract that was drafted from a table, and that nobody has decided yet.
+
+    :class:`~privacy_assets.contract.contract.TableContract` refuses it until every ``decide`` is replaced and the key
+    ``drafted`` is gone. It contains no cell of the table except the names of categories and the ends of ranges, which
+    are rounded outward to two digits.
+
+    Attributes
+    ----------
+    columns : tuple of DraftedColumn
+        The columns, in order.
+    n_rows : int
+        Rows of the table.
+    format : str or None
+        Format of the file, if the table is one.
+    separator : str
+        Character between the fields of a CSV file.
+    """
+
+    columns: tuple[DraftedColumn, ...]
+    n_rows: int
+    format: str | None = None
+    separator: str = ","
+
+    @property
+    def mapping(self) -> dict[str, Any]:
+        """The draft as plain data, as `TableContract.from_mapping` reads it once it is decided."""
+        return {DRAFTED: True, "columns": {column.name: dict(column.description) for column in self.columns}}
+
+    @property
+    def open_columns(self) -> tuple[str, ...]:
+        """Columns with a ``decide``."""
+        return tuple(column.name for column in self.columns if column.is_open)
+
+    @property
+    def person(self) -> str | None:
+        """The column that is proposed as the person of each row."""
+        return next((column.name for column in self.columns if column.description.get("person")), None)
+
+    def shown(self) -> list[str]:
+        """Say which cells of the table became part of the draft."""
+        kinds = {
+            "categories": [column.name for column in self.columns if "categories" in column.description],
+            "ranges, rounded outward to two digits,": [
+                column.name for column in self.columns if {"min", "max"} & set(column.description)
+            ],
+            "texts for missing values": [column.name for column in self.columns if "missing" in column.description],
+        }
+        return [f"{what} of {_some(names)}" for what, names in kinds.items() if names]
+
+    def to_yaml(self) -> str:
+        """Return the contract as YAML, with reasons and what is to be decided as comments."""
+        return "\n".join(self._lines()) + "\n"
+
+    def _lines(self) -> Iterator[str]:
+        yield f"# Drafted from {self.n_rows:,} rows. Of the cells it contains:"
+        yield from (f"# - {line}" for line in self.shown() or ["none"])
+        yield f"{DRAFTED}: true  # decide: read each proposed role, correct it, then remove this line"
+        if self.person is None:
+            yield "# No column seems to say whose record a row is: each row is a person. Otherwise add `person: true`."
+        yield "columns:"
+        for column in self.columns:
+            role = column.description["role"]
+            question = f"{role}?" if role != DECIDE else "decide!"
+            yield f"  # {question} {_in_a_line(column.reason)}"
+            yield from (f"  # {_in_a_line(remark)}" for remark in column.remarks)
+            ending = "  # decide" if column.is_open else ""
+            yield f"  {in_yaml(column.name)}: {in_yaml(column.description)}{ending}"
+
+    def __repr__(self) -> str:
+        n_open = len(self.open_columns)
+        return f"ContractDraft({len(self.columns)} columns of {self.n_rows:,} rows; {n_open} with something to decide)"
+
+
+def draft_contract(table: pd.DataFrame | str | Path) -> ContractDraft:
+    """Draft the contract of a table: types, formats, ranges, categories, and a proposed role for each column.
+
+    Every row is read for types, missing values, categories and ranges; what values look like is examined on up to
+    200,000 rows. A file is read once, in blocks of bounded size.
+
+    Parameters
+    ----------
+    table : DataFrame, str or Path
+        The table, or the path of a CSV or Parquet file. A CSV file can have commas, semicolons, tabs or vertical bars
+        between its fields.
+
+    Raises
+    ------
+    InvalidTableError
+        If it is no table that a contract could describe.
+
+    Notes
+    -----
+    A role is a decision, so the draft is refused as a contract until a person has made it.
+    """
+    if isinstance(table, str | Path):
+        return draft_of_blocks(open_table(Path(table)))
+    if not isinstance(table, pd.DataFrame):
+        raise InvalidTableError(f"A draft is made of a pandas DataFrame or the path of a file; got {type_name(table)}.")
+    return draft_of_blocks(blocks_of_frame(table))
+
+
+def draft_of_blocks(table: TableBlocks) -> ContractDraft:
+    """Draft the contract of a table in blocks."""
+    profiles = [ColumnProfile(name, len(table.names)) for name in table.names]
+    sample = RowSample(min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // len(table.names))))
+    for block in table.blocks:
+        for profile in profiles:
+            profile.see(block[profile.name])
+        sample.see(block)
+    rows = sample.rows()
+    words = _missing_words(profiles)
+    described = [describe_column(profile, words) for profile in profiles]
+    examined = [_examine(rows, each) for each in described]
+    proposed = [
+        propose_role(each.profile, found, each.description["type"])
+        for each, found in zip(described, examined, strict=True)
+    ]
+    person = _person(described, [each.role for each in proposed])
+    columns = [
+        _column(each, role, reason, is_person=each.profile.name == person)
+        for each, (role, reason) in zip(described, proposed, strict=True)
+    ]
+    return ContractDraft(tuple(columns), sample.n_seen, table.format, table.separator)
+
+
+def _missing_words(profiles: Sequence[ColumnProfile]) -> frozenset[str]:
+    """Return the words for missing values that the table uses: those in columns of numbers, times and truth values."""
+    found: set[str] = set()
+    for profile in profiles:
+        if profile.readings and any(each.fits for each in profile.readings):
+            found |= set(profile.missing_texts)
+    return frozenset(found)
+
+
+def _examine(rows: pd.DataFrame, described: Described) -> ColumnExamination:
+    """Examine a column as it would leave, in its drafted type."""
+    column = described.convert(rows[described.profile.name])
+    return examine_columns(column.to_frame(described.profile.name), {described.profile.name: "other"})[0]
+
+
+def _person(described: Sequence[Described], roles: Sequence[str]) -> str | None:
+    """Guess the column with the person of each row: the number of people, rather than that of rows."""
+    candidates = [
+        each.profile
+        for each, role in zip(described, roles, strict=True)
+        if role == "direct_identifier" and is_person_number(each.profile)
+    ]
+    if not candidates:
+        return None
+    return min(candidates, key=lambda profile: (not names_people(profile), profile.n_distinct)).name
+
+
+def _column(described: Described, role: str, reason: str, *, is_person: bool) -> DraftedColumn:
+    """Put a column together; one that identifies people shows nothing of its values."""
+    own = dict(described.description)
+    remarks = described.remarks
+    if role == "direct_identifier":
+        own = {key: value for key, value in own.items() if key not in ("min", "max", "categories", "ordered")}
+        own["type"] = "text" if own["type"] == "category" else own["type"]
+    description = {"type": own.pop("type"), "role": role} | ({"person": True} if is_person else {}) | own
+    if is_person:
+        remarks = (*remarks, f"guessed as the person of each row: {in_figures(described.profile)}")
+    return DraftedColumn(described.profile.name, description, reason, remarks)
+
+
+def _in_a_line(text: str) -> str:
+    """Return a comment as one line that can be printed, whatever the name of a column is."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return _in_a_line(", ".join(names[:MOST_NAMED])) + more
+
+
+def in_yaml(value: Any) -> str:
+    """Write a value in one line of YAML, which reads as the same value."""
+    if isinstance(value, str):
+        is_plain = PLAIN_TEXT.fullmatch(value) and value.casefold() not in NOT_TEXT and value.isascii()
+        return value if is_plain else _quoted(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{in_yaml(key)}: {in_yaml(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(in_yaml, value)) + "]"
+    if isinstance(value, float):
+        # Without a point YAML reads a number with an exponent as text.
+        mantissa, exponent, power = repr(value).partition("e")
+        return (mantissa if "." in mantissa else f"{mantissa}.0") + exponent + power
+    return json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    escaped = []
+    for letter in text:
+        if letter in '"\\':
+            escaped.append(f"\\{letter}")
+        elif letter.isprintable():
+            escaped.append(letter)
+        else:
+            escaped.append(f"\\U{ord(letter):08x}")
+    return f'"{"".join(escaped)}"'

@@ -1,0 +1,192 @@
+"""Readings of texts: as whole numbers, numbers, truth values and datetimes in common formats.
+
+Each reading sees the distinct texts of every block, and stays possible as long as all of them can be read. So the type
+of a column is that of all its values, and not that of the first ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.contract.written_values import read_number
+
+MISSING_WORDS: Final = frozenset(
+    {"na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "nil", "missing", "unknown", "k.a.", "<na>", "nat"}
+)
+MISSING_SIGNS: Final = frozenset({"?", "??", "-", "--", "---", ".", "..", "…", "\u2013"})
+"""Texts that stand for missing values; of words, this is assumed only if a column without them has another type."""
+PLAUSIBLE: Final = 0.8
+"""Share of values from which a reading that fails is named."""
+MAX_DECIMALS: Final = 10
+
+_WHOLE: Final = r"(?:0|[1-9]\d{0,17})"
+_POINT: Final = re.compile(rf"\s*[+-]?(?:{_WHOLE}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{{1,3}})?\s*")
+_GROUPED: Final = re.compile(r"\s*[+-]?(?:0|[1-9]\d*|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?\s*")
+_COMMA: Final = re.compile(rf"\s*[+-]?(?:{_WHOLE}|[1-9]\d{{0,2}}(?:[.' \u00a0\u202f]\d{{3}})+)(?:,\d+)?\s*")
+_ISO: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?\s?(?:Z|[+-]\d{2}:?\d{2})?")
+_ZONE: Final = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})$")
+_MAY_BE_TIME: Final = re.compile(r"[\d\w][\d\w .,:/+-]{3,40}")
+
+DAYS: Final = (
+    *("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d"),
+    *("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d %b %Y", "%d %B %Y", "%d. %B %Y", "%d-%b-%Y", "%d-%b-%y", "%d%b%Y"),
+    *("%b %d, %Y", "%B %d, %Y"),
+)
+TIMES: Final = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+FORMATS: Final = tuple(day + time for day in DAYS for time in TIMES)
+AMBIGUOUS: Final = (("%d/%m/", "%m/%d/"), ("%d-%m-", "%m-%d-"))
+"""Formats of which a table without a day above the 12th does not show which one it has."""
+
+
+@dataclass
+class Reading:
+    """One way of reading a column, and what was found of its values so far.
+
+    Attributes
+    ----------
+    kind : {"number", "boolean", "datetime"}
+        What it reads.
+    form : str
+        Decimal mark, or format of datetimes; empty for ISO 8601.
+    read : callable
+        Returns the values of texts, missing where a text cannot be read.
+    n_read, n_seen : int
+        Rows that could be read, and rows with a value.
+    low, high : object
+        Smallest and largest value.
+    decimals : int
+        Decimals that the values need; 99 for more than ten.
+    finest : {"D", "min", "s"}
+        Unit of datetimes.
+    zones : set of str
+        Their offsets.
+    """
+
+    kind: str
+    form: str
+    read: Callable[[pd.Series], pd.Series]
+    n_read: int = 0
+    n_seen: int = 0
+    low: Any = None
+    high: Any = None
+    decimals: int = 0
+    finest: str = "D"
+    zones: set[str] = field(default_factory=set)
+
+    @property
+    def fits(self) -> bool:
+        """Whether every value could be read."""
+        return self.n_read == self.n_seen
+
+    @property
+    def is_plausible(self) -> bool:
+        """Whether nearly every value could be read."""
+        return self.n_read >= PLAUSIBLE * self.n_seen
+
+    def see(self, texts: pd.Series, counts: NDArray[np.int64]) -> None:
+        """Read the distinct texts of a block; ``counts`` has their rows."""
+        values = self.read(texts)
+        is_read = values.notna().to_numpy(dtype=bool)
+        self.n_seen += int(counts.sum())
+        self.n_read += int(counts[is_read].sum())
+        values = values[is_read]
+        if not len(values) or self.kind == "boolean":
+            return
+        self.note(values)
+        if self.read is _read_iso:
+            self.zones |= set(texts[is_read].map(_zone))
+
+    def note(self, values: pd.Series) -> None:
+        """Note range and precision of values."""
+        low, high = values.min(), values.max()
+        self.low = low if self.low is None else min(self.low, low)
+        self.high = high if self.high is None else max(self.high, high)
+        if self.kind == "number":
+            self.decimals = max(self.decimals, decimals_of(values.to_numpy(dtype=np.float64)))
+        else:
+            units = ("D", "min", "s")
+            self.finest = units[max(units.index(self.finest), units.index(_finest(values)))]
+
+
+def decimals_of(numbers: NDArray[np.float64]) -> int:
+    """Return how many decimals numbers need; 99 for more than ten."""
+    for decimals in range(MAX_DECIMALS + 1):
+        if (np.round(numbers, decimals) == numbers).all():
+            return decimals
+        numbers = numbers[np.round(numbers, decimals) != numbers]
+    return 99
+
+
+def readings_of_text(texts: pd.Series) -> list[Reading]:
+    """Return the readings that nearly all of these texts allow: those that a column can have."""
+    some = texts.iloc[:200]
+    readings = [
+        Reading("boolean", "", _read_boolean),
+        Reading("number", "", _read_point),
+        Reading("number", ".", _read_grouped),
+        Reading("number", ",", _read_comma),
+        Reading("datetime", "", _read_iso),
+    ]
+    if some.map(lambda text: _MAY_BE_TIME.fullmatch(text) is not None).mean() >= PLAUSIBLE:
+        readings += [Reading("datetime", form, _reader(form)) for form in FORMATS]
+    return [each for each in readings if each.read(some).notna().mean() >= PLAUSIBLE / 2]
+
+
+def is_missing(text: str) -> bool:
+    """Return whether a text may stand for a missing value."""
+    return text.strip().casefold() in MISSING_WORDS or text.strip() in MISSING_SIGNS
+
+
+def _read_boolean(texts: pd.Series) -> pd.Series:
+    return texts.str.casefold().map({"true": 1.0, "false": 0.0}).astype(float)
+
+
+def _read_point(texts: pd.Series) -> pd.Series:
+    fits = texts.map(lambda text: _POINT.fullmatch(text) is not None).to_numpy(dtype=bool)
+    numbers = pd.to_numeric(texts.where(fits), errors="coerce").astype(float)
+    return numbers.where(np.isfinite(numbers))
+
+
+def _read_grouped(texts: pd.Series) -> pd.Series:
+    return texts.map(lambda text: _number(text, ".") if _GROUPED.fullmatch(text) else np.nan).astype(float)
+
+
+def _read_comma(texts: pd.Series) -> pd.Series:
+    return texts.map(lambda text: _number(text, ",") if _COMMA.fullmatch(text) else np.nan).astype(float)
+
+
+def _number(text: str, mark: str) -> float:
+    number = read_number(text, mark)
+    return np.nan if number is None else float(number)
+
+
+def _read_iso(texts: pd.Series) -> pd.Series:
+    fits = texts.map(lambda text: _ISO.fullmatch(text) is not None).to_numpy(dtype=bool)
+    times = pd.to_datetime(texts.where(fits), format="ISO8601", errors="coerce", utc=True)
+    return times.dt.tz_localize(None)
+
+
+def _reader(form: str) -> Callable[[pd.Series], pd.Series]:
+    def read(texts: pd.Series) -> pd.Series:
+        times = pd.to_datetime(texts.astype(object), format=form, errors="coerce")
+        return times.where((times.dt.year > 1800) & (times.dt.year < 2200))
+
+    return read
+
+
+def _zone(text: str) -> str:
+    found = _ZONE.search(text) if len(text) > 10 else None
+    return "" if found is None else found[0]
+
+
+def _finest(times: pd.Series) -> str:
+    if (times.dt.floor("D") == times).all():
+        return "D"
+    return "min" if (times.dt.floor("min") == times).all() else "s"

@@ -1,0 +1,86 @@
+"""Words of column names, for the proposal of roles."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PERSON_WORDS: Final = frozenset(
+    [
+        *("applicant", "borrower", "citizen", "client", "customer", "employee", "guest", "household"),
+        *("insured", "member", "mrn", "participant", "patient", "patienten", "person", "personal", "personen"),
+        *("pid", "respondent", "staff", "student", "subject", "taxpayer", "user", "versicherten", "voter"),
+        *("worker",),
+    ]
+)
+"""Words for people, as in ``patient_id``."""
+
+NUMBER_WORDS: Final = frozenset(
+    [
+        *("code", "guid", "hash", "id", "identifiant", "identifier", "identifikation", "ids", "kennung", "key"),
+        *("matricule", "mrn", "no", "nr", "num", "number", "numero", "nummer", "pid", "pseudonym", "ref"),
+        *("token", "uid", "uuid"),
+    ]
+)
+"""Last words of names of numbers."""
+
+IDENTIFIERS: Final = frozenset(
+    [
+        *("address", "adresse", "anschrift", "cellphone", "dni", "email", "fax", "firstname", "forename"),
+        *("fullname", "iban", "imei", "insee", "ip", "lastname", "license", "login", "mail", "mobile", "mrn"),
+        *("msisdn", "nachname", "nif", "nino", "nom", "passport", "phone", "photo", "plate", "prenom", "siret"),
+        *("sozialversicherungsnummer", "ssn", "steuernummer", "strasse", "straße", "street", "surname", "tel"),
+        *("telefon", "telephone", "url", "username", "vorname"),
+    ]
+)
+"""Words of names of columns whose texts identify a person even if others share them, as first names do."""
+
+NAME_OF: Final = PERSON_WORDS | frozenset(
+    [
+        *("birth", "contact", "doctor", "emergency", "family", "father", "first", "full", "given", "husband"),
+        *("last", "maiden", "middle", "mother", "nick", "parent", "physician", "spouse", "wife"),
+    ]
+)
+"""Words before ``name`` that make it the name of a person."""
+
+REMARKS: Final = frozenset(
+    [
+        *("anamnese", "anmerkung", "anmerkungen", "bemerkung", "bemerkungen", "comment", "commentaire"),
+        *("comments", "description", "freetext", "freitext", "journal", "letter", "memo", "message"),
+        *("narrative", "note", "notes", "notiz", "notizen", "observation", "observations", "remark", "remarks"),
+        *("report", "text"),
+    ]
+)
+"""Last words of names of columns with free text."""
+
+SENSITIVE: Final = frozenset(
+    [
+        *("abortion", "addiction", "affair", "affairs", "aids", "alcohol", "allergies", "allergy", "arrest"),
+        *("balance", "blood", "bmi", "cancer", "charge", "charges", "cholesterol", "claim", "claims", "cost"),
+        *("costs", "credit", "crime", "debt", "default", "depression", "diabetes", "diagnose", "diagnoses"),
+        *("diagnosis", "disability", "disease", "disorder", "dose", "drug", "drugs", "einkommen"),
+        *("expenditure", "gehalt", "genotype", "glucose", "gpa", "grade", "health", "hiv", "icd", "illness"),
+        *("income", "infection", "insulin", "lab", "limitation", "loan", "medication", "mental", "mortality"),
+        *("offense", "orientation", "outcome", "pain", "party", "payment", "political", "politics"),
+        *("pregnancy", "pregnant", "prescription", "pressure", "profit", "psychiatric", "rating", "religion"),
+        *("religious", "result", "revenue", "salary", "savings", "score", "sentence", "sexual", "smoker"),
+        *("smoking", "spending", "suicide", "symptom", "symptoms", "test", "therapy", "treatment", "union"),
+        *("visits", "wage", "wealth", "weight"),
+    ]
+)
+"""Words of names of what must not become known about anybody."""
+
+QUASI: Final = frozenset(
+    [
+        *("admission", "admitted", "age", "alter", "ancestry", "beruf", "birth", "birthdate", "birthday"),
+        *("born", "canton", "children", "citizenship", "city", "civil", "commune", "country", "county", "date"),
+        *("day", "district", "dob", "educ", "education", "ethnic", "ethnicity", "familienstand", "family"),
+        *("geburt", "geburtsdatum", "gender", "geschlecht", "grad", "height", "hired", "hour", "hours"),
+        *("household", "husb", "husband", "island", "job", "joined", "kinder", "kreis", "language", "marital"),
+        *("marriage", "married", "month", "municipality", "nationality", "native", "neighborhood", "occ"),
+        *("occupation", "origin", "ort", "place", "plz", "postal", "postcode", "profession", "province"),
+        *("race", "region", "relationship", "residence", "school", "schooling", "sex", "site", "species"),
+        *("state", "suburb", "tenure", "town", "vehicle", "village", "wohnort", "workclass", "year", "yrs"),
+        *("zip", "zipcode"),
+    ]
+)
+"""Words of names of what an outsider may know."""

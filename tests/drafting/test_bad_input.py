@@ -1,0 +1,180 @@
+"""What is no table is refused with what it is, where and what to do; no cell is shown. Large tables are drafted."""
+
+import io
+import logging
+import re
+import subprocess
+import sys
+import warnings
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privacy_assets import InvalidTableError, PrivacyAssetsError, draft_contract
+from privacy_assets.drafting.blocks import BLOCK_BYTES
+from tests.orchestration.sentinels import SENTINELS, TEXT, sentinel_people
+
+GOOD = "age,plan\n31,free\n42,family\n"
+
+
+def spreadsheet():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", f"<c>{TEXT}</c>")
+    return file.getvalue()
+
+
+def parquet(table):
+    file = io.BytesIO()
+    table.to_parquet(file)
+    return file.getvalue()
+
+
+LISTS = pd.DataFrame({"age": [31, 42], "tags": [[TEXT], []]})
+BAD_FILES = {
+    "empty": (b"", r"is empty \(0 bytes\)"),
+    "blank": (b"\n \n", r"is empty \(3 bytes\)"),
+    "header only": (b"age,plan\n", "has a header of 2 columns and no records"),
+    "no header": (f"31,{TEXT}\n42,{TEXT}\n".encode(), "seems to have no header: of the 2 fields of its first line, 2"),
+    "no header, addresses": (b"a@b.org,x,3\nc@d.org,y,4\n", "seems to have no header: of the 3 fields"),
+    "ragged, too many": (
+        f"{GOOD}57,free,{TEXT}\n".encode(),
+        "header, 2: the first is record 4 with 3, and there are",
+    ),
+    "ragged, too few": (f"{GOOD}{TEXT}\n{GOOD}".encode(), r"header, 2: the first is record 4 with 1, and there are 1"),
+    "an open quote": (
+        (f'{GOOD}31,"{TEXT}\n' + GOOD * 300).encode(),
+        "ends within a field: a quotation mark is opened",
+    ),
+    "UTF-16": (GOOD.encode("utf-16"), "is text in UTF-16. Expected UTF-8: convert it with `iconv -f UTF-16 -t UTF-8`"),
+    "UTF-16 without a mark": (GOOD.encode("utf-16-le"), "is text in UTF-16"),
+    "Latin 1": (f"{GOOD}57,für {TEXT}\n".encode("latin-1"), "in another encoding than UTF-8"),
+    "Latin 1, far below": (("age,plan\n" + "31,free\n" * 20_000 + "57,für\n").encode("latin-1"), "in another encoding"),
+    "names twice": (b"age,age\n31,42\n", "names of .*'s 2 columns 1 repeat another"),
+    "names left out": (b"age,,\n31,42,1\n", "2 are empty, 1 repeat another"),
+    "a spreadsheet": (spreadsheet(), r"is a ZIP archive or a spreadsheet \(export the sheet as CSV\), not a table"),
+    "a document": (b"%PDF-1.7\n" + TEXT.encode(), "is a PDF document, not a table"),
+    "bytes": (TEXT.encode() + b"\x00\x01\x02", "is a binary file, not a table"),
+    "JSON": (f'[{{"name": "{TEXT}"}}]'.encode(), "looks like JSON, not a table"),
+    "HTML": (f"<table><td>{TEXT}</td></table>".encode(), "looks like HTML or XML, not a table"),
+    "Parquet, cut off": (parquet(sentinel_people())[:500], "begins like a Parquet file, but is damaged or cut off"),
+    "Parquet with lists": (parquet(LISTS), r"The columns \['tags'\] .* have lists, records or bytes as values"),
+    "Parquet without rows": (parquet(LISTS[["age"]].head(0)), "has 1 columns and no records"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_a_file_that_is_no_table_is_refused_with_what_it_is(case, tmp_path):
+    content, said = BAD_FILES[case]
+    path = tmp_path / "people.csv"
+    path.write_bytes(content)
+    with pytest.raises(InvalidTableError) as raised:
+        draft_contract(path)
+    message = str(raised.value)
+    assert re.search(said, message), message
+    assert str(path) in message
+    assert raised.value.__context__ is None
+    assert not [cell for cell in SENTINELS if cell in message.encode()]
+
+
+def test_a_path_without_a_file_is_refused(tmp_path):
+    for path, said in ((tmp_path, "is a directory"), (tmp_path / "none.csv", "does not exist")):
+        with pytest.raises(InvalidTableError, match=said):
+            draft_contract(path)
+
+
+def test_frames_that_no_contract_describes_are_refused():
+    cases = [
+        (LISTS, r"'tags' has 2 values that are no single values: \['list'\]"),
+        (LISTS[["age"]].head(0), "has 1 columns and no rows, so there is nothing to draft from"),
+        (pd.DataFrame(), "has no columns"),
+        (pd.DataFrame([[1, 2]]), "of The table's 2 columns 2 are not text"),
+        ([1, 2], "got list"),
+    ]
+    for table, said in cases:
+        with pytest.raises(PrivacyAssetsError, match=said):
+            draft_contract(table)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_separators_are_recognized(tmp_path, separator):
+    path = tmp_path / "people.csv"
+    text = "age,cost,town\n" + '31,"1,5",Bonn\n42,"2,5",Ulm\n' * 60
+    path.write_text(text.replace('"1,5"', "1.5").replace('"2,5"', "2.5").replace(",", separator) if separator == ","
+                    else text.replace('"', "").replace("1,5", "1§5").replace("2,5", "2§5").replace(",", separator)
+                    .replace("§", ","))  # fmt: skip
+    draft = draft_contract(path)
+    assert draft.separator == separator
+    columns = draft.mapping["columns"]
+    assert [own["type"] for own in columns.values()] == ["integer", "float", "category"]
+    assert columns["cost"].get("decimal") == (None if separator == "," else ",")
+
+
+def test_a_byte_order_mark_and_breaks_within_fields_are_read(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + b'age,note\n31,"two\nlines"\n' * 1 + b'42,"a ""word"""\n' * 100)
+    draft = draft_contract(path)
+    assert list(draft.mapping["columns"]) == ["age", "note"]
+    assert draft.n_rows == 101
+
+
+def test_thousands_of_columns_are_drafted(tmp_path):
+    path = tmp_path / "wide.parquet"
+    names = [f"question_{number}" for number in range(2_000)]
+    pd.DataFrame(np.arange(24_000).reshape(12, 2_000) % 5, columns=names).to_parquet(path)
+    draft = draft_contract(path)
+    assert len(draft.columns) == 2_000
+    assert "and 1,980 more" in draft.to_yaml()
+
+
+MEASURE = """
+import resource, sys
+from privacy_assets import draft_contract
+from privacy_assets.drafting import profile
+profile.MOST_KEPT_BYTES = 8 * 2**20
+small = draft_contract(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+large = draft_contract(sys.argv[2])
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(large.n_rows, (after - before) // 1024)
+print(large.mapping["columns"])
+"""
+
+
+def test_a_file_is_read_in_blocks_of_bounded_memory(tmp_path):
+    """A file of many blocks takes less memory than itself: the kept rows and a few blocks."""
+    small, large = tmp_path / "small.csv", tmp_path / "large.csv"
+    n_rows = 100_000
+    table = pd.DataFrame({"visit_id": np.arange(n_rows), "code": np.arange(n_rows) * 7919 % 100_003})
+    table["letter"] = ("a letter as long as others, " * 40) + table["code"].astype(str)
+    table.head(20_000).to_csv(small, index=False)
+    table.to_csv(large, index=False)
+    assert large.stat().st_size > 25 * BLOCK_BYTES
+    run = subprocess.run([sys.executable, "-c", MEASURE, small, large], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    told, columns = run.stdout.strip().splitlines()
+    found, mebibytes = map(int, told.split())
+    assert found == n_rows
+    assert mebibytes < large.stat().st_size / 2**20 / 3
+    assert "'visit_id': {'type': 'integer', 'role': 'direct_identifier'" in columns
+
+
+def test_nothing_but_the_contract_shows_a_cell(tmp_path, caplog, capfd):
+    """Of the planted values only the category leaves, which is a part of the contract; the rest is nowhere."""
+    path = tmp_path / "people.csv"
+    sentinel_people(400).to_csv(path, index=False)
+    with caplog.at_level(logging.DEBUG), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        draft = draft_contract(path)
+        written = draft.to_yaml() + repr(draft) + repr(draft.columns[0])
+    out = capfd.readouterr()
+    elsewhere = (caplog.text + out.out + out.err + "".join(str(each.message) for each in warned)).encode()
+    assert not [cell for cell in SENTINELS if cell in elsewhere]
+    categories = [name for name, own in draft.mapping["columns"].items() if "categories" in own]
+    assert categories == ["name_of_plan", "region"]
+    without = re.sub(r"categories: \[[^\]]*\]", "", written).encode()
+    assert not [cell for cell in SENTINELS if cell in without]
+    assert "categories of name_of_plan, region" in written
+    assert "ranges, rounded outward to two digits, of income, admitted, cost" in written

@@ -1,0 +1,96 @@
+"""The command `privacy_assets` on single stages: what it prints, its exit codes, and that it makes no release."""
+
+import json
+
+import pandas as pd
+import pytest
+import yaml
+
+from privacy_assets import TableContract, verify_anonymity
+from privacy_assets.cli import main
+from tests.orchestration.project import CONTRACT, people, synthetic_people
+from tests.orchestration.sentinels import SENTINELS, TEXT, sentinel_people
+
+NO_RELEASE = "This is not a release"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "contract.yaml").write_text(yaml.safe_dump(CONTRACT))
+    people(300, 0).to_csv("people.csv", index=False)
+    people(300, 2).to_csv("control.csv", index=False)
+    synthetic_people(300, 1).to_csv("synthetic.csv", index=False)
+    return tmp_path
+
+
+def said(capsys, *arguments, code=0):
+    assert main(list(arguments)) == code
+    return capsys.readouterr()
+
+
+def test_a_draft_is_printed_written_decided_and_checked(folder, capsys):
+    printed = said(capsys, "draft", "people.csv")
+    drafted = yaml.safe_load(printed.out)
+    assert drafted["attributes"]["source"] == {"file": "people.csv"}
+    assert "It contains categories of plan" in printed.err
+    written = said(capsys, "draft", "people.csv", "-o", "release.yaml")
+    assert written.out == ""
+    assert (folder / "release.yaml").read_text() == printed.out
+    assert "exists already" in said(capsys, "draft", "people.csv", "-o", "release.yaml", code=1).err
+    assert "nobody has decided" in said(capsys, "check", "people.csv", "release.yaml", code=1).err
+    lines = (folder / "release.yaml").read_text().splitlines(keepends=True)
+    (folder / "release.yaml").write_text("".join(line for line in lines if "drafted: true" not in line))
+    assert "people.csv keeps its contract: 300 records." in said(capsys, "check", "people.csv", "release.yaml").out
+    contract_only = said(capsys, "draft", "people.csv", "--contract-only").out
+    assert yaml.safe_load(contract_only) == drafted["attributes"]["contract"]
+
+
+def test_a_check_counts_what_breaks_the_contract(folder, capsys):
+    table = people(300, 0).assign(age=130)
+    table.to_parquet("broken.parquet")
+    told = said(capsys, "check", "broken.parquet", "contract.yaml", code=1).out
+    assert NO_RELEASE in told
+    found = json.loads(said(capsys, "check", "broken.parquet", "contract.yaml", "--json", code=1).out)
+    assert (found["admitted"], found["is_release"]) == (False, False)
+    assert [(each["column"], each["count"]) for each in found["failures"]] == [("age", 300)]
+
+
+def test_synthetic_records_are_assessed(folder, capsys):
+    arguments = ("assess", "people.csv", "synthetic.csv", "--contract", "contract.yaml", "--max-cols", "2")
+    alone = said(capsys, *arguments).out
+    assert "privacy_risk_score: " in alone
+    assert "Leakage is not assessed: give --control FILE" in alone
+    found = json.loads(said(capsys, *arguments, "--control", "control.csv", "--json").out)
+    assert 0 <= found["scores"]["privacy_risk_score"] <= 1
+    assert found["disclosure"]["summary"]
+
+
+def test_a_table_is_anonymized_into_a_new_file(folder, capsys):
+    for name in ("out.parquet", "out.csv"):
+        arguments = ("anonymize", "people.csv", "contract.yaml", "--k", "5", "-o", name)
+        assert NO_RELEASE in said(capsys, *arguments).out
+        assert (folder / name).stat().st_mode & 0o077 == 0
+        assert "is not overwritten" in said(capsys, *arguments, code=1).err
+    made = pd.read_parquet("out.parquet")
+    quasi_identifiers = list(TableContract.from_mapping(CONTRACT).columns_with_role("quasi_identifier"))
+    assert verify_anonymity(made, quasi_identifiers).k >= 5
+    assert "patient" not in made
+    assert len(pd.read_csv("out.csv")) == 300
+    wrong = said(capsys, "anonymize", "people.csv", "contract.yaml", "--k", "5", "-o", "out.xlsx", code=1)
+    assert "neither .parquet nor .csv" in wrong.err
+
+
+def test_nothing_shows_a_cell(folder, capsys):
+    sentinel_people(200).to_csv("sentinels.csv", index=False)
+    (folder / "ragged.csv").write_text(f"patient,age\na,{TEXT}\n{TEXT}\na,{TEXT},3\n")
+    told = [
+        said(capsys, "check", "sentinels.csv", "contract.yaml", code=1),
+        said(capsys, "check", "ragged.csv", "contract.yaml", code=1),
+        said(capsys, "check", "none.csv", "contract.yaml", code=1),
+        said(capsys, "check", "people.csv", "ragged.csv", code=1),
+        said(capsys, "draft", "ragged.csv", code=1),
+    ]
+    for each in told:
+        assert each.out + each.err
+        assert not [cell for cell in SENTINELS if cell in (each.out + each.err).encode()]
