@@ -281,7 +281,7 @@ CASES = {
         "['age'] is not of type 'object'",
     ),
     "ContractYaml.drafted": (
-        {"contract": {"columns": COLUMNS, "drafted": False}},
+        {"contract": {"columns": COLUMNS | {"age": {"type": "integer", "role": "other"}}, "drafted": False}},
         {"contract": {"columns": COLUMNS, "drafted": True}},
         "The contract is a draft that nobody has decided: the roles of ['patient', ",
     ),
