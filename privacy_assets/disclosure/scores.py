@@ -7,7 +7,7 @@ singling_out       1 if some set of columns has x's values in exactly one synthe
 linkability        1 if two disjoint sets lead to one and the same synthetic record
 inference_exact    claims of sets on other columns that are right, less what such claims are right on average
 inference_near     values that the nearest synthetic record on all other columns has too, rarely guessed ones most
-near_copies        1 for the 0.5 % of the records whose closest synthetic record is the most surprising
+near_copies        1 for the 0.5 % of the records whose closest synthetic record is the most surprising, at least 12
 rare_text          values of text that fewer than 3 real people have, and a synthetic record has too
 =================  ==================================================================================================
 
@@ -32,6 +32,8 @@ from privacy_assets.kernels.slices import SlicePool
 
 CRITERIA: Final = ("singling_out", "linkability", "inference_exact", "inference_near", "near_copies", "rare_text")
 CLOSEST_SHARE: Final = 0.005
+FEWEST_CLOSEST: Final = 12
+"""Fewer are not evidence: with two originals for each control, 12 are all originals in 0.8 % of the divisions."""
 RARE_BELOW: Final = 3
 """A text value of fewer people is rare."""
 EQUALITY: Final = 4.0
@@ -383,7 +385,8 @@ class Yardstick(NamedTuple):
 def measure_all(evidence: Evidence) -> Yardstick:
     """Summarize the evidence on all examined records."""
     rates = evidence.guessed.mean(axis=1)
-    n_closest = max(CLOSEST_SHARE * len(evidence.closeness), 1.0)
+    n_records = len(evidence.closeness)
+    n_closest = max(CLOSEST_SHARE * n_records, min(FEWEST_CLOSEST, n_records))
     edge = int(np.sort(evidence.closeness)[::-1][int(np.ceil(n_closest)) - 1])
     n_above, n_at = int((evidence.closeness > edge).sum()), int((evidence.closeness == edge).sum())
     return Yardstick(-np.log(np.where(rates > 0, rates, 1.0)), edge, (n_closest - n_above) / n_at)

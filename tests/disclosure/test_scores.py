@@ -154,9 +154,25 @@ def test_codes_of_many_categories_do_not_change_guesses(monkeypatch):
 def test_the_closest_records_share_the_edge():
     found, _, _ = evidence_of(*[mixed(n, i) for i, n in enumerate((60, 40, 80))])
     scores = score_records(found, measure_all(found))[:, 4]
-    # 0.5 % of 100 records is less than one.
-    assert scores.sum() == pytest.approx(1)
-    assert set(np.flatnonzero(scores)) == set(np.flatnonzero(found.closeness == found.closeness.max()))
+    # 0.5 % of 100 records is less than one, so 12 count; those as close as the twelfth share what is left.
+    assert scores.sum() == pytest.approx(12)
+    edge = sorted(found.closeness)[-12]
+    assert set(np.flatnonzero(scores)) == set(np.flatnonzero(found.closeness >= edge))
+    assert (scores[found.closeness > edge] == 1).all()
+    assert len(set(scores[found.closeness == edge])) == 1
+
+
+def test_of_many_records_half_a_percent_are_the_closest():
+    found, _, _ = evidence_of(*[mixed(n, i) for i, n in enumerate((60, 40, 80))])
+    times = 60
+    many = found._replace(
+        closeness=np.tile(found.closeness, times), guessed=np.tile(found.guessed, times), singled_out=np.zeros(6_000)
+    )
+    yardstick = measure_all(many)
+    n_above, n_at = ((many.closeness > yardstick.edge).sum(), (many.closeness == yardstick.edge).sum())
+    assert n_above + yardstick.at_edge * n_at == pytest.approx(30)
+    few = measure_all(found._replace(closeness=found.closeness[:5], guessed=found.guessed[:, :5]))
+    assert (few.edge, few.at_edge) == (found.closeness[:5].min(), 1.0)
 
 
 def test_a_planted_copy_is_as_close_as_can_be():
