@@ -67,6 +67,7 @@ from privacy_assets.release.metrics import (
     UTILITY,
 )
 from privacy_assets.release.policy import Policy, resolve_policy
+from privacy_assets.release.report_front import require_declaration
 from privacy_assets.release.signing import SigningKey
 from privacy_assets.storage.private_directories import require_private_root
 
@@ -95,6 +96,7 @@ def build_release_definitions(
     waivers: str | Path | None = None,
     signing: SigningKey | None = None,
     privacy_budget: PrivacyBudget | None = None,
+    declaration: Mapping[str, str] | None = None,
     private_path: str = DEFAULT_PRIVATE_PATH,
     release_path: str = DEFAULT_RELEASE_PATH,
 ) -> dg.Definitions:
@@ -155,6 +157,9 @@ def build_release_definitions(
     privacy_budget : PrivacyBudget, optional
         Whose budget differentially private records (``Synthesis("mst")``) are charged to. By default that of the
         release. Where the policy does not limit ``total_epsilon``, at most 3 is spent.
+    declaration : mapping of str to str, optional
+        What the first page of the report declares: ``purpose``, ``recipient``, ``legal_basis``, ``retention`` and
+        ``roles_decided_by``, each a sentence. It decides nothing.
     private_path, release_path : str
         Local directories of the private tables and of the releases. Definitions that are merged must agree on them. The
         private directory is closed to other users, so it must be for private tables alone: new, empty, or already a
@@ -210,6 +215,7 @@ def build_release_definitions(
         waivers=None if waivers is None else Path(waivers).absolute(),
         signing=signing,
         budget=privacy_budget,
+        declaration=require_declaration(declaration or {}),
     )
     assets = [] if source is None else [source_asset(release)]
     limits: dict[str, list[dg.AssetChecksDefinition]] = {}

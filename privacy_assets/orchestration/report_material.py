@@ -100,6 +100,7 @@ def release_record(
         columns=gathered.columns,
         refusals_before=n_refusals,
         acknowledged=release.contract.acknowledged,
+        declaration=release.declaration,
         options_compared=candidates_compared(context.instance, private_tables, release.key(OPTIONS), partition_key),
         waivers=[each for each in release.waivers_of(side).usable if each.file in waived_by],
     )

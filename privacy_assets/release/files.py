@@ -84,6 +84,8 @@ class ReleaseRecord:
         Reasons in the contract for releasing identifying columns unchanged, by column.
     options_compared : int
         Candidate releases that were compared before.
+    declaration : mapping of str to str
+        What is declared about the release, such as its purpose.
     """
 
     release: str
@@ -99,6 +101,7 @@ class ReleaseRecord:
     waivers: Sequence[Waiver] = ()
     acknowledged: Mapping[str, str] = field(default_factory=dict)
     options_compared: int = 0
+    declaration: Mapping[str, str] = field(default_factory=dict)
 
 
 def write_release(
@@ -318,6 +321,7 @@ def _recorded(record: ReleaseRecord, table: pd.DataFrame | None, content: str, c
         "figures": dict(record.figures),
         "refusals_before": record.refusals_before,
         "options_compared": record.options_compared,
+        **({"declaration": dict(record.declaration)} if record.declaration else {}),
         "waivers": [waiver.to_json() for waiver in record.waivers],
         "versions": {"python": sys.version.split()[0], **{name: version(name) for name in RECORDED_VERSIONS}},
     }

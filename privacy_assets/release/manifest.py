@@ -23,7 +23,7 @@ MANIFEST_KEYS = {
     *("formats", "columns", "files", "policy", "verdicts", "settings", "figures", "refusals_before", "versions"),
     *("waivers", "columns_leaving_as_is", "signed_by", "digest"),
 }
-OPTIONAL_KEYS = frozenset({"csv", "options_compared"})
+OPTIONAL_KEYS = frozenset({"csv", "options_compared", "declaration"})
 """Not in every release: of CSV files, and what earlier versions did not count."""
 KEYS_SINCE_VERSION_2 = frozenset({"columns_leaving_as_is", "signed_by", "digest"})
 """Releases of version 1 verify without these keys: they are not signed, and a consistent edit goes unnoticed."""
@@ -154,6 +154,7 @@ _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "versions": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
     "columns_leaving_as_is": _are_mappings,
     "csv": _is_mapping,
+    "declaration": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
     "signed_by": lambda value: value is None or is_sha256(value),
     "digest": is_sha256,
 }

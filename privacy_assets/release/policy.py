@@ -44,6 +44,12 @@ SMALLEST_CLASSES: Mapping[str, int] = {
     "high_risk_data": 20,
 }
 """People in the smallest class by use case; 1 / k is the largest chance of picking the right one of k."""
+CERTAIN_VALUES_WARN: frozenset[str] = frozenset({"internal_analytics", "development"})
+"""Use cases in which sensitive values that are certain only warn.
+
+The others refuse more than 1 / k of the records in such classes: a random person's sensitive value must not be learned
+more often than the policy lets a random person's record be picked.
+"""
 PEOPLE_PER_VALUE = 3
 """Fewest people who may share a released value, for policies that set neither this number nor the size of classes."""
 RARE_VALUES_WARN: frozenset[str] = frozenset({"internal_analytics", "development"})
@@ -331,7 +337,9 @@ class Policy:
             Limit(RARE_VALUES_RELEASED, 0, severity="warn" if use_case in RARE_VALUES_WARN else "error"),
             Limit("smallest_class", SMALLEST_CLASSES[use_case]),
             Limit("max_reidentification_probability", 1 / SMALLEST_CLASSES[use_case]),
-            Limit("share_in_homogeneous_classes", 0),
+            Limit("share_in_homogeneous_classes", 0)
+            if use_case in CERTAIN_VALUES_WARN
+            else Limit("share_in_homogeneous_classes", 1 / SMALLEST_CLASSES[use_case], severity="error"),
         )
         return cls(limits, use_case=use_case)
 

@@ -25,7 +25,14 @@ from privacy_assets.release.metrics import (
     shown_figure,
 )
 from privacy_assets.release.ratings import RISK_LEVELS, risk_level
+from privacy_assets.release.register_figures import interval_of
 from privacy_assets.release.report_criteria import GUESSED, HEADINGS, questions_of_the_law
+from privacy_assets.release.report_front import (
+    HEADINGS_OF_LIMITS,
+    declared_rows,
+    origins_of_limits,
+    rated_poorly,
+)
 from privacy_assets.release.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, plain_words, worth_in_words
 from privacy_assets.semantic_risk.result import LACKED_COLUMNS
 from privacy_assets.shown_numbers import against, in_full, number, percent, yes_or_no
@@ -106,6 +113,7 @@ class _Outcome(NamedTuple):
     meaning: str
     found: str
     limit: str
+    interval: str
     word: str
     kind: str
     """"good", "warning", "refused" or "waived": the color beside the word."""
@@ -131,7 +139,11 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial, refusal
     """
     decided = [Verdict(**verdict) for verdict in manifest["verdicts"]]
     has_sensitive = any(column.get("role") == "sensitive" for column in manifest["columns"])
-    limits = [_outcome(verdict, has_sensitive=has_sensitive) for verdict in decided if verdict.metric is not None]
+    limits = [
+        _outcome(verdict, manifest["figures"], has_sensitive=has_sensitive)
+        for verdict in decided
+        if verdict.metric is not None
+    ]
     bounds = {str(verdict.metric): verdict.limit for verdict in decided if verdict.limit is not None}
     side = manifest["stage"]
     score = manifest["figures"].get(MPUCC, {}).get("privacy_risk_score")
@@ -141,6 +153,13 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial, refusal
         limits=limits,
         conditions=[verdict for verdict in decided if verdict.metric is None],
         refusal=refusal,
+        declared=_Table("What this release is for", ("Question", "Declared"), declared_rows(manifest)),
+        origins=_Table(
+            "Where each limit comes from",
+            HEADINGS_OF_LIMITS,
+            origins_of_limits(manifest["policy"], [each.metric for each in decided if each.metric is not None]),
+        ),
+        poorly=rated_poorly(manifest["figures"]),
         refused=[verdict for verdict in decided if verdict.blocks],
         warnings=[verdict for verdict in decided if not verdict.passed and not verdict.blocks],
         waived=[verdict for verdict in decided if verdict.waived_by is not None],
@@ -172,7 +191,7 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial, refusal
     )
 
 
-def _outcome(verdict: Verdict, *, has_sensitive: bool) -> _Outcome:
+def _outcome(verdict: Verdict, figures: Mapping[str, Any], *, has_sensitive: bool) -> _Outcome:
     name = str(verdict.metric)
     metric = METRICS[name]
     word, kind = ("met", "good") if verdict.passed else ("not met: warning", "warning")
@@ -192,6 +211,7 @@ def _outcome(verdict: Verdict, *, has_sensitive: bool) -> _Outcome:
         meaning=_in_words(metric.meaning),
         found=found,
         limit=bound,
+        interval=interval_of(name, figures),
         word=word,
         kind=kind,
         advice=verdict.advice,

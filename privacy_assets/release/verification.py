@@ -42,6 +42,7 @@ from privacy_assets.release.waivers import Waiver
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.storage.fingerprint import fingerprint
 
+CERTAIN_VALUES = "share_in_homogeneous_classes"
 MAX_BYTES = 4 * 2**30
 MAX_FILES = 1_000
 MAX_PROBLEMS = 100
@@ -360,6 +361,9 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
     if manifest["manifest_version"] == 1:
         # The presets had no such limit in that version.
         changes = [name for name in changes if name != RARE_VALUES_RELEASED]
+    if policy.limit_on(CERTAIN_VALUES) == Limit(CERTAIN_VALUES, 0) and CERTAIN_VALUES not in described["changes"]:
+        # Presets only warned of it before, so a release of then is not changed.
+        changes = [name for name in changes if name != CERTAIN_VALUES]
     problems = [] if described["changes"] == changes else ["the policy differs from the preset that it names"]
     if not set(described) <= set(policy.to_json()):
         problems.append("the policy has unknown keys")

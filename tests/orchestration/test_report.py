@@ -1,5 +1,6 @@
 """The report through Dagster: what is on the page that leaves with a release."""
 
+import json
 import shutil
 
 import pandas as pd
@@ -58,3 +59,13 @@ def test_no_record_of_the_tables_is_on_the_page(released):
     people = pd.read_parquet(project.root / "data" / "people.parquet")
     assert not [name for name in people["patient"] if name in page]
     assert not [str(day) for day in people["joined"].dt.date.unique() if str(day) in page]
+
+
+def test_what_a_release_declares_is_on_the_page_and_in_the_manifest(project):
+    declared = {"purpose": "Teaching statistics", "retention": "Until 2028"}
+    assert project.run(project.definitions(declaration=declared)).success
+    (written,) = project.releases()
+    assert json.loads((written / "manifest.json").read_text())["declaration"] == declared
+    page = page_of(project)
+    assert "Teaching statistics" in page
+    assert page.count("not stated") == 3

@@ -241,6 +241,7 @@ WRONG = {
     "versions": [{"python": 3}, []],
     "columns_leaving_as_is": [{}, [5]],
     "csv": [[], 5],
+    "declaration": [[], 5, {"purpose": 5}],
     "signed_by": ["", "me", 5],
 }
 

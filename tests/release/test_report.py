@@ -6,10 +6,12 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
+from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.files import ReleaseRecord, write_release
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial, render_report
+from privacy_assets.release.report_front import require_declaration
 from privacy_assets.release.report_words import plain_words
 from privacy_assets.shown_numbers import percent
 from privacy_assets.storage.fingerprint import fingerprint
@@ -464,3 +466,89 @@ def test_a_search_that_ended_early_says_what_larger_combinations_would_find():
     assert "Of a sample of 400 synthetic records, 97.0% can be pinned to one original" in words
     assert "(interval 94.8% to 98.3%)" in words
     assert "sample of" not in " ".join(plain_words({"mpucc_assessment": SCORES}, {}))
+
+
+DECLARATION = {"purpose": "Teaching statistics", "roles_decided_by": MARKUP}
+
+
+def first_page(page):
+    return page[page.index('id="verdict"') : page.index("<nav")]
+
+
+def test_the_first_page_has_what_an_officer_signs(tmp_path):
+    page, manifest = page_of(tmp_path, declaration=DECLARATION)
+    assert manifest["declaration"] == DECLARATION
+    first = text_of(first_page(page))
+    assert "Purpose Teaching statistics" in first
+    assert "Legal basis not stated" in first
+    assert "Retention not stated" in first
+    assert "Privacy officer Name Place and date Signature" in first
+    assert "Columns that are released unchanged" in first or "No column is released unchanged" in first
+    assert MARKUP not in page
+
+
+def test_the_first_page_has_the_questions_of_the_law(tmp_path):
+    criterion = {
+        "criterion": "singling_out",
+        "original": 0.1,
+        "control": 0.1,
+        "low": -0.01,
+        "high": 0.02,
+        "adjusted_p_value": 0.9,
+        "detectable_share": 0.01,
+    }
+    disclosure = {"criteria": [criterion], "n_original": 800, "n_control": 200}
+    verdicts = (
+        CONDITION,
+        limit_verdict("privacy_risk_score", 0.17, 0.2),
+        limit_verdict("singling_out_excess", 0.02, 0.05),
+    )
+    figures = {"mpucc_assessment": SCORES, "disclosure_assessment": disclosure}
+    policy = Policy((Limit("privacy_risk_score", 0.2), Limit("singling_out_excess", 0.05)))
+    page = page_of(tmp_path, verdicts=verdicts, figures=figures, policy=policy)[0]
+    assert "Singling out" in text_of(first_page(page))
+    # And the limited figure has the interval that was measured.
+    assert "0.02 95 % interval -0.01 to 0.02 below 0.05 met" in text_of(page)
+    assert "0.17 below 0.2 met" in text_of(page)
+
+
+@pytest.mark.parametrize(("use_case", "origin"), [("public_release", "preset public release: "), (None, "set for")])
+def test_each_limit_says_where_it_comes_from(tmp_path, use_case, origin):
+    policy = Policy.for_use_case("public_release").with_limit(Limit("identification_rate", 0.3))
+    policy = replace(policy, use_case=use_case)
+    decided = [limit_verdict(limit.metric, 0.0, limit.value) for limit in policy.limits if limit.is_on("synthetic")]
+    manifest = page_of(tmp_path)[1] | {
+        "verdicts": [asdict(verdict) for verdict in decided],
+        "policy": json.loads(json.dumps(policy.to_json())),
+    }
+    text = text_of(render_report(manifest, MATERIAL))
+    assert f"privacy risk score {origin}" in text
+    # A limit that the preset does not have.
+    assert "identification rate set for this release" in text
+
+
+def test_a_released_table_that_is_rated_poor_is_not_green_and_says_why(tmp_path):
+    verdicts = (CONDITION, limit_verdict("privacy_risk_score", 0.17, 0.2))
+    policy = Policy((Limit("privacy_risk_score", 0.2),))
+    poor = page_of(tmp_path / "poor", verdicts=verdicts, policy=policy)[0]
+    assert 'class="verdict warning"' in poor
+    assert "but the share of identified records is rated poor" in text_of(first_page(poor))
+    scores = {"mpucc_assessment": SCORES | {"identification_rate": 0.005}}
+    good = page_of(tmp_path / "good", verdicts=verdicts, policy=policy, figures=scores)[0]
+    assert 'class="verdict good"' in good
+    assert "rated poor" not in first_page(good)
+
+
+@pytest.mark.parametrize(
+    ("declared", "problem"),
+    [
+        ({"aim": "x"}, r"declaration has \['aim'\]; expected some of \['purpose'"),
+        ({"purpose": " "}, r"for \['purpose'\]. Expected a sentence"),
+        ({"purpose": 5}, r"for \['purpose'\]"),
+        ({"purpose": "x" * 501}, "more than 500 characters"),
+        ("purpose", "is not a mapping"),
+    ],
+)
+def test_a_declaration_that_cannot_be_read_is_refused(declared, problem):
+    with pytest.raises(InvalidSettingError, match=problem):
+        require_declaration(declared)

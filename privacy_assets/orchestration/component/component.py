@@ -158,6 +158,12 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         "of the release.",
         examples=[{"population": "patients"}],
     )
+    declaration: dict[str, str] | None = Field(
+        None,
+        description="What the first page of the report declares: purpose, recipient, legal_basis, retention and "
+        "roles_decided_by, each a sentence; all are optional, and none decides anything.",
+        examples=[{"purpose": "Teaching statistics", "recipient": "Students of the course"}],
+    )
     monitoring: ResolvedMonitoring | None = Field(
         None,
         description="How the release is monitored between its runs; by default it is not.",

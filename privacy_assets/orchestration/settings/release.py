@@ -1,8 +1,8 @@
 """The settings of one release."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,7 @@ class ReleaseSettings:
     waivers: Path | None = None
     signing: SigningKey | None = None
     budget: PrivacyBudget | None = None
+    declaration: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not re.fullmatch(NAME_PATTERN, self.name):

@@ -208,6 +208,11 @@ CASES = {
     ),
     "PrivacyReleaseComponent.waivers": ({"waivers": "waivers"}, {"waivers": 5}, "5 is not of type 'string', 'null'"),
     "PrivacyReleaseComponent.signing": (SIGNED, {"signing": "key.pem"}, "'key.pem' is not of type 'object', 'null'"),
+    "PrivacyReleaseComponent.declaration": (
+        {"declaration": {"purpose": "Teaching statistics", "roles_decided_by": "The privacy officer"}},
+        {"declaration": {"aim": "Teaching statistics"}},
+        "declaration has ['aim']; expected some of ['purpose', 'recipient', 'legal_basis', 'retention'",
+    ),
     "PrivacyReleaseComponent.monitoring": (
         {"monitoring": {"drift_limit": 0.2}},
         {"monitoring": "daily"},

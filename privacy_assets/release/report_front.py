@@ -1,0 +1,104 @@
+"""The first page of a report, to be signed: what is declared, where its limits come from, its rating."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release.metrics import MPUCC
+from privacy_assets.release.policy import SMALLEST_CLASSES, USE_CASES, Policy
+from privacy_assets.release.ratings import rate_identification, rate_score
+
+DECLARED: Mapping[str, str] = {
+    "purpose": "Purpose",
+    "recipient": "Recipient",
+    "legal_basis": "Legal basis",
+    "retention": "Retention",
+    "roles_decided_by": "Roles of the columns decided by",
+}
+"""What a release can declare about itself, with its words in the report."""
+NOT_DECLARED = "not stated"
+LONGEST_DECLARED = 500
+HEADINGS_OF_LIMITS = ("Limit", "Where it comes from")
+SMALL_SCORE = 0.3
+"""Scores above it are rated as needing protection beyond internal use."""
+
+
+def require_declaration(declared: Mapping[str, str]) -> dict[str, str]:
+    """Return what is declared about a release, after checking it.
+
+    Raises
+    ------
+    InvalidSettingError
+        If a key is not in `DECLARED`, or a value is not a text of up to 500 characters.
+    """
+    if not isinstance(declared, Mapping):
+        raise InvalidSettingError(f"declaration is not a mapping. Expected some of {list(DECLARED)}.")
+    unknown = sorted(str(name) for name in set(declared) - set(DECLARED))
+    if unknown:
+        raise InvalidSettingError(f"declaration has {unknown}; expected some of {list(DECLARED)}.")
+    wrong = sorted(
+        name
+        for name, value in declared.items()
+        if not isinstance(value, str) or not 0 < len(value.strip()) <= LONGEST_DECLARED
+    )
+    if wrong:
+        raise InvalidSettingError(
+            f"declaration has no text, or one of more than {LONGEST_DECLARED} characters, for {wrong}. Expected a "
+            "sentence for each."
+        )
+    return {name: declared[name].strip() for name in DECLARED if name in declared}
+
+
+def declared_rows(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what a manifest declares, in words; what is not declared says so."""
+    declared = manifest.get("declaration", {})
+    return [(words, str(declared.get(name, NOT_DECLARED))) for name, words in DECLARED.items()]
+
+
+def origins_of_limits(policy: Mapping[str, Any], limited: Sequence[str]) -> list[tuple[str, str]]:
+    """Return where the limit on each figure comes from: a preset and its source, or this release alone."""
+    use_case, changed = policy["use_case"], set(policy["changes"])
+    preset = {limit.metric for limit in Policy.for_use_case(use_case).limits} if use_case in USE_CASES else set()
+    return [
+        (metric.replace("_", " "), _origin(metric, use_case, is_preset=metric in preset - changed))
+        for metric in limited
+    ]
+
+
+def _origin(metric: str, use_case: str | None, *, is_preset: bool) -> str:
+    if use_case is None or not is_preset:
+        return "set for this release"
+    words, k = use_case.replace("_", " "), SMALLEST_CLASSES[use_case]
+    sources = {
+        "privacy_risk_score": "PETsARD's documentation of mpUCCs, risk threshold recommendations",
+        "smallest_class": f"the right one of {k} people is picked with a probability of at most 1/{k}",
+        "max_reidentification_probability": f"follows from the smallest class: 1/{k}",
+        "share_in_homogeneous_classes": "a sensitive value must not be certain more often than a record may be picked",
+        "rare_values_released": f"a value that fewer than {k} people share may show that one of them is in the source",
+        "leakage_detected": "originals must not be revealed more than people whom the synthesizer never saw, by chance",
+    }
+    source = sources.get(metric)
+    return f"preset {words}" + ("" if source is None else f": {source}")
+
+
+def rated_poorly(figures: Mapping[str, Any]) -> str:
+    """Say what it means that a release that the policy admits has a poor rating; empty if it has none.
+
+    Parameters
+    ----------
+    figures : mapping
+        ``figures`` of the manifest.
+    """
+    scores, poor = figures.get(MPUCC, {}), []
+    rate, score = scores.get("identification_rate"), scores.get("privacy_risk_score")
+    if rate is not None and rate_identification(rate) == "poor":
+        poor.append("the share of identified records is rated poor")
+    if score is not None and score > SMALL_SCORE:
+        poor.append(f"the privacy risk score is rated {rate_score(score)}")
+    if not poor:
+        return ""
+    return (
+        f"The policy admits these records, but {' and '.join(poor)}. The rating is a general scale for synthetic "
+        "records; the limits are what the owner of this policy decided to accept. Whoever signs should know why they "
+        "differ."
+    )
