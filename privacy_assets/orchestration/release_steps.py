@@ -173,7 +173,8 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
             advice = " ".join(dict.fromkeys(verdict.advice for verdict in decided if verdict.blocks and verdict.advice))
             nearest = _nearest(context, release, side)
             page = page_of_refusal(context, release, side, gathered, decided, AT_THE_GATE, nearest[NEAREST])
-            shown |= ({ADVICE: advice} if advice else {}) | nearest | page
+            found = {"found": reasons} | ({ADVICE: advice} if advice else {})
+            shown = found | nearest | page | shown
             yield dg.AssetCheckResult(check_name=GATE_CHECK, passed=False, metadata=shown, description=reasons)
             if unrecorded is not None:
                 raise unrecorded

@@ -180,3 +180,13 @@ def test_a_register_that_cannot_be_written_loses_no_release_and_no_refusal(proje
     assert "is not a register of this package, so it was not replaced" in line
     assert f"The {'release' if limit == ADMITS else 'refusal'} itself is complete and recorded" in line
     assert project.register.read_text() == "somebody else's page"
+
+
+def test_the_metadata_of_a_refusal_begins_with_the_sentence_and_the_advice(project):
+    definitions = project.definitions(REFUSES)
+    stopped = project.run(definitions)
+    check = next(each for each in stopped.get_asset_check_evaluations() if not each.passed)
+    assert list(check.metadata)[:4] == ["found", "advice", "score", "limit"]
+    refused = project.run(definitions, "synthetic_release")
+    gate = next(each for each in refused.get_asset_check_evaluations() if not each.passed)
+    assert list(gate.metadata) == ["found", "advice", "nearest_options", "refusal_page", "verdicts"]

@@ -14,7 +14,7 @@ from privacy_assets.release import files as release_files
 from privacy_assets.release.files import ReleaseRecord, require_formats, write_release
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.policy import Limit, Policy
-from privacy_assets.release.verification import verify_release
+from privacy_assets.release.verification import _verdict_problems, verify_release
 from privacy_assets.storage.fingerprint import fingerprint
 
 TABLE = pd.DataFrame({"age": [31, 42], "plan": ["free", None]})
@@ -358,3 +358,20 @@ def test_files_can_be_read_by_others_whatever_the_umask(tmp_path):
     finally:
         os.umask(previous)
     assert {path.stat().st_mode & 0o777 for path in written.iterdir()} == {0o644}
+
+
+def test_a_release_of_a_preset_that_only_warned_of_certain_values_verifies_and_a_loosened_one_does_not(tmp_path):
+    """Earlier presets warned above 0; a larger bound that only warns is a change that the manifest must name."""
+    for value, problem in ((0, []), (0.5, ["the policy differs from the preset that it names"])):
+        preset = Policy.for_use_case("research_sharing").with_limit(Limit("share_in_homogeneous_classes", value))
+        manifest = {
+            "manifest_version": 2,
+            "stage": "synthetic",
+            "policy": json.loads(json.dumps(preset.to_json())) | {"changes": []},
+            "verdicts": [],
+            "waivers": [],
+            "created_at": "2026-01-01T00:00:00+00:00",
+            "fingerprint": "0" * 64,
+        }
+        found = _verdict_problems(manifest)
+        assert [each for each in found if "preset" in each] == problem

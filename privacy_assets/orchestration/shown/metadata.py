@@ -159,12 +159,12 @@ def _plain(value: Any) -> str | int | float | bool:
 
 
 def verdict_metadata(verdict: Verdict) -> dict[str, Any]:
-    """Show one verdict with score and limit as floats, which the Checks tab plots over time."""
+    """Show one verdict: its sentence, advice, then score and limit as floats, which the Checks tab plots over time."""
     shown: dict[str, Any] = {"found": verdict.reason}
+    if verdict.advice:
+        shown["advice"] = verdict.advice
     if verdict.value is not None:
         shown["score"] = float(verdict.value)
     if verdict.limit is not None:
         shown["limit"] = float(verdict.limit)
-    if verdict.advice:
-        shown["advice"] = verdict.advice
     return shown
