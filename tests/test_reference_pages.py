@@ -1,14 +1,13 @@
 """The reference of the public names: each stands on one page, and what is read of its docstring is complete."""
 
 import re
-import subprocess
 import sys
 from collections import Counter
-from importlib.util import find_spec
 
 import pytest
 
 import privacy_assets
+from tests.built_site import built_site
 from tests.shared_data import REPOSITORY
 
 PAGES = {path: path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "docs/reference").glob("*.md"))}
@@ -31,18 +30,8 @@ def test_pages_teach_public_names_alone():
     assert private == set()
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    if find_spec("mkdocstrings") is None or find_spec("material") is None:
-        pytest.skip("needs the extra `docs`")
-    folder = tmp_path_factory.mktemp("site")
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    built = subprocess.run(build, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr
-    return folder / "reference"
-
-
-def test_every_public_name_has_its_docstring_on_the_page_and_no_role_is_left(site):
+def test_every_public_name_has_its_docstring_on_the_page_and_no_role_is_left():
+    site = built_site() / "reference"
     for path, page in PAGES.items():
         html = (site / path.name).with_suffix(".html").read_text(encoding="utf-8")
         text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", html))
