@@ -50,6 +50,14 @@ def test_the_quickstart_ends_and_says_where_the_release_is_and_what_refused_the_
     assert not (directory / "releases" / "rand_hie_cart").exists()
 
 
+def test_the_quickstart_says_how_far_its_stages_are(quickstart):
+    _, run = quickstart
+    # Which stage takes more than two seconds depends on the machine; the test of disclosure takes longest of all.
+    lines = [line for line in run.stdout.splitlines() if re.search(r"\d of [\d,]+ done$", line)]
+    assert lines, run.stdout
+    assert all(line.startswith("          ") for line in lines)
+
+
 def test_the_release_is_what_its_manifest_says_and_the_command_verifies_it(quickstart, capsys):
     directory, _ = quickstart
     latest = directory / "releases" / "rand_hie_copula" / "synthetic" / "latest"

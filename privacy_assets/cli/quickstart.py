@@ -21,11 +21,16 @@ def run_quickstart() -> int:
     from privacy_assets.definitions import defs
     from privacy_assets.kernels.compilation_progress import reported_to
     from privacy_assets.orchestration.private.hidden_output import print_openly
+    from privacy_assets.orchestration.stages import progress_also_to
 
-    def print_compiling(_: int, line: str) -> None:
+    def print_progress(line: str) -> None:
         print_openly(f"          {line}")
 
-    with dg.DagsterInstance.from_config(str(home)) as instance, reported_to(print_compiling):
+    with (
+        dg.DagsterInstance.from_config(str(home)) as instance,
+        reported_to(lambda _, line: print_progress(line)),
+        progress_also_to(print_progress),
+    ):
         finished = [_run_release(defs, instance, name) for name in QUICKSTART_RELEASES]
     print("\nTo look at the results, run `.venv/bin/dagster dev` and open the address it prints.")
     return 0 if all(finished) else 1

@@ -1,7 +1,9 @@
 """Code shared by the assets of all stages: storage, metadata and progress logs."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import dagster as dg
@@ -19,6 +21,8 @@ RESOURCES = {"private_tables", "release_store"}
 SECONDS_BETWEEN_PROGRESS_LINES = 2.0
 
 Progress = TypeVar("Progress")
+
+_also_to: ContextVar[Callable[[str], object] | None] = ContextVar("also_to", default=None)
 
 
 def asset_arguments(release: ReleaseSettings, stage: str, kinds: set[str] | None = None) -> dict[str, Any]:
@@ -103,13 +107,26 @@ def stored_table(
 
 def progress_logger(context: Any, describe: Callable[[Progress], str]) -> Callable[[Progress], None]:
     """Return a function that logs the progress of a step, at most every few seconds."""
-    last_line = time.monotonic()
+    last_line, also_to = time.monotonic(), _also_to.get()
 
     def log(progress: Progress) -> None:
         nonlocal last_line
         if time.monotonic() - last_line < SECONDS_BETWEEN_PROGRESS_LINES:
             return
         last_line = time.monotonic()
-        log_openly(context, describe(progress))
+        line = describe(progress)
+        log_openly(context, line)
+        if also_to is not None:
+            also_to(line)
 
     return log
+
+
+@contextmanager
+def progress_also_to(report: Callable[[str], object]) -> Iterator[None]:
+    """Also give progress lines of steps that run in this process to a function, such as one that prints them."""
+    reset = _also_to.set(report)
+    try:
+        yield
+    finally:
+        _also_to.reset(reset)

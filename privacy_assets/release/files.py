@@ -19,6 +19,7 @@ from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY, manifest_ent
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.release.gate import Verdict, is_admitted
 from privacy_assets.release.manifest import (
+    DIRECTORY_TIME,
     FORMATS,
     MANIFEST_FILE,
     MANIFEST_VERSION,
@@ -168,7 +169,7 @@ def _write_locked(
     signer: Signer | None,
 ) -> Path:
     created_at = datetime.now(UTC)
-    final = directory / f"{created_at:%Y%m%dT%H%M%S.%fZ}-{content[:12]}"
+    final = directory / f"{created_at.strftime(DIRECTORY_TIME)}-{content[:12]}"
     _remove_abandoned(directory)
     temporary = temporary_sibling(final)
     try:

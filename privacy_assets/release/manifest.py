@@ -14,6 +14,8 @@ from privacy_assets.storage.artifact import canonical_json
 
 MANIFEST_FILE = "manifest.json"
 REPORT_FILE = "report.html"
+DIRECTORY_TIME = "%Y%m%dT%H%M%S.%fZ"
+"""How the name of the directory of a release begins."""
 SIGNATURE_FILE = "signature.json"
 MANIFEST_VERSION = 2
 MAX_MANIFEST_BYTES = 64 * 2**20

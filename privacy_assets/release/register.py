@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.gate import Verdict
-from privacy_assets.release.manifest import MANIFEST_FILE, REPORT_FILE, read_manifest_bytes
+from privacy_assets.release.manifest import DIRECTORY_TIME, MANIFEST_FILE, REPORT_FILE, read_manifest_bytes
 from privacy_assets.release.metrics import METRICS, UTILITY, shown_figure
 from privacy_assets.release.register_figures import Trend, interval_of, trends_of
 from privacy_assets.release.report import page_template
@@ -55,6 +55,12 @@ class OpenRefusal:
     refused_at: str
     n_runs: int
     failed: tuple[str, ...]
+
+    @property
+    def moment(self) -> str:
+        """The time for people."""
+        refused_at = _instant(self.refused_at)
+        return "unknown" if refused_at is None else f"{refused_at:%Y-%m-%d %H:%M} UTC"
 
 
 class RecordedRun(NamedTuple):
@@ -261,7 +267,7 @@ def _described(
     verify: bool,
 ) -> RegisterEntry:
     # As text that sorts: versions of Python accept other forms of a time.
-    created_at = datetime.fromisoformat(manifest["created_at"]).astimezone(UTC).isoformat(timespec="seconds")
+    created_at = _created_at(directory, manifest).isoformat(timespec="microseconds")
     decided = [Verdict(**verdict) for verdict in manifest["verdicts"]]
     warnings = [verdict for verdict in decided if not verdict.passed]
     waived = [verdict for verdict in decided if verdict.waived_by is not None]
@@ -298,6 +304,16 @@ def _described(
         files_kind=files_kind,
         outcomes=outcomes,
     )
+
+
+def _created_at(directory: Path, manifest: Mapping[str, Any]) -> datetime:
+    """Return when a release was made: to the microsecond by the name of its directory, if that is still its own."""
+    moment = datetime.fromisoformat(manifest["created_at"]).astimezone(UTC)
+    try:
+        exact = datetime.strptime(directory.name.partition("-")[0], DIRECTORY_TIME).replace(tzinfo=UTC)
+    except ValueError:
+        return moment
+    return exact if exact.replace(microsecond=0) == moment else moment
 
 
 def _table_name(release: str, side: str, partition: str | None) -> str:

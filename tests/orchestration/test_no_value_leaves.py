@@ -496,8 +496,7 @@ def test_an_assessment_that_fails_shows_no_cell(project, capfd, monkeypatch):
 def test_a_precision_that_does_not_fit_shows_no_cell(project, capfd):
     settings = AssessmentSettings(max_baseline_cols=3, numeric_precision={"name_of_plan": 2})
     result = project.run(project.definitions(source=enough_sentinel_people, assessment=settings))
-    # The split reads the table at the same precision, to judge the control.
-    assert_failed(result, "split")
+    assert_failed(result, "preprocessed")
     assert_nothing_leaked(project, capfd, "name_of_plan")
 
 

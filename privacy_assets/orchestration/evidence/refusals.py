@@ -89,7 +89,7 @@ def refusals_before(
     by_run = private_tables.refusal_history(key, partition_key)
     for run_id, run in refused_runs(instance, keys).items():
         if run_id not in by_run and partition_key in (None, run.partition):
-            moment = datetime.fromtimestamp(run.at, UTC).isoformat(timespec="seconds")
+            moment = datetime.fromtimestamp(run.at, UTC).isoformat(timespec="microseconds")
             by_run[run_id] = RecordedRefusal(moment, tuple(run.failed))
     unknown = [refusal for refusal in by_run.values() if not refusal.refused_at[:1].isdigit()]
     known = sorted(

@@ -196,7 +196,7 @@ class PrivateParquetIOManager(dg.UPathIOManager):
             )
         make_private_directory(path.parent)
         entry = {
-            "refused_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "refused_at": datetime.now(UTC).isoformat(timespec="microseconds"),
             "partition": partition_key,
             "run_id": run_id,
             "failed": failed,

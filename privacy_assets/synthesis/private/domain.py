@@ -10,6 +10,7 @@ would reveal that such a record exists.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,6 +20,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 from numpy.typing import NDArray
+from pandas.api import types
 
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.contract.conversion import TEXT_DTYPE
@@ -130,7 +132,11 @@ class PublicColumn:
         """Return numbers, or microseconds since 1970 in UTC; NaN for what is neither."""
         if self.kind != "datetime":
             return pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        times = pd.to_datetime(column, errors="coerce", utc=True).astype("datetime64[us, UTC]")
+        if not types.is_datetime64_any_dtype(column.dtype):
+            values = column.astype(object)
+            column = values.where(values.map(lambda value: isinstance(value, str | dt.date | np.datetime64)), None)
+        # Without a format, the first text would decide how the texts of all other people are read.
+        times = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True).astype("datetime64[us, UTC]")
         micros = times.dt.tz_localize(None).to_numpy(dtype="datetime64[us]").astype(np.int64).astype(np.float64)
         return np.where(times.isna().to_numpy(dtype=bool), np.nan, micros)
 

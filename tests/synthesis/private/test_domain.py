@@ -115,6 +115,8 @@ def test_no_value_is_an_error_or_a_new_code(values, name):
     column = PublicDomain.from_contract(contract_of(**{name: COLUMNS[name]})).columns[0]
     codes = column.encode(pd.Series(values, dtype=object))
     assert ((codes >= 0) & (codes < column.n_codes)).all()
+    # A person's code does not depend on anybody else.
+    assert codes.tolist() == [int(column.encode(pd.Series([value], dtype=object))[0]) for value in values]
 
 
 def test_values_outside_are_moved_to_the_nearest_end():
