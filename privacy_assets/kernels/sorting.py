@@ -26,7 +26,7 @@ def sort_ascending(values: NDArray[np.int64]) -> None:
 
 
 @part
-def place_in(ascending: NDArray[np.int64], value: int) -> int:
+def place_in(ascending: NDArray[np.integer], value: int) -> int:
     """Return the first place whose value is not smaller than ``value``; the length if there is none."""
     low, high = 0, len(ascending)
     while low < high:

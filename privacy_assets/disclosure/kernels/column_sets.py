@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_assets.kernels.bit_sets import power_above
-from privacy_assets.kernels.compilation import allocating_part, kernel, part
+from privacy_assets.kernels.compilation import kernel, part
+from privacy_assets.kernels.sorting import sort_ascending
 
 ONE = 1 << 20
 """A claim that is right counts so much in `count_claims`: integers, so that no sum depends on its order."""
@@ -23,6 +24,7 @@ BLOCK = 4096
 """Records looked up at once: their keys stay in the nearest cache."""
 COLUMNS_OF_WORD = 64
 _FACTOR = -7046029254386353131
+_LOWER_HALF = (1 << 32) - 1
 
 
 @part
@@ -208,31 +210,39 @@ def link(
     """
     n_sets = len(columns_of_set)
     own = np.empty((ROWS_AT_ONCE, n_sets), np.int32)
+    order = np.empty(n_sets, np.int64)
     for start in range(begin, stop, ROWS_AT_ONCE):
         n_rows = min(ROWS_AT_ONCE, stop - start)
         for k in range(n_sets):
             for i in range(n_rows):
                 own[i, k] = matches[k, start + i]
         for i in range(n_rows):
-            linked[start + i] = _has_disjoint_sets(own[i], columns_of_set)
+            linked[start + i] = _has_disjoint_sets(own[i], columns_of_set, order)
 
 
-@allocating_part
-def _has_disjoint_sets(matches: NDArray[np.int32], columns_of_set: NDArray[np.uint64]) -> bool:
-    """Whether two sets without a common column match the same record."""
-    matching = np.flatnonzero(matches >= 0)
-    order = matching[np.argsort(matches[matching])]
+@part
+def _has_disjoint_sets(
+    matches: NDArray[np.int32], columns_of_set: NDArray[np.uint64], order: NDArray[np.int64]
+) -> bool:
+    """Whether two sets without a common column match the same record; ``order`` is scratch, as long as both."""
+    n_matching = 0
+    for k in range(len(matches)):
+        if matches[k] >= 0:
+            # Sorted by record; the set is in the lower half.
+            order[n_matching] = (np.int64(matches[k]) << 32) | k
+            n_matching += 1
+    sort_ascending(order[:n_matching])
     begin = 0
-    while begin < len(order):
-        stop = begin
+    while begin < n_matching:
+        stop, record = begin, order[begin] >> 32
         common = ~np.uint64(0)
-        while stop < len(order) and matches[order[stop]] == matches[order[begin]]:
-            common &= columns_of_set[order[stop]]
+        while stop < n_matching and order[stop] >> 32 == record:
+            common &= columns_of_set[order[stop] & _LOWER_HALF]
             stop += 1
         if common == 0:
             for a in range(begin, stop):
                 for b in range(a + 1, stop):
-                    if columns_of_set[order[a]] & columns_of_set[order[b]] == 0:
+                    if columns_of_set[order[a] & _LOWER_HALF] & columns_of_set[order[b] & _LOWER_HALF] == 0:
                         return True
         begin = stop
     return False
@@ -306,7 +316,9 @@ def count_claims(
         for j in range(n_columns):
             if j not in sets[k]:
                 to_claim[j // COLUMNS_OF_WORD] |= np.uint64(1) << np.uint64(j % COLUMNS_OF_WORD)
-        agreed[:n_groups] = to_claim
+        for g in range(n_groups):
+            for word in range(n_words):
+                agreed[g, word] = to_claim[word]
         for start in range(0, synthetic.shape[1], BLOCK):
             n_looked_up = _look_up(synthetic, n_codes, sets[k], start, table, group_of_slot, block_keys, found)
             for i in range(n_looked_up):

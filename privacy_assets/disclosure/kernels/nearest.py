@@ -236,6 +236,17 @@ def _find_above(total: NDArray[np.int32], limit: int, found: NDArray[np.int32]) 
     return n_found
 
 
+@part
+def _sort_descending(values: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+    """Write the positions of a few values, those of the largest first."""
+    for j in range(len(values)):
+        place = j
+        while place > 0 and values[order[place - 1]] < values[j]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = j
+
+
 @kernel
 def find_closest(
     begin: int,
@@ -298,7 +309,7 @@ def find_closest(
     for j in range(n_columns):
         n_values = first_of_grid[j + 1] - first_of_grid[j]
         is_rough[j] = is_number[j] and n_bins[j] < n_values
-    largest = np.empty(n_columns, np.int64)
+    largest, order = np.empty(n_columns, np.int64), np.empty(n_columns, np.int64)
     largest_after = np.zeros(n_columns + 1, np.int64)
     for x in range(begin, stop):
         n_weighted = 0
@@ -322,8 +333,9 @@ def find_closest(
                         in_bin[j, b] = weights[people[low + 1] - people[own]]
                     else:
                         in_bin[j, b] = weights[people[own + 1] - people[high]]
-            largest[j] = in_bin[j, : n_bins[j]].max()
-        order = np.argsort(-largest)
+            for b in range(n_bins[j]):
+                largest[j] = max(largest[j], in_bin[j, b])
+        _sort_descending(largest, order)
         largest_after[n_weighted] = 0
         for c in range(n_weighted - 1, -1, -1):
             largest_after[c] = largest_after[c + 1] + largest[order[c]]

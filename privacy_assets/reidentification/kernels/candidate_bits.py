@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.kernels.bit_sets import count_ones
 from privacy_assets.kernels.compilation import kernel
+from privacy_assets.kernels.sorting import place_in
 
 
 class Places(NamedTuple):
@@ -144,8 +145,8 @@ def add_counts(
     n_words = bits.shape[1]
     end = begin + n_words
     ends = places.ends[begin:end]
-    first_long = np.searchsorted(places.long_end, begin, side="right")
-    last_long = np.searchsorted(places.long_begin, end)
+    first_long = place_in(places.long_end, begin + 1)
+    last_long = place_in(places.long_begin, end)
     common = np.empty((boxes.shape[1], n_words), np.uint64)
     for b in range(first_box, last_box):
         for node in range(len(trie.depth)):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.kernels.compilation import kernel, part
 from privacy_assets.kernels.slices import SlicePool
+from privacy_assets.kernels.sorting import place_in
 
 # Marking the codes of a set costs one write per code; looking them up costs one search per point.
 CODES_PER_SEARCH = 8
@@ -200,7 +201,7 @@ def _filter(
             for code in range(boxes.low[r], boxes.high[r] + 1):
                 place, end = points.starts[code], points.starts[code + 1]
                 for q in range(begin, stop):
-                    place += np.searchsorted(column[place:end], boxes.low[q])
+                    place += place_in(column[place:end], boxes.low[q])
                     while place < end and column[place] <= boxes.high[q]:
                         target[n_listed] = place
                         n_listed += 1
@@ -252,7 +253,7 @@ def _filter_list(
         return n_listed
     lows = boxes.low[begin:stop]
     for i in source:
-        r = np.searchsorted(lows, column[i], side="right") - 1
+        r = place_in(lows, column[i] + 1) - 1
         target[n_listed] = i
         n_listed += r >= 0 and column[i] <= boxes.high[begin + r]
     return n_listed
