@@ -18,6 +18,7 @@ def run_quickstart() -> int:
     print("Importing Dagster and compiling the search takes some seconds the first time.", flush=True)
     import dagster as dg
 
+    print("Dagster is imported; now the releases of the quickstart.", flush=True)
     from privacy_assets.definitions import defs
     from privacy_assets.kernels.compilation_progress import reported_to
     from privacy_assets.orchestration.private.hidden_output import print_openly

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from privacy_assets.disclosure.people import OfPeople, draw_people, effect_of_copies, people_to_examine
 from privacy_assets.disclosure.permutation_test import (
@@ -116,15 +117,80 @@ def assess_disclosure(
         )
     frames, people = separate_people({"original": original, "synthetic": synthetic, "control": control}, person)
     columns = check_columns(frames)
-    _require_two(columns)
     attack_columns = np.array(settings.known_of(columns))
     records = pool_records(frames, people)
-    _require_usable(records, has_people=person is not None)
+    require_usable(records, has_people=person is not None)
     divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))
     rows = draw_people(records, people_to_examine(records.n_real, records.n_synthetic, settings.sample), others)
     attack = Attack(attack_columns, settings.max_known, rows)
     with Workers(n_used, progress) as workers:
         return _assess(records, attack, settings, workers, divisions, others)
+
+
+class ExaminedCriteria(NamedTuple):
+    """The test of all criteria, and what it was made of.
+
+    Attributes
+    ----------
+    evidence : Evidence
+        Of each real record.
+    of_people : OfPeople
+        The people.
+    scores : ndarray of shape (n_people, n_criteria), dtype=float64
+        Scores of the people; ``whole`` are the same as integers, in ``units``.
+    whole : ndarray of shape (n_people, n_criteria), dtype=int64
+    units : ndarray of shape (n_criteria,), dtype=float64
+    sums : ndarray of shape (n_permutations, n_criteria), dtype=int64
+        Sums of random divisions.
+    p, adjusted : ndarray of shape (n_criteria,), dtype=float64
+        The p value of each criterion, and that adjusted for all of them.
+    """
+
+    evidence: Evidence
+    of_people: OfPeople
+    scores: NDArray[np.float64]
+    whole: NDArray[np.int64]
+    units: NDArray[np.float64]
+    sums: NDArray[np.int64]
+    p: NDArray[np.float64]
+    adjusted: NDArray[np.float64]
+
+
+def examine_criteria(
+    records: PooledRecords, attack: Attack, n_permutations: int, workers: Workers, divisions: np.random.Generator
+) -> ExaminedCriteria:
+    """Score the people, and test whether the scores of the originals are higher than those of the controls."""
+    evidence = gather_evidence(records, attack, workers)
+    of_people = OfPeople(records, attack.rows)
+    scores = of_people.mean(score_records(evidence, measure_all(evidence)))
+    whole, units = as_integers(scores)
+    n_original = of_people.n_original
+    report = workers.counter("permutations", n_permutations)
+    sums = permuted_sums(whole, n_original, n_permutations, divisions, report)
+    p = p_values(np.vstack([whole[:n_original].sum(axis=0), sums]))
+    return ExaminedCriteria(evidence, of_people, scores, whole, units, sums, p[0], adjusted_p_values(p))
+
+
+def find_power(
+    examined: ExaminedCriteria,
+    records: PooledRecords,
+    attack: Attack,
+    workers: Workers,
+    divisions: np.random.Generator,
+    others: np.random.Generator,
+) -> tuple[NDArray[np.float64], list[int | None]]:
+    """Return the p values of the comparison of originals and controls by column, and detectable people by criterion."""
+    of_people, n_permutations = examined.of_people, len(examined.sums)
+    report = workers.counter("comparison of originals and controls", n_permutations)
+    split = compare_sides(records, attack.rows, n_permutations, divisions, report)
+    added, squares = effect_of_copies(records, attack, examined.evidence, examined.scores, of_people, workers, others)
+    added, squares = added / examined.units, squares / examined.units**2
+    return split, detectable_people(examined.sums, examined.whole, added, squares, of_people.n_original, LEVEL)
+
+
+def is_answered(n_detectable: int, split_p_value: float) -> bool:
+    """Whether a test that sees nothing means anything: some criterion would see copies, and the sides are alike."""
+    return n_detectable > 0 and split_p_value > SPLIT_LEVEL
 
 
 def _assess(
@@ -135,25 +201,16 @@ def _assess(
     divisions: np.random.Generator,
     others: np.random.Generator,
 ) -> DisclosureAssessment:
-    evidence = gather_evidence(records, attack, workers)
-    of_people = OfPeople(records, attack.rows)
-    scores = of_people.mean(score_records(evidence, measure_all(evidence)))
-    whole, units = as_integers(scores)
-    n_permutations, n_original = settings.n_permutations, of_people.n_original
-    report = workers.counter("permutations", n_permutations)
-    sums = permuted_sums(whole, n_original, n_permutations, divisions, report)
-    p = p_values(np.vstack([whole[:n_original].sum(axis=0), sums]))
-    report = workers.counter("comparison of originals and controls", n_permutations)
-    split = compare_sides(records, attack.rows, n_permutations, divisions, report)
-    added, squares = effect_of_copies(records, attack, evidence, scores, of_people, workers, others)
-    copied = detectable_people(sums, whole, added / units, squares / units**2, n_original, LEVEL)
-    rows = []
-    for j, (criterion, adjusted) in enumerate(zip(CRITERIA, adjusted_p_values(p), strict=True)):
-        own = scores[:, j]
+    examined = examine_criteria(records, attack, settings.n_permutations, workers, divisions)
+    evidence, of_people = examined.evidence, examined.of_people
+    split, copied = find_power(examined, records, attack, workers, divisions, others)
+    rows, n_original = [], of_people.n_original
+    for j, (criterion, adjusted) in enumerate(zip(CRITERIA, examined.adjusted, strict=True)):
+        own = examined.scores[:, j]
         excess = difference_of_means(own[:n_original], own[n_original:])
         share = None if (n := copied[j]) is None else n / n_original
         means = float(own[:n_original].mean()), float(own[n_original:].mean())
-        rows.append((criterion, *means, *excess, float(p[0, j]), float(adjusted), share))
+        rows.append((criterion, *means, *excess, float(examined.p[j]), float(adjusted), share))
     names = ("criterion", "original", "control", "excess", "low", "high", "p_value", "adjusted_p_value")
     criteria = pd.DataFrame(rows, columns=[*names, "detectable_share"]).astype({"detectable_share": float})
     return DisclosureAssessment(
@@ -184,9 +241,8 @@ def _overall(
     shares = criteria["detectable_share"].dropna()
     share = float(shares.min()) if len(shares) else None
     n_original = records.n_original_people
-    is_answered = share is not None and split_p_value > SPLIT_LEVEL
     scores: dict[str, Any] = {
-        "leakage_detected": True if least <= LEVEL else (False if is_answered else None),
+        "leakage_detected": True if least <= LEVEL else (False if is_answered(len(shares), split_p_value) else None),
         "adjusted_p_value": least,
         "detectable_share": share,
         "detectable_people": None if share is None else int(np.ceil(share * n_original - 1e-9)),
@@ -237,16 +293,13 @@ def _names(names: Any) -> Any:
     return tuple(names) if is_list or isinstance(names, pd.Index) else names
 
 
-def _require_two(columns: Sequence[str]) -> None:
-    if len(columns) < 2:
-        raise InvalidTableError(
-            f"The tables have one column to compare, {columns[0]!r}. Expected at least two, to link and to infer. "
-            "Nothing was assessed."
-        )
-
-
-def _require_usable(records: PooledRecords, *, has_people: bool) -> None:
+def require_usable(records: PooledRecords, *, has_people: bool) -> None:
     """Refuse tables that no test could tell anything of."""
+    if len(records.columns) < 2:
+        raise InvalidTableError(
+            f"The tables have one column to compare, {records.columns[0]!r}. Expected at least two, to link and to "
+            "infer. Nothing was assessed."
+        )
     n_original = records.n_original_people
     sides: Mapping[str, int] = {"original": n_original, "control": records.n_people - n_original}
     small = {name: n for name, n in sides.items() if n < FEWEST_PEOPLE}

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from privacy_assets.disclosure.assess import LEVEL, assess_disclosure
+from privacy_assets.disclosure.assess import LEVEL, examine_criteria, find_power, is_answered, require_usable
+from privacy_assets.disclosure.people import draw_people, people_to_examine
+from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
 from privacy_assets.disclosure.result import WORDS, DisclosureAssessment
-from privacy_assets.disclosure.scores import DisclosureProgress
+from privacy_assets.disclosure.scores import CRITERIA, Attack, DisclosureProgress, Workers
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.mpucc.preprocess import separate_people
+from privacy_assets.setting_checks import threads_to_use
+
+NO_OUTCOME: Final[tuple[bool | None, float, str]] = (None, float("nan"), "")
 
 
 class _OutOfTimeError(Exception):
@@ -67,18 +75,37 @@ def assess_without_columns(
         if progress is not None:
             progress(at)
 
+    tables = {"original": original, "synthetic": synthetic, "control": control}
+    records = pool_records(*separate_people(tables, person))
     rows = []
     for column in _in_order(assessment):
-        tables = [table.drop(columns=column) for table in (original, synthetic, control)]
-        found = None
+        outcome = NO_OUTCOME
         if time.monotonic() <= deadline:
-            try:
-                others = _without(settings, column)
-                found = assess_disclosure(*tables, **asdict(others), person=person, progress=report)
-            except (InvalidTableError, InvalidSettingError, _OutOfTimeError):
-                pass
-        rows.append((column, *_outcome(found)))
+            with suppress(InvalidTableError, InvalidSettingError, _OutOfTimeError):
+                own = records.without(column)
+                require_usable(own, has_people=person is not None)
+                outcome = _assess_again(own, _without(settings, column), report)
+        rows.append((column, *outcome))
     return pd.DataFrame(rows, columns=["without", "leakage_detected", "adjusted_p_value", "criteria"])
+
+
+def _assess_again(
+    records: PooledRecords, settings: DisclosureSettings, progress: Callable[[DisclosureProgress], None]
+) -> tuple[bool | None, float, str]:
+    """Return what `assess_disclosure` would find, without the figures that are not asked for."""
+    divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))
+    n_examined = people_to_examine(records.n_real, records.n_synthetic, settings.sample)
+    known = np.array(settings.known_of(records.columns))
+    attack = Attack(known, settings.max_known, draw_people(records, n_examined, others))
+    with Workers(threads_to_use(None), progress) as workers:
+        examined = examine_criteria(records, attack, settings.n_permutations, workers, divisions)
+        failed = [WORDS[name] for name, p in zip(CRITERIA, examined.adjusted, strict=True) if p <= LEVEL]
+        least = float(examined.adjusted.min())
+        if failed:
+            return True, least, ", ".join(failed)
+        split, copied = find_power(examined, records, attack, workers, divisions, others)
+    n_detectable = sum(n is not None for n in copied)
+    return False if is_answered(n_detectable, float(split.min())) else None, least, ""
 
 
 def _in_order(assessment: DisclosureAssessment) -> Sequence[str]:
@@ -91,11 +118,3 @@ def _in_order(assessment: DisclosureAssessment) -> Sequence[str]:
 def _without(settings: DisclosureSettings, column: str) -> DisclosureSettings:
     known = settings.known and tuple(name for name in settings.known if name != column)
     return replace(settings, sensitive=tuple(name for name in settings.sensitive if name != column), known=known)
-
-
-def _outcome(found: DisclosureAssessment | None) -> tuple[bool | None, float, str]:
-    if found is None:
-        return None, np.nan, ""
-    failed = found.criteria[found.criteria["adjusted_p_value"] <= LEVEL]["criterion"]
-    detected, p = found.scores["leakage_detected"], found.scores["adjusted_p_value"]
-    return detected, p, ", ".join(WORDS[name] for name in failed)

@@ -73,7 +73,7 @@ def permuted_sums(
     for i in range(n_permutations):
         if on_done is not None and i % PERMUTATIONS_AT_ONCE == 0:
             on_done(i)
-        sums[i] = scores[rng.choice(n_people, n_drawn, replace=False, shuffle=False)].sum(axis=0)
+        sums[i] = scores.take(rng.choice(n_people, n_drawn, replace=False, shuffle=False), axis=0).sum(axis=0)
     return sums if n_drawn == n_original else scores.sum(axis=0) - sums
 
 

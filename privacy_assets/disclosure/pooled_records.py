@@ -7,7 +7,7 @@ depend on the labels, and only then is a test that permutes the labels exact.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -96,6 +96,23 @@ class PooledRecords:
     def is_original(self) -> NDArray[np.bool_]:
         """Whether each person is an original."""
         return np.arange(self.n_people) < self.n_original_people
+
+    def without(self, column: str) -> PooledRecords:
+        """Return the records without one column, as if the tables did not have it."""
+        kept = [j for j, name in enumerate(self.columns) if name != column]
+        return replace(
+            self,
+            columns=tuple(self.columns[j] for j in kept),
+            kinds=tuple(self.kinds[j] for j in kept),
+            exact=Sides(*(codes[kept] for codes in self.exact)),
+            binned=Sides(*(codes[kept] for codes in self.binned)),
+            n_exact=self.n_exact[kept],
+            n_binned=self.n_binned[kept],
+            is_number=self.is_number[kept],
+            values=tuple(self.values[j] for j in kept),
+            missing=self.missing[kept],
+            precision={name: own for name, own in self.precision.items() if name != column},
+        )
 
 
 def pool_records(frames: Mapping[str, pd.DataFrame], people: Mapping[str, NDArray[np.int64]]) -> PooledRecords:

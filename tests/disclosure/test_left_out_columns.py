@@ -32,9 +32,11 @@ def test_the_column_that_leaks_is_the_one_without_which_nothing_does(tables):
     found = assess_without_columns(*tables, whole, settings, time_limit_seconds=300).set_index("without")
     assert set(found.index) == {"age", "town", "job", "plan", "name"}
     assert found["leakage_detected"].to_dict() == {name: name != "name" for name in found.index}
-    own = [table.drop(columns="age") for table in tables]
-    expected = assess(own, known=["town", "job", "name"], max_known=2)
-    assert found.loc["age", "adjusted_p_value"] == expected.scores["adjusted_p_value"]
+    for name in found.index:
+        own = [table.drop(columns=name) for table in tables]
+        expected = assess(own, known=[each for each in settings.known if each != name], max_known=2)
+        assert found.loc[name, "adjusted_p_value"] == expected.scores["adjusted_p_value"]
+        assert found.loc[name, "leakage_detected"] == expected.scores["leakage_detected"]
     assert "rare texts" in found.loc["age", "criteria"]
     assert found.loc["name", "criteria"] == ""
 
@@ -49,4 +51,31 @@ def test_without_time_no_column_is_assessed(tables, monkeypatch):
     moments = iter([0.0, 0.0, 2.0])
     monkeypatch.setattr(left_out_columns.time, "monotonic", lambda: next(moments, 2.0))
     found = assess_without_columns(*tables, whole, settings, time_limit_seconds=1)
+    assert found["adjusted_p_value"].isna().all()
+
+
+def test_figures_are_those_of_tables_without_the_column_for_people_numbers_and_samples():
+    random = np.random.default_rng(6)
+    number = random.normal(size=900).round(1)
+    number[::17] = np.nan
+    made = pd.DataFrame({"person": np.arange(900) // 2, "number": number, "day": pd.Timestamp("2020-01-01")})
+    made["day"] += pd.to_timedelta(random.integers(0, 40, 900), "D")
+    made["kind"] = pd.Categorical(random.choice(["a", "b", "c"], 900))
+    original, control = made.iloc[:600], made.iloc[600:].reset_index(drop=True)
+    tables = original, original.drop(columns="person"), control
+    settings = DisclosureSettings(sample=200, seed=3)
+    whole = assess(tables, sample=200, seed=3, person="person")
+    found = assess_without_columns(*tables, whole, settings, person="person", time_limit_seconds=300)
+    assert set(found["without"]) == {"number", "day", "kind"}
+    for row in found.itertuples():
+        own = [table.drop(columns=row.without) for table in tables]
+        expected = assess(own, sample=200, seed=3, person="person")
+        assert row.adjusted_p_value == expected.scores["adjusted_p_value"]
+        assert row.leakage_detected == expected.scores["leakage_detected"]
+
+
+def test_one_column_that_is_left_cannot_be_assessed(tables):
+    pair = [table[["age", "name"]] for table in tables]
+    found = assess_without_columns(*pair, assess(pair), DisclosureSettings(), time_limit_seconds=300)
+    assert found["leakage_detected"].isna().all()
     assert found["adjusted_p_value"].isna().all()
