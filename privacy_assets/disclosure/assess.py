@@ -119,7 +119,7 @@ def assess_disclosure(
     columns = check_columns(frames)
     attack_columns = np.array(settings.known_of(columns))
     records = pool_records(frames, people)
-    require_usable(records, has_people=person is not None)
+    require_usable(records)
     divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))
     rows = draw_people(records, people_to_examine(records.n_real, records.n_synthetic, settings.sample), others)
     attack = Attack(attack_columns, settings.max_known, rows)
@@ -293,7 +293,7 @@ def _names(names: Any) -> Any:
     return tuple(names) if is_list or isinstance(names, pd.Index) else names
 
 
-def require_usable(records: PooledRecords, *, has_people: bool) -> None:
+def require_usable(records: PooledRecords) -> None:
     """Refuse tables that no test could tell anything of."""
     if len(records.columns) < 2:
         raise InvalidTableError(
@@ -313,8 +313,6 @@ def require_usable(records: PooledRecords, *, has_people: bool) -> None:
             f"All {records.n_real} originals and controls are equal in all columns, so nobody can be distinguished. "
             "Expected columns with several values. Nothing was assessed."
         )
-    if has_people:
-        return  # A person on both sides was refused by name.
     n_shared, is_too_many = count_shared(records)
     if is_too_many:
         raise InvalidTableError(

@@ -83,7 +83,7 @@ def assess_without_columns(
         if time.monotonic() <= deadline:
             with suppress(InvalidTableError, InvalidSettingError, _OutOfTimeError):
                 own = records.without(column)
-                require_usable(own, has_people=person is not None)
+                require_usable(own)
                 outcome = _assess_again(own, _without(settings, column), report)
         rows.append((column, *outcome))
     return pd.DataFrame(rows, columns=["without", "leakage_detected", "adjusted_p_value", "criteria"])

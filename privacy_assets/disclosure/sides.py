@@ -12,35 +12,67 @@ from privacy_assets.columns.coding import group_rows
 from privacy_assets.disclosure.permutation_test import PERMUTATIONS_AT_ONCE, adjusted_p_values
 from privacy_assets.disclosure.pooled_records import PooledRecords
 
-MOST_DEVIATIONS: Final = 5.0
+CHANCE: Final = 0.001
+"""Equal people on both sides are called chance unless they are less probable than this."""
+STEEPEST: Final = 40.0
 
 
 def count_shared(records: PooledRecords) -> tuple[int, bool]:
-    """Count the controls that equal an original on all columns, and judge whether chance explains them.
+    """Count the controls whose records are all those of an original, and judge whether chance explains them.
 
     Returns
     -------
     n_shared : int
-        Number of controls, each a person of its own (not checked here).
+        Number of controls, each a person of its own.
     is_too_many : bool
-        Whether there are more than a random division of the people would give, by more than `MOST_DEVIATIONS` standard
-        deviations: then the control contains originals.
+        Whether a random division of the people gives so many with a probability below `CHANCE`: then the control
+        contains originals, whatever the people are called.
 
     Notes
     -----
-    Of a record that m people have, c are controls, and these c equal an original unless c is m. c is taken as binomial.
+    Of m people with the same records c are controls, and these c equal an original unless c is m. c is taken as
+    binomial. The probability is bounded as by Chernoff [1]_, so fewer honest tables are refused than `CHANCE` says.
+
+    References
+    ----------
+    .. [1] H. Chernoff (1952), "A measure of asymptotic efficiency for tests of a hypothesis based on the sum of
+       observations", doi:10.1214/aoms/1177729330.
     """
-    groups, n_groups = group_rows(list(records.exact.real), records.n_exact.tolist())
+    groups = _people_alike(records)
     n_original = records.n_original_people
-    size = np.bincount(groups, minlength=n_groups)
-    n_control = np.bincount(groups[n_original:], minlength=n_groups)
+    size = np.bincount(groups)
+    n_control = np.bincount(groups[n_original:], minlength=len(size))
     n_shared = int(n_control[n_control < size].sum())
-    share = 1 - n_original / len(groups)
-    m, n_with = np.unique(size, return_counts=True)
-    mean = m * share - m * share**m
-    variance = m * share * (1 - share) + (m * share) ** 2 - m**2 * share**m - mean**2
-    expected, spread = float(n_with @ mean), float(np.sqrt(max(n_with @ variance, 0.0)))
-    return n_shared, n_shared > expected + MOST_DEVIATIONS * spread
+    return n_shared, _chance_of(n_shared, size, 1 - n_original / len(groups)) < CHANCE
+
+
+def _people_alike(records: PooledRecords) -> NDArray[np.int64]:
+    """Return a number for each person, the same one for people with the same records."""
+    groups, n_groups = group_rows(list(records.exact.real), records.n_exact.tolist())
+    # The sum of random marks does not depend on the order of a person's records.
+    marks = np.random.default_rng(0).integers(0, 2**64, n_groups, np.uint64)
+    of_person = np.zeros(records.n_people, np.uint64)
+    np.add.at(of_person, records.people, marks[groups])
+    return np.asarray(np.unique(of_person, return_inverse=True)[1], np.int64)
+
+
+def _chance_of(n_shared: int, size: NDArray[np.int64], share: float) -> float:
+    """Bound the probability of so many shared people, given how many have the same records and the controls' share."""
+    from scipy.optimize import minimize_scalar
+
+    m, n_groups = np.unique(size[size > 1], return_counts=True)
+
+    def exponent(steepness: float) -> float:
+        odds = np.exp(-steepness) * (1 - share) / share
+        all_of_them = m * np.log1p(share * np.expm1(steepness))
+        # Of m controls none is shared: their weight is that of none.
+        others = -np.expm1(-m * np.log1p(odds)) + np.exp(m * np.log(share) - all_of_them)
+        return float(n_groups @ (all_of_them + np.log(others)) - steepness * n_shared)
+
+    if len(m) == 0:
+        return 1.0
+    least = minimize_scalar(exponent, bounds=(0.0, STEEPEST), method="bounded").fun
+    return float(np.exp(min(least, 0.0)))
 
 
 def compare_sides(

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from math import comb
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from privacy_assets.disclosure.assess import assess_disclosure
 from privacy_assets.disclosure.pooled_records import pool_records
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.disclosure.scores import CRITERIA
-from privacy_assets.disclosure.sides import count_shared
+from privacy_assets.disclosure.sides import _chance_of, count_shared
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 
@@ -189,6 +190,49 @@ def test_shared_records_are_counted_and_judged_by_chance(seed):
     originals = {tuple(row) for row in pool[:300].to_numpy()}
     expected = sum(tuple(row) in originals for row in pool[300:].to_numpy())
     assert count_shared(records) == (expected, False)
+
+
+@pytest.mark.parametrize(("n_shared", "is_refused"), [(5, False), (9, True), (30, True)])
+def test_a_control_with_some_originals_is_refused_if_chance_does_not_explain_them(n_shared, is_refused):
+    """Each pair is divided between the sides with probability 4 / 9, so nine pairs are with 0.0007."""
+    original, control, synthetic = sides(300, 150, 300)
+    mixed = pd.concat([original[:n_shared], control[n_shared:]])
+    if not is_refused:
+        assert assess_disclosure(original, synthetic, mixed).scores["leakage_detected"] is False
+        return
+    with pytest.raises(InvalidTableError, match=f"{n_shared} of 150 controls equal an original in all columns"):
+        assess_disclosure(original, synthetic, mixed)
+
+
+def test_originals_in_the_control_under_other_names_are_refused():
+    original, control, synthetic = sides(300, 160, 300)
+    visits = pd.concat([original, original[:200].assign(cost=3.5)]).assign(person=[*range(300), *range(200)])
+    others = pd.concat([control, control.assign(cost=3.5)]).assign(person=[*range(1000, 1160)] * 2)
+    assert assess_disclosure(visits, synthetic, others, person="person").scores["n_control"] == 160
+    renamed = visits[visits["person"] < 60].sample(frac=1, random_state=0)
+    renamed["person"] = 2000 - renamed["person"]
+    with pytest.raises(InvalidTableError, match="60 of 220 controls equal an original"):
+        assess_disclosure(visits, synthetic, pd.concat([others, renamed]), person="person")
+    # One of their two records alone is not a person.
+    halves = renamed[:60].drop_duplicates("person")
+    assert assess_disclosure(visits, synthetic, pd.concat([others, halves]), person="person").scores["n_control"] > 160
+
+
+@pytest.mark.parametrize("share", [0.02, 1 / 3, 0.5, 0.8])
+@pytest.mark.parametrize("sizes", [[2], [2] * 6, [2, 3, 5, 40], [300] * 3])
+def test_the_chance_of_shared_people_is_bounded_from_above(share, sizes):
+    """By convolution of the plain distributions of each group."""
+    exact = np.ones(1)
+    for m in sizes:
+        own = np.array([comb(m, c) * share**c * (1 - share) ** (m - c) for c in range(m + 1)])
+        own[0] += own[m]
+        exact = np.convolve(exact, own[:m])
+    tail = exact[::-1].cumsum()[::-1]
+    for n in range(len(tail)):
+        bound = _chance_of(n, np.array([1, 1, *sizes]), share)
+        assert tail[n] * (1 - 1e-9) <= bound <= 1
+    assert _chance_of(len(tail), np.array(sizes), share) < 1e-9
+    assert _chance_of(len(tail) - 1, np.array(sizes), share) == pytest.approx(tail[-1], rel=1e-6)
 
 
 class StoppedError(Exception):
