@@ -98,8 +98,8 @@ def assess_disclosure(
     Raises
     ------
     InvalidTableError
-        If the tables cannot be compared, have one column or nothing but equal values, a side has fewer than 50 people,
-        or the control contains originals.
+        If the tables cannot be compared, have one column or nothing but equal values, a side has fewer than 50 people
+        (or the sample of it), or the control contains originals.
     InvalidSettingError
         If a setting is out of its range, or names columns that the tables do not have.
 
@@ -122,6 +122,7 @@ def assess_disclosure(
     require_usable(records)
     divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))
     rows = draw_people(records, people_to_examine(records.n_real, records.n_synthetic, settings.sample), others)
+    _require_examined(records, rows)
     attack = Attack(attack_columns, settings.max_known, rows)
     with Workers(n_used, progress) as workers:
         return _assess(records, attack, settings, workers, divisions, others)
@@ -183,9 +184,9 @@ def find_power(
     of_people, n_permutations = examined.of_people, len(examined.sums)
     report = workers.counter("comparison of originals and controls", n_permutations)
     split = compare_sides(records, attack.rows, n_permutations, divisions, report)
-    added, squares = effect_of_copies(records, attack, examined.evidence, examined.scores, of_people, workers, others)
-    added, squares = added / examined.units, squares / examined.units**2
-    return split, detectable_people(examined.sums, examined.whole, added, squares, of_people.n_original, LEVEL)
+    effect = effect_of_copies(records, attack, examined.evidence, examined.scores, of_people, workers, others)
+    n_original = of_people.n_original
+    return split, detectable_people(examined.sums, examined.whole, examined.units, effect, n_original, LEVEL, others)
 
 
 def is_answered(n_detectable: int, split_p_value: float) -> bool:
@@ -291,6 +292,19 @@ def _names(names: Any) -> Any:
     """Return column names as a tuple; anything else stays as it is, to be refused."""
     is_list = isinstance(names, Sequence) and not isinstance(names, str)
     return tuple(names) if is_list or isinstance(names, pd.Index) else names
+
+
+def _require_examined(records: PooledRecords, rows: NDArray[np.int64]) -> None:
+    """Refuse a sample with too few people of one side."""
+    people = np.unique(records.people[rows])
+    n_original = int((people < records.n_original_people).sum())
+    sides = {"original": n_original, "control": len(people) - n_original}
+    if min(sides.values()) < FEWEST_PEOPLE:
+        raise InvalidTableError(
+            f"Of the {len(people):,} people who were drawn at random to be examined, too few are of one side: {sides}. "
+            f"Expected at least {FEWEST_PEOPLE} of either. Draw more (`sample`), or keep more people on that side. "
+            "Nothing was assessed."
+        )
 
 
 def require_usable(records: PooledRecords) -> None:

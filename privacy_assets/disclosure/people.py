@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -9,11 +10,13 @@ from numpy.typing import NDArray
 
 from privacy_assets.disclosure.pooled_records import PooledRecords
 from privacy_assets.disclosure.scores import (
+    CRITERIA,
     Attack,
     Evidence,
     Workers,
     gather_evidence,
     measure_all,
+    number_of_closest,
     plant_copies,
     score_records,
 )
@@ -42,6 +45,61 @@ class OfPeople:
         return np.column_stack([self.sum(own) / self.n_records for own in scores.T])
 
 
+@dataclass(frozen=True, eq=False)
+class PlantedCopies:
+    """What copies of some people, drawn at random, add to their scores.
+
+    Attributes
+    ----------
+    added : ndarray of shape (n_copied, n_criteria), dtype=float64
+        By person.
+    closeness : ndarray of shape (n_rows,), dtype=int32
+        Of the records of these people.
+    owner : ndarray of shape (n_rows,), dtype=int64
+        Place of the person of each record in `added`.
+    of_others : ndarray of shape (n_scored,), dtype=int32
+        Closeness of all records without copies, the closest first.
+    n_records : int
+        Records that are examined, of which `of_others` may be a sample.
+    """
+
+    added: NDArray[np.float64]
+    closeness: NDArray[np.int32]
+    owner: NDArray[np.int64]
+    of_others: NDArray[np.int32]
+    n_records: int
+
+    def draw(self, m: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what copies of m people add to their scores, and the share of each score that is left to all others.
+
+        They are drawn from a bootstrap of those planted, so that an uncertain effect counts as one. The closest records
+        are so many in all: many copies, and others that are as close, share the score of near copies.
+        """
+        n_copied, n_criteria = self.added.shape
+        known = np.asarray(rng.integers(0, n_copied, size=n_copied))
+        drawn = known[rng.integers(0, n_copied, size=m)]
+        d, left = self.added[drawn], np.ones(n_criteria)
+        near = CRITERIA.index("near_copies")
+        of_person, left[near] = self._closest(np.bincount(drawn, minlength=n_copied))
+        d[:, near] = of_person[drawn]
+        return d, left
+
+    def _closest(self, times: NDArray[np.int64]) -> tuple[NDArray[np.float64], float]:
+        """Return the score of near copies of each person, if copied so many times, and the share left to all others."""
+        n_closest, weight = number_of_closest(self.n_records), self.n_records / len(self.of_others)
+        others = self.of_others[: int(np.ceil(n_closest / weight))]
+        closeness = np.concatenate([self.closeness, others])
+        n_each = np.concatenate([times[self.owner].astype(float), np.full(len(others), weight)])
+        order = np.argsort(-closeness, kind="stable")
+        at_edge = int(np.searchsorted(np.cumsum(n_each[order]), n_closest - 1e-9))
+        edge = int(closeness[order][at_edge])
+        n_above, n_at = n_each[closeness > edge].sum(), n_each[closeness == edge].sum()
+        of_record = np.where(closeness == edge, (n_closest - n_above) / n_at, closeness > edge)
+        n_rows = np.bincount(self.owner)
+        of_person = np.bincount(self.owner, of_record[: len(self.owner)]) / n_rows
+        return of_person, float((of_record * n_each)[len(self.owner) :].sum() / n_closest)
+
+
 def effect_of_copies(
     records: PooledRecords,
     attack: Attack,
@@ -50,8 +108,8 @@ def effect_of_copies(
     of_people: OfPeople,
     workers: Workers,
     rng: np.random.Generator,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Plant copies of the records of some people; return what this adds to their scores, and the mean square of it."""
+) -> PlantedCopies:
+    """Plant copies of the records of some people; return what this adds to the scores of each."""
     most = max(min(MOST_PLANTED, records.n_synthetic // 10), 1)
     order = rng.permutation(of_people.n)
     n_people = max(int(np.searchsorted(np.cumsum(of_people.n_records[order]), most, side="right")), 1)
@@ -61,8 +119,8 @@ def effect_of_copies(
     found = gather_evidence(planted, Attack(attack.known, attack.max_known, rows), workers, evidence.precision)
     of_copied = OfPeople(records, rows)
     copied = of_copied.mean(score_records(found, measure_all(evidence)))
-    added = copied - scores[np.searchsorted(of_people.people, of_copied.people)]
-    return added.mean(axis=0), (added**2).mean(axis=0)
+    added = np.asarray(copied - scores[np.searchsorted(of_people.people, of_copied.people)], np.float64)
+    return PlantedCopies(added, found.closeness, of_copied.owner, np.sort(evidence.closeness)[::-1], len(attack.rows))
 
 
 def people_to_examine(n_real: int, n_synthetic: int, sample: int | None) -> int | None:

@@ -7,9 +7,9 @@ the observed one is an exact p value, whatever the scores are, as long as they d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,22 @@ LARGEST_SUM: Final = 2**62
 POWER: Final = 0.95
 """Probability with which the smallest detectable share is detected."""
 PERMUTATIONS_AT_ONCE: Final = 100
+N_TRIALS: Final = 200
+N_COMPARED: Final = 399
+MOST_ONE_BY_ONE: Final = 200
+"""What more copies add to the sums of a division is drawn as normal."""
+STEP: Final = 1.1
+
+
+class EffectOfCopies(Protocol):
+    """What copies add to scores."""
+
+    @property
+    def added(self) -> NDArray[np.float64]:
+        """What a copy adds to the scores of some people, of shape (n_copied, n_criteria)."""
+
+    def draw(self, m: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what so many copies add, of shape (m, n_criteria), and the share of each score left to all others."""
 
 
 def as_integers(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -125,10 +141,11 @@ def adjusted_p_values(p: NDArray[np.float64]) -> NDArray[np.float64]:
 def detectable_people(
     sums: NDArray[np.int64],
     scores: NDArray[np.int64],
-    copies: NDArray[np.float64],
-    squares: NDArray[np.float64],
+    units: NDArray[np.float64],
+    effect: EffectOfCopies,
     n_original: int,
     level: float,
+    rng: np.random.Generator,
 ) -> list[int | None]:
     """Return the smallest number of copied originals that each score would have revealed, with probability `POWER`.
 
@@ -138,12 +155,16 @@ def detectable_people(
         Sums of random divisions.
     scores : ndarray of shape (n_people, n_criteria), dtype=int64
         Scores of the people.
-    copies, squares : ndarray of shape (n_criteria,), dtype=float64
-        What a copy adds to the score of the person copied, on average, and the mean square of it.
+    units : ndarray of shape (n_criteria,), dtype=float64
+        Units of both.
+    effect : EffectOfCopies
+        What copies add to the scores of people.
     n_original : int
         Number of originals.
     level : float
         Level of the test of all scores together.
+    rng : Generator
+        Source of the trials.
 
     Returns
     -------
@@ -155,10 +176,13 @@ def detectable_people(
     Of m copies with additional scores d, the permuted originals get their share f = n_original / n_people, so the
     difference to be seen is m (1 - f) d. Its variance among permutations grows by m f (1 - f) d**2. As many standard
     deviations are needed as the permutations show for the level that one of several scores has. This is the reasoning
-    of `judge_control`, with the scores in place of equal records.
+    of `judge_control`, with the scores in place of equal records. Sums of few copies are not normal, and who is copied
+    matters where copies of some people add nothing: so the least number is raised until trials detect it.
     """
     needed = needed_deviations(sums, scores, n_original, level)
-    return people_to_detect(needed, scores.astype(float).var(axis=0), copies, squares, len(scores), n_original)
+    variances = scores.astype(float).var(axis=0) * units**2
+    found = people_to_detect(needed, variances, effect.added, len(scores), n_original)
+    return raise_until_detected(found, (sums - sums.mean(axis=0)) * units, effect, len(scores), n_original, level, rng)
 
 
 def needed_deviations(
@@ -167,7 +191,8 @@ def needed_deviations(
     """Return how many standard deviations of its random divisions each sum must exceed their mean by to be detected."""
     n_people, share = len(scores), n_original / len(scores)
     least = np.sort(p_values(sums).min(axis=1))
-    level_of_each = least[max(int(level * len(least)) - 1, 0)]
+    # Where all people have equal scores, every division is as probable as the real one.
+    level_of_each = min(float(least[max(int(level * len(least)) - 1, 0)]), level)
     needed = np.full(sums.shape[1], NormalDist().inv_cdf(1 - level_of_each))
     for j in range(sums.shape[1]):
         own = sums[:, j].astype(float)
@@ -181,13 +206,13 @@ def needed_deviations(
 def people_to_detect(
     needed: NDArray[np.float64],
     variances: NDArray[np.float64],
-    copies: NDArray[np.float64],
-    squares: NDArray[np.float64],
+    added: NDArray[np.float64],
     n_people: int,
     n_original: int,
 ) -> list[int | None]:
-    """Do what `detectable_people` does, given the standard deviations needed and the variances of the scores."""
+    """Compute what `detectable_people` begins with, given the standard deviations needed and those of the scores."""
     share, m = n_original / n_people, np.arange(1, n_original + 1)
+    copies, squares = added.mean(axis=0), (added**2).mean(axis=0)
     found: list[int | None] = []
     for j in range(len(needed)):
         spread = np.sqrt(variances[j] * n_people * share * (1 - share))
@@ -195,3 +220,62 @@ def people_to_detect(
         is_seen = m * (1 - share) * copies[j] > needed[j] * among_permutations + NormalDist().inv_cdf(POWER) * spread
         found.append(int(m[is_seen][0]) if is_seen.any() else None)
     return found
+
+
+def raise_until_detected(
+    found: Sequence[int | None],
+    deviations: NDArray[np.float64],
+    effect: EffectOfCopies,
+    n_people: int,
+    n_original: int,
+    level: float,
+    rng: np.random.Generator,
+) -> list[int | None]:
+    """Raise numbers of copied people to the least of them, or more, that trials of the whole test detect.
+
+    Parameters
+    ----------
+    found : sequence of int or None
+        People by criterion.
+    deviations : ndarray of shape (n_permutations, n_criteria), dtype=float64
+        Sums of random divisions, less their mean.
+    effect, n_people, n_original, level, rng
+        As of `detectable_people`.
+    """
+    m = min((own for own in found if own is not None), default=None)
+    while m is not None and share_detected(m, deviations, effect, n_original / n_people, level, rng) < POWER:
+        m = None if m == n_original else min(max(m + 1, int(m * STEP)), n_original)
+    return [None if own is None or m is None else max(own, m) for own in found]
+
+
+def share_detected(
+    m: int,
+    deviations: NDArray[np.float64],
+    effect: EffectOfCopies,
+    share: float,
+    level: float,
+    rng: np.random.Generator,
+) -> float:
+    """Return the share of trials with m copied people that the whole test detects.
+
+    In each trial a division is the real one, and others are those that it is compared with. The real originals have
+    all copies, and in the others each of the copied people is an original with probability `share`.
+    """
+    n_others = min(N_COMPARED, len(deviations) - 1)
+    largest = np.maximum(np.abs(deviations).max(axis=0), np.abs(effect.added).max(axis=0) * m)
+    unit = np.where(largest > 0, largest, 1.0) * 1e-9  # Equal sums must be equal in whatever order they are added up.
+    n_detected = 0
+    for _ in range(N_TRIALS):
+        drawn = rng.choice(len(deviations), n_others + 1, replace=False)
+        d, left = effect.draw(m, rng)
+        of_real = np.ones(m) @ d
+        d = d[d.any(axis=1)]
+        if len(d) <= MOST_ONE_BY_ONE:
+            of_others = (rng.random((n_others, len(d)), np.float32) < share) @ d
+        else:
+            roots, vectors = np.linalg.eigh(d.T @ d)
+            normal = rng.standard_normal((n_others, d.shape[1])) * np.sqrt(np.maximum(roots, 0.0) * share * (1 - share))
+            of_others = share * d.sum(axis=0) + normal @ vectors.T
+        sums = left * deviations[drawn] + np.vstack([of_real, of_others])
+        n_detected += adjusted_p_values(p_values(np.rint(sums / unit))).min() <= level
+    return n_detected / N_TRIALS

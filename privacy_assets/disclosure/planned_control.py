@@ -7,6 +7,7 @@ number of copied people that is detected with any split.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import comb
 from typing import Final, NamedTuple
 
@@ -15,8 +16,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.disclosure.assess import FEWEST_PEOPLE, LEVEL
-from privacy_assets.disclosure.people import OfPeople, draw_people, effect_of_copies, people_to_examine
-from privacy_assets.disclosure.permutation_test import as_integers, needed_deviations, people_to_detect, permuted_sums
+from privacy_assets.disclosure.people import OfPeople, PlantedCopies, draw_people, effect_of_copies, people_to_examine
+from privacy_assets.disclosure.permutation_test import (
+    as_integers,
+    needed_deviations,
+    people_to_detect,
+    permuted_sums,
+    raise_until_detected,
+)
 from privacy_assets.disclosure.pooled_records import pool_records
 from privacy_assets.disclosure.scores import Attack, Workers, gather_evidence, measure_all, score_records
 from privacy_assets.disclosure.settings import DisclosureSettings
@@ -44,8 +51,8 @@ class Rehearsal(NamedTuple):
     ----------
     scores : ndarray of shape (n_scored, n_criteria), dtype=float64
         Scores of people of whom no record was copied.
-    added, squares : ndarray of shape (n_criteria,), dtype=float64
-        What a copy adds to the score of the person copied, on average, and the mean square of it.
+    effect : PlantedCopies
+        What copies add to the scores of the people copied.
     n_people : int
         People of the table.
     records_per_person : float
@@ -55,8 +62,7 @@ class Rehearsal(NamedTuple):
     """
 
     scores: NDArray[np.float64]
-    added: NDArray[np.float64]
-    squares: NDArray[np.float64]
+    effect: PlantedCopies
     n_people: int
     records_per_person: float
     settings: DisclosureSettings
@@ -114,8 +120,8 @@ def rehearse(
         evidence = gather_evidence(records, attack, workers)
         of_people = OfPeople(records, rows)
         scores = of_people.mean(score_records(evidence, measure_all(evidence)))
-        added, squares = effect_of_copies(records, attack, evidence, scores, of_people, workers, rng)
-    return Rehearsal(scores, added, squares, n_people, len(table) / n_people, settings)
+        effect = effect_of_copies(records, attack, evidence, scores, of_people, workers, rng)
+    return Rehearsal(scores, effect, n_people, len(table) / n_people, settings)
 
 
 def judge_by(rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic: int | None = None) -> ControlSize:
@@ -137,16 +143,22 @@ def judge_by(rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic:
     sample = people_to_examine(round(n_people * n_each), made, rehearsal.settings.sample)
     n_examined = n_people if sample is None else min(sample, n_people)
     share = n_original / n_people
+    n_examined_original = people_in_original(n_examined, share)
+    if min(n_examined_original, n_examined - n_examined_original) < FEWEST_PEOPLE:
+        return ControlSize(n_original, n_control, None)
     rng = np.random.default_rng([rehearsal.settings.seed, 3])
     n_drawn = min(n_examined, MOST_SCORED)
     drawn = rehearsal.scores[rng.integers(0, len(rehearsal.scores), n_drawn)]
-    whole, _ = as_integers(drawn)
+    whole, units = as_integers(drawn)
     n_drawn_original = people_in_original(n_drawn, share)
     sums = permuted_sums(whole, n_drawn_original, N_PERMUTATIONS, rng)
     needed = needed_deviations(sums, whole, n_drawn_original, LEVEL)
-    n_examined_original = people_in_original(n_examined, share)
     variances = rehearsal.scores.var(axis=0)
-    copied = people_to_detect(needed, variances, rehearsal.added, rehearsal.squares, n_examined, n_examined_original)
+    copied = people_to_detect(needed, variances, rehearsal.effect.added, n_examined, n_examined_original)
+    # The spread of sums grows like the root of the number of people.
+    deviations = (sums - sums.mean(axis=0)) * units * np.sqrt(n_examined / n_drawn)
+    effect = replace(rehearsal.effect, n_records=round(n_examined * n_each))
+    copied = raise_until_detected(copied, deviations, effect, n_examined, n_examined_original, LEVEL, rng)
     least = min((m for m in copied if m is not None), default=None)
     if least is None:
         return ControlSize(n_original, n_control, None)

@@ -382,11 +382,16 @@ class Yardstick(NamedTuple):
     at_edge: float
 
 
+def number_of_closest(n_records: float) -> float:
+    """Return how many of so many records count as the closest."""
+    return max(CLOSEST_SHARE * n_records, min(FEWEST_CLOSEST, n_records))
+
+
 def measure_all(evidence: Evidence) -> Yardstick:
     """Summarize the evidence on all examined records."""
     rates = evidence.guessed.mean(axis=1)
     n_records = len(evidence.closeness)
-    n_closest = max(CLOSEST_SHARE * n_records, min(FEWEST_CLOSEST, n_records))
+    n_closest = number_of_closest(n_records)
     edge = int(np.sort(evidence.closeness)[::-1][int(np.ceil(n_closest)) - 1])
     n_above, n_at = int((evidence.closeness > edge).sum()), int((evidence.closeness == edge).sum())
     return Yardstick(-np.log(np.where(rates > 0, rates, 1.0)), edge, (n_closest - n_above) / n_at)

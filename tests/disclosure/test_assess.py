@@ -97,6 +97,27 @@ def test_as_many_copies_as_are_said_to_be_detectable_are_detected():
     assert n_found >= 4
 
 
+@pytest.mark.parametrize("case", ["nobody is alike", "many synthetic records"])
+def test_what_is_said_to_be_detectable_is_detected_where_few_copies_are_evidence(case):
+    """Sums of few copies are not normal: 5 people of two equal sides are all originals in 3 % of the divisions."""
+    n_found, n_trials = 0, 8
+    for seed in range(n_trials):
+        if case == "nobody is alike":
+            pool = pd.DataFrame(np.random.default_rng([seed, 1]).normal(size=(1_600, 5)).round(3)).add_prefix("x")
+            cuts = 400, 800, 1_200
+        else:
+            pool = people(4_600, seed)
+            cuts = 300, 600, 2_600
+        original, control, made, fresh = (
+            pool[begin:end] for begin, end in zip((0, *cuts), (*cuts, len(pool)), strict=True)
+        )
+        n = assess_disclosure(original, made, control, seed=seed).scores["detectable_people"]
+        copied = with_copies(fresh.reset_index(drop=True), original, n, seed)
+        n_found += assess_disclosure(original, copied, control, seed=seed + 100).scores["leakage_detected"]
+    # With 95 %, 5 or fewer of 8 are found in 1 of 170 cases.
+    assert n_found >= 6
+
+
 def test_figures_are_those_of_their_frames_and_depend_on_the_seed_alone():
     original, control, synthetic = sides(200, 100, 150)
     found = assess_disclosure(original, synthetic, control, sensitive=["job"], seed=3)
@@ -143,6 +164,15 @@ def test_a_sample_examines_so_many_people():
         low, high = found.scores[f"{name}_interval"]
         assert low < whole.scores[f"{name}_excess"] < high
         assert high - low > np.diff(whole.scores[f"{name}_interval"])[0]
+
+
+@pytest.mark.parametrize(("n_original", "n_control"), [(2_000, 60), (60, 2_000)])
+def test_a_sample_with_few_people_of_one_side_is_refused(n_original, n_control):
+    """Of 200 people about six are of the smaller side: any answer would be that of these few."""
+    original, control, synthetic = sides(n_original, n_control, 100)
+    with pytest.raises(InvalidTableError, match="Of the 200 people who were drawn .* too few are of one side"):
+        assess_disclosure(original, synthetic, control, sample=200)
+    assert assess_disclosure(original, synthetic, control).scores["n_examined"] == 2_060
 
 
 def test_people_are_permuted_not_rows():
@@ -315,6 +345,17 @@ def test_one_synthetic_record_and_columns_without_values_are_assessed():
     assert found.scores["n_synthetic"] == 1
     assert len(found.sensitive) == 2 * len(original.columns)
     json.dumps(found.scores, allow_nan=False)
+
+
+def test_records_that_have_nothing_in_common_are_assessed():
+    """All scores are equal then, and every division of the people is as probable as the real one."""
+    original, control, synthetic = (
+        pd.DataFrame({name: [f"{side} {name} {i}" for i in range(n)] for name in ("first", "last")})
+        for side, n in (("one", 200), ("two", 120), ("three", 100))
+    )
+    found = assess_disclosure(original, synthetic, control)
+    assert found.scores["leakage_detected"] is False
+    assert found.scores["detectable_people"] < 20
 
 
 def test_a_person_with_more_records_than_there_are_synthetic_ones_is_assessed():

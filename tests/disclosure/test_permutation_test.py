@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import kstest
 
+from privacy_assets.disclosure import permutation_test
 from privacy_assets.disclosure.permutation_test import (
     adjusted_p_values,
     as_integers,
     detectable_people,
     p_values,
     permuted_sums,
+    share_detected,
 )
 from privacy_assets.disclosure.pooled_records import pool_records
 from privacy_assets.disclosure.scores import (
@@ -31,6 +33,16 @@ from tests.reference import disclosure as reference
 
 N_PEOPLE, N_ORIGINAL = 8, 4
 DIVISIONS = np.array(list(combinations(range(N_PEOPLE), N_ORIGINAL)))
+
+
+class Effect:
+    """Copies that take nothing from others."""
+
+    def __init__(self, added):
+        self.added = added
+
+    def draw(self, m, rng):
+        return self.added[rng.integers(0, len(self.added), m)], np.ones(self.added.shape[1])
 
 
 def scores_of(original, control, synthetic, workers):
@@ -128,10 +140,45 @@ def test_integers_keep_scores_and_never_overflow():
 def test_copies_that_nothing_else_resembles_need_their_chance_to_be_originals():
     """With a score of 0 for all but m copies, p is the chance that all m are originals: (2 / 3) ** m."""
     scores, random = np.zeros((3000, 1), np.int64), np.random.default_rng(0)
-    sums = random.permutation(999)[:, None]
-    needed = detectable_people(sums, scores, np.ones(1), np.ones(1), 2000, 0.05)
-    assert needed == [6]  # as a normal variate; (2 / 3) ** 6 is 0.09 and (2 / 3) ** 8 is 0.04
-    assert detectable_people(sums, scores, np.zeros(1), np.ones(1), 2000, 0.05) == [None]
+    sums = np.zeros((999, 1), np.int64)
+    # (2 / 3) ** 7 is 0.059 and (2 / 3) ** 8 is 0.039; of 399 divisions at most 0.05 are all originals a little later.
+    assert detectable_people(sums, scores, np.ones(1), Effect(np.ones((50, 1))), 2000, 0.05, random)[0] in (8, 9)
+    assert detectable_people(sums, scores, np.ones(1), Effect(np.zeros((50, 1))), 2000, 0.05, random) == [None]
+    half = np.zeros((1000, 1), np.int64)
+    assert detectable_people(sums, half, np.ones(1), Effect(np.ones((50, 1))), 500, 0.05, random)[0] in (5, 6)
+
+
+def test_who_is_copied_matters_where_copies_of_most_people_add_nothing():
+    """If one copy in ten shows, so many are needed that enough of them do in 19 of 20 draws."""
+    scores, random = np.zeros((3000, 1), np.int64), np.random.default_rng(0)
+    sums, added = np.zeros((999, 1), np.int64), (np.arange(200) % 10 == 0).astype(float)[:, None]
+    m = detectable_people(sums, scores, np.ones(1), Effect(added), 2000, 0.05, random)[0]
+    # 8 of them show in 19 of 20 draws of 140.
+    assert 110 <= m <= 200
+    draws = random.random((1000, m)) < 0.1
+    assert ((2 / 3) ** draws.sum(axis=1) <= 0.05).mean() >= 0.93
+
+
+@pytest.mark.parametrize("n_alone", [100, 0])
+def test_trials_of_many_copies_agree_with_the_test_itself(n_alone, monkeypatch):
+    """Those that are drawn one by one, and those that are drawn as normal."""
+    monkeypatch.setattr(permutation_test, "MOST_ONE_BY_ONE", n_alone)
+    n, n_original, m, random = 600, 400, 60, np.random.default_rng(2)
+    base = random.normal(size=(n, 2))
+    effects = np.column_stack([random.exponential(1.0, 200), random.normal(0.2, 1, 200)])
+    divisions = np.array([random.permutation(n)[:n_original] for _ in range(999)])
+    sums = base[divisions].sum(axis=1)
+    expected = []
+    for _ in range(200):
+        own = base.copy()
+        real = random.permutation(n)[:n_original]
+        own[real[:m]] += effects[random.integers(0, 200, m)]
+        observed = own[real].sum(axis=0)
+        others = own[divisions[random.integers(0, 999, 399)]].sum(axis=1)
+        expected.append(adjusted_p_values(p_values(np.vstack([observed, others]))).min() <= 0.05)
+    found = share_detected(m, sums - sums.mean(axis=0), Effect(effects), n_original / n, 0.05, random)
+    assert 0.3 < np.mean(expected) < 0.98
+    assert found == pytest.approx(np.mean(expected), abs=0.12)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.8])
@@ -145,7 +192,7 @@ def test_detectable_copies_are_detected_with_the_power_that_is_said(share):
         return whole, units, permuted_sums(whole, n_original, 999, random)
 
     whole, units, sums = sums_of(random.normal(size=(n, 1)))
-    m = detectable_people(sums, whole, 3 / units, 9 / units**2, n_original, 0.05)[0]
+    m = detectable_people(sums, whole, units, Effect(np.full((50, 1), 3.0)), n_original, 0.05, random)[0]
     n_found = {m: 0, m // 3: 0}
     for copied in n_found:
         for _ in range(30):
