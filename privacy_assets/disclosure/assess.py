@@ -20,9 +20,11 @@ from privacy_assets.disclosure.permutation_test import (
 from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
 from privacy_assets.disclosure.result import (
     CONFIDENCE,
+    SHARES,
     DisclosureAssessment,
     difference_of_means,
     difference_of_ratios,
+    difference_of_shares,
 )
 from privacy_assets.disclosure.scores import (
     CRITERIA,
@@ -208,7 +210,10 @@ def _assess(
     rows, n_original = [], of_people.n_original
     for j, (criterion, adjusted) in enumerate(zip(CRITERIA, examined.adjusted, strict=True)):
         own = examined.scores[:, j]
-        excess = difference_of_means(own[:n_original], own[n_original:])
+        if criterion in SHARES:
+            excess = difference_of_shares(own[:n_original], own[n_original:])
+        else:
+            excess = difference_of_means(own[:n_original], own[n_original:])
         share = None if (n := copied[j]) is None else n / n_original
         means = float(own[:n_original].mean()), float(own[n_original:].mean())
         rows.append((criterion, *means, *excess, float(examined.p[j]), float(adjusted), share))

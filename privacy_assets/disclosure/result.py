@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.mpucc.intervals import Estimate, normal_quantile
+from privacy_assets.mpucc.intervals import Estimate, newcombe_interval, normal_quantile
 from privacy_assets.notebook import ShowsFigures
 from privacy_assets.shown_numbers import number, percent
 from privacy_assets.storage.artifact import Artifact
@@ -24,6 +24,9 @@ WORDS: Final = {
     "near_copies": "near copies",
     "rare_text": "rare texts",
 }
+
+SHARES: Final = ("singling_out", "linkability", "near_copies")
+"""Criteria whose mean score is a share of people."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,19 +127,35 @@ def difference_of_means(originals: NDArray[np.float64], controls: NDArray[np.flo
     return _within(float(originals.mean() - controls.mean()), float(reach))
 
 
+def difference_of_shares(originals: NDArray[np.float64], controls: NDArray[np.float64]) -> Estimate:
+    """Estimate the difference of the means of scores from 0 to 1, which has uncertainty even if all are equal."""
+    sums, n = (float(originals.sum()), float(controls.sum())), (float(len(originals)), float(len(controls)))
+    return newcombe_interval(sums, n, CONFIDENCE)
+
+
 def difference_of_ratios(right: NDArray[np.float64], n: NDArray[Any], n_original: int) -> Estimate:
     """Estimate the difference of the shares of right ones, of originals (who come first) and of controls.
 
-    The variance of either share is that of a ratio of two sums over people. It is NaN if a side has none.
+    The variance of either share is that of a ratio of two sums over people [1]_. As for a plain share, two people are
+    added to it, one of whom all are right and one of whom none are [2]_: otherwise a side of few people, of whom nobody
+    is guessed right, would have no uncertainty. It is NaN if a side has none.
+
+    References
+    ----------
+    .. [1] W. G. Cochran (1977), "Sampling Techniques", Wiley, section 2.11.
+    .. [2] A. Agresti, B. Caffo (2000), "Simple and effective confidence intervals for proportions and differences of
+       proportions result from adding two successes and two failures", doi:10.1080/00031305.2000.10474560.
     """
     difference, variance = 0.0, 0.0
     for side, sign in ((slice(n_original), 1), (slice(n_original, None), -1)):
         total = float(n[side].sum())
         if total == 0:
             return Estimate(float("nan"), float("nan"), float("nan"))
-        share = float(right[side].sum()) / total
-        difference += sign * share
-        variance += float(((right[side] - share * n[side]) ** 2).sum()) / total**2
+        difference += sign * float(right[side].sum()) / total
+        each = total / len(n[side])
+        own, own_n = np.append(right[side], [each, 0.0]), np.append(n[side], [each, each])
+        share = own.sum() / own_n.sum()
+        variance += float(((own - share * own_n) ** 2).sum()) / float(own_n.sum()) ** 2
     return _within(difference, normal_quantile(CONFIDENCE) * float(np.sqrt(variance)))
 
 
