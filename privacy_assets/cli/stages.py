@@ -231,17 +231,8 @@ def _contract(path: Path) -> "tuple[TableContract, Any]":
 def _read(path: Path, source: Any) -> "pd.DataFrame":
     """Read a table as the source of a release does."""
     is_csv = path.suffix in (".csv", ".tsv", ".txt")
-    from privacy_assets.errors import PrivacyAssetsError
-
-    try:
-        table: pd.DataFrame = source(str(path), "csv" if is_csv else None).read(None)
-        return table
-    except PrivacyAssetsError:
-        raise
-    except (OSError, ValueError) as error:
-        problem = type(error).__name__
-    # The text of the error may quote a record.
-    raise _refused(f"{str(path)!r} cannot be read ({problem}); `privacy_assets draft` says what is wrong with a file.")
+    table: pd.DataFrame = source(str(path), "csv" if is_csv else None).read(None)
+    return table
 
 
 def _refused(message: str) -> Exception:

@@ -87,6 +87,32 @@ def blocks_of_frame(table: pd.DataFrame, subject: str = "The table") -> TableBlo
     return TableBlocks(tuple(table.columns), blocks)
 
 
+def require_table_file(path: Path, expected: str) -> None:
+    """Refuse a file whose beginning shows that it is no table in a format, ``csv`` or ``parquet``.
+
+    Raises
+    ------
+    InvalidTableError
+        If it is empty, in another format or in another encoding than UTF-8.
+    """
+    found = _format_of(path)
+    if found != expected:
+        raise InvalidTableError(
+            f"{str(path)!r} is {_FORMATS[found]}, and {_FORMATS[expected]} was expected. Write the other format, or "
+            "give the right file."
+        )
+
+
+def why_unreadable(path: Path) -> str:
+    """Return what is wrong with a file that could not be read as a table; empty if that is not known."""
+    try:
+        for _ in open_table(path).blocks:
+            pass
+    except InvalidTableError as error:
+        return str(error)
+    return ""
+
+
 def open_table(path: Path) -> TableBlocks:
     """Open a CSV or Parquet file; its content decides which of them it is.
 
@@ -95,19 +121,33 @@ def open_table(path: Path) -> TableBlocks:
     InvalidTableError
         If it is no table; more may be found wrong while the blocks are read.
     """
+    if _format_of(path) == "parquet":
+        return _open_parquet(path)
+    return _open_csv(path, _start_of(path))
+
+
+_FORMATS: Final = {"csv": "text", "parquet": "a Parquet file"}
+
+
+def _start_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(LOOKED_AT)
+
+
+def _format_of(path: Path) -> str:
+    """Return the format that a file begins with; what is no table is refused."""
     if not path.is_file():
         what = "is a directory" if path.is_dir() else "does not exist"
         raise InvalidTableError(f"{str(path)!r} {what} (looked from {Path.cwd()}). Expected a CSV or Parquet file.")
-    with path.open("rb") as file:
-        start = file.read(LOOKED_AT)
+    start = _start_of(path)
     if not start.strip():
         raise InvalidTableError(
             f"{str(path)!r} is empty ({path.stat().st_size} bytes). Expected a CSV or Parquet file with records."
         )
     if start.startswith(b"PAR1"):
-        return _open_parquet(path)
+        return "parquet"
     _require_text(path, start)
-    return _open_csv(path, start)
+    return "csv"
 
 
 def _require_text(path: Path, start: bytes) -> None:

@@ -14,10 +14,12 @@ from privacy_assets.contract.mapping import DECIDE
 from privacy_assets.contract.written_values import read_written
 from privacy_assets.drafting.ordered_categories import in_order
 from privacy_assets.drafting.profile import MOST_CATEGORIES, ColumnProfile
-from privacy_assets.drafting.readings import AMBIGUOUS, MAX_DECIMALS, MISSING_SIGNS, Reading
+from privacy_assets.drafting.readings import AMBIGUOUS, MAX_DECIMALS, MISSING_SIGNS, PLAUSIBLE, Reading
 from privacy_assets.shown_numbers import percent
 
 ROWS_PER_CATEGORY: Final = 5
+FEWEST_OF_A_KIND: Final = 0.2
+"""Share of numbers among texts from which both are named."""
 """Categories are listed if each has on average so many rows."""
 EXACT: Final = 2.0**53
 TEMPLATES: Final = ("{{", "{%", "{#")
@@ -117,7 +119,12 @@ def _of_texts(profile: ColumnProfile, missing_words: frozenset[str]) -> Describe
 
 
 def _plausible(profile: ColumnProfile) -> tuple[str, ...]:
-    """Say what nearly all texts can be read as, because the others may be mistakes."""
+    """Say what nearly all or many texts can be read as, because the others may be mistakes."""
+    if profile.n_lists >= PLAUSIBLE * profile.n_values:
+        return (
+            "decide: its texts look like lists or records. A contract has columns of single values: make columns or a "
+            "table of their own of them, or drop it.",
+        )
     # Digits that begin with a zero are those of a code, such as a zip code: not a mistake.
     readings = [
         each
@@ -125,7 +132,12 @@ def _plausible(profile: ColumnProfile) -> tuple[str, ...]:
         if each.n_seen and not each.fits and not (each.kind == "number" and profile.is_padded)
     ]
     if not readings:
-        return ()
+        of_numbers = profile.n_numbers / profile.n_values
+        if profile.is_padded or not FEWEST_OF_A_KIND <= of_numbers < PLAUSIBLE:
+            return ()
+        n_others = profile.n_values - profile.n_numbers
+        said = f"{percent(of_numbers)} of its texts are numbers, {n_others:,} are not"
+        return (f"decide: {said}. Is it one kind of value?",)
     best = max(readings, key=lambda each: each.n_read)
     what = {"number": "numbers", "datetime": "datetimes", "boolean": "truth values"}[best.kind]
     form = f" ({best.form})" if best.form else ""

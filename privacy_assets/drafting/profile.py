@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from privacy_assets.columns.safe_names import class_name
-from privacy_assets.drafting.readings import Reading, is_missing, readings_of_text
+from privacy_assets.drafting.readings import LIST, NUMBER, Reading, is_missing, matches, readings_of_text
 from privacy_assets.errors import InvalidTableError
 
 MOST_CATEGORIES: Final = 60
@@ -51,6 +51,7 @@ class ColumnProfile:
         self.categories: list[Any] | None = None
         self.is_ordered = False
         self.is_padded = False
+        self.n_numbers = self.n_lists = 0
         self.zone: str | None = None
         self.other_classes: Counter[str] = Counter()
         self._most_counted = max(1_000, min(MOST_COUNTED, MOST_COUNTED_IN_ALL // n_columns))
@@ -151,6 +152,8 @@ class ColumnProfile:
             return
         texts = texts.reset_index(drop=True)
         self.is_padded = self.is_padded or bool(texts.str.fullmatch(r"0\d+").any())
+        self.n_numbers += int(counts[matches(texts, NUMBER)].sum())
+        self.n_lists += int(counts[matches(texts, LIST)].sum())
         if self.readings is None:
             self.readings = readings_of_text(texts)
         for reading in self.readings:

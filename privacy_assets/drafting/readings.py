@@ -27,7 +27,9 @@ PLAUSIBLE: Final = 0.8
 MAX_DECIMALS: Final = 10
 
 _WHOLE: Final = r"(?:0|[1-9]\d{0,17})"
-_POINT: Final = re.compile(rf"\s*[+-]?(?:{_WHOLE}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{{1,3}})?\s*")
+_BOOLEAN: Final = re.compile("true|false", re.IGNORECASE)
+NUMBER: Final = re.compile(rf"\s*[+-]?(?:{_WHOLE}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{{1,3}})?\s*")
+LIST: Final = re.compile(r"\s*(?:\[.*\]|\{.*\})\s*", re.DOTALL)
 _GROUPED: Final = re.compile(r"\s*[+-]?(?:0|[1-9]\d*|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?\s*")
 _COMMA: Final = re.compile(rf"\s*[+-]?(?:{_WHOLE}|[1-9]\d{{0,2}}(?:[.' \u00a0\u202f]\d{{3}})+)(?:,\d+)?\s*")
 _ISO: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?\s?(?:Z|[+-]\d{2}:?\d{2})?")
@@ -41,6 +43,8 @@ DAYS: Final = (
 )
 TIMES: Final = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 FORMATS: Final = tuple(day + time for day in DAYS for time in TIMES)
+_DIGITS: Final = re.compile(r"\d+")
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
 AMBIGUOUS: Final = (("%d/%m/", "%m/%d/"), ("%d-%m-", "%m-%d-"))
 """Formats of which a table without a day above the 12th does not show which one it has."""
 
@@ -126,7 +130,7 @@ def decimals_of(numbers: NDArray[np.float64]) -> int:
 
 def readings_of_text(texts: pd.Series) -> list[Reading]:
     """Return the readings that nearly all of these texts allow: those that a column can have."""
-    some = texts.iloc[:200]
+    some = texts.iloc[:200].tolist()
     readings = [
         Reading("boolean", "", _read_boolean),
         Reading("number", "", _read_point),
@@ -134,9 +138,31 @@ def readings_of_text(texts: pd.Series) -> list[Reading]:
         Reading("number", ",", _read_comma),
         Reading("datetime", "", _read_iso),
     ]
-    if some.map(lambda text: _MAY_BE_TIME.fullmatch(text) is not None).mean() >= PLAUSIBLE:
-        readings += [Reading("datetime", form, _reader(form)) for form in FORMATS]
-    return [each for each in readings if each.read(some).notna().mean() >= PLAUSIBLE / 2]
+    # A pattern takes a tenth of the time of pandas, and rules out most of the readings.
+    patterns = (_BOOLEAN, NUMBER, _GROUPED, _COMMA, _ISO)
+    readings = [each for each, form in zip(readings, patterns, strict=True) if _share(some, form) >= PLAUSIBLE / 2]
+    if _share(some, _MAY_BE_TIME) >= PLAUSIBLE:
+        shapes = set(map(_shape, some))
+        readings += [Reading("datetime", form, _reader(form)) for form in FORMATS if SHAPES[form] in shapes]
+    return [each for each in readings if each.read(texts.iloc[:200]).notna().mean() >= PLAUSIBLE / 2]
+
+
+def _share(texts: list[str], form: re.Pattern[str]) -> float:
+    return sum(form.fullmatch(text) is not None for text in texts) / len(texts)
+
+
+def _shape(text: str) -> str:
+    """Return a text with one digit for digits in a row and one letter for letters: dates of one format share it."""
+    return _LETTERS.sub("a", _DIGITS.sub("9", text))
+
+
+SHAPES: Final = {form: _shape(re.sub("%[bBp]", "a", re.sub("%[dmYyHIMS]", "9", form))) for form in FORMATS}
+"""What texts look like that a format can read; most formats are ruled out by it, before any text is read."""
+
+
+def matches(texts: pd.Series, form: re.Pattern[str]) -> NDArray[np.bool_]:
+    """Return which texts a pattern describes in full."""
+    return np.fromiter((form.fullmatch(text) is not None for text in texts), dtype=bool, count=len(texts))
 
 
 def is_missing(text: str) -> bool:
@@ -149,7 +175,7 @@ def _read_boolean(texts: pd.Series) -> pd.Series:
 
 
 def _read_point(texts: pd.Series) -> pd.Series:
-    fits = texts.map(lambda text: _POINT.fullmatch(text) is not None).to_numpy(dtype=bool)
+    fits = matches(texts, NUMBER)
     numbers = pd.to_numeric(texts.where(fits), errors="coerce").astype(float)
     return numbers.where(np.isfinite(numbers))
 
@@ -168,7 +194,7 @@ def _number(text: str, mark: str) -> float:
 
 
 def _read_iso(texts: pd.Series) -> pd.Series:
-    fits = texts.map(lambda text: _ISO.fullmatch(text) is not None).to_numpy(dtype=bool)
+    fits = matches(texts, _ISO)
     times = pd.to_datetime(texts.where(fits), format="ISO8601", errors="coerce", utc=True)
     return times.dt.tz_localize(None)
 

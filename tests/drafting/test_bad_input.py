@@ -14,6 +14,7 @@ import pytest
 
 from privacy_assets import InvalidTableError, PrivacyAssetsError, draft_contract
 from privacy_assets.drafting.blocks import BLOCK_BYTES
+from privacy_assets.orchestration.settings.sources import TableFile
 from tests.orchestration.sentinels import SENTINELS, TEXT, sentinel_people
 
 GOOD = "age,plan\n31,free\n42,family\n"
@@ -77,6 +78,52 @@ def test_a_file_that_is_no_table_is_refused_with_what_it_is(case, tmp_path):
     assert str(path) in message
     assert raised.value.__context__ is None
     assert not [cell for cell in SENTINELS if cell in message.encode()]
+
+
+UNREADABLE = set(BAD_FILES) - {
+    # A table for the reader: what is wrong is found by the contract.
+    *("header only", "no header", "no header, addresses", "ragged, too few", "names twice", "names left out"),
+    *("Parquet with lists", "Parquet without rows"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(UNREADABLE))
+def test_the_source_of_a_release_says_the_same(case, tmp_path):
+    content, said = BAD_FILES[case]
+    kind = "parquet" if case.startswith("Parquet") else "csv"
+    path = tmp_path / f"people.{kind}"
+    path.write_bytes(content)
+    with pytest.raises(InvalidTableError) as raised:
+        TableFile(str(path)).read(None)
+    message = str(raised.value)
+    assert re.search(said, message), message
+    assert raised.value.__context__ is None
+    assert not [cell for cell in SENTINELS if cell in message.encode()]
+
+
+def test_a_table_in_another_format_than_its_source_says_is_named(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_bytes(parquet(LISTS[["age"]]))
+    with pytest.raises(InvalidTableError, match="is a Parquet file, and text was expected"):
+        TableFile(str(path)).read(None)
+    path.write_text(GOOD)
+    with pytest.raises(InvalidTableError, match="is text, and a Parquet file was expected"):
+        TableFile(str(path), format="parquet").read(None)
+
+
+def test_lists_and_mixed_types_in_a_text_file_are_named(tmp_path):
+    path = tmp_path / "people.csv"
+    lines = "".join(f'{age},"[{age}, {TEXT}]",0{age}\n{old},"[]",{age}\n' for age, old in ((31, "old"), (42, "young")))
+    path.write_text("age,tags,code\n" + lines * 25)
+    columns = {column.name: column.remarks for column in draft_contract(path).columns}
+    assert columns == {
+        "age": ("decide: 50.0% of its texts are numbers, 50 are not. Is it one kind of value?",),
+        "tags": (
+            "decide: its texts look like lists or records. A contract has columns of single values: make columns or a "
+            "table of their own of them, or drop it.",
+        ),
+        "code": (),
+    }
 
 
 def test_a_path_without_a_file_is_refused(tmp_path):

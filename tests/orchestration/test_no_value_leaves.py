@@ -407,14 +407,14 @@ def test_an_unreadable_parquet_file_shows_no_cell(project, capfd):
     path = project.root / "data" / "people.parquet"
     path.write_bytes(b"PAR1" + TEXT.encode() * 50 + b"PAR1")
     assert_failed(project.run(project.definitions(source=TableFile(str(path)))), "source")
-    assert_nothing_leaked(project, capfd, "people__source failed with")
+    assert_nothing_leaked(project, capfd, "begins like a Parquet file, but is damaged or cut off")
 
 
 def test_an_unreadable_csv_file_shows_no_cell(project, capfd):
     path = project.root / "data" / "people.csv"
     path.write_text(f"a,b\n{TEXT},1\n{TEXT},1,2,{INTEGER}\n")
     assert_failed(project.run(project.definitions(source=TableFile(str(path)))), "source")
-    assert_nothing_leaked(project, capfd, "ParserError")
+    assert_nothing_leaked(project, capfd, "records whose number of fields is not that of its header, 2")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.columns.safe_names import type_name
+from privacy_assets.drafting.blocks import require_table_file, why_unreadable
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.settings.sql_rows import PARTITION_PARAMETER, read_rows
 from privacy_assets.setting_checks import REQUIRED, described, setting
@@ -86,7 +87,15 @@ class TableFile:
                 f"There is no file {str(path)!r} (looked from {Path.cwd()}). Nothing was read; put the table there or "
                 "correct the path of the source."
             )
-        return READERS[self.resolved_format](path, self.separator)
+        require_table_file(path, self.resolved_format)
+        problem = ""
+        try:
+            return READERS[self.resolved_format](path, self.separator)
+        except (OSError, ValueError) as error:
+            # The text of the error may quote a record.
+            problem = type(error).__name__
+        why = why_unreadable(path) or f"{str(path)!r} cannot be read as {self.resolved_format} ({problem})."
+        raise InvalidTableError(f"{why} Nothing was read.")
 
 
 @described
