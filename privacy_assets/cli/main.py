@@ -1,4 +1,4 @@
-"""The command ``privacy_assets``: quickstart, single stages, comparison, verification, register, budgets, keys."""
+"""The command ``privacy_assets``: quickstart, single stages, comparison, releases and their reports, budgets, keys."""
 
 import argparse
 import io
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from privacy_assets.cli.budget import run_budget
 from privacy_assets.cli.quickstart import run_quickstart
-from privacy_assets.cli.releases import run_compare, run_keygen, run_register, run_verify, run_warm_up
+from privacy_assets.cli.releases import run_compare, run_keygen, run_register, run_report, run_verify, run_warm_up
 from privacy_assets.cli.stages import STAGES, add_stages, run_stage
 
 
@@ -30,22 +30,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("quickstart", help="run three releases of a real health table through the gate")
     verify = commands.add_parser("verify", help="check a received release against its manifest")
     verify.add_argument("directory", type=Path, help="release directory, with manifest.json in it")
-    verify.add_argument(
-        "--public-key",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="PEM file of a key that may have signed the release; repeat the option for more keys. The release is "
-        "verified only if one of them signed it",
+    report = commands.add_parser("report", help="make the report page of a release anew, after verifying the release")
+    report.add_argument("directory", type=Path, help="release directory, with manifest.json in it")
+    report.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="new file of the page (default: report-RELEASE.html here)"
     )
-    verify.add_argument(
-        "--max-gib",
-        type=_positive,
-        default=4.0,
-        metavar="GIB",
-        help="largest file to read, and largest size of the table in memory (default: 4)",
-    )
+    report.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    for each in (verify, report):
+        _add_verification(each)
     compare = commands.add_parser("compare", help="compare candidate releases of a table by risk and worth")
     compare.add_argument("release", type=Path, help="YAML file of the release; its relative paths start here")
     compare.add_argument("--name", help="which release, if the file has several")
@@ -93,7 +85,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run_keygen(chosen.path)
     if chosen.command == "warm-up":
         return run_warm_up()
+    if chosen.command == "report":
+        return run_report(chosen)
     return run_verify(chosen.directory, chosen.public_key, int(chosen.max_gib * 2**30))
+
+
+def _add_verification(command: argparse.ArgumentParser) -> None:
+    """Add the options of a command that verifies a release."""
+    command.add_argument(
+        "--public-key",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="PEM file of a key that may have signed the release; repeat the option for more keys. The release is "
+        "verified only if one of them signed it",
+    )
+    command.add_argument(
+        "--max-gib",
+        type=_positive,
+        default=4.0,
+        metavar="GIB",
+        help="largest file to read, and largest size of the table in memory (default: 4)",
+    )
 
 
 def _positive(text: str) -> float:

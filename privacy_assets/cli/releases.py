@@ -1,7 +1,9 @@
-"""The commands on releases: `compare`, `verify`, `register`, `keygen`, and `warm-up`."""
+"""The commands on releases: `compare`, `verify`, `report`, `register`, `keygen`, and `warm-up`."""
 
 import argparse
+import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -63,6 +65,46 @@ def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> 
         print(f"A signature made with the key {found.signing_key_id} was not checked: give --public-key FILE.")
     else:
         print("It is not signed, so verification does not show who wrote it.")
+    return 0
+
+
+def run_report(chosen: argparse.Namespace) -> int:
+    """Make the report of a verified release anew, into a new file outside the release."""
+    from privacy_assets.cli.stages import write_new
+    from privacy_assets.errors import InvalidSettingError, PrivacyAssetsError
+    from privacy_assets.release.remade_report import remake_report
+
+    directory = chosen.directory.resolve()
+    output = Path(f"report-{directory.name}.html") if chosen.output is None else chosen.output
+    try:
+        made = remake_report(directory, public_keys=chosen.public_key, max_bytes=int(chosen.max_gib * 2**30))
+        if output.resolve().is_relative_to(directory):
+            raise InvalidSettingError(
+                f"The output {str(output)!r} is in the release, which would no longer verify. Name a file elsewhere: "
+                "-o FILE. Nothing was made."
+            )
+        write_new(output, lambda path: path.write_text(made.page, encoding="utf-8"))
+    except PrivacyAssetsError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{str(output)!r} cannot be written ({type(error).__name__}). Nothing was made.", file=sys.stderr)
+        return 1
+    found = made.verification
+    if chosen.json:
+        told = {
+            "report": str(output),
+            "pictures": made.n_pictures,
+            "records": found.n_records,
+            "fingerprint": found.fingerprint,
+            "signing_key": found.signing_key_id,
+            "trusted_key": found.trusted_key,
+            "is_release": False,
+        }
+        print(json.dumps(told, indent=1))
+        return 0
+    print(f"Report: {output}, made anew from the manifest of {directory}, which verifies.")
+    print("The page that was released with it stays unchanged, and only that one is covered by the manifest.")
     return 0
 
 

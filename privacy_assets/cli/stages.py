@@ -72,7 +72,7 @@ def run_draft(chosen: argparse.Namespace) -> int:
     if chosen.output is None:
         print(text, end="")
     else:
-        _write_new(chosen.output, lambda path: path.write_text(text, encoding="utf-8"))
+        write_new(chosen.output, lambda path: path.write_text(text, encoding="utf-8"))
         print(f"Written: {chosen.output}", file=sys.stderr)
     print(f"\nDrafted {len(draft.columns)} columns of {draft.n_rows:,} rows.", file=sys.stderr)
     for line in draft.shown():
@@ -168,7 +168,7 @@ def run_anonymize(chosen: argparse.Namespace) -> int:
     progress.end()
     made = found.table
     is_csv = chosen.output.suffix == ".csv"
-    _write_new(chosen.output, lambda path: made.to_csv(path, index=False) if is_csv else made.to_parquet(path))
+    write_new(chosen.output, lambda path: made.to_csv(path, index=False) if is_csv else made.to_parquet(path))
     figures = {"stats": dict(found.stats), "file": str(chosen.output)}
     _print(chosen, figures, [f"{name}: {_shown(value)}" for name, value in found.stats.items() if _is_figure(value)])
     return 0
@@ -241,7 +241,7 @@ def _refused(message: str) -> Exception:
     return InvalidSettingError(f"{message} Nothing was made.")
 
 
-def _write_new(path: Path, write: Callable[[Path], object]) -> None:
+def write_new(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file that is not there yet, readable by its owner only, and whole or not at all."""
     if path.exists():
         raise _refused(f"{str(path)!r} exists already, and is not overwritten.")

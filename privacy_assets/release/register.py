@@ -17,8 +17,8 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.manifest import DIRECTORY_TIME, MANIFEST_FILE, REPORT_FILE, read_manifest_bytes
 from privacy_assets.release.metrics import METRICS, UTILITY, shown_figure
+from privacy_assets.release.pages import page_template
 from privacy_assets.release.register_figures import Trend, interval_of, trends_of
-from privacy_assets.release.report import page_template
 from privacy_assets.release.signature import find_signature
 from privacy_assets.release.signing import PublicKey, read_public_key
 from privacy_assets.release.verification import verify_release

@@ -6,8 +6,8 @@ import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from importlib.metadata import version
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -24,6 +24,7 @@ from privacy_assets.release.metrics import (
     YES_NO_METRICS,
     shown_figure,
 )
+from privacy_assets.release.pages import page_template
 from privacy_assets.release.ratings import RISK_LEVELS, risk_level
 from privacy_assets.release.register_figures import interval_of
 from privacy_assets.release.report_criteria import GUESSED, HEADINGS, questions_of_the_law
@@ -37,10 +38,8 @@ from privacy_assets.release.report_words import CAVEATS, FIGURES_IN_WORDS, STATI
 from privacy_assets.semantic_risk.result import LACKED_COLUMNS
 from privacy_assets.shown_numbers import against, in_full, number, percent, yes_or_no
 
-if TYPE_CHECKING:
-    from jinja2 import Environment, Template
-
 TEMPLATE = "report.html"
+PNG_SOURCE = "data:image/png;base64,"
 LONGEST_SETTING = 400
 MOST_ROWS = 40
 HIDDEN_SETTINGS = ("model", "hierarchies")
@@ -51,15 +50,16 @@ METRIC_OF_COLUMN = {"distinct_l": "l_diversity", "entropy_l": "l_diversity", "t"
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of aggregates as PNG, with alternative text."""
+    """A picture of aggregates as PNG: the sentence below it, and what kind of picture it is as alternative text."""
 
     text: str
     png: bytes
+    title: str = ""
 
     @property
     def source(self) -> str:
         """The picture as a data URL, so that the page needs no other file."""
-        return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
+        return f"{PNG_SOURCE}{base64.b64encode(self.png).decode()}"
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,9 @@ class _Outcome(NamedTuple):
     advice: str
 
 
-def render_report(manifest: Mapping[str, Any], material: ReportMaterial, refusal: str | None = None) -> str:
+def render_report(
+    manifest: Mapping[str, Any], material: ReportMaterial, refusal: str | None = None, *, is_remade: bool = False
+) -> str:
     """Write the report of a release or of a refusal as one HTML page that needs no other file, network or script.
 
     Parameters
@@ -131,6 +133,8 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial, refusal
         Pictures, history and additional measurements.
     refusal : str, optional
         For a refused table: where the run ended. Nothing was released, so there are no files.
+    is_remade : bool
+        Whether the page was made later, and is not the one that the manifest has the digest of.
 
     Returns
     -------
@@ -153,6 +157,8 @@ def render_report(manifest: Mapping[str, Any], material: ReportMaterial, refusal
         limits=limits,
         conditions=[verdict for verdict in decided if verdict.metric is None],
         refusal=refusal,
+        is_remade=is_remade,
+        own_version=version("privacy-assets"),
         declared=_Table("What this release is for", ("Question", "Declared"), declared_rows(manifest)),
         origins=_Table(
             "Where each limit comes from",
@@ -468,22 +474,3 @@ def _nested(value: Any, write: Callable[[float], str]) -> str:
 
 def _or_out_of_time(value: float, write: Any, otherwise: str = "not measured: out of time") -> str:
     return otherwise if pd.isna(value) else str(write(value))
-
-
-def page_template(name: str) -> Template:
-    """Return the template of a page; it escapes all text."""
-    return _environment().get_template(name)
-
-
-@cache
-def _environment() -> Environment:
-    # Definitions are loaded by every step, and few steps write a report.
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("privacy_assets.release", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )

@@ -1,0 +1,154 @@
+"""The report of a release, made anew from its manifest and the pictures of the page released with it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from privacy_assets.errors import InvalidTableError
+from privacy_assets.release.manifest import REPORT_FILE, parse_manifest, read_manifest_bytes
+from privacy_assets.release.received_files import read_regular
+from privacy_assets.release.report import PNG_SOURCE, Picture, ReportMaterial, render_report
+from privacy_assets.release.signing import PublicKey
+from privacy_assets.release.verification import MAX_BYTES, ReleaseVerification, verify_release
+
+PNG_START = b"\x89PNG\r\n\x1a\n"
+LEFT_OUT = (
+    "This page was made anew from the manifest. Measured effects of dropping or coarsening columns, advice on "
+    f"attributes and the times of refusals are only on the page that was released, {REPORT_FILE}."
+)
+
+
+@dataclass(frozen=True)
+class RemadeReport:
+    """The result of `remake_report`.
+
+    Attributes
+    ----------
+    page : str
+        The page as HTML; it needs no other file.
+    n_pictures : int
+        Pictures taken from the page that was released.
+    verification : ReleaseVerification
+        The check of the release that came first. It found no problem.
+    """
+
+    page: str
+    n_pictures: int
+    verification: ReleaseVerification
+
+
+def remake_report(
+    directory: Path, *, public_keys: Sequence[str | Path | PublicKey] = (), max_bytes: int | None = MAX_BYTES
+) -> RemadeReport:
+    """Make the report page of a release anew, with the words and the layout of the installed version.
+
+    The release is verified first. The page shows its manifest, and the pictures of the page that was released.
+
+    Parameters
+    ----------
+    directory : Path
+        A release directory, or ``latest``. Nothing is written.
+    public_keys : sequence of str or Path, optional
+        PEM files of the keys that may have signed it, as in `verify_release`.
+    max_bytes : int or None
+        As in `verify_release`.
+
+    Returns
+    -------
+    RemadeReport
+        The page and the verification.
+
+    Raises
+    ------
+    InvalidSettingError
+        If a public key cannot be used.
+    InvalidTableError
+        If the release does not verify, or this version cannot show its manifest.
+    """
+    directory = Path(directory).resolve()
+    found = verify_release(directory, public_keys=public_keys, max_bytes=max_bytes)
+    if not found.verified:
+        raise InvalidTableError(
+            f"The release in {str(directory)!r} does not verify: {'; '.join(found.problems)}. No report was made."
+        )
+    problem = ""
+    try:
+        manifest = parse_manifest(read_manifest_bytes(directory))
+        recorded = manifest["files"][REPORT_FILE]
+        released = read_regular(directory / REPORT_FILE, recorded["bytes"])
+        if hashlib.sha256(released).hexdigest() != recorded["sha256"]:
+            problem = f"{REPORT_FILE} was changed while it was read"
+        else:
+            pictures = pictures_of(released.decode())
+            page = _page_of(manifest, pictures)
+    except Exception as error:  # noqa: BLE001 - the text of an error may quote what a stranger wrote
+        problem = f"{type(error).__name__} while its manifest was shown"
+    if problem:
+        raise InvalidTableError(
+            f"The release in {str(directory)!r} verifies, but this version of privacy_assets cannot show it: "
+            f"{problem}. No report was made. Read {REPORT_FILE} in that directory."
+        )
+    return RemadeReport(page, len(pictures), found)
+
+
+def _page_of(manifest: dict[str, Any], pictures: Sequence[Picture]) -> str:
+    files = {name: entry for name, entry in manifest["files"].items() if name != REPORT_FILE}
+    material = ReportMaterial(pictures=pictures, notes=(LEFT_OUT,))
+    return render_report({**manifest, "files": files}, material, is_remade=True)
+
+
+def pictures_of(page: str) -> tuple[Picture, ...]:
+    """Return the pictures of a report, in their order; others than PNG in the page itself are left out."""
+    reader = _Figures()
+    reader.feed(page)
+    reader.close()
+    return tuple(reader.pictures)
+
+
+class _Figures(HTMLParser):
+    """Collect the pictures of a page, with their alternative texts and captions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pictures: list[Picture] = []
+        self._title, self._png = "", b""
+        self._caption: list[str] | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        if tag == "figure":
+            self._title, self._png = "", b""
+        elif tag == "img":
+            self._title, self._png = named.get("alt") or "", _png_of(named.get("src") or "")
+        elif tag == "figcaption":
+            self._caption = []
+
+    def handle_data(self, data: str) -> None:
+        if self._caption is not None:
+            self._caption.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "figcaption" and self._caption is not None:
+            text = "".join(self._caption)
+            if self._png:
+                # Earlier versions repeated the caption as the alternative text.
+                self.pictures.append(Picture(text, self._png, "" if self._title == text else self._title))
+            self._caption = None
+
+
+def _png_of(source: str) -> bytes:
+    """Return the PNG of a data URL; empty if it is none."""
+    if not source.startswith(PNG_SOURCE):
+        return b""
+    try:
+        png = base64.b64decode(source.removeprefix(PNG_SOURCE), validate=True)
+    except binascii.Error:
+        return b""
+    return png if png.startswith(PNG_START) else b""
