@@ -2,9 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from html import escape
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.pictures import Drawn
 from privacy_assets.shown_numbers import number, yes_or_no
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ENDS = (("_low", "_high"), ("_lower", "_upper"), ("_interval_low", "_interval_high"))
 """How figures name the ends of their intervals."""
@@ -35,6 +40,59 @@ class ShowsFigures:
         rest = {name: shown for name, shown in rows.items() if name not in main}
         more = f"<details><summary>{len(rest)} more</summary>{_table(rest)}</details>" if rest else ""
         return f"<div><strong>{escape(type(self).__name__)}</strong>{_table(main)}{more}</div>"
+
+
+class ShowsPictures:
+    """A result that can be drawn. Pictures show aggregates alone: no cell, and no group below 5 records.
+
+    A class derived from this one names its pictures, the main one first.
+    """
+
+    pictures: ClassVar[tuple[str, ...]] = ()
+
+    def plot(self, what: str | None = None) -> "Figure":
+        """Draw a picture as a Matplotlib figure, which a notebook shows by itself.
+
+        Parameters
+        ----------
+        what : str, optional
+            One of ``pictures``; by default the first.
+
+        Returns
+        -------
+        Figure
+            The picture; ``figure.axes`` are its panels, to be changed as any others.
+
+        Raises
+        ------
+        InvalidSettingError
+            If this result has no such picture.
+        """
+        return self.drawn(what).figure
+
+    def drawn(self, what: str | None = None) -> Drawn:
+        """Draw as `plot` does, together with a title and a sentence on what the picture shows.
+
+        Parameters
+        ----------
+        what : str, optional
+            One of ``pictures``; by default the first.
+
+        Raises
+        ------
+        InvalidSettingError
+            If this result has no such picture.
+        """
+        chosen = self.pictures[0] if what is None else what
+        if chosen not in self.pictures:
+            raise InvalidSettingError(
+                f"There is no picture {what!r}. Expected one of {list(self.pictures)}. Nothing was drawn."
+            )
+        return self._draw(chosen)
+
+    def _draw(self, what: str) -> Drawn:
+        """Draw one of ``pictures``."""
+        raise NotImplementedError
 
 
 def _rows(figures: Mapping[str, object]) -> Iterator[tuple[str, str]]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.anonymization.pictures import draw_rectangles
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.masks import Interval, ReleaseModel
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.pictures import Drawn
 
 
 def columns_in_order(model: ReleaseModel, original: pd.DataFrame) -> list[str]:
@@ -57,6 +60,30 @@ def class_rectangles(anonymization: Anonymization, original: pd.DataFrame, x: st
     for axis, name in (("x", x), ("y", y)):
         ends[f"{axis}_low"], ends[f"{axis}_high"] = _shares_below(anonymization, original[name], name)
     return pd.DataFrame(ends).dropna().value_counts().rename("rows").reset_index()
+
+
+def drawn_classes(
+    anonymization: Anonymization, original: pd.DataFrame | None, pictured: Sequence[str] | None
+) -> dict[str, Drawn]:
+    """Draw the classes: their sizes, what columns lost if that is known, and rectangles if two columns are asked for.
+
+    Parameters
+    ----------
+    anonymization : Anonymization
+        The classes.
+    original : DataFrame or None
+        The table that was anonymized; without it there are no rectangles.
+    pictured : sequence of str or None
+        Two of `columns_in_order`.
+    """
+    drawn = {"records_by_class_size": anonymization.drawn("classes")}
+    # After records were withheld, the loss by column is unknown.
+    if "certainty_penalty" in anonymization.stats:
+        drawn["information_loss_by_column"] = anonymization.drawn("loss")
+    if original is not None and pictured:
+        x, y = pictured
+        drawn["classes_as_rectangles"] = draw_rectangles(class_rectangles(anonymization, original, x, y), x, y)
+    return drawn
 
 
 def _shares_below(

@@ -10,7 +10,9 @@ import pandas as pd
 
 from privacy_assets.anonymization.cut_tree import CutTree
 from privacy_assets.columns.masks import ReleaseModel
-from privacy_assets.notebook import ShowsFigures
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.notebook import ShowsFigures, ShowsPictures
+from privacy_assets.pictures import Drawn
 from privacy_assets.storage.artifact import Artifact
 
 
@@ -28,7 +30,7 @@ class AnonymizationProgress(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Anonymization(ShowsFigures):
+class Anonymization(ShowsFigures, ShowsPictures):
     """Result of :func:`~privacy_assets.anonymization.anonymize.anonymize`; only table and model may be released.
 
     Attributes
@@ -51,6 +53,7 @@ class Anonymization(ShowsFigures):
         All settings that affect the result, as JSON values.
     """
 
+    pictures = ("classes", "loss")
     main_figures = (
         "k",
         "n_released",
@@ -76,6 +79,18 @@ class Anonymization(ShowsFigures):
 
     def _figures(self) -> Mapping[str, object]:
         return self.stats
+
+    def _draw(self, what: str) -> Drawn:
+        from privacy_assets.anonymization.pictures import draw_class_sizes, draw_information_loss
+
+        if what == "classes":
+            return draw_class_sizes(self.classes)
+        if "certainty_penalty" not in self.stats:
+            raise InvalidSettingError(
+                "The loss by column is unknown, because records were withheld after the classes were made. Nothing was "
+                "drawn."
+            )
+        return draw_information_loss(self.stats["certainty_penalty"])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Anonymization):

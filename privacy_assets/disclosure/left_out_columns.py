@@ -14,9 +14,10 @@ import pandas as pd
 from privacy_assets.disclosure.assess import LEVEL, examine_criteria, find_power, is_answered, require_usable
 from privacy_assets.disclosure.people import draw_people, people_to_examine
 from privacy_assets.disclosure.pooled_records import PooledRecords, pool_records
-from privacy_assets.disclosure.result import WORDS, DisclosureAssessment
+from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.disclosure.scores import CRITERIA, Attack, DisclosureProgress, Workers
 from privacy_assets.disclosure.settings import DisclosureSettings
+from privacy_assets.disclosure.words import WORDS
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.preprocess import separate_people
 from privacy_assets.setting_checks import threads_to_use

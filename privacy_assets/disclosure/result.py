@@ -10,27 +10,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.disclosure.words import WORDS
 from privacy_assets.mpucc.intervals import Estimate, newcombe_interval, normal_quantile
-from privacy_assets.notebook import ShowsFigures
+from privacy_assets.notebook import ShowsFigures, ShowsPictures
+from privacy_assets.pictures import Drawn
 from privacy_assets.shown_numbers import number, percent
 from privacy_assets.storage.artifact import Artifact
 
 CONFIDENCE: Final = 0.95
-WORDS: Final = {
-    "singling_out": "singling out",
-    "linkability": "linkability",
-    "inference_exact": "inference by claims",
-    "inference_near": "inference by the nearest record",
-    "near_copies": "near copies",
-    "rare_text": "rare texts",
-}
 
 SHARES: Final = ("singling_out", "linkability", "near_copies")
 """Criteria whose mean score is a share of people."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DisclosureAssessment(ShowsFigures):
+class DisclosureAssessment(ShowsFigures, ShowsPictures):
     """Result of `assess_disclosure`; ``docs/disclosure.md`` says how to read the figures.
 
     Attributes
@@ -53,6 +47,7 @@ class DisclosureAssessment(ShowsFigures):
         All settings that affect the result, as JSON values.
     """
 
+    pictures = ("criteria", "columns")
     main_figures = (
         "leakage_detected",
         "adjusted_p_value",
@@ -71,6 +66,14 @@ class DisclosureAssessment(ShowsFigures):
 
     def _figures(self) -> Mapping[str, object]:
         return self.scores
+
+    def _draw(self, what: str) -> Drawn:
+        from privacy_assets.disclosure.pictures import draw_excess_by_criterion, draw_guessed_by_column
+
+        if what == "columns":
+            return draw_guessed_by_column(self.sensitive)
+        is_answered = self.scores["leakage_detected"] is not None
+        return draw_excess_by_criterion(self.criteria, level=self.settings["level"], is_answered=is_answered)
 
     def summary(self) -> str:
         """Say in words what was found; shares and counts only."""

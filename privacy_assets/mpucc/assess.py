@@ -33,7 +33,8 @@ from privacy_assets.mpucc.settings import (
     MpuccSettings,
     largest_size,
 )
-from privacy_assets.notebook import ShowsFigures
+from privacy_assets.notebook import ShowsFigures, ShowsPictures
+from privacy_assets.pictures import Drawn
 from privacy_assets.progress_bar import shows_progress
 from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.artifact import Artifact
@@ -50,7 +51,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MpuccAssessment(ShowsFigures):
+class MpuccAssessment(ShowsFigures, ShowsPictures):
     """Result of :func:`assess_mpuccs`; the names are those of its source, ``docs/mpucc.md`` defines them.
 
     Attributes
@@ -71,6 +72,7 @@ class MpuccAssessment(ShowsFigures):
         All arguments that affect the result, the columns, the precisions used and the rows of each table.
     """
 
+    pictures = ("sizes", "columns")
     main_figures = (
         "privacy_risk_score",
         "score_of_control",
@@ -88,6 +90,14 @@ class MpuccAssessment(ShowsFigures):
 
     def _figures(self) -> Mapping[str, object]:
         return self.scores if self.control is None else {**self.scores, **self.control.to_header()}
+
+    def _draw(self, what: str) -> Drawn:
+        from privacy_assets.mpucc.pictures import draw_driving_columns, draw_identified_by_size, shares_by_column
+
+        if what == "columns":
+            shares = shares_by_column(self.details, self.settings["columns"])
+            return draw_driving_columns(shares, len(self.details))
+        return draw_identified_by_size(self.tree, self.control, counts_people="n_people" in self.settings)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MpuccAssessment):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment
+from privacy_assets.mpucc.pictures import shares_by_column
 from privacy_assets.mpucc.preprocess import PreprocessedTables
 from privacy_assets.mpucc.repeated_search import RepeatedSearch, changed_tables
 from privacy_assets.mpucc.results import SearchProgress
@@ -195,14 +196,7 @@ def driving_columns(assessment: MpuccAssessment) -> list[tuple[str, float]]:
 
     Each comes with the share of the identified records, above 0, whose combination contains it.
     """
-    counts: Counter[str] = Counter()
-    for combo, n_records in Counter(assessment.details["field_combo"].tolist()).items():
-        for name in combo:
-            counts[name] += n_records
-    n_identified = len(assessment.details)
-    # Ties stay in the order of the table.
-    by_count = sorted(assessment.settings["columns"], key=lambda name: -counts[name])
-    return [(name, counts[name] / n_identified) for name in by_count if counts[name]]
+    return shares_by_column(assessment.details, assessment.settings["columns"])
 
 
 def _changes(tables: PreprocessedTables, column: str) -> Iterator[_Change]:

@@ -20,7 +20,7 @@ from privacy_assets.anonymization.anonymized_table import (
     models_that_fail,
     original_columns,
 )
-from privacy_assets.anonymization.class_rectangles import class_rectangles, columns_in_order
+from privacy_assets.anonymization.class_rectangles import drawn_classes
 from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.records_of_people import (
     PEOPLE_WITH_SEVERAL_RECORDS,
@@ -47,14 +47,7 @@ from privacy_assets.orchestration.shown.metadata import (
     settings_metadata,
     table_metadata,
 )
-from privacy_assets.orchestration.shown.pictures import (
-    as_markdown,
-    classes_as_rectangles,
-    information_loss_by_column,
-    records_by_class_size,
-)
-from privacy_assets.orchestration.shown.reidentification_pictures import reidentification_curve
-from privacy_assets.orchestration.shown.semantic_pictures import concept_neighborhood, describe_risks, risk_distribution
+from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import asset_arguments, blocking_check, partition_key_of, progress_logger
 from privacy_assets.reidentification.assess import assess_reidentification
 from privacy_assets.reidentification.curve import CandidateProgress
@@ -133,7 +126,7 @@ def _generalized_asset(
                 (release.key(made_of), original_columns(anonymization)),
             )
             | score_metadata({"classes": report.n_classes, **shown})
-            | _pictures_of_classes(anonymization, table, settings.pictured)
+            | picture_metadata(drawn_classes(anonymization, table, settings.pictured))
             | {
                 MADE_WITH: settings_metadata(made_with),
                 MADE_OF: dg.MetadataValue.json(dict(artifact.made_of)),
@@ -289,8 +282,7 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
         artifact = replace(assessment.to_artifact(), made_of=made_of)
         yield dg.MaterializeResult(
             value=artifact,
-            metadata=score_metadata(assessment.scores)
-            | {f"{NAMESPACE}/candidates": dg.MetadataValue.md(reidentification_curve(assessment.curve))},
+            metadata=score_metadata(assessment.scores) | picture_metadata({"candidates": assessment.drawn()}),
             data_version=dg.DataVersion(artifact.digest),
         )
 
@@ -376,17 +368,10 @@ def _semantic_result(assessment: SemanticAssessment, made_of: dict[str, str]) ->
         shown[f"{NAMESPACE}/what_forgetting_columns_would_do"] = advice_table(assessment.advice)
     if LACKED_COLUMNS in assessment.scores:
         shown[f"{NAMESPACE}/{LACKED_COLUMNS}"] = dg.MetadataValue.json(assessment.scores[LACKED_COLUMNS])
-    pictures = {
-        "risk_distribution": as_markdown(risk_distribution(assessment), describe_risks(assessment)),
-        "riskiest_concept": as_markdown(
-            concept_neighborhood(assessment), "The riskiest concept of a record with its neighbors: attributes, counts"
-        ),
-    }
+    pictures = {"risk_distribution": assessment.drawn("risks"), "riskiest_concept": assessment.drawn("concept")}
     return dg.MaterializeResult(
         value=artifact,
-        metadata=score_metadata(assessment.scores)
-        | shown
-        | {f"{NAMESPACE}/{name}": dg.MetadataValue.md(picture) for name, picture in pictures.items()},
+        metadata=score_metadata(assessment.scores) | shown | picture_metadata(pictures),
         data_version=dg.DataVersion(artifact.digest),
     )
 
@@ -408,20 +393,6 @@ def _other_release(other: OtherReleaseSettings, artifact: Artifact) -> OtherRele
         artifact.header["quasi_identifiers"],
         other.hierarchies,
     )
-
-
-def _pictures_of_classes(
-    anonymization: Anonymization, made_of: pd.DataFrame, pictured: tuple[str, str] | None
-) -> dict[str, Any]:
-    pictures = {
-        "records_by_class_size": records_by_class_size(anonymization.classes),
-        "information_loss_by_column": information_loss_by_column(anonymization.stats["certainty_penalty"]),
-    }
-    columns = pictured or columns_in_order(anonymization.model, made_of)[:2]
-    if len(columns) == 2:
-        rectangles = class_rectangles(anonymization, made_of, *columns)
-        pictures["classes_as_rectangles"] = classes_as_rectangles(rectangles, *columns)
-    return {f"{NAMESPACE}/{name}": dg.MetadataValue.md(picture) for name, picture in pictures.items()}
 
 
 def _rows_cut(progress: AnonymizationProgress) -> str:

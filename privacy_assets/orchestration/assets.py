@@ -19,7 +19,6 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.contract.contract import MAX_FAILURES_SHOWN
 from privacy_assets.errors import ContractError, InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment, SearchProgress, assess_preprocessed
-from privacy_assets.mpucc.column_changes import driving_columns
 from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
 from privacy_assets.orchestration.column_checks import check_columns, columns_check
 from privacy_assets.orchestration.control_plans import SPLIT_WILL_BE_REFUSED, judged_metadata, plan_metadata
@@ -31,7 +30,7 @@ from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import TableSource, read_source, upstream_inputs
 from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit
 from privacy_assets.orchestration.shown.metadata import NAMESPACE, score_metadata
-from privacy_assets.orchestration.shown.pictures import columns_that_drive_the_risk, identified_by_size
+from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import (
     RESOURCES,
     asset_arguments,
@@ -327,15 +326,13 @@ def _assessment_metadata(assessment: MpuccAssessment) -> dict[str, Any]:
     level = risk_level(score)
     advice = {} if score is None else {"risk_level": level.name, "advice": " ".join(level.strategies)}
     pictures = {
-        "identified_by_combination_size": identified_by_size(assessment),
-        "columns_that_drive_the_risk": columns_that_drive_the_risk(
-            driving_columns(assessment), len(assessment.details)
-        ),
+        "identified_by_combination_size": assessment.drawn("sizes"),
+        "columns_that_drive_the_risk": assessment.drawn("columns"),
     }
     return (
         score_metadata(dict(assessment.scores) | figures)
         | {f"{NAMESPACE}/{name}": text for name, text in advice.items()}
-        | {f"{NAMESPACE}/{name}": dg.MetadataValue.md(picture) for name, picture in pictures.items()}
+        | picture_metadata(pictures)
     )
 
 

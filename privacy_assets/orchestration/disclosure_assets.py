@@ -15,8 +15,8 @@ from privacy_assets.disclosure.scores import DisclosureProgress
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.shown.disclosure_pictures import excess_by_criterion, guessed_by_column
 from privacy_assets.orchestration.shown.metadata import NAMESPACE, advice_table, score_metadata, settings_metadata
+from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import asset_arguments, progress_logger
 from privacy_assets.release.evidence import SPLIT_STAGES
 from privacy_assets.release.leakage import figures_of_disclosure
@@ -97,8 +97,8 @@ def _metadata(release: ReleaseSettings, assessment: DisclosureAssessment) -> Ite
     yield f"{NAMESPACE}/in_people", assessment.summary()
     if decided.advice:
         yield f"{NAMESPACE}/advice", decided.advice
-    yield f"{NAMESPACE}/excess", dg.MetadataValue.md(excess_by_criterion(assessment))
-    yield f"{NAMESPACE}/guessed", dg.MetadataValue.md(guessed_by_column(assessment))
+    pictures = {"excess": assessment.drawn("criteria"), "guessed": assessment.drawn("columns")}
+    yield from picture_metadata(pictures).items()
     yield MADE_WITH, settings_metadata(assessment.settings)
 
 

@@ -87,7 +87,7 @@ def _write(
     key, run_id = release.key(f"{side}_release"), context.run.run_id
     history = private_tables.refusal_history(key, partition_key)
     before = [refusal for run, refusal in history.items() if run != run_id]
-    material = report_material(release, side, gathered, private_tables, partition_key, before)
+    material = report_material(release, side, gathered, private_tables, partition_key, before, decided)
     material = replace(material, notes=[*material.notes, advice])
     record = release_record(context, release, side, gathered, decided, partition_key, len(before))
     page = render_refusal(record, gathered.table, gathered.content, material, note).encode()

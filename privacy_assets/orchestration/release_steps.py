@@ -185,7 +185,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
                 allow_retries=False,
             )
         refusals = refusals_before(context.instance, holding, private_tables, release.key(stage), partition_key)
-        report = report_material(release, side, gathered, private_tables, partition_key, refusals)
+        report = report_material(release, side, gathered, private_tables, partition_key, refusals, decided)
         # Writing reads the release back, which takes memory.
         gathered = replace(gathered, found={})
         record = release_record(context, release, side, gathered, decided, partition_key, len(refusals))

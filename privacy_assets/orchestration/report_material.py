@@ -5,33 +5,22 @@ from typing import Any
 
 import pandas as pd
 
-from privacy_assets.anonymization.class_rectangles import class_rectangles, columns_in_order
+from privacy_assets.anonymization.class_rectangles import drawn_classes
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.withheld_records import note_on_tight_ends
 from privacy_assets.mpucc.assess import MpuccAssessment
-from privacy_assets.mpucc.column_changes import driving_columns, measure_column_changes
+from privacy_assets.mpucc.column_changes import measure_column_changes
 from privacy_assets.mpucc.preprocess import PreprocessedTables
 from privacy_assets.orchestration.evidence.comparisons import candidates_compared
 from privacy_assets.orchestration.evidence.evidence import UNREADABLE, Gathered
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, RecordedRefusal
 from privacy_assets.orchestration.settings.options import OPTIONS
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.shown.disclosure_pictures import excess_by_criterion, guessed_by_column
-from privacy_assets.orchestration.shown.pictures import (
-    as_markdown,
-    classes_as_rectangles,
-    columns_that_drive_the_risk,
-    from_markdown,
-    identified_by_size,
-    information_loss_by_column,
-    records_by_class_size,
-)
-from privacy_assets.orchestration.shown.reidentification_pictures import reidentification_curve
-from privacy_assets.orchestration.shown.semantic_pictures import describe_risks, risk_distribution
-from privacy_assets.orchestration.shown.utility_pictures import worth_of_figures
+from privacy_assets.pictures import Drawn
 from privacy_assets.release.files import ReleaseRecord
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.metrics import DISCLOSURE, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
+from privacy_assets.release.pictures import draw_limits
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial
 from privacy_assets.storage.artifact import Artifact
 
@@ -46,8 +35,9 @@ def report_material(
     private_tables: PrivateParquetIOManager,
     partition_key: str | None,
     refusals: Sequence[RecordedRefusal],
+    decided: Sequence[Verdict],
 ) -> ReportMaterial:
-    """Collect what the report of an admitted table shows in addition to its manifest."""
+    """Collect what the report of a table shows in addition to its manifest."""
     changes, notes = None, []
     assessment = gathered.found.get(MPUCC)
     if assessment is not None:
@@ -68,7 +58,7 @@ def report_material(
         if isinstance(gathered.found.get("suppressed"), Anonymization):
             notes.extend(filter(None, [note_on_tight_ends(gathered.found["suppressed"])]))
     return ReportMaterial(
-        pictures=tuple(Picture(*from_markdown(markdown)) for markdown in _pictures(release, gathered.found)),
+        pictures=tuple(_pictures(release, gathered.found, decided)),
         refusals=tuple(Refusal(each.refused_at, each.failed) for each in refusals),
         column_changes=changes,
         attribute_advice=None if semantic is None else semantic.advice,
@@ -132,30 +122,25 @@ def _column_changes(
     return measure_column_changes(tables, assessment, time_limit_seconds=SECONDS_TO_MEASURE_CHANGES, pairs=True)
 
 
-def _pictures(release: ReleaseSettings, found: dict[str, Any]) -> Iterator[str]:
+def _pictures(release: ReleaseSettings, found: dict[str, Any], decided: Sequence[Verdict]) -> Iterator[Picture]:
+    for drawn in _drawn(release, found, decided):
+        yield Picture(drawn.text, drawn.png(), drawn.title)
+
+
+def _drawn(release: ReleaseSettings, found: dict[str, Any], decided: Sequence[Verdict]) -> Iterator[Drawn]:
+    yield draw_limits(decided)
     if MPUCC in found:
-        yield identified_by_size(found[MPUCC])
-        yield columns_that_drive_the_risk(driving_columns(found[MPUCC]), len(found[MPUCC].details))
+        yield from map(found[MPUCC].drawn, ("sizes", "columns"))
     for stage, settings in ((release.synthetic_stage, release.generalize_synthetic), (release.anonymized_stage, None)):
         if isinstance(found.get(stage), Anonymization):
-            yield from _pictures_of_classes(found[stage], found.get("source"), settings or release.anonymized)
+            chosen = settings or release.anonymized
+            pictured = None if chosen is None else chosen.pictured
+            yield from drawn_classes(found[stage], found.get("source"), pictured).values()
     if DISCLOSURE in found:
-        yield excess_by_criterion(found[DISCLOSURE])
-        yield guessed_by_column(found[DISCLOSURE])
+        yield from map(found[DISCLOSURE].drawn, ("criteria", "columns"))
     if UTILITY in found:
-        yield worth_of_figures(found[UTILITY])
+        yield found[UTILITY].drawn()
     if REIDENTIFICATION in found:
-        yield reidentification_curve(found[REIDENTIFICATION].curve)
+        yield found[REIDENTIFICATION].drawn()
     if SEMANTIC in found:
-        yield as_markdown(risk_distribution(found[SEMANTIC]), describe_risks(found[SEMANTIC]))
-
-
-def _pictures_of_classes(anonymization: Anonymization, source: pd.DataFrame | None, settings: Any) -> Iterator[str]:
-    yield records_by_class_size(anonymization.classes)
-    # After records were withheld, the loss by column is unknown.
-    if "certainty_penalty" in anonymization.stats:
-        yield information_loss_by_column(anonymization.stats["certainty_penalty"])
-    if source is not None:
-        columns = settings.pictured or columns_in_order(anonymization.model, source)[:2]
-        if len(columns) == 2:
-            yield classes_as_rectangles(class_rectangles(anonymization, source, *columns), *columns)
+        yield found[SEMANTIC].drawn("risks")

@@ -11,7 +11,7 @@ from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.orchestration.shown.metadata import NAMESPACE, score_metadata, settings_metadata
-from privacy_assets.orchestration.shown.utility_pictures import worth_of_figures
+from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import asset_arguments
 from privacy_assets.release.evidence import SPLIT_STAGES
 from privacy_assets.storage.fingerprint import fingerprint
@@ -48,7 +48,7 @@ def utility_assessment_asset(release: ReleaseSettings, side: str) -> dg.AssetsDe
             value=artifact,
             metadata=score_metadata(assessment.shown_scores)
             | {f"{NAMESPACE}/in_people": assessment.sentence or " ".join(assessment.notes)}
-            | {f"{NAMESPACE}/worth": dg.MetadataValue.md(worth_of_figures(assessment))}
+            | picture_metadata({"worth": assessment.drawn()})
             | {MADE_WITH: settings_metadata(assessment.settings)},
             data_version=dg.DataVersion(artifact.digest),
         )

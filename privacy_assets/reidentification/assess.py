@@ -15,7 +15,8 @@ from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import ReleaseModel, Suppressed
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.notebook import ShowsFigures
+from privacy_assets.notebook import ShowsFigures, ShowsPictures
+from privacy_assets.pictures import Drawn
 from privacy_assets.progress_bar import shows_progress
 from privacy_assets.reidentification.candidate_index import CandidateIndex, Figures
 from privacy_assets.reidentification.curve import CandidateProgress, CurveSearch, count_sets, with_intervals_of_all
@@ -30,7 +31,7 @@ MAX_SETS = 5000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReidentificationAssessment(ShowsFigures):
+class ReidentificationAssessment(ShowsFigures, ShowsPictures):
     """Result of :func:`assess_reidentification`; ``docs/reidentification.md`` defines the figures.
 
     Attributes
@@ -53,6 +54,7 @@ class ReidentificationAssessment(ShowsFigures):
         All settings that affect the result, as JSON values.
     """
 
+    pictures = ("candidates",)
     main_figures = (
         "max_reidentification_probability",
         "mean_reidentification_probability",
@@ -68,6 +70,11 @@ class ReidentificationAssessment(ShowsFigures):
 
     def _figures(self) -> Mapping[str, object]:
         return self.scores
+
+    def _draw(self, what: str) -> Drawn:  # noqa: ARG002 - there is one picture
+        from privacy_assets.reidentification.pictures import draw_candidates
+
+        return draw_candidates(self.curve)
 
     def figures(self, known: Sequence[str]) -> dict[str, Any]:
         """Return the figures for one set of known columns, in any order.

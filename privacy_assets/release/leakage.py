@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from privacy_assets.disclosure.result import WORDS
+from privacy_assets.disclosure.words import WORDS
 from privacy_assets.release.metrics import LEAKAGE_DETECTED
 from privacy_assets.release.policy import RequiredSettings
 from privacy_assets.shown_numbers import number, percent

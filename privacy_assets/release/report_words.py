@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
-from privacy_assets.disclosure.result import WORDS
+from privacy_assets.disclosure.words import WORDS
 from privacy_assets.release.leakage import failed_criteria, unseen_in_people
 from privacy_assets.release.metrics import (
     ANONYMITY,

@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.notebook import ShowsFigures
+from privacy_assets.notebook import ShowsFigures, ShowsPictures
+from privacy_assets.pictures import Drawn
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.result_columns import texts_to_tuples, tuples_to_text
 
@@ -50,7 +51,7 @@ class SemanticProgress(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SemanticAssessment(ShowsFigures):
+class SemanticAssessment(ShowsFigures, ShowsPictures):
     """Result of :func:`~privacy_assets.semantic_risk.assess.assess_semantic_risk`, see ``docs/semantic-risk.md``.
 
     Attributes are named by column and number, without values of the table. Only ``records`` (labels of the index) and
@@ -88,6 +89,7 @@ class SemanticAssessment(ShowsFigures):
         Notes for readers of the figures.
     """
 
+    pictures = ("risks", "concept")
     main_figures = (
         "max_basic_semantic_risk",
         "mean_basic_semantic_risk",
@@ -109,6 +111,13 @@ class SemanticAssessment(ShowsFigures):
 
     def _figures(self) -> Mapping[str, object]:
         return self.scores
+
+    def _draw(self, what: str) -> Drawn:
+        from privacy_assets.semantic_risk.pictures import draw_risk_distribution, draw_riskiest_concept
+
+        if what == "concept":
+            return draw_riskiest_concept(self.neighborhood)
+        return draw_risk_distribution(self.records, self.settings)
 
     @property
     def kept(self) -> pd.Index[Any] | None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from privacy_assets.notebook import ShowsFigures
+from privacy_assets.notebook import ShowsFigures, ShowsPictures
+from privacy_assets.pictures import Drawn
 from privacy_assets.storage.artifact import Artifact
 
 FIGURES = ("utility", "utility_columns", "utility_pairs", "utility_counts", "utility_prediction")
@@ -23,7 +24,7 @@ MEDIAN_ERROR, MEDIAN_ERROR_OF_ORIGINALS = "median_count_error", "median_count_er
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class UtilityAssessment(ShowsFigures):
+class UtilityAssessment(ShowsFigures, ShowsPictures):
     """What a release is worth, on a scale from 0 (columns shuffled) to 1 (the originals).
 
     Attributes
@@ -47,6 +48,7 @@ class UtilityAssessment(ShowsFigures):
         Settings that affect the figures, and the numbers of rows and columns, as JSON values.
     """
 
+    pictures = ("worth",)
     main_figures = ("utility", "worth_in_people", "n_originals")
 
     scores: Mapping[str, float | int | None]
@@ -57,6 +59,11 @@ class UtilityAssessment(ShowsFigures):
 
     def _figures(self) -> Mapping[str, object]:
         return {**self.scores, **self.shown_scores}
+
+    def _draw(self, what: str) -> Drawn:  # noqa: ARG002 - there is one picture
+        from privacy_assets.utility.pictures import draw_worth
+
+        return draw_worth(self.shown_scores)
 
     @property
     def shown_scores(self) -> dict[str, float | int]:

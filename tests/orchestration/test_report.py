@@ -41,7 +41,7 @@ def test_the_page_shows_what_was_measured_on_the_very_tables_that_were_assessed(
     for change in changes.to_dict("records"):
         cells = (change["column"], f"{change['change']}: {change['how']}", percent(change["identification_rate"]))
         assert all(f">{cell}</t" in page for cell in cells)
-    assert "Identified synthetic records by combination size" in page
+    assert "Bar chart: synthetic records that single out a real one, by columns" in page
     assert "synthetic.csv" in page
 
     # A release of its own later: the tables that were assessed are gone, and so is what could be measured on them.

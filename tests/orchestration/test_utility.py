@@ -12,7 +12,6 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.evidence.limited_figures import worth_of
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.utility import UtilitySettings
-from privacy_assets.orchestration.shown.utility_pictures import worth_of_figures
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.storage.artifact_files import read_artifact
 from privacy_assets.synthesis.split import split_records
@@ -111,7 +110,7 @@ def test_a_small_control_has_no_figure_which_fails(project):
     assert "utility_is_at_least_its_limit" in blocked_by(result)
     assert "Expected at least 300" in stored(project).notes[0]
     assert "utility has no value" in refusal(project.run(definitions, "synthetic_release", checks=False))
-    assert "nothing could be judged" in worth_of_figures(stored(project))
+    assert stored(project).drawn().text == "Nothing could be judged."
 
 
 def test_labels_of_generalized_records_are_read(project):

@@ -1,7 +1,5 @@
 """The result of a comparison: a table, a map, and the settings to paste."""
 
-import base64
-import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +9,12 @@ import pandas as pd
 import yaml
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.notebook import ShowsFigures
+from privacy_assets.notebook import ShowsFigures, ShowsPictures
 from privacy_assets.orchestration.comparison.choice import best_of
 from privacy_assets.orchestration.comparison.making import RISKS
-from privacy_assets.orchestration.shown.options_pictures import map_of_options
+from privacy_assets.orchestration.shown.options_pictures import COLORS, map_of_options
+from privacy_assets.orchestration.shown.pictures import as_markdown
+from privacy_assets.pictures import Drawn
 from privacy_assets.setting_checks import one_of
 from privacy_assets.storage.artifact import Artifact
 
@@ -23,7 +23,7 @@ SEED_BITS = 31
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReleaseOptions(ShowsFigures):
+class ReleaseOptions(ShowsFigures, ShowsPictures):
     """Candidate releases of one table, each with its risks and its worth; result of `compare_releases`.
 
     Attributes
@@ -43,6 +43,7 @@ class ReleaseOptions(ShowsFigures):
         candidates were made here and not taken from an earlier comparison (``n_made_here``).
     """
 
+    pictures = ("map",)
     main_figures = ("recommended", "n_candidates", "n_admitted")
 
     table: pd.DataFrame
@@ -115,12 +116,13 @@ class ReleaseOptions(ShowsFigures):
 
     def picture(self) -> bytes:
         """Return the map of risk against worth, one panel per side, as PNG."""
-        found = re.search(r"base64,([A-Za-z0-9+/=]+)", self.map())
-        assert found is not None  # noqa: S101 - the map always has its picture
-        return base64.b64decode(found[1])
+        return self.drawn().png(COLORS)
 
     def map(self) -> str:
-        """Return the map as Markdown, with its numbers as text."""
+        """Return the map as Markdown, with a sentence on what it shows."""
+        return as_markdown(self.drawn(), COLORS)
+
+    def _draw(self, what: str) -> Drawn:  # noqa: ARG002 - there is one picture
         limits = {side: self.settings["limits"][side].get(risk) for side, risk in RISKS.items()}
         return map_of_options(self.table, RISKS, limits, self.recommended)
 

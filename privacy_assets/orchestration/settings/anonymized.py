@@ -91,7 +91,7 @@ class AnonymizationSettings(MethodSettings):
         None, "Key of the order of released records; by default 0, and drawn in private if relaxed.", 1
     )
     pictured: tuple[str, str] | None = setting(
-        None, "Two columns with numbers or datetimes whose classes are drawn.", ["age", "income"]
+        None, "Two columns with numbers or datetimes, whose classes are drawn as rectangles.", ["age", "income"]
     )
 
     def check(self) -> None:

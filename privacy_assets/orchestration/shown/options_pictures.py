@@ -7,11 +7,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.orchestration.shown.pictures import BLUE, GRAY, as_markdown, new_figure
+from privacy_assets.pictures import BLUE, GRAY, GREEN, RED, Drawn, new_figure
 
 COLORS = 256
 """Few marks have each color, which a small palette would lose."""
-GREEN, RED = "#1b7f5c", "#b3261e"
 LEAST, MOST = 0.0, 0.9985
 TICKS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 MOST_NAMES = 40
@@ -26,7 +25,7 @@ def map_of_options(
     risks: Mapping[str, str],
     limits: Mapping[str, float | None],
     recommended: Mapping[str, str],
-) -> str:
+) -> Drawn:
     """Draw a panel for each side that has candidates: risk to the right, worth upwards.
 
     Parameters
@@ -39,11 +38,6 @@ def map_of_options(
         The limit on it, drawn as a line.
     recommended : mapping of str to str
         The candidate that gets a ring, by side.
-
-    Returns
-    -------
-    str
-        Markdown with the picture as PNG and the same numbers as text.
     """
     drawn = {
         side: table[(table["side"] == side) & table["utility"].notna() & table[risk].notna()].reset_index(drop=True)
@@ -53,17 +47,12 @@ def map_of_options(
     drawn = {side: own for side, own in drawn.items() if len(own)}
     figure = new_figure(max(6.4 * len(drawn), 6), 5.4)
     panels = figure.subplots(1, max(len(drawn), 1), sharey=True, squeeze=False)[0]
-    told = []
     highest = max((own["utility_upper"].fillna(own["utility"]).max() for own in drawn.values()), default=MOST)
     top = min(float(_downwards(_upwards(min(highest, MOST)) + 2 * LINE)), MOST)
     for axes, (side, own) in zip(panels, drawn.items(), strict=False):
         _draw_side(axes, own, risks[side], limits.get(side), recommended.get(side))
         axes.set_ylim(LEAST, top)
         axes.set_title(f"{side} records", loc="left", fontsize=10)
-        told += [
-            f"{row['candidate']} {risks[side]} {row[risks[side]]:.3f}, worth {row['utility']:.3f}, {_verdict(row)}"
-            for row in own.head(MOST_NAMES).to_dict("records")
-        ]
     if drawn:
         panels[0].set_ylabel("worth: 1 as the originals, 0 as shuffled columns")
         handles, labels = panels[0].get_legend_handles_labels()
@@ -76,13 +65,25 @@ def map_of_options(
         )
     else:
         panels[0].set_axis_off()
-    return as_markdown(figure, f"Candidates by risk and worth: {'; '.join(told) or 'none could be judged'}", COLORS)
+    said = " ".join(_said(side, own, risks[side], recommended.get(side)) for side, own in drawn.items())
+    return Drawn(figure, "Scatter plot: candidates by risk and worth", said or "No candidate could be judged.")
 
 
-def _verdict(row: Mapping[Any, Any]) -> str:
-    if row["is_proposed"]:
-        return "proposed"
-    return "admitted, within two deviations of a limit" if row["is_admitted"] else "refused"
+def _said(side: str, own: pd.DataFrame, risk: str, recommended: str | None) -> str:
+    n_proposed, n_refused = int(own["is_proposed"].sum()), int((~own["is_admitted"].astype(bool)).sum())
+    said = f"{len(own)} candidates with {side} records were compared: {n_proposed} proposed, {n_refused} refused"
+    chosen = own[own["candidate"] == recommended]
+    if chosen.empty:
+        return f"{said}; none is recommended."
+    row = chosen.iloc[0]
+    return (
+        f"{said}; recommended is {recommended} with a {_in_words(risk)} of {row[risk]:.3f} and a worth of "
+        f"{row['utility']:.3f}."
+    )
+
+
+def _in_words(name: str) -> str:
+    return name.replace("_", " ").replace("max ", "largest ")
 
 
 def _draw_side(axes: Any, own: pd.DataFrame, risk: str, limit: float | None, recommended: str | None) -> None:
@@ -109,7 +110,7 @@ def _draw_side(axes: Any, own: pd.DataFrame, risk: str, limit: float | None, rec
     axes.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
     right = max([*at, limit or 0.0]) or 1.0
     axes.set_xlim(-0.04 * right, WIDTH * right)
-    axes.set_xlabel(risk)
+    axes.set_xlabel(f"{_in_words(risk)} (left is safer)")
     axes.grid(alpha=0.2)
     axes.spines[["top", "right"]].set_visible(False)
     _write_names(axes, own["candidate"].tolist(), at, worth, right)

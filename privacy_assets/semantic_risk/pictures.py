@@ -1,38 +1,34 @@
 """Pictures of a semantic assessment: counts and names of attributes, without values of the table."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from privacy_assets.orchestration.shown.pictures import SMALLEST_GROUP_DRAWN, new_figure
-from privacy_assets.semantic_risk.result import SemanticAssessment
+from privacy_assets.pictures import AMBER, BLUE, RED, SMALLEST_GROUP_DRAWN, Drawn, new_figure, without_frame
+from privacy_assets.shown_numbers import number, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-COLORS = {"keep": "#3b6ea8", "boundary": "#c9a227", "discard": "#b3392f"}
-WORDS = {"keep": "keep: up to alpha", "boundary": "boundary", "discard": "discard: from beta on"}
+COLORS = {"keep": BLUE, "boundary": AMBER, "discard": RED}
 MOST_BARS = 12
 MOST_NEIGHBORS_DRAWN = 5
 MOST_NAMES = 4
-MOST_RISKS_SAID = 6
 
 
-def risk_distribution(assessment: SemanticAssessment) -> "Figure":
+def draw_risk_distribution(records: pd.DataFrame, settings: Mapping[str, Any]) -> Drawn:
     """Draw the number of records by basic semantic risk, in the colors of the three regions.
+
+    One bar per risk 1 / d, the smallest risks combined; parts of fewer than 5 records are not drawn.
 
     Parameters
     ----------
-    assessment : SemanticAssessment
-        Without ``three_way`` all bars have one color; the risk limit, if there is one, is a line.
-
-    Returns
-    -------
-    Figure
-        One bar per risk 1 / d, the smallest risks combined; parts of fewer than 5 records are not drawn.
+    records : DataFrame
+        ``SemanticAssessment.records``. Without ``three_way`` all bars have one color.
+    settings : mapping
+        ``SemanticAssessment.settings``; the risk limit, if there is one, is a line.
     """
-    records = assessment.records
     largest = records["smallest_difference"].clip(upper=MOST_BARS)
     regions = records["region"] if "region" in records else pd.Series("keep", index=records.index)
     counts = pd.crosstab(largest, regions).reindex(range(1, MOST_BARS + 1), fill_value=0)
@@ -47,58 +43,70 @@ def risk_distribution(assessment: SemanticAssessment) -> "Figure":
     for place, count in zip(places, below, strict=True):
         if count:
             axes.annotate(f"{count:,}", (place, count), ha="center", va="bottom", fontsize=7)
-    labels = [f"1/{d}" for d in counts.index]
-    axes.set_xticks(places, [*labels[:-1], f"≤ {labels[-1]}"], fontsize=8)
-    axes.set_xlabel("basic semantic risk")
+    labels = ["certain", *(f"1 in {d}" for d in counts.index[1:])]
+    axes.set_xticks(places, [*labels[:-1], f"{labels[-1]}\nor less"], fontsize=7)
+    axes.set_xlabel("probability of picking the right record (basic semantic risk)")
     axes.set_ylabel("records")
-    axes.spines[["top", "right"]].set_visible(False)
-    _explain(axes, assessment, is_colored="region" in records)
-    return figure
+    if "region" in records:
+        _explain_colors(axes, *settings["three_way"])
+    if settings["risk_limit"] is not None:
+        _draw_limit(axes, settings["risk_limit"])
+    return Drawn(without_frame(figure), "Bar chart: records by semantic risk", _said(records, settings["risk_limit"]))
 
 
-def describe_risks(assessment: SemanticAssessment) -> str:
-    """Describe `risk_distribution` in text, with the largest risks of 5 records or more."""
-    by_risk = assessment.records["basic_semantic_risk"].value_counts().sort_index(ascending=False)
-    told = by_risk[by_risk >= SMALLEST_GROUP_DRAWN].head(MOST_RISKS_SAID)
-    numbers = ", ".join(f"{risk:.3g}: {count:,}" for risk, count in told.items()) or "none of 5 records or more"
-    limit = assessment.settings["risk_limit"]
-    among = "" if limit is None else f", and the limit of {limit:g} on it"
-    return f"Records by basic semantic risk{among} (the largest risks: {numbers})"
+def _said(records: pd.DataFrame, limit: float | None) -> str:
+    """Say how many records are at the largest risk, or above the limit on it."""
+    risks = records["basic_semantic_risk"]
+    attacker = "an attacker who knows all attributes of a record and one that it lacks"
+    if limit is None:
+        n_certain = int((risks >= 1).sum())
+        return f"For {_of(n_certain, len(records))}, {attacker} is certain to pick the right one."
+    n_above = int((risks > limit).sum())
+    of_all = _of(n_above, len(records))
+    return f"For {of_all}, {attacker} picks the right one with a probability above the limit of {number(limit)}."
 
 
-def _explain(axes: "Axes", assessment: SemanticAssessment, *, is_colored: bool) -> None:
-    """Add the legend of the regions and the line of the limit."""
-    if is_colored:
-        from matplotlib.patches import Patch
-
-        patches = [Patch(color=color, label=WORDS[region]) for region, color in COLORS.items()]
-        axes.legend(handles=patches, fontsize=7, frameon=False)
-    limit = assessment.settings["risk_limit"]
-    if limit is not None:
-        # Between the bars of the largest acceptable risk and of the next one.
-        n_acceptable = sum(1 / d <= limit for d in range(1, MOST_BARS + 1))
-        if n_acceptable:
-            axes.axvline(n_acceptable - 0.5, color="black", linestyle=":", linewidth=1)
-        within = "" if n_acceptable else f", below 1/{MOST_BARS}"
-        axes.set_title(f"risk limit {limit:.3g}{within}", fontsize=8)
+def _of(n: int, n_records: int) -> str:
+    if n == 0:
+        return f"none of {n_records:,} records"
+    if n < SMALLEST_GROUP_DRAWN:
+        return f"fewer than {SMALLEST_GROUP_DRAWN} of {n_records:,} records"
+    return f"{n:,} of {n_records:,} records ({percent(n / n_records)})"
 
 
-def concept_neighborhood(assessment: SemanticAssessment) -> "Figure":
+def _explain_colors(axes: "Axes", alpha: float, beta: float) -> None:
+    from matplotlib.patches import Patch
+
+    words = {
+        "keep": f"acceptable: up to {number(alpha)}",
+        "boundary": "in between: to be decided",
+        "discard": f"too high: from {number(beta)} on",
+    }
+    axes.legend(
+        handles=[Patch(color=color, label=words[region]) for region, color in COLORS.items()], fontsize=7, frameon=False
+    )
+
+
+def _draw_limit(axes: "Axes", limit: float) -> None:
+    """Draw a line between the bars of the largest acceptable risk and of the next one."""
+    n_acceptable = sum(1 / d <= limit for d in range(1, MOST_BARS + 1))
+    if n_acceptable:
+        axes.axvline(n_acceptable - 0.5, color="black", linestyle=":", linewidth=1)
+    within = "" if n_acceptable else f", below 1 in {MOST_BARS}"
+    axes.set_title(f"dotted: limit of {number(limit)}{within}", fontsize=8)
+
+
+def draw_riskiest_concept(neighborhood: pd.DataFrame) -> Drawn:
     """Draw the riskiest concept of a record with its neighbors as a small line diagram.
 
     Attributes are named by column and number. Counts below 5 records are not shown.
 
     Parameters
     ----------
-    assessment : SemanticAssessment
-        Its ``neighborhood`` is drawn, with at most 5 neighbors above and 5 below.
-
-    Returns
-    -------
-    Figure
-        Concepts with more records are above; the attributes that a line adds or removes are at its other end.
+    neighborhood : DataFrame
+        ``SemanticAssessment.neighborhood``; at most 5 neighbors above and 5 below are drawn. Concepts with more records
+        are above; the attributes that a line adds or removes are at its other end.
     """
-    neighborhood = assessment.neighborhood
     figure = new_figure(7, 4)
     axes = figure.subplots()
     axes.set_axis_off()
@@ -118,7 +126,11 @@ def concept_neighborhood(assessment: SemanticAssessment) -> "Figure":
             axes.text(0.5, height * 1.55, f"and {len(every) - len(drawn)} more", ha="right", va="center", fontsize=7)
     for names, n_records in _nodes(neighborhood, "concept"):
         _draw_node(axes, (0, 0), n_records, _some(names), 0, color=COLORS["discard"])
-    return figure
+    said = (
+        "The red box is the group of records that reveals most, with its attributes. Above are the larger groups "
+        "without an attribute, below the smaller ones with one more; the numbers are records."
+    )
+    return Drawn(figure, "Diagram: the group of records that reveals most, and its neighbors", said)
 
 
 def _nodes(neighborhood: pd.DataFrame, place: str) -> list[tuple[tuple[str, ...], int]]:

@@ -1,0 +1,95 @@
+"""The picture of a re-identification assessment: what an attacker reaches by the number of known columns."""
+
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privacy_assets.pictures import BLUE, Drawn, new_figure, without_frame
+from privacy_assets.reidentification.sample_intervals import CONFIDENCE_LEVEL
+from privacy_assets.shown_numbers import percent
+
+LINE_LENGTH = 90
+PANELS = (
+    ("mean_reidentification_probability", "max", "right pick, on average"),
+    ("mean_nonspecificity", "min", "candidates, geometric mean"),
+)
+
+
+def describe_sample(curve: pd.DataFrame) -> str | None:
+    """Say which records a curve was computed from, and what its intervals mean; None if it is exact."""
+    n_sampled, n_released = int(curve["n_records"].min()), int(curve["n_records"].max())
+    if n_sampled == n_released:
+        return None
+    return (
+        f"from a random sample of {n_sampled:,} of {n_released:,} released records, but for all columns from every "
+        f"record; the bars are {100 * CONFIDENCE_LEVEL:.0f} % intervals of all points together"
+    )
+
+
+def draw_candidates(curve: pd.DataFrame) -> Drawn:
+    """Draw the mean probability of the right pick, and the number of candidates, by the number of known columns.
+
+    The band and its mean cover all sets of a size, if all were assessed. The dashed line is the most identifying set of
+    each size; for larger sizes, that of the greedy chain. If the curve was computed from a sample, bars show its
+    intervals.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        ``ReidentificationAssessment.curve``. The mean nonspecificity, a mean logarithm, is drawn as the geometric mean
+        of the numbers of candidates.
+    """
+    figure = new_figure(6, 5)
+    sampled = describe_sample(curve)
+    assessed = curve[curve["chosen_as"] != "named"]
+    is_complete = assessed.groupby("n_known")["chosen_as"].transform(lambda chosen: "greedy" not in set(chosen))
+    for axes, (name, worst, label) in zip(figure.subplots(2, 1, sharex=True), PANELS, strict=True):
+        by_size = assessed[is_complete.astype(bool)].groupby("n_known")[name].agg(["min", "mean", "max"])
+        # A gap where only the greedy chain was assessed.
+        by_size = _in_people(name, by_size.reindex(range(1, int(assessed["n_known"].max()) + 1)))
+        axes.fill_between(by_size.index, by_size["min"], by_size["max"], color=BLUE, alpha=0.25, linewidth=0)
+        axes.plot(by_size.index, by_size["mean"], color=BLUE, marker="o", markersize=4, label="mean of all sets")
+        most_telling = _in_people(name, assessed.groupby("n_known")[name].agg(worst))
+        axes.plot(most_telling.index, most_telling, color=BLUE, linestyle="--", label="most identifying set")
+        if sampled:
+            at_worst = assessed.loc[getattr(assessed.groupby("n_known")[name], f"idx{worst}")()]
+            ends = (_in_people(name, at_worst[f"{name}_{end}"]) for end in ("low", "high"))
+            axes.vlines(at_worst["n_known"], *ends, color=BLUE)
+        axes.set_ylabel(label)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.legend(frameon=False, fontsize=8)
+    probabilities, candidates = figure.axes
+    probabilities.set_ylim(bottom=0)
+    probabilities.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
+    candidates.set_yscale("log")
+    candidates.set_ylim(bottom=1)
+    candidates.yaxis.set_major_formatter(lambda number, _: f"{number:,.0f}")
+    candidates.set_xlabel("columns that an attacker knows")
+    if sampled:
+        figure.suptitle(fill(sampled[0].upper() + sampled[1:], LINE_LENGTH), fontsize=8)
+    return Drawn(without_frame(figure), "Two curves: risk by the number of known columns", _said(assessed, sampled))
+
+
+def _in_people(name: str, found: Any) -> Any:
+    """Turn mean logarithms into numbers of candidates."""
+    return np.exp(found) if name == "mean_nonspecificity" else found
+
+
+def _said(assessed: pd.DataFrame, sampled: str | None) -> str:
+    worst = assessed.groupby("n_known")["mean_reidentification_probability"].max()
+    few, most = int(worst.index.min()), int(worst.index.max())
+    said = f"Knowing {_all(most)}, an attacker picks the right record with a probability of {percent(worst[most])} "
+    said += "on average"
+    if few != most:
+        said += f"; knowing the most identifying {_columns(few)}, of {percent(worst[few])}"
+    return f"{said}{f' ({sampled})' if sampled else ''}."
+
+
+def _columns(n: int) -> str:
+    return "column" if n == 1 else f"{n:,} columns"
+
+
+def _all(n: int) -> str:
+    return "the only column" if n == 1 else f"all {n:,} columns"
