@@ -11,6 +11,7 @@ from privacy_assets.release.metrics import SIDES
 from privacy_assets.release.received_files import parse_json_object, read_regular
 from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.artifact import canonical_json
+from privacy_assets.storage.batch_fingerprint import FINGERPRINT_VERSIONS
 
 MANIFEST_FILE = "manifest.json"
 REPORT_FILE = "report.html"
@@ -25,8 +26,8 @@ MANIFEST_KEYS = {
     *("formats", "columns", "files", "policy", "verdicts", "settings", "figures", "refusals_before", "versions"),
     *("waivers", "columns_leaving_as_is", "signed_by", "digest"),
 }
-OPTIONAL_KEYS = frozenset({"csv", "options_compared", "declaration"})
-"""Not in every release: of CSV files, and what earlier versions did not count."""
+OPTIONAL_KEYS = frozenset({"csv", "options_compared", "declaration", "fingerprint_version"})
+"""Not in every release: of CSV files, and what earlier versions did not record."""
 KEYS_SINCE_VERSION_2 = frozenset({"columns_leaving_as_is", "signed_by", "digest"})
 """Releases of version 1 verify without these keys: they are not signed, and a consistent edit goes unnoticed."""
 
@@ -71,6 +72,11 @@ def parse_manifest(data: bytes) -> dict[str, Any]:
     if wrong:
         raise DamagedManifestError(f"the values of {', '.join(wrong)} are invalid")
     return manifest
+
+
+def fingerprint_version_of(manifest: Mapping[str, Any]) -> int:
+    """Return the version of the fingerprint in a manifest; the first ones did not record it."""
+    return int(manifest.get("fingerprint_version", 1))
 
 
 def digest_of(manifest: Mapping[str, Any]) -> str:
@@ -142,6 +148,7 @@ _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "created_at": _is_instant,
     "run_id": _is_text,
     "fingerprint": is_sha256,
+    "fingerprint_version": lambda value: is_integer(value) and value in FINGERPRINT_VERSIONS,
     "n_records": _is_count,
     "formats": _are_formats,
     "columns": _are_columns,

@@ -27,6 +27,7 @@ from privacy_assets.release.manifest import (
     SIGNATURE_FILE,
     DamagedManifestError,
     digest_of,
+    fingerprint_version_of,
     parse_manifest,
     read_manifest_bytes,
 )
@@ -40,7 +41,7 @@ from privacy_assets.release.signature import agreement_problems, find_signature
 from privacy_assets.release.signing import PublicKey, read_public_key
 from privacy_assets.release.waivers import Waiver
 from privacy_assets.storage.artifact import canonical_json
-from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.storage.batch_fingerprint import table_fingerprint
 
 CERTAIN_VALUES = "share_in_homogeneous_classes"
 MAX_BYTES = 4 * 2**30
@@ -208,7 +209,7 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: i
             if problem is None:
                 file.seek(0)
                 table = pd.read_parquet(file, engine="pyarrow")
-                found = fingerprint(table)
+                found = table_fingerprint(table, fingerprint_version_of(manifest))
     except FileNotFoundError:
         return []  # As above.
     except Exception:  # noqa: BLE001 - Parquet readers can raise anything for a malicious file
@@ -238,8 +239,10 @@ def _csv_problems(path: Path, table: pd.DataFrame, manifest: Mapping[str, Any], 
         return [] if manifest["manifest_version"] == 1 else ["the manifest does not describe its CSV file"]
     if max_bytes is not None and n_bytes > max_bytes:
         return []  # Reported already.
+    version = fingerprint_version_of(manifest)
     try:
-        is_same = fingerprint(read_csv(path, described, n_bytes, texts_as_categories=True)) == manifest["fingerprint"]
+        read = read_csv(path, described, n_bytes, texts_as_categories=True)
+        is_same = table_fingerprint(read, version) == manifest["fingerprint"]
     except (OSError, InvalidTableError):
         is_same = False
     if not is_same:

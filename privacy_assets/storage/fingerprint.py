@@ -7,6 +7,8 @@ round trip do not matter, so evidence about a table also applies to the released
 
 import hashlib
 import struct
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -48,19 +50,24 @@ def fingerprint(table: pd.DataFrame) -> str:
             encoded = text.encode()
             sha.update(struct.pack("<q", len(encoded)))
             sha.update(encoded)
-        _update_with_values(sha, column)
+        update_with_values(sha, column)
     return sha.hexdigest()
 
 
 def require_unique_text_names(table: pd.DataFrame) -> None:
     """Raise InvalidTableError unless all column names are distinct strings."""
-    not_text = [position for position, name in enumerate(table.columns) if not isinstance(name, str)]
+    require_unique_names(list(table.columns))
+
+
+def require_unique_names(names: Sequence[object]) -> None:
+    """Raise InvalidTableError unless all names of columns are distinct strings."""
+    not_text = [position for position, name in enumerate(names) if not isinstance(name, str)]
     if not_text:
         raise InvalidTableError(
             f"The columns at positions {not_text} have names that are not strings. Rename them, for example with "
             "`table.columns = table.columns.astype(str)`."
         )
-    repeated = sorted(set(table.columns[table.columns.duplicated()]))
+    repeated = sorted({str(name) for name, count in Counter(names).items() if count > 1})
     if repeated:
         raise InvalidTableError(f"Column names are repeated: {repeated}. Expected distinct names.")
 
@@ -81,7 +88,7 @@ def canonical_array(name: str, column: pd.Series, *, texts_as_dictionary: bool =
             array = array.combine_chunks()
         if pa.types.is_timestamp(array.type):
             return _canonical_datetimes(array)
-        array = array.cast(_canonical_type(array.type))
+        array = array.cast(canonical_type(array.type))
         return array.dictionary_encode() if texts_as_dictionary and pa.types.is_large_string(array.type) else array
     except (pa.ArrowException, TypeError, ValueError):
         pass
@@ -124,7 +131,8 @@ def _values_of_categories(column: pd.Series) -> pd.Series:
     return column.astype(object if pd.api.types.is_bool_dtype(kind) or not len(column.cat.categories) else kind)
 
 
-def _canonical_type(kind: pa.DataType) -> pa.DataType:
+def canonical_type(kind: pa.DataType) -> pa.DataType:
+    """Return the one type for a kind of value other than datetimes; TypeError if it has no fingerprint."""
     if pa.types.is_unsigned_integer(kind):
         return pa.uint64() if kind == pa.uint64() else pa.int64()
     for matches, canonical in (
@@ -151,7 +159,8 @@ def _canonical_datetimes(array: pa.Array) -> pa.Array:
         return array.cast(pa.timestamp("us", array.type.tz))
 
 
-def _update_with_values(sha: Any, column: pa.Array) -> None:
+def update_with_values(sha: Any, column: pa.Array) -> None:
+    """Add the values of a column in its canonical type to a digest: which are present, then these."""
     is_complete = not column.null_count
     valid = None if is_complete else pc.is_valid(column).cast(pa.uint8()).to_numpy(zero_copy_only=False)
     sha.update(np.ones(len(column), np.uint8) if valid is None else valid)

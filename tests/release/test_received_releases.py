@@ -28,6 +28,7 @@ from privacy_assets.release.parquet_footer import read_footer
 from privacy_assets.release.policy import Policy
 from privacy_assets.release.received_files import parse_json_object
 from privacy_assets.release.verification import verify_release
+from privacy_assets.storage.batch_fingerprint import table_fingerprint
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.examples import examples
 from tests.release.test_files import RECORD, TABLE
@@ -227,6 +228,7 @@ WRONG = {
     "created_at": ["yesterday", "2026-01-01T00:00:00", None, 5],
     "run_id": [None],
     "fingerprint": ["0" * 63, "G" * 64, None],
+    "fingerprint_version": [0, 3, "1", True, None],
     "n_records": [-1, 2.0, True, "2", None],
     "formats": [["xlsx"], "parquet", ["parquet", "csv"], ["csv", "csv"], [["csv"]], None],
     "columns": [[{}], {}, [{"column": "a", "role": "x"}] * 2, [{"column": 5, "role": "x"}], None],
@@ -254,6 +256,18 @@ def test_a_value_that_cannot_be_one_is_named(release, key, value):
 
 def test_every_key_of_the_manifest_has_a_wrong_value_here():
     assert set(WRONG) == (MANIFEST_KEYS | OPTIONAL_KEYS) - {"manifest_version", "digest"}
+
+
+def test_both_versions_of_the_fingerprint_verify_and_a_release_without_a_version_has_the_first(release):
+    rewrite(release, lambda manifest: manifest.pop("fingerprint_version"))
+    assert problems(release) == ""
+    content = {"fingerprint": table_fingerprint(TABLE, 2), "fingerprint_version": 2}
+    rewrite(release, lambda manifest: manifest.update(content))
+    assert problems(release) == ""
+    rewrite(release, lambda manifest: manifest.pop("fingerprint_version"))
+    assert "the table does not have the recorded fingerprint" in problems(release)
+    rewrite(release, lambda manifest: manifest.update(fingerprint=fingerprint(TABLE), fingerprint_version=2))
+    assert "the file 'synthetic.csv' is not the recorded table" in problems(release)
 
 
 def test_a_thousand_problems_are_not_all_shown(release):
