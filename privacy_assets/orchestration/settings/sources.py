@@ -16,6 +16,7 @@ from privacy_assets.drafting.blocks import require_table_file, why_unreadable
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.settings.sql_rows import PARTITION_PARAMETER, read_rows
 from privacy_assets.setting_checks import REQUIRED, described, setting
+from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 
 
 def _read_csv(path: Path, separator: str) -> pd.DataFrame:
@@ -39,7 +40,7 @@ BOUND = re.compile(rf"(?<![:\w\\]):{PARTITION_PARAMETER}\b")
 @described
 @dataclass(frozen=True)
 class TableFile:
-    """A CSV or Parquet file.
+    """A CSV or Parquet file, or a directory of Parquet files.
 
     Raises
     ------
@@ -49,8 +50,9 @@ class TableFile:
 
     path: str = setting(
         REQUIRED,
-        "A CSV or Parquet file; a relative path starts at the root of the project. {partition_key} in it stands for "
-        "the partition that is materialized.",
+        "A CSV or Parquet file, or a directory of Parquet files (with format: parquet), read in the order of their "
+        "paths; its directories column=value are columns of text. A relative path starts at the root of the project. "
+        "{partition_key} in it stands for the partition that is materialized.",
         "data/people.csv",
     )
     format: str | None = setting(None, "Format of the file, if its ending does not show it.", "csv")
@@ -75,17 +77,19 @@ class TableFile:
         return self.format or Path(self.path).suffix.removeprefix(".").lower()
 
     def read(self, partition_key: str | None) -> pd.DataFrame:
-        """Read the file of a partition, or the only file."""
+        """Read the file or directory of a partition, or the only one."""
         if partition_key is not None and (partition_key in ("", ".", "..") or set(partition_key) & set("/\\\0")):
             raise InvalidSettingError(
                 f"The partition key {partition_key!r} cannot stand in a path. Expected no separator, and not '.' or "
                 "'..'. Nothing was read; name the partition otherwise, or use a function as the source."
             )
         path = Path(self.path.replace(PARTITION_FIELD, partition_key) if partition_key is not None else self.path)
+        if path.is_dir() and self.resolved_format == "parquet":
+            return open_parquet_dataset(path).read()
         if not path.is_file():
             raise InvalidTableError(
-                f"There is no file {str(path)!r} (looked from {Path.cwd()}). Nothing was read; put the table there or "
-                "correct the path of the source."
+                f"There is no file {str(path)!r} (looked from {Path.cwd()}){_directory_note(path)}. Nothing was read; "
+                "put the table there or correct the path of the source."
             )
         require_table_file(path, self.resolved_format)
         problem = ""
@@ -96,6 +100,10 @@ class TableFile:
             problem = type(error).__name__
         why = why_unreadable(path) or f"{str(path)!r} cannot be read as {self.resolved_format} ({problem})."
         raise InvalidTableError(f"{why} Nothing was read.")
+
+
+def _directory_note(path: Path) -> str:
+    return ", but a directory, which only Parquet files can be in" if path.is_dir() else ""
 
 
 @described

@@ -1,0 +1,213 @@
+"""A directory of Parquet files as one table: its parts in the order of their paths, read whole or batch by batch.
+
+Directories named ``column=value`` (as Hive and Spark write them) are columns of text; nothing is guessed about their
+values. These values are cells, so no message here shows a path below the directory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privacy_assets.columns.safe_names import class_name
+from privacy_assets.errors import InvalidTableError
+
+ROWS_PER_BATCH = 2**18
+HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"
+TEXT_CODES = pa.dictionary(pa.int32(), pa.string())
+NOT_READ = "Nothing was read"
+# Integers and booleans with missing values must not become floats and objects in some batches only.
+_NULLABLE = {
+    pa.int8(): pd.Int8Dtype(),
+    pa.int16(): pd.Int16Dtype(),
+    pa.int32(): pd.Int32Dtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.uint8(): pd.UInt8Dtype(),
+    pa.uint16(): pd.UInt16Dtype(),
+    pa.uint32(): pd.UInt32Dtype(),
+    pa.uint64(): pd.UInt64Dtype(),
+    pa.bool_(): pd.BooleanDtype(),
+}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One file, and the values of its directories by column."""
+
+    path: Path
+    partition: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True)
+class ParquetDataset:
+    """The Parquet files below a directory; make one with `open_parquet_dataset`.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Columns of every batch: those of the files, then those of the directories.
+    n_rows : int
+        Rows of all parts.
+    """
+
+    parts: tuple[_Part, ...]
+    schema: pa.Schema
+    n_rows: int
+
+    def batches(self, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in order, at most ``rows_per_batch`` at a time.
+
+        Raises
+        ------
+        InvalidTableError
+            If a part cannot be read, such as one with damaged pages.
+        """
+        for place, part in enumerate(self.parts):
+            rows = self._batches_of(part, rows_per_batch)
+            while True:
+                batch, problem = None, ""
+                try:
+                    batch = next(rows, None)
+                except (pa.ArrowException, OSError) as error:
+                    problem = class_name(type(error))
+                if problem:
+                    raise InvalidTableError(
+                        f"Part {place + 1} of {len(self.parts)} (in the order of their paths) cannot be read to its "
+                        f"end ({problem}). {NOT_READ}; write this part again."
+                    )
+                if batch is None:
+                    break
+                yield batch
+
+    def frames(self, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[pd.DataFrame]:
+        """Yield the rows as frames whose dtypes do not depend on which values are missing in a batch."""
+        for batch in self.batches(rows_per_batch):
+            yield _frame(pa.Table.from_batches([batch]))
+
+    def read(self) -> pd.DataFrame:
+        """Return all rows."""
+        return _frame(pa.Table.from_batches(self.batches(), schema=self.schema))
+
+    def _batches_of(self, part: _Part, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        with pq.ParquetFile(part.path) as file:
+            for batch in file.iter_batches(rows_per_batch):
+                columns = [
+                    batch.column(name).cast(kind)
+                    for name, kind in zip(self.schema.names, self.schema.types, strict=True)
+                    if name in batch.schema.names
+                ]
+                yield pa.RecordBatch.from_arrays(
+                    [*columns, *(_repeated(value, batch.num_rows) for _, value in part.partition)], schema=self.schema
+                )
+
+
+def open_parquet_dataset(directory: Path) -> ParquetDataset:
+    """Find the parts of a directory and compare their columns; no row is read.
+
+    Names that begin with ``_`` or ``.`` are skipped, as Spark and Dask write their own files there.
+
+    Raises
+    ------
+    InvalidTableError
+        If there is no part, a file is not Parquet, parts have different columns or types, or directories name
+        different columns, or one that the files have.
+    """
+    parts = _find_parts(directory)
+    if not parts:
+        raise InvalidTableError(
+            f"There is no file in {str(directory)!r} whose name begins with neither '_' nor '.'. Expected Parquet "
+            f"files. {NOT_READ}."
+        )
+    schemas: list[pa.Schema] = []
+    n_rows, broken = 0, []
+    for place, part in enumerate(parts):
+        try:
+            with pq.ParquetFile(part.path) as file:
+                schemas.append(file.schema_arrow)
+                n_rows += file.metadata.num_rows
+        except (pa.ArrowException, OSError):
+            broken.append(place + 1)
+    if broken:
+        raise InvalidTableError(
+            f"{len(broken)} of {len(parts)} files are not Parquet files that can be read, the first being number "
+            f"{broken[0]} in the order of their paths. {NOT_READ}; remove or replace them, or begin the names of files "
+            "that are not parts with '_'."
+        )
+    named = {tuple(name for name, _ in part.partition) for part in parts}
+    if len(named) > 1:
+        raise InvalidTableError(
+            f"The parts are in directories that name different columns, or some in none ({len(named)} kinds). Expected "
+            f"the same directories `column=value` for each part. {NOT_READ}."
+        )
+    columns = next(iter(named))
+    schema = _common_schema(schemas)
+    repeated = sorted({name for name in columns if name in schema.names or columns.count(name) > 1})
+    if repeated:
+        raise InvalidTableError(
+            f"Directories name columns that the files have as well, or that are named twice: {repeated}. {NOT_READ}; "
+            "remove the columns from the files, or rename the directories."
+        )
+    return ParquetDataset(tuple(parts), pa.schema([*schema, *((name, TEXT_CODES) for name in columns)]), n_rows)
+
+
+def _find_parts(directory: Path) -> list[_Part]:
+    found = []
+    for path in directory.rglob("*"):
+        names = path.relative_to(directory).parts
+        if not any(name.startswith(("_", ".")) for name in names) and path.is_file():
+            found.append((names, path))
+    return [_Part(path, _partition_of(names[:-1])) for names, path in sorted(found)]
+
+
+def _partition_of(directories: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
+    pairs = [name.partition("=") for name in directories if "=" in name]
+    return tuple((unquote(name), None if value == HIVE_MISSING else unquote(value)) for name, _, value in pairs)
+
+
+def _common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """Return the schema that all parts have; a part in which every value of a column is missing has any type."""
+    names = schemas[0].names
+    other_names = sum(schema.names != names for schema in schemas)
+    if other_names:
+        raise InvalidTableError(
+            f"{other_names} of {len(schemas)} parts have other columns than the first, or the same in another order. "
+            f"Expected the same columns in each. {NOT_READ}."
+        )
+    types, differ = [], []
+    for place, name in enumerate(names):
+        own = [_plain_codes(schema.types[place]) for schema in schemas]
+        known = [kind for kind in own if not pa.types.is_null(kind)]
+        types.append(known[0] if known else pa.null())
+        if any(kind != types[-1] for kind in known):
+            differ.append(name)
+    if differ:
+        raise InvalidTableError(
+            f"Parts have different types in these columns: {differ}. Expected one type in all parts. {NOT_READ}; write "
+            "the parts with one schema."
+        )
+    return pa.schema(list(zip(names, types, strict=True)))
+
+
+def _plain_codes(kind: pa.DataType) -> pa.DataType:
+    """Return categories with codes of one width: pandas chooses it by the number of values in a part."""
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(pa.int32(), kind.value_type)
+    return kind
+
+
+def _repeated(value: str | None, n_rows: int) -> pa.Array:
+    codes = pa.array([0], pa.int32()) if value is not None else pa.array([None], pa.int32())
+    return pa.DictionaryArray.from_arrays(codes.take(pa.array([0] * n_rows, pa.int32())), pa.array([value or ""]))
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    mapper: Any = _NULLABLE.get
+    frame: pd.DataFrame = table.to_pandas(types_mapper=mapper, split_blocks=True)
+    return frame
