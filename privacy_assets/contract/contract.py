@@ -194,9 +194,9 @@ class TableContract:
         ContractError
             If the columns differ; the message counts them and names only columns of the contract.
         """
-        failures = [each for each in _shape_failures(table, self.columns) if each[:2] != (TABLE, "has_records")]
+        failures = [each for each in shape_failures(table, self.columns) if each[:2] != (TABLE, "has_records")]
         if any(column == TABLE for column, _, _ in failures):
-            raise _broken("The table", failures)
+            raise broken_contract("The table", failures)
 
     def admit_synthetic(self, table: pd.DataFrame) -> pd.DataFrame:
         """Check a synthetic table: exactly the released columns, with the same types, ranges and checks.
@@ -216,26 +216,27 @@ class TableContract:
         ]
 
     def _validate(self, table: pd.DataFrame, expected: tuple[str, ...], subject: str) -> pd.DataFrame:
-        failures = _shape_failures(table, expected)
+        failures = shape_failures(table, expected)
         if any(column == TABLE for column, _, _ in failures):
-            raise _broken(subject, failures)
+            raise broken_contract(subject, failures)
         acknowledged = [name for name, check, _ in failures if check == "is_present" and name in self.acknowledged]
         converted = {}
         for name in expected:
             if name in table.columns:
-                converted[name], lost = convert(table[name], self._required(name))
+                converted[name], lost = convert(table[name], self.required_type(name))
                 failures += [(name, check, count) for check, count in lost]
         result = pd.DataFrame(converted)
-        failures += self._check_failures(result, with_table_checks=not failures)
+        failures += self.check_failures(result, with_table_checks=not failures)
         if failures:
-            raise _broken(subject, failures, acknowledged)
+            raise broken_contract(subject, failures, acknowledged)
         return result
 
-    def _required(self, name: str) -> ColumnType:
+    def required_type(self, name: str) -> ColumnType:
+        """Return the type of a column; the person of a row is never missing."""
         own = self._described()[name].type
         return own if name != self.person else replace(own, nullable=False)
 
-    def _check_failures(self, table: pd.DataFrame, *, with_table_checks: bool) -> list[Failure]:
+    def check_failures(self, table: pd.DataFrame, *, with_table_checks: bool) -> list[Failure]:
         """Run the schema's checks on converted columns; missing values were counted before."""
         described = self._described()
         columns = {
@@ -257,6 +258,11 @@ class TableContract:
             except pa.errors.SchemaErrors as errors:
                 found = [_failure(error, self._check_names) for error in errors.schema_errors]  # type: ignore[attr-defined]
         return found or []
+
+    def name_of_check(self, column: str, place: int) -> str:
+        """Return the name of a check in the schema, with its bounds."""
+        names: Mapping[tuple[str, int | None], str] = self._check_names  # type: ignore[attr-defined]
+        return names[column, place]
 
     def _described(self) -> Mapping[str, _Column]:
         columns: Mapping[str, _Column] = self._columns  # type: ignore[attr-defined]
@@ -411,7 +417,7 @@ def _kind(column: pa.Column) -> Kind | None:
     return next((kind for test, kind in tests if test(native)), None)
 
 
-def _shape_failures(table: pd.DataFrame, expected: tuple[str, ...]) -> list[Failure]:
+def shape_failures(table: pd.DataFrame, expected: tuple[str, ...]) -> list[Failure]:
     """Compare the columns; after failures of the `TABLE` there is nothing more to check."""
     if not isinstance(table, pd.DataFrame):
         raise InvalidTableError(f"A contract admits a pandas DataFrame; got {type_name(table)}.")
@@ -456,7 +462,8 @@ def _failure(error: pa.errors.SchemaError, names: Mapping[tuple[str, int | None]
     return column, name, max(int(count), 1)
 
 
-def _broken(subject: str, failures: list[Failure], acknowledged: Sequence[str] = ()) -> ContractError:
+def broken_contract(subject: str, failures: list[Failure], acknowledged: Sequence[str] = ()) -> ContractError:
+    """Return the error with all violations of a contract."""
     shown = "; ".join(_sentence(*failure) for failure in failures[:MAX_FAILURES_SHOWN])
     if len(failures) > MAX_FAILURES_SHOWN:
         shown += f"; and {len(failures) - MAX_FAILURES_SHOWN} more"

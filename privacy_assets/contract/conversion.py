@@ -221,10 +221,10 @@ def _to_datetime(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, _Fai
     n_times = sum(zones.values())
     if len(zones) > 1:
         return empty, (("has_one_time_zone", n_times - max(zones.values())),)
-    if types.is_numeric_dtype(source.dtype):
-        return empty, (("has_type_datetime", int(source.notna().sum())),)
+    if not zones:
+        return empty, (("has_type_datetime", _lost(source, empty)),)
     is_aware = any(zone is not None for zone in zones)
-    if zones and is_aware != (wanted.time_zone is not None):
+    if is_aware != (wanted.time_zone is not None):
         check = "has_no_time_zone" if is_aware else "has_a_time_zone"
         return empty, ((check, n_times),)
     times = _read_times(source, is_aware)
@@ -237,6 +237,13 @@ def _to_datetime(source: pd.Series, wanted: ColumnType) -> tuple[pd.Series, _Fai
         ("has_type_datetime", _lost(source, result) - too_fine),
         ("has_no_more_than_microseconds", too_fine),
     )
+
+
+def zones_of(column: pd.Series, wanted: ColumnType) -> Mapping[object, int]:
+    """Count the times of a column by their zone, as `convert` reads them; a column has one zone in all batches."""
+    if types.is_datetime64_any_dtype(column.dtype) or types.is_numeric_dtype(column.dtype):
+        return _time_zones(column)
+    return _time_zones(_decoded(read_written(column.reset_index(drop=True), wanted.format, None, wanted.missing)))
 
 
 def _time_zones(source: pd.Series) -> Mapping[object, int]:

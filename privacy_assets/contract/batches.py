@@ -1,0 +1,170 @@
+"""Admission of a table that arrives in batches, with the result and the refusals of the whole table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+import pandas as pd
+import pandera.pandas as pa
+
+from privacy_assets.columns.distinct_values import DistinctValues
+from privacy_assets.contract.contract import TABLE, Failure, TableContract, broken_contract, shape_failures
+from privacy_assets.contract.conversion import convert, zones_of
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+
+ROW_BY_ROW: Final = frozenset(
+    {
+        *("equal_to", "not_equal_to", "greater_than", "greater_than_or_equal_to", "less_than"),
+        *("less_than_or_equal_to", "in_range", "isin", "notin", "str_contains", "str_endswith", "str_length"),
+        *("str_matches", "str_startswith"),
+    }
+)
+"""Checks of pandera that decide on each value by itself; so do all with ``element_wise``."""
+NOT_MISSING: Final = "is_not_missing"
+ALL_MISSING: Final = "is_not_all_missing"
+SEVERAL_ZONES: Final = "has_one_time_zone"
+NOT_EVALUATED: Final = " (could not be evaluated)"
+
+
+class BatchAdmission:
+    """The contract's decision on a table, one batch of rows after the other.
+
+    Parameters
+    ----------
+    contract : TableContract
+        Its checks must decide on each value by itself.
+
+    Raises
+    ------
+    InvalidSettingError
+        If the contract has checks that need the whole column or table, such as uniqueness.
+
+    Notes
+    -----
+    Numbers that are written as text are read batch by batch. Whole ones beyond 2**53 are then exact even if fractions
+    occur in other batches, where admission of the whole column refuses them.
+    """
+
+    def __init__(self, contract: TableContract) -> None:
+        _require_row_by_row(contract)
+        self._contract = contract
+        self._n_rows = 0
+        self._names: list[str] | None = None
+        self._shape: list[Failure] = []
+        self._lost: dict[str, Counter[str]] = {name: Counter() for name in contract.columns}
+        self._checked: Counter[tuple[str, str]] = Counter()
+        self._zones: dict[str, Counter[object]] = {name: Counter() for name in contract.columns}
+        self._people = DistinctValues()
+
+    def add(self, batch: pd.DataFrame) -> pd.DataFrame:
+        """Check and convert the next rows, as `TableContract.admit` does; nothing is admitted before `finish`.
+
+        Raises
+        ------
+        ContractError
+            If the batch has hardly any column of the contract.
+        InvalidTableError
+            If it has other columns than the batches before.
+        """
+        self._check_shape(batch)
+        converted = {}
+        for name in self._contract.columns:
+            if name not in batch.columns:
+                continue
+            wanted = self._contract.required_type(name)
+            converted[name], lost = convert(batch[name], wanted)
+            self._lost[name].update(dict(lost))
+            if wanted.kind == "datetime":
+                self._zones[name].update(zones_of(batch[name], wanted))
+        result = pd.DataFrame(converted)
+        self._n_rows += len(batch)
+        for column, check, count in (
+            self._contract.check_failures(result, with_table_checks=False) if len(batch) else []
+        ):
+            self._checked[column, check] += count
+        person = self._contract.person
+        if person in result.columns:
+            result[person] = self._people.add(result[person])
+        kept = [name for name in self._contract.columns if name in self._contract.released_columns or name == person]
+        return result[[name for name in kept if name in result.columns]]
+
+    def finish(self) -> None:
+        """Decide on all rows.
+
+        Raises
+        ------
+        ContractError
+            If the table violates the contract; all violations are counted by column and check.
+        """
+        failures = list(self._shape)
+        if self._n_rows == 0:
+            raise broken_contract("The table", [*failures, (TABLE, "has_records", 1)])
+        is_mixed = {name for name, zones in self._zones.items() if len(zones) > 1}
+        for name in self._contract.columns:
+            if name in (self._names or []):
+                failures += [(name, check, count) for check, count in self._losses(name, is_mixed) if count]
+        for (column, check), count in self._checked.items():
+            if column in is_mixed or (column, check + NOT_EVALUATED) in self._checked:
+                continue
+            failures.append((column, check, 1 if check.endswith(NOT_EVALUATED) else count))
+        if failures:
+            acknowledged = self._contract.acknowledged
+            gone = [name for name, check, _ in failures if check == "is_present" and name in acknowledged]
+            raise broken_contract("The table", failures, gone)
+
+    def _check_shape(self, batch: pd.DataFrame) -> None:
+        names = [str(name) for name in batch.columns]
+        if self._names is None:
+            self._shape = [each for each in shape_failures(batch, self._contract.columns) if each[1] != "has_records"]
+            self._names = names
+            if any(column == TABLE for column, _, _ in self._shape):
+                raise broken_contract("The table", self._shape)
+        elif names != self._names:
+            raise InvalidTableError(
+                "The batches of the table have different columns. Expected the same columns in each. Nothing was "
+                "admitted; give all batches one schema."
+            )
+
+    def _losses(self, name: str, is_mixed: set[str]) -> list[tuple[str, int]]:
+        """Return the losses of a column as conversion of the whole column would count them."""
+        own = self._lost[name]
+        losses = [(check, count) for check, count in own.items() if check not in (NOT_MISSING, ALL_MISSING)]
+        if name in is_mixed:
+            zones = self._zones[name]
+            losses = [(SEVERAL_ZONES, zones.total() - max(zones.values()))]
+        n_missing = own[NOT_MISSING] + own[ALL_MISSING]
+        if n_missing == self._n_rows:
+            return [*losses, (ALL_MISSING, n_missing)]
+        # In a nullable column, only batches without any value were counted.
+        is_nullable = self._contract.required_type(name).nullable
+        return losses if is_nullable else [*losses, (NOT_MISSING, n_missing)]
+
+
+def _require_row_by_row(contract: TableContract) -> None:
+    """Refuse checks that a batch cannot decide."""
+    schema = contract.schema
+    found: dict[str, list[str]] = {}
+    if schema.checks or schema.unique:
+        found[TABLE] = ["checks of the table"] if schema.checks else ["unique"]
+    for name, column in schema.columns.items():
+        own = ["unique"] if column.unique else []
+        own += [
+            contract.name_of_check(str(name), place) for place, each in enumerate(column.checks) if not _is_local(each)
+        ]
+        if own:
+            found[str(name)] = own
+    if found:
+        raise InvalidSettingError(
+            f"The contract has checks that need the whole table, which is read in batches: {found}. Expected ranges, "
+            "allowed values, patterns of text and checks with element_wise=True. Nothing was read; check the rest "
+            "before, or read the table at once."
+        )
+
+
+def _is_local(check: Any) -> bool:
+    if check.element_wise:
+        return True
+    # A user's own function may have the name of a check of pandera.
+    is_built_in = type(check._check_fn) is type(pa.Check.greater_than(0)._check_fn)
+    return check.groupby is None and check.name in ROW_BY_ROW and is_built_in
