@@ -1,0 +1,128 @@
+"""A table in codes on disk: the distinct values of each column in memory, the code of each row in a mapped file.
+
+The files have no name: they are gone with the process, however it ends, and nobody else can open them. The system
+writes their pages out and reads them again as memory allows.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privacy_assets.columns.distinct_values import DistinctValues
+from privacy_assets.errors import InvalidTableError
+
+ROWS_PER_BLOCK = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class CodedColumn:
+    """A column in codes.
+
+    Attributes
+    ----------
+    distinct : Series
+        The values that occur, in order of their first appearance and in the dtype of the column; a missing one, if the
+        column has any, is the last.
+    codes : ndarray of shape (n_rows,), unsigned integer
+        Position of each row's value in ``distinct``, in a mapped file.
+    directory : Path or None
+        Where the file was made, and where files of codes that are made from it will be.
+    """
+
+    distinct: pd.Series[Any]
+    codes: NDArray[np.unsignedinteger[Any]]
+    directory: Path | None = None
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.codes)
+
+    def take(self, rows: NDArray[np.integer[Any]]) -> pd.Series[Any]:
+        """Return the values of some rows."""
+        return self.distinct.take(self.codes[rows].astype(np.int64)).reset_index(drop=True)
+
+    def translated(self, code_of: NDArray[Any]) -> NDArray[Any]:
+        """Return another code for each row, in a mapped file: that of its value in ``distinct``."""
+        codes = self.codes
+        return mapped(len(codes), code_of.dtype, self.directory, lambda begin, stop: code_of[codes[begin:stop]])
+
+
+class ColumnCoder:
+    """Codes columns that arrive in batches; to be used in a ``with`` statement, which removes what it made.
+
+    Parameters
+    ----------
+    directory : Path, optional
+        Where the files are made, such as a private directory; by default that for temporary files.
+    """
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self._directory = directory
+        self._values: dict[str, DistinctValues] = {}
+        self._files: dict[str, IO[bytes]] = {}
+        self._open = ExitStack()
+        self._has_missing: dict[str, bool] = {}
+        self._n_rows = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def add(self, batch: pd.DataFrame) -> None:
+        """Code the next rows.
+
+        Raises
+        ------
+        InvalidTableError
+            If the batch has other columns than the batches before.
+        """
+        if not self._values:
+            for name in batch.columns:
+                self._values[name], self._has_missing[name] = DistinctValues(), False
+                file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115 - the stack closes it
+                self._files[name] = self._open.enter_context(file)
+        if list(batch.columns) != list(self._values):
+            raise InvalidTableError("The batches of the table have different columns. Nothing was coded.")
+        for name, values in self._values.items():
+            numbers = values.add(batch[name])
+            self._has_missing[name] |= bool((numbers < 0).any())
+            self._files[name].write(numbers.astype(np.int32).data)
+        self._n_rows += len(batch)
+
+    def finish(self) -> Mapping[str, CodedColumn]:
+        """Return the columns; the coder cannot be used again."""
+        return {name: self._finished(name) for name in list(self._values)}
+
+    def _finished(self, name: str) -> CodedColumn:
+        values, has_missing = self._values.pop(name), self._has_missing[name]
+        with self._files.pop(name) as file:
+            file.flush()
+            numbers = np.memmap(file, np.int32, "r", shape=(self._n_rows,)) if self._n_rows else np.zeros(0, np.int32)
+            # -1, the missing value, is the last.
+            dtype = np.min_scalar_type(max(len(values) - 1 + has_missing, 0))
+            code_of = np.append(np.arange(len(values)), len(values)).astype(dtype)
+            codes = mapped(self._n_rows, dtype, self._directory, lambda begin, stop: code_of[numbers[begin:stop]])
+        return CodedColumn(values.series(name, with_missing=has_missing), codes, self._directory)
+
+
+def mapped(n_rows: int, dtype: Any, directory: Path | None, block: Any) -> NDArray[Any]:
+    """Return an array in a file without a name, which ``block(begin, stop)`` gives the content of, block by block."""
+    if not n_rows:
+        return np.zeros(0, dtype)
+    with tempfile.TemporaryFile(dir=directory) as file:
+        for begin in range(0, n_rows, ROWS_PER_BLOCK):
+            file.write(np.ascontiguousarray(block(begin, min(begin + ROWS_PER_BLOCK, n_rows)), dtype).data)
+        file.flush()
+        # Compiled code distinguishes arrays that cannot be written to, and subclasses of arrays.
+        return np.memmap(file, dtype, "r+", shape=(n_rows,)).view(np.ndarray)
