@@ -87,6 +87,18 @@ def verify_anonymity(
             f"`recursive_l` is {recursive_l!r}. Expected a whole number of at least 1. Nothing was computed."
         )
     labels, values = _read(table, roles["quasi_identifiers"], roles["sensitive"], subject)
+    return measure_codes(labels, values, roles["quasi_identifiers"], subject, len(table), recursive_l)
+
+
+def measure_codes(
+    labels: tuple[Sequence[NDArray[Any]], Sequence[int]],
+    values: dict[str, MeasuredColumn],
+    quasi_identifiers: tuple[str, ...],
+    subject: str | None,
+    n_rows: int,
+    recursive_l: int,
+) -> AnonymityReport:
+    """Measure a table in codes: the labels of the quasi-identifiers with their numbers of codes, and other columns."""
     class_of_row, n_classes = group_rows(*labels)
     classes = group_by_class(class_of_row, n_classes)
     sizes = np.diff(classes.starts)
@@ -103,15 +115,15 @@ def verify_anonymity(
         is_homogeneous |= measures.n_values == 1
         columns[name] = _worst(measures, sizes, n_values, is_ordered=column.is_ordered)
     return AnonymityReport(
-        roles["quasi_identifiers"],
+        quasi_identifiers,
         subject,
-        len(table),
+        n_rows,
         n_classes,
         int(sizes.min()),
         None if people is None else int(people.min()),
         ClassSizes.of(sizes),
         None if people is None else ClassSizes.of(people),
-        float(sizes[is_homogeneous].sum() / len(table)) if columns else None,
+        float(sizes[is_homogeneous].sum() / n_rows) if columns else None,
         columns,
     )
 

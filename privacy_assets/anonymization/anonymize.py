@@ -171,15 +171,15 @@ def anonymize_with(
     _check_table(table, settings)
     if settings.method == "lattice":
         coded = code_table(table, settings)
-        _check_size(coded, settings)
+        check_size(coded, settings)
         return _by_lattice(table, coded, hierarchies, settings, progress)
     read = read_hierarchies(hierarchies or {}, settings.quasi_identifiers, of_all=False)
     coded = code_table(table, settings, read)
-    _check_size(coded, settings)
+    check_size(coded, settings)
     found = cut_table(coded, settings, n_used, progress)
     settings = replace(settings, normalize=found.normalize)
     tree = cut_tree_of(coded, found, settings)
-    classes = _classes(coded, found, tree.class_of_leaf, settings)
+    classes = classes_of_cuts(coded, found, tree.class_of_leaf, settings)
     nodes = {
         name: label_by_nodes(along.column, along.common_nodes(classes.records, classes.edges))
         for name, along in zip(settings.quasi_identifiers, coded.along, strict=True)
@@ -192,6 +192,11 @@ def _check_table(table: pd.DataFrame, settings: AnonymizeSettings) -> None:
     if not isinstance(table, pd.DataFrame):
         raise InvalidTableError(f"The table is a {type_name(table)}. Expected a pandas DataFrame. Convert it first.")
     require_unique_text_names(table)
+    check_columns(list(table.columns), len(table), settings)
+
+
+def check_columns(columns: Sequence[str], n_rows: int, settings: AnonymizeSettings) -> None:
+    """Refuse a table without rows, or without the columns that the settings name."""
     roles = {
         "quasi_identifiers": settings.quasi_identifiers,
         "sensitive": settings.sensitive,
@@ -201,15 +206,16 @@ def _check_table(table: pd.DataFrame, settings: AnonymizeSettings) -> None:
     problems = [
         f"{role} names columns that the table does not have: {unknown}."
         for role, names in roles.items()
-        if (unknown := [name for name in names if name not in table.columns])
+        if (unknown := [name for name in names if name not in columns])
     ]
     if problems:
-        raise InvalidSettingError(f"{' '.join(problems)} It has {list(table.columns)}. Nothing was anonymized.")
-    if len(table) == 0:
+        raise InvalidSettingError(f"{' '.join(problems)} It has {list(columns)}. Nothing was anonymized.")
+    if n_rows == 0:
         raise InvalidTableError("The table has no rows. Expected at least one. Nothing was anonymized.")
 
 
-def _check_size(coded: CodedTable, settings: AnonymizeSettings) -> None:
+def check_size(coded: CodedTable, settings: AnonymizeSettings) -> None:
+    """Refuse a k above the number of records, or people."""
     n_units = len(coded.dimensions[0].codes) if coded.people is None else int(coded.people.max()) + 1
     if settings.k > n_units:
         raise InvalidSettingError(
@@ -218,7 +224,7 @@ def _check_size(coded: CodedTable, settings: AnonymizeSettings) -> None:
         )
 
 
-def _classes(
+def classes_of_cuts(
     coded: CodedTable, found: CutClasses, class_of_leaf: NDArray[np.int64], settings: AnonymizeSettings
 ) -> Classes:
     """Describe the classes that are kept."""

@@ -39,6 +39,8 @@ from privacy_assets.columns.masks import (
     ValueSet,
 )
 
+Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
+
 
 def release(
     table: pd.DataFrame,
@@ -55,19 +57,8 @@ def release(
     """
     nodes = nodes or {}
     class_of_row = np.repeat(np.arange(len(classes.sizes)), classes.sizes)
-    by_class = np.arange(len(classes.sizes))
-    generalized: dict[str, dict[str, pd.Series[Any]]] = {}
-    cells = tree.cells() if tree is not None and settings.bounds == "cell" and settings.output == "labels" else None
-    for j, (dimension, generalization) in enumerate(zip(dimensions, classes.generalizations, strict=True)):
-        name = dimension.scale.name
-        if name in nodes:
-            generalized[name] = {name: repeated_text(nodes[name].labels, by_class)}
-        elif settings.output == "centroid":
-            codes = dimension.codes[classes.records]
-            generalized[name] = {name: centroid_column(generalization, codes, classes.edges, by_class)}
-        else:
-            own_cells = None if cells is None else (cells[0][:, j], cells[1][:, j])
-            generalized[name] = generalized_columns(generalization, by_class, own_cells)
+    cells = cells_of(tree, settings)
+    generalized = label_classes(dimensions, classes, settings, cells, nodes)
     hidden = {*settings.direct_identifiers, settings.subject}
     # Only released rows: the others must not affect the result.
     others = {
@@ -77,7 +68,7 @@ def release(
     }
     # An order by the originals, even hashed, would reveal something about them to somebody who knows the key.
     # The columns next to a label repeat it, so the labels distinguish rows as well as all columns would.
-    labels = hash_rows((own[name] for name, own in generalized.items()), len(by_class), settings.seed)
+    labels = hash_rows((own[name] for name, own in generalized.items()), len(classes.sizes), settings.seed)
     hashes = hash_rows((pd.Series(labels[class_of_row]), *others.values()), len(class_of_row), settings.seed)
     order = np.argsort(hashes, kind="stable")
     records, class_of_released = classes.records[order], class_of_row[order]
@@ -89,8 +80,52 @@ def release(
             columns[name] = _taken(others[name], order)
     released = pd.DataFrame(columns, copy=False)
     members = pd.DataFrame({"class": class_of_released, "row": records.astype(np.int64)})
+    model, frame, stats = describe_release(
+        list(table.columns), dimensions, classes, settings, generalized, cells, nodes
+    )
+    return Anonymization(released, model, frame, members, stats, tree, settings.described())
+
+
+def cells_of(tree: CutTree | None, settings: AnonymizeSettings) -> Cells | None:
+    """Return the regions of the classes if they are released; None if the values that occur are."""
+    return tree.cells() if tree is not None and settings.bounds == "cell" and settings.output == "labels" else None
+
+
+def label_classes(
+    dimensions: list[Dimension],
+    classes: Classes,
+    settings: AnonymizeSettings,
+    cells: Cells | None,
+    nodes: Mapping[str, NodeLabels],
+) -> dict[str, dict[str, pd.Series[Any]]]:
+    """Make the released columns of each quasi-identifier, with one row per class."""
+    by_class = np.arange(len(classes.sizes))
+    generalized: dict[str, dict[str, pd.Series[Any]]] = {}
+    for j, (dimension, generalization) in enumerate(zip(dimensions, classes.generalizations, strict=True)):
+        name = dimension.scale.name
+        if name in nodes:
+            generalized[name] = {name: repeated_text(nodes[name].labels, by_class)}
+        elif settings.output == "centroid":
+            codes = dimension.codes[classes.records]
+            generalized[name] = {name: centroid_column(generalization, codes, classes.edges, by_class)}
+        else:
+            own_cells = None if cells is None else (cells[0][:, j], cells[1][:, j])
+            generalized[name] = generalized_columns(generalization, by_class, own_cells)
+    return generalized
+
+
+def describe_release(
+    columns: list[str],
+    dimensions: list[Dimension],
+    classes: Classes,
+    settings: AnonymizeSettings,
+    generalized: dict[str, dict[str, pd.Series[Any]]],
+    cells: Cells | None,
+    nodes: Mapping[str, NodeLabels],
+) -> tuple[ReleaseModel, pd.DataFrame, dict[str, Any]]:
+    """Return the model, one row per class, and the figures of a release of a table with these columns."""
     frame, stats = describe_classes(classes, settings), measure(classes, dimensions, settings)
-    model = _release_model(table, [d.scale for d in dimensions], settings)
+    model = _release_model(columns, [d.scale for d in dimensions], settings)
     model = ReleaseModel({**model.masks, **{name: HierarchyMapping(name, name) for name in nodes}})
     penalties = {name: own.penalties for name, own in nodes.items()}
     if cells is not None:
@@ -102,7 +137,7 @@ def release(
             stats["non_uniform_entropy"][dimension.scale.name] = entropy_of_labels(
                 nodes[dimension.scale.name].covered, np.bincount(dimension.codes), classes.sizes
             )
-    return Anonymization(released, model, frame, members, stats, tree, settings.described())
+    return model, frame, stats
 
 
 def _taken(column: pd.Series[Any], positions: NDArray[np.integer[Any]]) -> pd.Series[Any] | ExtensionArray:
@@ -126,7 +161,7 @@ def _use_penalties(
 def _use_cells(
     labels: dict[str, dict[str, pd.Series[Any]]],
     model: ReleaseModel,
-    cells: tuple[NDArray[np.int64], NDArray[np.int64]],
+    cells: Cells,
     dimensions: list[Dimension],
     classes: Classes,
     stats: dict[str, Any],
@@ -145,9 +180,9 @@ def _use_cells(
     return penalties
 
 
-def _release_model(table: pd.DataFrame, scales: list[Scale], settings: AnonymizeSettings) -> ReleaseModel:
+def _release_model(columns: list[str], scales: list[Scale], settings: AnonymizeSettings) -> ReleaseModel:
     """Return the mask of each original column."""
-    masks: dict[str, Mask] = {name: Exact(name) for name in table.columns}
+    masks: dict[str, Mask] = {name: Exact(name) for name in columns}
     for name in (*settings.direct_identifiers, *([] if settings.subject is None else [settings.subject])):
         masks[name] = Suppressed()
     for scale in scales:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from privacy_assets.errors import InvalidTableError
 
+ROWS_PER_BLOCK = 2**20
+
 
 def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDArray[np.uint64]:
     """Hash rows of columns with a key from ``seed`` and the position of each column; names and index do not count."""
@@ -19,7 +21,7 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
     problems: dict[str, int] = {}
     broken: dict[str, int] = {}
     for place, column in enumerate(columns):
-        key = hashlib.sha256(f"privacy_assets row {seed} {place}".encode()).digest()
+        key = _key_of(seed, place)
         try:
             own = _hash_cells(column, key.hex()[:16])
         except TypeError:
@@ -28,8 +30,7 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
         except UnicodeEncodeError:
             broken[str(column.name)] = sum(_is_broken(value) for value in column)
             continue
-        keyed = own ^ np.uint64(int.from_bytes(key[8:16], "little"))
-        total = _mix(np.bitwise_xor(total, keyed, dtype=np.uint64))
+        total = _added(total, own, key)
     if problems:
         raise InvalidTableError(
             f"Columns have values that cannot be compared, such as lists, counted by column: {problems}. Expected "
@@ -44,6 +45,32 @@ def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDAr
             "out. Nothing was anonymized."
         )
     return total
+
+
+def hash_coded_rows(
+    columns: Iterable[tuple[pd.Series[Any], Callable[[int, int], NDArray[Any]]]], n_rows: int, seed: int
+) -> NDArray[np.uint64]:
+    """Hash rows as `hash_rows` does, from the distinct values of each column and the codes of its rows.
+
+    The codes of rows from ``begin`` to ``stop`` are those that ``codes(begin, stop)`` returns.
+    """
+    total = np.zeros(n_rows, np.uint64)
+    for place, (distinct, codes) in enumerate(columns):
+        key = _key_of(seed, place)
+        hash_of = _hash_cells(distinct, key.hex()[:16])
+        for begin in range(0, n_rows, ROWS_PER_BLOCK):
+            stop = min(begin + ROWS_PER_BLOCK, n_rows)
+            total[begin:stop] = _added(total[begin:stop], hash_of[codes(begin, stop)], key)
+    return total
+
+
+def _key_of(seed: int, place: int) -> bytes:
+    return hashlib.sha256(f"privacy_assets row {seed} {place}".encode()).digest()
+
+
+def _added(total: NDArray[np.uint64], own: NDArray[np.uint64], key: bytes) -> NDArray[np.uint64]:
+    keyed = own ^ np.uint64(int.from_bytes(key[8:16], "little"))
+    return _mix(np.bitwise_xor(total, keyed, dtype=np.uint64))
 
 
 def _hash_cells(column: pd.Series[Any], key: str) -> NDArray[np.uint64]:

@@ -1,0 +1,48 @@
+"""Measurement of the protection of a table that was coded batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L
+from privacy_assets.anonymity.report import AnonymityReport
+from privacy_assets.anonymity.verify import MeasuredColumn, measure_codes
+from privacy_assets.storage.coded_columns import CodedColumn
+
+
+def verify_coded(
+    columns: Mapping[str, CodedColumn],
+    quasi_identifiers: Sequence[str],
+    sensitive: Sequence[str] = (),
+    *,
+    subject: str | None = None,
+    recursive_l: int = LARGEST_RECURSIVE_L,
+) -> AnonymityReport:
+    """Measure what `verify_anonymity` measures of the same table in a frame.
+
+    Parameters
+    ----------
+    columns : mapping of str to CodedColumn
+        The columns of the table; each has at least one row. Not checked here, nor are the names that follow.
+    quasi_identifiers, sensitive, subject, recursive_l
+        As in `verify_anonymity`.
+    """
+    labels = [columns[name] for name in quasi_identifiers]
+    values = {name: _measured(columns[name], name) for name in (*sensitive, *([] if subject is None else [subject]))}
+    return measure_codes(
+        ([column.codes for column in labels], [len(column.distinct) for column in labels]),
+        values,
+        tuple(quasi_identifiers),
+        subject,
+        len(labels[0]),
+        recursive_l,
+    )
+
+
+def _measured(column: CodedColumn, name: str) -> MeasuredColumn:
+    """Read the distinct values, and give each row the code of its own."""
+    read = MeasuredColumn.read(column.distinct, f"Column {name!r}")
+    return replace(read, values=replace(read.values, codes=column.translated(read.values.codes.astype(np.int32))))
