@@ -45,6 +45,7 @@ _PUBLIC_NAMES = {
     "LinkageAudit": "linkage.audit",
     "LinkageAuditSettings": "orchestration.settings.linkage",
     "LinkerEvaluation": "linkage.evaluation",
+    "LocalEngine": "engine.local",
     "MaskError": "errors",
     "MatchedCandidates": "linkage.matching",
     "Microaggregated": "columns.masks",

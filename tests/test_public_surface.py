@@ -46,6 +46,7 @@ PUBLIC_NAMES = [
     "LinkageAudit",
     "LinkageAuditSettings",
     "LinkerEvaluation",
+    "LocalEngine",
     "MaskError",
     "MatchedCandidates",
     "Microaggregated",

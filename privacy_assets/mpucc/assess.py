@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from privacy_assets.engine.protocol import Engine
 from privacy_assets.mpucc.control import ControlComparison, compare_with_control
 from privacy_assets.mpucc.control_score import scores_beside_control
 from privacy_assets.mpucc.preprocess import (
@@ -174,6 +175,7 @@ def assess_mpuccs(
     confidence_level: float = 0.95,
     n_threads: int | None = None,
     progress: Callable[[SearchProgress], None] | None = None,
+    engine: Engine | None = None,
 ) -> MpuccAssessment:
     """Find the synthetic records that single out an original record, and score the table by them.
 
@@ -210,6 +212,8 @@ def assess_mpuccs(
     progress : callable, optional
         Called before each size of combinations of each search, and again after each 8,192 combinations; its exceptions
         end the assessment.
+    engine : LocalEngine or SparkEngine, optional
+        Where the combinations are searched; the result does not depend on it. Default: in this process.
 
     Raises
     ------
@@ -245,7 +249,7 @@ def assess_mpuccs(
         deduplicate=deduplicate,
         person=person,
     )
-    assessment = assess_preprocessed(tables, settings, n_threads, progress)
+    assessment = assess_preprocessed(tables, settings, n_threads, progress, engine)
     labels = {
         "syn_idx": labels_at(synthetic.index, assessment.details["syn_idx"]),
         "ori_idx": labels_at(original.index, assessment.details["ori_idx"]),
@@ -258,6 +262,7 @@ def assess_preprocessed(
     settings: MpuccSettings = DEFAULT_SETTINGS,
     n_threads: int | None = None,
     progress: Callable[[SearchProgress], None] | None = None,
+    engine: Engine | None = None,
 ) -> MpuccAssessment:
     """Assess tables that :func:`~privacy_assets.mpucc.preprocess.preprocess` prepared.
 
@@ -265,7 +270,7 @@ def assess_preprocessed(
     """
     settings.check(len(tables.columns))
     n_used = threads_to_use(n_threads)
-    search = SyntheticSearch(tables, settings, n_used, progress)
+    search = SyntheticSearch(tables, settings, n_used, progress, engine=engine)
     found = search.against(
         tables.original, "synthetic against original", with_profile=True, max_combinations=settings.max_combinations
     )

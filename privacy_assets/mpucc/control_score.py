@@ -58,9 +58,9 @@ def scores_beside_control(
         if table.n_records > n_records:
             drawn = draw_people(drawn, n_records, rng, tables.deduplicate)
         in_place: PreprocessedTables = replace(tables, synthetic=drawn)
-        found = SyntheticSearch(in_place, search.settings, search.n_threads, search.progress).matches(
-            tables.original, stage, max_size
-        )
+        found = SyntheticSearch(
+            in_place, search.settings, search.n_threads, search.progress, engine=search.engine
+        ).matches(tables.original, stage, max_size)
         n_identified = int(drawn.multiplicities[found.partner >= 0].sum(dtype=np.int64))
         return 1.0 - overall_protection(1.0 - n_identified / drawn.n_assessed, scores["baseline_protection"])
 

@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.engine.protocol import Engine
 from privacy_assets.mpucc.any_size import sample_any_size
 from privacy_assets.mpucc.control import Matches, count_agreements
+from privacy_assets.mpucc.divided_search import find_mpuccs_by
 from privacy_assets.mpucc.intervals import wilson_interval
 from privacy_assets.mpucc.kernels.common_columns import MOST_COLUMNS, find_common_columns
-from privacy_assets.mpucc.kernels.search import LevelProgress, SearchResult, find_mpuccs
+from privacy_assets.mpucc.kernels.search import LevelProgress, SearchResult
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
 from privacy_assets.mpucc.settings import MpuccSettings, count_combinations
 from privacy_assets.storage.result_columns import tuple_column
@@ -67,8 +69,10 @@ class SyntheticSearch:
         n_threads: int,
         progress: Callable[[SearchProgress], None] | None,
         only_with: int | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.tables, self.settings, self.n_threads, self.progress = tables, settings, n_threads, progress
+        self.engine = engine
         self.max_size = settings.max_size(len(tables.columns))
         n_distinct = _count_distinct(tables.synthetic, tables.n_codes)
         # A stable sort: ties stay in the order of the table.
@@ -97,7 +101,8 @@ class SyntheticSearch:
         largest = self.max_size if max_size is None else max_size
         settings = self.settings
         needs_entropy = settings.min_entropy_delta > 0 or (with_profile and settings.shows_entropy)
-        return find_mpuccs(
+        return find_mpuccs_by(
+            self.engine,
             *self._coded(other),
             subjects=None if _are_rows(other) else self._subjects(other),
             is_sought=is_sought,

@@ -132,7 +132,7 @@ class _Level(NamedTuple):
     profile: Profile | None
 
 
-class _Findings(NamedTuple):
+class Findings(NamedTuple):
     """Result of the compiled search of some candidates: three arrays per row, two per candidate."""
 
     first: NDArray[np.int64]
@@ -142,7 +142,7 @@ class _Findings(NamedTuple):
     is_live: NDArray[np.bool_]
 
 
-class _Search:
+class LevelSearch:
     """State of a search between its levels."""
 
     def __init__(
@@ -222,10 +222,10 @@ class _Search:
         is_skipped: NDArray[np.bool_],
         pool: SlicePool,
         report: Callable[[LevelProgress], None],
-    ) -> _Findings:
+    ) -> Findings:
         """Search the candidates of a level; those after the last open row was identified stay unchecked."""
         n_synthetic = len(self.combo_of_row)
-        of_level = _Findings(
+        of_level = Findings(
             np.full(n_synthetic, NOT_IDENTIFIED),
             np.zeros(n_synthetic, np.int64),
             np.zeros(n_synthetic, np.int64),
@@ -244,7 +244,7 @@ class _Search:
             report(LevelProgress(size, n_checked, n_identified, begin, len(combos)))
             if len(open_rows) == 0:
                 break
-            found = self._search(combos[of_batch], is_skipped[of_batch], open_rows, pool)
+            found = self.search(combos[of_batch], is_skipped[of_batch], open_rows, pool)
             of_level.is_checked[of_batch], of_level.is_live[of_batch] = found.is_checked, found.is_live
             identified = found.first < NOT_IDENTIFIED
             of_level.first[open_rows[identified]] = begin + found.first[identified]
@@ -252,9 +252,9 @@ class _Search:
             of_level.together[open_rows[identified]] = found.together[identified]
         return of_level
 
-    def _search(
+    def search(
         self, combos: NDArray[np.int16], is_skipped: NDArray[np.bool_], open_rows: NDArray[np.int64], pool: SlicePool
-    ) -> _Findings:
+    ) -> Findings:
         """Renumber the rows so that the open ones come first, and run the compiled search over all candidates."""
         n_synthetic = len(self.combo_of_row)
         is_open = np.zeros(n_synthetic, np.bool_)
@@ -291,7 +291,11 @@ class _Search:
             together[is_earlier] = together_of_thread[is_earlier]
         found = first < NOT_IDENTIFIED
         partner[found] = rows[partner[found]] - n_synthetic
-        return _Findings(first, partner, together, is_checked, is_live)
+        return Findings(first, partner, together, is_checked, is_live)
+
+    def profile(self, combos: NDArray[np.int16], pool: SlicePool) -> Profile:
+        """Profile all combinations that were checked."""
+        return profile_combinations(self.synthetic, combos, self.synthetic_weights, self.alpha, pool)
 
     def result(self, pool: SlicePool, with_profile: bool, complete_size: int) -> SearchResult:
         """Combine the levels; profile combinations that no level profiled."""
@@ -306,7 +310,7 @@ class _Search:
         if profiles:
             profile = Profile(*(np.concatenate(parts) for parts in zip(*profiles, strict=True)))
         elif with_profile:
-            profile = profile_combinations(self.synthetic, combos, self.synthetic_weights, self.alpha, pool)
+            profile = self.profile(combos, pool)
         none = np.zeros(0, np.bool_)
         return SearchResult(
             combos,
@@ -385,8 +389,28 @@ def find_mpuccs(
     a few numbers per combination checked.
     """
     blocks = group_by_width(columns, n_codes)
-    search = _Search(blocks, n_synthetic, weights, subjects, max_size, alpha, min_entropy_gain, is_sought)
-    largest_size = min(max_size, len(columns))
+    search = LevelSearch(blocks, n_synthetic, weights, subjects, max_size, alpha, min_entropy_gain, is_sought)
+    return search_levels(
+        search,
+        only_with_first=only_with_first,
+        max_combinations=max_combinations,
+        with_profile=with_profile,
+        n_threads=n_threads,
+        on_progress=on_progress,
+    )
+
+
+def search_levels(
+    search: LevelSearch,
+    *,
+    only_with_first: bool,
+    max_combinations: int | None,
+    with_profile: bool,
+    n_threads: int,
+    on_progress: Callable[[LevelProgress], None] | None,
+) -> SearchResult:
+    """Search level by level, as :func:`find_mpuccs` describes."""
+    largest_size = min(search.max_size, search.n_columns)
     report = on_progress or (lambda _: None)
     with SlicePool(n_threads) as pool:
         for size in range(1, largest_size + 1):

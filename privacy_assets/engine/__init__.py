@@ -1,0 +1,1 @@
+"""Where the heaviest kernels run: in this process, or on the workers of a cluster."""

@@ -1,0 +1,371 @@
+"""The mpUCC search by an engine: the levels are decided here, and tasks search them with today's kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privacy_assets.engine.protocol import Engine, gather_batches
+from privacy_assets.kernels.slices import SlicePool
+from privacy_assets.mpucc.divided_level import (
+    Bucket,
+    Division,
+    Part,
+    Rows,
+    bucket_numbers,
+    number_tuples,
+    rows_within,
+    thin,
+)
+from privacy_assets.mpucc.kernels.code_blocks import (
+    FIRST_GROUPED_SIZE,
+    group_by_width,
+    no_suffix_groups,
+    suffix_groups,
+    take_rows,
+)
+from privacy_assets.mpucc.kernels.live_classes import identify
+from privacy_assets.mpucc.kernels.people_classes import identify_people
+from privacy_assets.mpucc.kernels.search import (
+    NOT_IDENTIFIED,
+    Findings,
+    LevelProgress,
+    LevelSearch,
+    SearchResult,
+    find_mpuccs,
+    search_levels,
+)
+from privacy_assets.mpucc.kernels.uniqueness import Profile, profile_combinations
+
+ROWS_PER_BLOB = 1 << 18
+ROWS_OF_TASKS = pa.schema([("task", pa.int32()), ("rows", pa.binary())])
+FOUND = pa.schema(
+    [
+        ("task", pa.int32()),
+        ("n_rows", pa.int64()),
+        *((name, pa.binary()) for name in ("row", "first", "partner", "together", "is_checked", "is_live", "n_unique")),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class _Level:
+    """What the tasks of one level know."""
+
+    parts: tuple[Part, ...]
+    n_codes: tuple[int, ...]
+    n_synthetic: int
+    has_people: bool
+    most_records: int
+
+    def columns_of(self, part: Part) -> list[int]:
+        """Return the columns that a task of a part needs: those of its buckets, and all after them."""
+        after = [] if _is_whole(part) else range(part.column + 1, len(self.n_codes))
+        return [*part.prefix, *after]
+
+    def types_of(self, part: Part) -> list[np.dtype[Any]]:
+        """Return the types in which the rows of a task are written."""
+        of_rows: list[np.dtype[Any]] = [np.dtype(np.int64), np.dtype(np.int8), np.dtype(np.int32)]
+        of_people = [np.dtype(np.int32)] if self.has_people else []
+        return [*of_rows, *of_people, *(_code_type(self.n_codes[c]) for c in self.columns_of(part))]
+
+
+def _code_type(n_codes: int) -> np.dtype[Any]:
+    return np.min_scalar_type(max(n_codes - 1, 0))
+
+
+@dataclass(frozen=True)
+class _PutIntoBuckets:
+    """Sends the rows of each task as one value, so that rows are not copied one by one."""
+
+    level: _Level
+    is_open: NDArray[np.uint8]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in gather_batches(batches, ROWS_PER_BLOB):
+            tasks: list[int] = []
+            blobs: list[bytes] = []
+            rows, columns = self._read(table)
+            own_rows: dict[tuple[Bucket, ...], NDArray[np.int64] | None] = {}
+            for part in self.level.parts:
+                if part.within not in own_rows:
+                    own_rows = {part.within: rows_within(columns, part.within)}
+                for task, blob in self._of_part(part, rows, columns, own_rows[part.within]):
+                    tasks.append(task)
+                    blobs.append(blob)
+            if tasks:
+                yield pa.record_batch([pa.array(tasks, pa.int32()), pa.array(blobs, pa.binary())], schema=ROWS_OF_TASKS)
+
+    def _read(self, table: pa.Table) -> tuple[Rows, list[NDArray[Any]]]:
+        number = table.column("row").to_numpy()
+        side = np.full(len(number), 2, np.int8)
+        synthetic = np.flatnonzero(number < self.level.n_synthetic)
+        own = number[synthetic]
+        side[synthetic] = 1 - (self.is_open[own >> 3] >> (own & 7).astype(np.uint8) & 1)
+        person = table.column("person").to_numpy() if self.level.has_people else np.zeros(0, np.int32)
+        columns = [
+            table.column(f"c{c}").to_numpy().astype(_code_type(n), copy=False) for c, n in enumerate(self.level.n_codes)
+        ]
+        return Rows(number, side, table.column("weight").to_numpy(), person), columns
+
+    def _of_part(
+        self, part: Part, rows: Rows, columns: list[NDArray[Any]], own: NDArray[np.int64] | None
+    ) -> Iterator[tuple[int, bytes]]:
+        sent = [columns[c] for c in self.level.columns_of(part)]
+        if own is not None:
+            rows, sent = rows.take(own), [codes[own] for codes in sent]
+        if part.is_thinned:
+            rows, sent = _thinned(self.level, part, rows, sent)
+        # The columns of the prefix come first, the last of them is the one with buckets.
+        buckets = bucket_numbers(sent[len(part.within)], part.n_buckets)
+        order = np.argsort(buckets, kind="stable")
+        edges = np.searchsorted(buckets[order], np.arange(part.n_buckets + 1))
+        for number in part.numbers:
+            kept = order[edges[number] : edges[number + 1]]
+            if len(kept):
+                taken = rows.take(kept)
+                arrays = [*taken[: 3 + self.level.has_people], *(codes[kept] for codes in sent)]
+                blob = b"".join([len(kept).to_bytes(8, "little"), *(array.tobytes() for array in arrays)])
+                yield part.first_task + number, blob
+
+
+def _thinned(level: _Level, part: Part, rows: Rows, columns: list[NDArray[Any]]) -> tuple[Rows, list[NDArray[Any]]]:
+    """Drop rows that others represent."""
+    n_codes = [level.n_codes[c] for c in level.columns_of(part)]
+    n_needed = len(part.prefix) if _is_whole(part) else len(n_codes)
+    keys = number_tuples(columns[:n_needed], n_codes[:n_needed])
+    kept, weight = thin(keys, rows, level.most_records)
+    return rows.take(kept)._replace(weight=weight), [codes[kept] for codes in columns]
+
+
+def _is_whole(part: Part) -> bool:
+    """Return whether only the codes of the prefix matter."""
+    return part.is_base or part.is_whole
+
+
+@dataclass(frozen=True)
+class _SearchBucket:
+    """Searches the combinations of one task in its rows."""
+
+    level: _Level
+    combos: NDArray[np.int16]
+    is_skipped: NDArray[np.bool_]
+    with_profile: bool
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        task = int(table.column("task")[0].as_py())
+        part = _part_of(self.level.parts, task)
+        rows, columns = self._read(table, part)
+        order = np.lexsort((rows.number, rows.side))
+        rows, columns = rows.take(order), [codes[order] for codes in columns]
+        combos, blocks_of = self._own_combinations(part)
+        n_prefix = len(part.prefix)
+        n_codes = [self.level.n_codes[c] for c in self.level.columns_of(part)]
+        if n_prefix > 1:
+            prefix = np.unique(number_tuples(columns[:n_prefix], n_codes[:n_prefix]), return_inverse=True)[1]
+            columns, n_codes = [prefix, *columns[n_prefix:]], [int(prefix.max()) + 1, *n_codes[n_prefix:]]
+        blocks = group_by_width([columns[c] for c in blocks_of], [n_codes[c] for c in blocks_of])
+        n_open, n_subject = (int((rows.side <= side).sum()) for side in (0, 1))
+        n_combos = len(combos)
+        is_checked, is_live = np.zeros(n_combos, np.bool_), np.zeros(n_combos, np.bool_)
+        first, partner = np.full(n_open, NOT_IDENTIFIED), np.zeros(n_open, np.int32)
+        together = np.ones(n_open, np.int32)
+        is_skipped = np.zeros(1, np.bool_) if part.is_base else self.is_skipped[part.begin : part.stop].copy()
+        if self.level.has_people:
+            copies = np.arange(len(rows.number))
+            identify_people(combos, is_skipped, 0, n_combos, blocks, len(copies), n_open, n_subject, rows.person,
+                            rows.weight, first, partner, together, is_checked, is_live)  # fmt: skip
+        else:
+            copies = np.repeat(np.arange(len(rows.number)), np.minimum(rows.weight, 2))
+            n_synthetic = int(np.minimum(rows.weight[:n_subject], 2).sum())
+            copied = take_rows(blocks, copies)
+            is_grouped = combos.shape[1] >= FIRST_GROUPED_SIZE
+            suffixes = suffix_groups(copied) if is_grouped else no_suffix_groups(len(blocks_of))
+            identify(combos, is_skipped, 0, n_combos, copied, suffixes, len(copies), n_open, n_synthetic, first,
+                     partner, is_checked, is_live)  # fmt: skip
+        n_unique = np.zeros(0, np.int64)
+        if self.with_profile and n_subject and not part.is_base:
+            synthetic = take_rows(blocks, np.arange(n_subject))
+            with SlicePool(1) as pool:
+                n_unique = profile_combinations(synthetic, combos, rows.weight[:n_subject], None, pool).n_unique
+        found = np.flatnonzero(first < NOT_IDENTIFIED)
+        partners = rows.number[copies[partner[found]]]
+        arrays = [rows.number[found], first[found], partners, together[found], is_checked, is_live, n_unique]
+        return pa.table([[task], [len(rows.number)], *([array.tobytes()] for array in arrays)], schema=FOUND)
+
+    def _read(self, table: pa.Table, part: Part) -> tuple[Rows, list[NDArray[Any]]]:
+        types = self.level.types_of(part)
+        read: list[list[NDArray[Any]]] = [[] for _ in types]
+        for value in table.column("rows"):
+            blob = value.as_buffer()
+            n_rows, at = int.from_bytes(blob[:8].to_pybytes(), "little"), 8
+            for array, dtype in zip(read, types, strict=True):
+                array.append(np.frombuffer(blob, dtype, n_rows, at))
+                at += n_rows * dtype.itemsize
+        number, side, weight, *others = [np.concatenate(arrays) for arrays in read]
+        person = others.pop(0) if self.level.has_people else np.zeros(0, np.int32)
+        rows = Rows(number, side, weight, person)
+        return _thinned(self.level, part, rows, others) if part.is_thinned else (rows, others)
+
+    def _own_combinations(self, part: Part) -> tuple[NDArray[np.int16], list[int]]:
+        """Return the combinations of a task over its own columns, the prefix as one of them, and these columns."""
+        if _is_whole(part):
+            return np.zeros((1, 1), np.int16), [0]
+        own = self.combos[part.begin : part.stop, len(part.prefix) - 1 :] - part.column
+        return np.ascontiguousarray(own, np.int16), list(range(len(self.level.n_codes) - part.column))
+
+
+def _part_of(parts: tuple[Part, ...], task: int) -> Part:
+    return parts[int(np.searchsorted([part.first_task for part in parts], task, side="right")) - 1]
+
+
+class DividedSearch(LevelSearch):
+    """A search whose levels are searched by an engine."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        batches: Any,
+        columns: Sequence[NDArray[Any]],
+        n_codes: Sequence[int],
+        n_synthetic: int,
+        weights: NDArray[np.int32],
+        subjects: NDArray[np.int32] | None,
+        max_size: int,
+        alpha: float | None,
+        min_entropy_gain: float,
+        is_sought: NDArray[np.bool_] | None,
+    ) -> None:
+        super().__init__(
+            group_by_width(columns, n_codes), n_synthetic, weights, subjects, max_size, alpha, min_entropy_gain,
+            is_sought,
+        )  # fmt: skip
+        assert engine.rows_per_task is not None  # noqa: S101 - otherwise the work is not divided
+        self.engine, self.batches, self.rows_per_task = engine, batches, engine.rows_per_task
+        self.columns, self.n_codes = list(columns), tuple(int(n) for n in n_codes)
+        self.largest_task = 0
+        self.n_unique: list[NDArray[np.int64]] = []
+
+    def search(
+        self, combos: NDArray[np.int16], is_skipped: NDArray[np.bool_], open_rows: NDArray[np.int64], _: SlicePool
+    ) -> Findings:
+        """Search all candidates in the tasks of a division."""
+        n_synthetic, n_combos = len(self.combo_of_row), len(combos)
+        division = Division(self.columns, self.n_codes, combos, self.rows_per_task)
+        parts = tuple(division.parts)
+        has_people = self.subjects is not None
+        level = _Level(parts, self.n_codes, n_synthetic, has_people, self.most_records)
+        is_open = np.zeros(n_synthetic, np.bool_)
+        is_open[open_rows] = True
+        put = _PutIntoBuckets(level, np.packbits(is_open, bitorder="little"))
+        search = _SearchBucket(level, combos, is_skipped, self.alpha is None)
+        engine = self.engine
+        found = engine.collect(engine.map_reduce(self.batches, put, ROWS_OF_TASKS, "task", search, FOUND))
+        place = np.full(n_synthetic, -1)
+        place[open_rows] = np.arange(len(open_rows))
+        first, partner = np.full(len(open_rows), NOT_IDENTIFIED), np.zeros(len(open_rows), np.int64)
+        together = np.zeros(len(open_rows), np.int64)
+        is_checked, is_live = np.zeros(n_combos, np.bool_), np.zeros(n_combos, np.bool_)
+        n_unique = np.zeros(n_combos, np.int64)
+        if combos.shape[1] == 1:
+            is_checked[:] = len(open_rows) > 0 and len(self.weights) > n_synthetic
+        for of_task in found.to_pylist():
+            part = _part_of(parts, of_task["task"])
+            own = slice(part.begin, part.stop)
+            self.largest_task = max(self.largest_task, of_task["n_rows"])
+            live = np.frombuffer(of_task["is_live"], np.bool_)
+            if part.is_base:
+                is_checked[own] |= live[0]
+                continue
+            if not part.is_whole:
+                is_checked[own] |= np.frombuffer(of_task["is_checked"], np.bool_)
+            is_live[own] |= live
+            if of_task["n_unique"]:
+                n_unique[own] += np.frombuffer(of_task["n_unique"], np.int64)
+            rows = place[np.frombuffer(of_task["row"], np.int64)]
+            ordinals = part.begin + np.frombuffer(of_task["first"], np.int64)
+            is_earlier = ordinals < first[rows]
+            earlier = rows[is_earlier]
+            first[earlier] = ordinals[is_earlier]
+            partner[earlier] = np.frombuffer(of_task["partner"], np.int64)[is_earlier] - n_synthetic
+            together[earlier] = np.frombuffer(of_task["together"], np.int32)[is_earlier]
+        self.n_unique.append(n_unique[is_checked])
+        return Findings(first, partner, together, is_checked, is_live)
+
+    def profile(self, combos: NDArray[np.int16], pool: SlicePool) -> Profile:
+        """Return the unique rows that the tasks counted; entropies are measured here, because sums are rounded."""
+        if self.alpha is not None:
+            return super().profile(combos, pool)
+        n_unique = np.concatenate([np.zeros(0, np.int64), *self.n_unique])
+        return Profile(n_unique, np.zeros(len(n_unique)))
+
+
+def columns_to_place(
+    columns: Sequence[NDArray[Any]],
+    weights: NDArray[np.int32],
+    subjects: NDArray[np.int32] | None,
+) -> dict[str, NDArray[Any]]:
+    """Return what an engine gets of the tables of a search: numbers of rows, weights, people and codes."""
+    person = {} if subjects is None else {"person": subjects}
+    codes = {f"c{c}": codes.astype(np.int32) for c, codes in enumerate(columns)}
+    return {"row": np.arange(len(weights)), "weight": weights, **person, **codes}
+
+
+def find_mpuccs_by(
+    engine: Engine | None,
+    columns: Sequence[NDArray[Any]],
+    n_codes: Sequence[int],
+    n_synthetic: int,
+    weights: NDArray[np.int32],
+    *,
+    subjects: NDArray[np.int32] | None = None,
+    is_sought: NDArray[np.bool_] | None = None,
+    only_with_first: bool = False,
+    max_size: int,
+    max_combinations: int | None = None,
+    alpha: float | None = None,
+    min_entropy_gain: float = 0.0,
+    with_profile: bool = True,
+    n_threads: int = 1,
+    on_progress: Callable[[LevelProgress], None] | None = None,
+) -> SearchResult:
+    """Find what :func:`~privacy_assets.mpucc.kernels.search.find_mpuccs` does, by the tasks of an engine.
+
+    Parameters, result and errors are the same, and so is every array of the result. Without an engine, or with one that
+    does not divide the work, this is that function.
+    """
+    if engine is None or engine.rows_per_task is None:
+        return find_mpuccs(
+            columns,
+            n_codes,
+            n_synthetic,
+            weights,
+            subjects=subjects,
+            is_sought=is_sought,
+            only_with_first=only_with_first,
+            max_size=max_size,
+            max_combinations=max_combinations,
+            alpha=alpha,
+            min_entropy_gain=min_entropy_gain,
+            with_profile=with_profile,
+            n_threads=n_threads,
+            on_progress=on_progress,
+        )
+    with engine.place(columns_to_place(columns, weights, subjects)) as batches:
+        search = DividedSearch(
+            engine, batches, columns, n_codes, n_synthetic, weights, subjects, max_size, alpha, min_entropy_gain,
+            is_sought,
+        )  # fmt: skip
+        return search_levels(
+            search,
+            only_with_first=only_with_first,
+            max_combinations=max_combinations,
+            with_profile=with_profile,
+            n_threads=n_threads,
+            on_progress=on_progress,
+        )
