@@ -1,9 +1,12 @@
 """What spares runs of Dagster in tests more than half of their time."""
 
 import contextlib
+import shutil
+from pathlib import Path
 from unittest.mock import patch
 
 from alembic.script import ScriptDirectory
+from dagster._core.execution import compute_logs
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from matplotlib.figure import Figure
@@ -54,6 +57,20 @@ def kept_engines():
         yield
     for dispose in dispose_of.values():
         dispose()
+
+
+@contextlib.contextmanager
+def no_log_followers():
+    """Show what a run prints when it ends, rather than by four processes that follow the files of its output."""
+
+    @contextlib.contextmanager
+    def shown_at_the_end(path, stream):
+        yield None, None
+        with Path(path).open("rb") as log, open(stream.fileno(), "wb", closefd=False) as console:
+            shutil.copyfileobj(log, console)
+
+    with patch.object(compute_logs, "tail_to_stream", shown_at_the_end):
+        yield
 
 
 class _Nothing:

@@ -31,6 +31,6 @@ def run(root: Path, seed: int, killed_at: int, says: Connection) -> None:
         setattr(Path, name, counted(getattr(Path, name)))
     project = Project(root)
     project.write_tables(seed)
-    with faster_runs.kept_engines(), faster_runs.blank_pictures():
+    with faster_runs.kept_engines(), faster_runs.no_log_followers(), faster_runs.blank_pictures():
         assert project.run(project.definitions(formats=("csv",))).success
     says.send(touched)

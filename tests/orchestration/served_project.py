@@ -45,5 +45,6 @@ def _definitions(project: Project) -> dg.Definitions:
 # Each run loads this in a process of its own, and is faster until that ends.
 FASTER = contextlib.ExitStack()
 FASTER.enter_context(faster_runs.kept_engines())
+FASTER.enter_context(faster_runs.no_log_followers())
 FASTER.enter_context(faster_runs.blank_pictures())
 defs = _definitions(Project(Path(os.environ[PROJECT_VARIABLE])))
