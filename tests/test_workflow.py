@@ -33,6 +33,7 @@ def test_the_matrix_has_every_promised_python_and_both_ends_of_pandas_and_dagste
 def test_the_jobs_install_and_test_as_the_readme_and_ci_do():
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert commands("gate") == ".ci/run"
+    assert commands("coverage").splitlines()[-1] == ".ci/coverage"
     for job in ("versions", "without_extras"):
         assert "python3 -m venv .venv" in commands(job)
         assert commands(job).rstrip().endswith(".venv/bin/pytest")
