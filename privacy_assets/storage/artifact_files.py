@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pandas as pd
+import pyarrow.parquet as pq
 
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.durable_files import write_directory
 
 HEADER_FILE = "header.json"
+MOST_CELLS_AT_ONCE = 2**20
+MOST_READS = 16
 
 
 def write_artifact(path: Path, artifact: Artifact) -> None:
@@ -46,8 +49,24 @@ def read_artifact(path: Path) -> Artifact:
         If a file is missing or cannot be read.
     """
     header = json.loads((path / HEADER_FILE).read_bytes())
-    frames = {name: pd.read_parquet(path / f"{name}.parquet", engine="pyarrow") for name in header["frames"]}
+    frames = {name: _read_frame(path / f"{name}.parquet") for name in header["frames"]}
     return Artifact(header["kind"], header["header"], frames, header["made_of"])
+
+
+def _read_frame(path: Path) -> pd.DataFrame:
+    """Read a frame; a large one by a few columns at a time, because Arrow holds what it reads besides the frame."""
+    head = pq.read_metadata(path)
+    if head.num_rows * head.num_columns <= MOST_CELLS_AT_ONCE:
+        return pd.read_parquet(path, engine="pyarrow")
+    names = pq.read_schema(path).names
+    n_at_once = -(-len(names) // MOST_READS)
+    columns: dict[str, pd.Series] = {}
+    for first in range(0, len(names), n_at_once):
+        few = pd.read_parquet(path, engine="pyarrow", columns=names[first : first + n_at_once])
+        columns |= {name: few[name] for name in few.columns}
+    frame = pd.DataFrame(columns, copy=False)
+    frame.attrs = few.attrs
+    return frame
 
 
 def _parquet_writer(frame: pd.DataFrame) -> Any:
