@@ -89,12 +89,19 @@ def _of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         yield (
             question.criterion,
             question.asked,
-            f"{found['n_original']:,} originals and {found['n_control']:,} people of the control",
+            _of_whom(found),
             f"{write(row['original'])} of originals, {write(row['control'])} of the control{unit}: {verdict} "
             f"(adjusted p value {number(row['adjusted_p_value'])})",
             f"{write(row['low'])} to {write(row['high'])}",
             f"{question.not_answered}{_unseen(row['detectable_share'], found['n_original'])}",
         )
+
+
+def _of_whom(found: Mapping[str, Any]) -> str:
+    n_original, n_control = found["n_original"], found["n_control"]
+    everybody = f"{n_original:,} originals and {n_control:,} people of the control"
+    n_examined = found.get("n_examined", n_original + n_control)
+    return everybody if n_examined == n_original + n_control else f"{everybody}, of whom {n_examined:,} were drawn"
 
 
 def _unseen(share: float | None, n_original: int) -> str:

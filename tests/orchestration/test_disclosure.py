@@ -249,6 +249,19 @@ def test_columns_that_the_policy_assumes_to_be_known_cannot_be_left_out(project)
     project.definitions(policy=policy)
 
 
+def test_the_sensitive_columns_of_the_contract_cannot_be_left_out_or_watered_down(project):
+    with pytest.raises(
+        InvalidSettingError, match=r"calls \['cost'\] sensitive, but `sensitive` of `disclosure` leaves"
+    ):
+        project.definitions(policy=limits(), disclosure=DisclosureSettings(sensitive=["age"]))
+    more = DisclosureSettings(sensitive=["cost", "age", "plan"])
+    project.definitions(policy=limits(), disclosure=more)
+    limited = limits(Limit("inference_excess", 0.1))
+    with pytest.raises(InvalidSettingError, match=r"\['age', 'plan'\] are not sensitive in the contract"):
+        project.definitions(policy=limited, disclosure=more)
+    project.definitions(policy=limited, disclosure=DisclosureSettings(sensitive=["cost"]))
+
+
 def test_the_stage_is_there_if_the_policy_limits_it_or_it_is_asked_for(project):
     def has_stage(**settings):
         definitions = project.definitions(**settings)

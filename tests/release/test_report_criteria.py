@@ -45,6 +45,9 @@ def test_each_criterion_is_asked_and_says_what_it_does_not_answer():
     ]
     first = found[0]
     assert first["Of whom"] == "4,730 originals and 1,182 people of the control"
+    drawn = rows({"disclosure_assessment": DISCLOSURE | {"n_examined": 500}})[0]
+    assert drawn["Of whom"] == "4,730 originals and 1,182 people of the control, of whom 500 were drawn"
+    assert rows({"disclosure_assessment": DISCLOSURE | {"n_examined": 5_912}})[0] == first
     assert first["Found"].startswith("14.0% of originals, 13.0% of the control: no more than chance explains")
     assert first["Difference, 95 % interval"] == "-1.00% to 3.00%"
     assert first["Not answered"].endswith("copies of fewer than 95 people would not show here")

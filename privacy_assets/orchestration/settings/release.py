@@ -190,6 +190,21 @@ class ReleaseSettings:
                 f"The policy of {self.name!r} assumes that an attacker knows {left_out}, but `known` of `disclosure` "
                 "leaves them out. Add them, or leave `known` out, which assumes that all released columns are known."
             )
+        of_contract = [name for name in columns if name in self.contract.columns_with_role("sensitive")]
+        asked = self.disclosure_settings.sensitive
+        unlisted = [name for name in of_contract if name not in asked]
+        if unlisted:
+            raise InvalidSettingError(
+                f"The contract of {self.name!r} calls {unlisted} sensitive, but `sensitive` of `disclosure` leaves "
+                "them out, so nobody would see how well they are inferred. Add them, or leave `sensitive` out."
+            )
+        further = [name for name in asked if name not in of_contract]
+        if of_contract and further and self.policy.limit_on("inference_excess") is not None:
+            raise InvalidSettingError(
+                f"The policy of {self.name!r} limits inference_excess, which is the mean over `sensitive` of "
+                f"`disclosure`, and {further} are not sensitive in the contract: they would hide what is inferred of "
+                "the others. Leave them out, or call them sensitive in the contract."
+            )
         if len(columns) < 2:
             raise InvalidSettingError(
                 f"The release {self.name!r} releases the column {columns[0]!r} alone, in which nothing can be linked "
