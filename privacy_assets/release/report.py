@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import version
+from math import log
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -30,11 +31,22 @@ from privacy_assets.release.register_figures import interval_of
 from privacy_assets.release.report_criteria import GUESSED, HEADINGS, questions_of_the_law
 from privacy_assets.release.report_front import (
     HEADINGS_OF_LIMITS,
+    NOT_DECLARED,
+    changes_in_words,
+    concerns_most,
     declared_rows,
+    finding,
     origins_of_limits,
     rated_poorly,
 )
-from privacy_assets.release.report_words import CAVEATS, FIGURES_IN_WORDS, STATISTICS, plain_words, worth_in_words
+from privacy_assets.release.report_words import (
+    CAVEATS,
+    FIGURES_IN_WORDS,
+    IN_NATS,
+    STATISTICS,
+    plain_words,
+    worth_in_words,
+)
 from privacy_assets.semantic_risk.result import LACKED_COLUMNS
 from privacy_assets.shown_numbers import against, in_full, number, percent, yes_or_no
 
@@ -150,6 +162,7 @@ def render_report(
     ]
     bounds = {str(verdict.metric): verdict.limit for verdict in decided if verdict.limit is not None}
     side = manifest["stage"]
+    warnings = [verdict for verdict in decided if not verdict.passed and not verdict.blocks]
     score = manifest["figures"].get(MPUCC, {}).get("privacy_risk_score")
     return page_template(TEMPLATE).render(
         manifest=manifest,
@@ -167,7 +180,10 @@ def render_report(
         ),
         poorly=rated_poorly(manifest["figures"]),
         refused=[verdict for verdict in decided if verdict.blocks],
-        warnings=[verdict for verdict in decided if not verdict.passed and not verdict.blocks],
+        warnings=warnings,
+        concerned=concerns_most(warnings),
+        finding=finding,
+        changes=changes_in_words(manifest["policy"]["changes"]),
         waived=[verdict for verdict in decided if verdict.waived_by is not None],
         waivers=_waivers_table(manifest["waivers"]),
         words=plain_words(manifest["figures"], bounds),
@@ -228,7 +244,9 @@ def _figure_tables(figures: Mapping[str, Any], bounds: Mapping[str, float]) -> I
     """Yield a table of the plain figures of each assessment, in their order."""
     for assessment, own in figures.items():
         rows = [
-            (FIGURES_IN_WORDS.get(name, _in_words(name)), _figure(name, value, bounds))
+            (f"{_in_words(name)}, bits", number(value / log(2)))
+            if name in IN_NATS and isinstance(value, int | float)
+            else (FIGURES_IN_WORDS.get(name, _in_words(name)), _figure(name, value, bounds))
             for name, value in own.items()
             if isinstance(value, int | float | str)
         ]
@@ -375,7 +393,7 @@ def _setting(name: str, value: Any) -> str:
 def _policy_table(policy: Mapping[str, Any]) -> _Table:
     rows = [("use case", _text(policy["use_case"]))]
     if policy["changes"]:
-        rows.append(("changed from the use case", ", ".join(map(_in_words, policy["changes"]))))
+        rows.append(("changed from the use case", changes_in_words(policy["changes"])))
     required = policy["required"].items()
     # If it is not set, the figures have the number of people required.
     rows += [
@@ -407,7 +425,7 @@ def _leaving_table(leaving: Sequence[Mapping[str, Any]]) -> _Table:
             percent(each["share_distinct"]),
             percent(each["share_alone"]),
             ", ".join(each["reads_like"]) or _in_words(each["finding"]),
-            each["leaves_as_is"] or "not required",
+            each["leaves_as_is"] or ("not required" if each["finding"] == "ordinary" else NOT_DECLARED),
         )
         for each in first
     ]

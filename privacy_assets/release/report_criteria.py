@@ -84,14 +84,18 @@ def _of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     for row in found.get(CRITERIA, ()):
         question = _QUESTIONS[row["criterion"]]
         write = percent if question.is_share else number
-        unit = "" if question.is_share else " on average"
+        original, control = write(row["original"]), write(row["control"])
+        found_on_both_sides = (
+            f"{original} of originals, {control} of the control"
+            if question.is_share
+            else f"mean score {original} of originals, {control} of the control (a higher one reveals more)"
+        )
         verdict = "more than of the control" if row["adjusted_p_value"] <= LEVEL else "no more than chance explains"
         yield (
             question.criterion,
             question.asked,
             _of_whom(found),
-            f"{write(row['original'])} of originals, {write(row['control'])} of the control{unit}: {verdict} "
-            f"(adjusted p value {number(row['adjusted_p_value'])})",
+            f"{found_on_both_sides}: {verdict} (adjusted p value {number(row['adjusted_p_value'])})",
             f"{write(row['low'])} to {write(row['high'])}",
             f"{question.not_answered}{_unseen(row['detectable_share'], found['n_original'])}",
         )
@@ -102,6 +106,10 @@ def _of_whom(found: Mapping[str, Any]) -> str:
     everybody = f"{n_original:,} originals and {n_control:,} people of the control"
     n_examined = found.get("n_examined", n_original + n_control)
     return everybody if n_examined == n_original + n_control else f"{everybody}, of whom {n_examined:,} were drawn"
+
+
+def _values(n: int) -> str:
+    return "there is 1 value" if n == 1 else f"there are only {n:,} values"
 
 
 def _unseen(share: float | None, n_original: int) -> str:
@@ -138,7 +146,7 @@ def _of_anonymized(figures: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
             "Inference",
             "Is a sensitive value certain, or much more frequent, for everybody in a class?",
             everybody,
-            f"certain for {percent(classes['share_in_homogeneous_classes'])}; as few as {fewest:,} values in a class "
+            f"certain for {percent(classes['share_in_homogeneous_classes'])}; in some class {_values(fewest)} "
             f"(l); distance from the table at most {number(max(worst))} (t)",
             exact,
             "what the columns reveal of everybody: statistics",

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.release.gate import Verdict
 from privacy_assets.release.metrics import MPUCC
-from privacy_assets.release.policy import SMALLEST_CLASSES, USE_CASES, Policy
+from privacy_assets.release.policy import CERTAIN_VALUES_WARN, SMALLEST_CLASSES, USE_CASES, Policy
 from privacy_assets.release.ratings import rate_identification, rate_score
+from privacy_assets.shown_numbers import percent
 
 DECLARED: Mapping[str, str] = {
     "purpose": "Purpose",
@@ -19,6 +21,15 @@ DECLARED: Mapping[str, str] = {
 NOT_DECLARED = "not stated"
 LONGEST_DECLARED = 500
 HEADINGS_OF_LIMITS = ("Limit", "Where it comes from")
+CONCERNED: Mapping[str, str] = {
+    "share_in_homogeneous_classes": "of the records are in classes where a sensitive value is certain",
+    "identification_rate": "of the synthetic records single out an original",
+    "share_of_singletons": "of the records have a single candidate",
+    "suppressed_share": "of the records were left out",
+}
+"""What the share of the records is that a figure counts."""
+MOST = 0.5
+"""What concerns a larger share of the records is in the headline."""
 SMALL_SCORE = 0.3
 """Scores above it are rated as needing protection beyond internal use."""
 
@@ -49,6 +60,39 @@ def require_declaration(declared: Mapping[str, str]) -> dict[str, str]:
     return {name: declared[name].strip() for name in DECLARED if name in declared}
 
 
+def finding(verdict: Verdict) -> str:
+    """Say what a verdict found, in words for people who do not know the names of the figures."""
+    if verdict.metric is None:
+        return verdict.reason
+    reason = verdict.reason.replace(verdict.metric, verdict.metric.replace("_", " "), 1)
+    share = _share_concerned(verdict)
+    return f"{share}: {reason}" if share else reason
+
+
+def concerns_most(failed: Sequence[Verdict]) -> str:
+    """Say what of the failed verdicts concerns more than half of the records; empty if none does."""
+    shares = [_share_concerned(each) for each in failed if each.value is not None and each.value > MOST]
+    return "; ".join(filter(None, shares))
+
+
+def _share_concerned(verdict: Verdict) -> str:
+    words = CONCERNED.get(str(verdict.metric))
+    return "" if words is None or verdict.value is None else f"{percent(verdict.value, verdict.limit)} {words}"
+
+
+def changes_in_words(changes: Sequence[str]) -> str:
+    """Name what a policy changed of its preset."""
+    return ", ".join(map(_change, changes))
+
+
+def _change(name: str) -> str:
+    if name == "known":
+        return "the columns that an attacker knows"
+    if name.startswith("required."):
+        return f"the required {name.removeprefix('required.').replace('_', ' ')}"
+    return f"the limit on {name.replace('_', ' ')}"
+
+
 def declared_rows(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what a manifest declares, in words; what is not declared says so."""
     declared = manifest.get("declaration", {})
@@ -73,9 +117,11 @@ def _origin(metric: str, use_case: str | None, *, is_preset: bool) -> str:
         "privacy_risk_score": "PETsARD's documentation of mpUCCs, risk threshold recommendations",
         "smallest_class": f"the right one of {k} people is picked with a probability of at most 1/{k}",
         "max_reidentification_probability": f"follows from the smallest class: 1/{k}",
-        "share_in_homogeneous_classes": "a sensitive value must not be certain more often than a record may be picked",
+        "share_in_homogeneous_classes": "no sensitive value should be certain; a warning under this preset"
+        if use_case in CERTAIN_VALUES_WARN
+        else f"a sensitive value must not be certain more often than a record may be picked, 1/{k}",
         "rare_values_released": f"a value that fewer than {k} people share may show that one of them is in the source",
-        "leakage_detected": "originals must not be revealed more than people whom the synthesizer never saw, by chance",
+        "leakage_detected": "beyond chance, originals must not be revealed more than people the synthesizer never saw",
     }
     source = sources.get(metric)
     return f"preset {words}" + ("" if source is None else f": {source}")

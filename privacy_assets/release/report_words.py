@@ -45,6 +45,9 @@ FIGURES_IN_WORDS = {
 }
 """Figures whose names would suggest that the release was changed, although it was only measured."""
 
+IN_NATS = frozenset({"mean_nonspecificity", "min_nonspecificity", "mean_entropy", "min_entropy"})
+"""Figures that are natural logarithms; reports have them in bits."""
+
 
 def plain_words(figures: Mapping[str, Any], limits: Mapping[str, float]) -> tuple[str, ...]:
     """Explain the figures of a manifest in plain words.

@@ -1,4 +1,5 @@
 import json
+import math
 import re
 from dataclasses import asdict, replace
 from html.parser import HTMLParser
@@ -380,7 +381,8 @@ def test_a_preset_is_named_with_what_was_changed_of_it(tmp_path):
     changed = preset.with_limit(Limit("smallest_class", 2))
     figures = {"rare_values": rare_values(0, 2)}
     page, manifest = page_of(tmp_path, policy=changed, verdicts=verdicts, figures=figures)
-    assert "The policy “public release”, changed in smallest class, admitted these 2 records." in text_of(page)
+    changed_in = "“public release”, changed in the limit on smallest class, admitted these 2 records."
+    assert changed_in in text_of(page)
     assert manifest["policy"]["changes"] == ["smallest_class"]
 
 
@@ -401,7 +403,7 @@ def test_rare_values_are_explained_and_counted_by_column(tmp_path):
     one = text(1)
     assert "1 text or category value, in 1 record, is shared by fewer than 3 people" in one
     assert "Text and category values shared by fewer than 3 people, by column Column Values Records" in one
-    assert "Warning: rare_values_released is 1.0. Coarsen it." in one
+    assert "Warning: rare values released is 1.0. Coarsen it." in one
     # How many people are asked for stands among the figures; the policy leaves it open.
     assert "people per value 3" in one
     assert "required: people per value" not in one
@@ -537,6 +539,60 @@ def test_a_released_table_that_is_rated_poor_is_not_green_and_says_why(tmp_path)
     good = page_of(tmp_path / "good", verdicts=verdicts, policy=policy, figures=scores)[0]
     assert 'class="verdict good"' in good
     assert "rated poor" not in first_page(good)
+
+
+@pytest.mark.parametrize(("share", "is_most"), [(0.793, True), (0.5, False)])
+def test_a_warning_that_concerns_most_records_is_in_the_headline(tmp_path, share, is_most):
+    metric = "share_in_homogeneous_classes"
+    verdicts = (
+        CONDITION,
+        limit_verdict("privacy_risk_score", 0.17, 0.2),
+        limit_verdict(metric, share, 0, False, "warn", "Require l_diversity."),
+    )
+    manifest = page_of(tmp_path)[1] | {"verdicts": [asdict(verdict) for verdict in verdicts]}
+    text = text_of(first_page(render_report(manifest, MATERIAL)))
+    words = f"{100 * share:.1f}% of the records are in classes where a sensitive value is certain"
+    assert f"Warning: {words}: share in homogeneous classes is {share}. Require l_diversity." in text
+    assert (f"Released, with 1 warning: {words}" in text) == is_most
+
+
+def test_a_refusal_names_figures_in_words(tmp_path):
+    failed = limit_verdict("identification_rate", 0.2, 0.1, False, advice="Drop columns.")
+    manifest = page_of(tmp_path)[1] | {"verdicts": [asdict(failed)], "files": {}, "formats": []}
+    text = text_of(render_report(manifest, MATERIAL, "The run ended here."))
+    assert "20.0% of the synthetic records single out an original: identification rate is 0.2. What to do: Drop" in text
+
+
+def test_what_a_policy_changed_of_its_preset_is_named_in_words(tmp_path):
+    policy = Policy.for_use_case("public_release").with_limit(Limit("privacy_risk_score", 0.04))
+    policy = replace(policy.with_required(exact_search=False), known=(("age",),))
+    manifest = page_of(tmp_path)[1] | {"policy": json.loads(json.dumps(policy.to_json()))}
+    text = text_of(first_page(render_report(manifest, MATERIAL)))
+    changed = (
+        "changed in the limit on privacy risk score, the required exact search, the columns that an attacker knows,"
+    )
+    assert changed in text
+
+
+def test_a_column_that_looks_identifying_is_not_said_to_need_no_reason(tmp_path):
+    leaving = {
+        "column": "cost",
+        "role": "sensitive",
+        "share_distinct": 0.2,
+        "share_alone": 0.06,
+        "reads_like": [],
+        "leaves_as_is": None,
+    }
+    entries = [leaving | {"finding": "nearly_unique"}, leaving | {"column": "sex", "finding": "ordinary"}]
+    manifest = page_of(tmp_path)[1] | {"columns_leaving_as_is": entries}
+    text = text_of(render_report(manifest, MATERIAL))
+    assert "nearly unique not stated sex sensitive" in text
+    assert "ordinary not required" in text
+
+
+def test_logarithms_are_in_bits(tmp_path):
+    figures = {"mpucc_assessment": SCORES, "reidentification_assessment": {"mean_nonspecificity": 2 * math.log(2)}}
+    assert "mean nonspecificity, bits 2" in text_of(page_of(tmp_path, figures=figures)[0])
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_each_criterion_is_asked_and_says_what_it_does_not_answer():
     assert first["Found"].startswith("14.0% of originals, 13.0% of the control: no more than chance explains")
     assert first["Difference, 95 % interval"] == "-1.00% to 3.00%"
     assert first["Not answered"].endswith("copies of fewer than 95 people would not show here")
-    assert found[2]["Found"].startswith("0.14 of originals, 0.13 of the control on average")
+    assert found[2]["Found"].startswith("mean score 0.14 of originals, 0.13 of the control (a higher one reveals more)")
 
 
 def test_a_failed_criterion_and_one_that_shows_no_copies_say_so():
@@ -70,7 +70,7 @@ def test_anonymized_records_are_in_the_same_table():
     assert "33.3%" in found[0]["Found"]
     assert (
         found[2]["Found"]
-        == "certain for 79.0%; as few as 1 values in a class (l); distance from the table at most 0.75 (t)"
+        == "certain for 79.0%; in some class there is 1 value (l); distance from the table at most 0.75 (t)"
     )
     assert "40.0% on average (semantic risk)" in found[3]["Found"]
 
