@@ -50,6 +50,16 @@ def test_the_quickstart_ends_and_says_where_the_release_is_and_what_refused_the_
     assert not (directory / "releases" / "rand_hie_cart").exists()
 
 
+def test_the_tutorial_shows_what_is_printed(quickstart):
+    _, run = quickstart
+    page = (REPOSITORY / "docs" / "tutorial.md").read_text()
+    shown = next(block for block in re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL) if "=== rand_hie" in block)
+    printed = [line.replace(f"{os.sep}releases{os.sep}", " releases/") for line in run.stdout.splitlines()]
+    for line in filter(None, shown.splitlines()):
+        words = [re.escape(part.strip()) for part in line.split("...")]
+        assert any(re.search(".*".join(words), each) for each in printed), line
+
+
 def test_the_quickstart_says_how_far_its_stages_are(quickstart):
     _, run = quickstart
     # Which stage takes more than two seconds depends on the machine; the test of disclosure takes longest of all.
