@@ -191,7 +191,7 @@ def render_report(
         criteria=_Table(
             "The questions of the law (WP216) and what was found",
             HEADINGS,
-            questions_of_the_law(manifest["figures"]),
+            questions_of_the_law(manifest["figures"], manifest["settings"]),
         ),
         worth=worth_in_words(manifest["figures"]),
         measured_worth=list(_worth_tables(manifest["figures"].get(UTILITY, {}))),

@@ -69,15 +69,16 @@ _QUESTIONS = {
 }
 
 
-def questions_of_the_law(figures: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def questions_of_the_law(figures: Mapping[str, Any], settings: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return the rows of the table of criteria, with the columns of `HEADINGS`; empty if none was assessed.
 
     Parameters
     ----------
-    figures : mapping
-        ``figures`` of a manifest.
+    figures, settings : mapping
+        ``figures`` and ``settings`` of a manifest.
     """
-    return [*_of_synthetic(figures.get(DISCLOSURE, {})), *_of_anonymized(figures)]
+    others = settings.get(REIDENTIFICATION, {}).get("other_releases", ())
+    return [*_of_synthetic(figures.get(DISCLOSURE, {})), *_of_anonymized(figures, len(others))]
 
 
 def _of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -108,6 +109,12 @@ def _of_whom(found: Mapping[str, Any]) -> str:
     return everybody if n_examined == n_original + n_control else f"{everybody}, of whom {n_examined:,} were drawn"
 
 
+def _of_others(n: int) -> str:
+    if n == 0:
+        return "not asked: no other release is configured"
+    return f"{'1 other release is' if n == 1 else f'{n:,} other releases are'} part of the candidates above"
+
+
 def _values(n: int) -> str:
     return "there is 1 value" if n == 1 else f"there are only {n:,} values"
 
@@ -118,7 +125,7 @@ def _unseen(share: float | None, n_original: int) -> str:
     return f"; copies of fewer than {round(share * n_original):,} people would not show here"
 
 
-def _of_anonymized(figures: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def _of_anonymized(figures: Mapping[str, Any], n_others: int) -> Iterator[tuple[str, ...]]:
     everybody, exact = "every released record", "measured, no interval"
     candidates, classes, concepts = (figures.get(name, {}) for name in (REIDENTIFICATION, ANONYMITY, SEMANTIC))
     if candidates.get("max_reidentification_probability") is not None:
@@ -135,8 +142,8 @@ def _of_anonymized(figures: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
             "Linkability",
             "Do the other releases of these people that are configured leave fewer candidates?",
             everybody,
-            "they are part of the candidates above",
-            exact,
+            _of_others(n_others),
+            exact if n_others else "none",
             "releases that are not configured (other_releases)",
         )
     if classes.get("share_in_homogeneous_classes") is not None and classes.get("sensitive"):

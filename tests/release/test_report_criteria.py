@@ -34,8 +34,9 @@ ANONYMIZED = {
 }
 
 
-def rows(figures):
-    return [dict(zip(HEADINGS, row, strict=True)) for row in questions_of_the_law(figures)]
+def rows(figures, others=()):
+    settings = {"reidentification_assessment": {"other_releases": list(others)}}
+    return [dict(zip(HEADINGS, row, strict=True)) for row in questions_of_the_law(figures, settings)]
 
 
 def test_each_criterion_is_asked_and_says_what_it_does_not_answer():
@@ -87,3 +88,14 @@ def test_the_decision_is_said_in_people():
     failed = DISCLOSURE | {"leakage_detected": True, "near_copies_adjusted_p_value": 0.001}
     (said,) = plain_words({"disclosure_assessment": failed}, {})
     assert said.endswith("more about the originals than chance explains: near copies.")
+
+
+def test_linkability_is_not_said_to_be_answered_where_no_other_release_is_configured():
+    said = [rows(ANONYMIZED, others)[1] for others in ([], [{}], [{}, {}])]
+    assert [row["Criterion"] for row in said] == 3 * ["Linkability"]
+    assert [row["Found"] for row in said] == [
+        "not asked: no other release is configured",
+        "1 other release is part of the candidates above",
+        "2 other releases are part of the candidates above",
+    ]
+    assert [row["Difference, 95 % interval"] for row in said] == ["none", *2 * ["measured, no interval"]]
