@@ -588,6 +588,9 @@ def test_a_column_that_looks_identifying_is_not_said_to_need_no_reason(tmp_path)
     text = text_of(render_report(manifest, MATERIAL))
     assert "nearly unique not stated sex sensitive" in text
     assert "ordinary not required" in text
+    synthetic = "The records are synthetic. In these columns their values are as fine as those of the source"
+    assert synthetic in text
+    assert synthetic not in text_of(render_report(manifest | {"stage": "anonymized"}, MATERIAL))
 
 
 def test_logarithms_are_in_bits(tmp_path):
