@@ -56,7 +56,7 @@ from privacy_assets.orchestration.settings.synthetic import (
 )
 from privacy_assets.orchestration.settings.utility import UtilitySettings
 from privacy_assets.orchestration.utility_assets import utility_assessment_asset
-from privacy_assets.release.files import require_formats
+from privacy_assets.release.files import require_formats, require_rows_per_part
 from privacy_assets.release.metrics import (
     ANONYMITY,
     DISCLOSURE,
@@ -69,6 +69,7 @@ from privacy_assets.release.metrics import (
 from privacy_assets.release.policy import Policy, resolve_policy
 from privacy_assets.release.report_front import require_declaration
 from privacy_assets.release.signing import SigningKey
+from privacy_assets.storage.parquet_parts import ROWS_PER_PART
 from privacy_assets.storage.private_directories import require_private_root
 
 
@@ -90,6 +91,7 @@ def build_release_definitions(
     disclosure: DisclosureSettings | None = None,
     options: OptionsSettings | None = None,
     formats: Sequence[str] = ("parquet",),
+    rows_per_part: int = ROWS_PER_PART,
     monitoring: MonitoringSettings | None = None,
     partitions_def: dg.PartitionsDefinition[Any] | None = None,
     owners: Sequence[str] = (),
@@ -142,6 +144,8 @@ def build_release_definitions(
         there is none.
     formats : sequence of {"parquet", "csv"}
         File formats of a release in addition to Parquet, which is always written.
+    rows_per_part : int
+        A release with more records is a directory of Parquet files with this many records each, at least 1,000.
     monitoring : MonitoringSettings, optional
         Schedule, freshness, drift of the source, automation and alerts on refusals; by default none of these.
     partitions_def : PartitionsDefinition, optional
@@ -200,6 +204,7 @@ def build_release_definitions(
         synthetic=synthetic.resolve(admitted_by) if isinstance(synthetic, Synthesis) else synthetic,
         assessment=asked.resolve(held_to, labels),
         formats=require_formats(formats),
+        rows_per_part=require_rows_per_part(rows_per_part),
         anonymized=anonymized,
         generalize_synthetic=generalize_synthetic,
         reidentification=reidentification,

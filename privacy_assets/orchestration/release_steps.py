@@ -195,7 +195,9 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         record_publications(private_tables, release.key(stage), partition_key, directory)
         watches_drift = release.source is not None and release.monitoring.drift_limit is not None
         profile = profile_table(private_tables.load(release.key("source"), partition_key)) if watches_drift else None
-        written = write_release(directory, table, content, record, release.formats, report, signer)
+        written = write_release(
+            directory, table, content, record, release.formats, report, signer, release.rows_per_part
+        )
         # The release exists: a run that failed now would suggest that it does not.
         try:
             record_publications(private_tables, release.key(stage), partition_key, directory)

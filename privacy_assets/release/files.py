@@ -34,7 +34,9 @@ from privacy_assets.release.signature import write_signature
 from privacy_assets.release.signing import Signer
 from privacy_assets.release.verification import verify_release
 from privacy_assets.release.waivers import Waiver
+from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.durable_files import (
+    PRIVATE_DIRECTORY_MODE,
     TEMPORARY_MARK,
     locked,
     sync_directory,
@@ -43,6 +45,7 @@ from privacy_assets.storage.durable_files import (
     write_json,
 )
 from privacy_assets.storage.fingerprint import fingerprint, require_unique_text_names
+from privacy_assets.storage.parquet_parts import ROWS_PER_PART, schema_of, write_parts
 from privacy_assets.storage.private_directories import RELEASED_DIRECTORY_MODE, make_released_directory
 
 if TYPE_CHECKING:
@@ -52,6 +55,8 @@ LATEST = "latest"
 RELEASE_NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{12}")
 """Names of release directories: the time and the first digits of the fingerprint."""
 RELEASED_FILE_MODE = 0o644
+FEWEST_ROWS_PER_PART = 1_000
+ROWS_OF_A_PART = f"a whole number of at least {FEWEST_ROWS_PER_PART:,}"
 RECORDED_VERSIONS = ("privacy-assets", "pandas", "numpy", "pyarrow")
 
 
@@ -113,6 +118,7 @@ def write_release(
     formats: Sequence[str] = ("parquet",),
     report: "ReportMaterial | None" = None,
     signer: Signer | None = None,
+    rows_per_part: int = ROWS_PER_PART,
 ) -> Path:
     """Publish a table as a new directory below ``directory`` and point ``latest`` to it.
 
@@ -134,6 +140,8 @@ def write_release(
         What ``report.html`` shows in addition to the manifest; by default nothing.
     signer : Signer, optional
         Key that signs the manifest. The signature exists before the release appears.
+    rows_per_part : int
+        A larger table is a directory of Parquet files with that many rows each; its CSV file stays one.
 
     Returns
     -------
@@ -156,7 +164,7 @@ def write_release(
         raise InvalidTableError("The policy requires a signature, and there is no signing key. Nothing was released.")
     make_released_directory(directory)
     with locked(directory):
-        return _write_locked(directory, table, content, record, formats, report, signer)
+        return _write_locked(directory, table, content, record, formats, report, signer, rows_per_part)
 
 
 def _write_locked(
@@ -167,15 +175,16 @@ def _write_locked(
     formats: Sequence[str],
     report: "ReportMaterial | None",
     signer: Signer | None,
+    rows_per_part: int,
 ) -> Path:
     created_at = datetime.now(UTC)
     final = directory / f"{created_at.strftime(DIRECTORY_TIME)}-{content[:12]}"
     _remove_abandoned(directory)
     temporary = temporary_sibling(final)
     try:
-        _write_parquet(temporary / f"{record.stage}.parquet", table)
+        parts = _write_table(temporary / f"{record.stage}.parquet", table, rows_per_part)
         csv = {"csv": _write_csv(temporary / f"{record.stage}.csv", table)} if "csv" in formats else {}
-        manifest = _manifest(record, temporary, table, content, created_at) | csv
+        manifest = _manifest(record, temporary, table, content, created_at) | parts | csv
         manifest["signed_by"] = None if signer is None else signer.key_id
         manifest["files"][REPORT_FILE] = _write_report(temporary / REPORT_FILE, manifest, report)
         # As a reader will see it: tuples become lists, and keys become text.
@@ -190,7 +199,8 @@ def _write_locked(
             raise InvalidTableError(
                 f"The written files do not verify: {'; '.join(found.problems)}. Nothing was released."
             )
-        temporary.chmod(RELEASED_DIRECTORY_MODE)
+        for opened in (temporary, *(path for path in temporary.iterdir() if path.is_dir())):
+            opened.chmod(RELEASED_DIRECTORY_MODE)
         sync_directory(temporary)
         # The link is made first, so that nothing is published where it cannot be made.
         link = _link_to(final)
@@ -248,8 +258,22 @@ def require_formats(formats: Sequence[str]) -> tuple[str, ...]:
     return tuple(formats)
 
 
-def _write_parquet(path: Path, table: pd.DataFrame) -> None:
-    write_file(path, lambda file: table.to_parquet(file, engine="pyarrow", index=False), RELEASED_FILE_MODE)
+def require_rows_per_part(rows_per_part: int) -> int:
+    """Return the rows of a part, or raise InvalidSettingError for too few."""
+    is_right = is_integer(rows_per_part, FEWEST_ROWS_PER_PART)
+    require(is_right, "rows_per_part", rows_per_part, ROWS_OF_A_PART, "Nothing was released.")
+    return int(rows_per_part)
+
+
+def _write_table(path: Path, table: pd.DataFrame, rows_per_part: int) -> dict[str, Any]:
+    """Write the Parquet file, or a directory of parts, and return the entry of the parts in the manifest."""
+    if len(table) <= rows_per_part:
+        write_file(path, lambda file: table.to_parquet(file, engine="pyarrow", index=False), RELEASED_FILE_MODE)
+        return {}
+    path.mkdir(PRIVATE_DIRECTORY_MODE)
+    frames = (table.iloc[begin : begin + rows_per_part] for begin in range(0, len(table), rows_per_part))
+    written = write_parts(path, frames, rows_per_part, RELEASED_FILE_MODE, schema_of(table))
+    return {"parts": {"rows_per_part": rows_per_part, "rows": list(written.rows)}}
 
 
 def _write_csv(path: Path, table: pd.DataFrame) -> dict[str, Any]:
@@ -274,7 +298,11 @@ def _manifest(
 ) -> dict[str, Any]:
     return _recorded(record, table, content, created_at) | {
         "formats": sorted(path.suffix.removeprefix(".") for path in directory.iterdir()),
-        "files": {path.name: _described(path) for path in sorted(directory.iterdir())},
+        "files": {
+            path.relative_to(directory).as_posix(): _described(path)
+            for path in sorted(directory.rglob("*"))
+            if path.is_file()
+        },
     }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from privacy_assets.release.metrics import SIDES
+from privacy_assets.release.parts import are_parts
 from privacy_assets.release.received_files import parse_json_object, read_regular
 from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.artifact import canonical_json
@@ -26,8 +27,8 @@ MANIFEST_KEYS = {
     *("formats", "columns", "files", "policy", "verdicts", "settings", "figures", "refusals_before", "versions"),
     *("waivers", "columns_leaving_as_is", "signed_by", "digest"),
 }
-OPTIONAL_KEYS = frozenset({"csv", "options_compared", "declaration", "fingerprint_version"})
-"""Not in every release: of CSV files, and what earlier versions did not record."""
+OPTIONAL_KEYS = frozenset({"csv", "options_compared", "declaration", "fingerprint_version", "parts"})
+"""Not in every release: of CSV files and tables in parts, and what earlier versions did not record."""
 KEYS_SINCE_VERSION_2 = frozenset({"columns_leaving_as_is", "signed_by", "digest"})
 """Releases of version 1 verify without these keys: they are not signed, and a consistent edit goes unnoticed."""
 
@@ -163,6 +164,7 @@ _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "versions": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
     "columns_leaving_as_is": _are_mappings,
     "csv": _is_mapping,
+    "parts": are_parts,
     "declaration": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
     "signed_by": lambda value: value is None or is_sha256(value),
     "digest": is_sha256,

@@ -1,5 +1,6 @@
 """Verification of a release against its manifest, without Dagster: files, content, figures, verdicts and waivers."""
 
+import contextlib
 import itertools
 import os
 from collections import Counter
@@ -32,7 +33,7 @@ from privacy_assets.release.manifest import (
     read_manifest_bytes,
 )
 from privacy_assets.release.metrics import SEVERITIES
-from privacy_assets.release.parquet_bounds import bound_problem
+from privacy_assets.release.parts import files_of_parts, read_table, table_files
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.received_files import TooLargeError, is_as_recorded, open_regular
 from privacy_assets.release.recorded_rare_values import rare_values_problems
@@ -168,6 +169,7 @@ def _digest_problems(manifest: Mapping[str, Any]) -> list[str]:
 def _file_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
     with os.scandir(directory) as entries:
         present = {entry.name for entry in itertools.islice(entries, MAX_FILES)}
+    present |= files_of_parts(directory, manifest, MAX_FILES)
     problems = []
     for name, recorded in manifest["files"].items():
         shown = f"the file {name[:LONGEST_NAME]!r}"
@@ -178,6 +180,8 @@ def _file_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: int 
         else:
             problems += _changed(directory / name, shown, recorded)
     added = present - set(manifest["files"]) - {MANIFEST_FILE, SIGNATURE_FILE}
+    if "parts" in manifest:
+        added -= {f"{manifest['stage']}.parquet"}
     if added:
         problems.append(f"{len(added)} files are not listed in the manifest")
     return problems
@@ -195,27 +199,18 @@ def _changed(path: Path, shown: str, recorded: Mapping[str, Any]) -> list[str]:
 def _content_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
     stage = manifest["stage"]
     expected = {f"{stage}.{data_format}" for data_format in manifest["formats"]}
-    if set(manifest["files"]) != {*expected, REPORT_FILE} or f"{stage}.parquet" not in expected:
+    others = expected - {f"{stage}.parquet"}
+    if set(manifest["files"]) != {*others, *table_files(manifest), REPORT_FILE} or len(others) == len(expected):
         return ["the manifest does not list the files of its formats and its report"]
-    name = f"{stage}.parquet"
-    recorded, columns = manifest["files"][name], [each["column"] for each in manifest["columns"]]
-    table = None
-    problem: str | None = None
-    try:
-        with open_regular(directory / name) as file:
-            if os.fstat(file.fileno()).st_size != recorded["bytes"]:
-                return []  # The file was changed, which is reported already; it is not read.
-            problem = bound_problem(file, columns, manifest["n_records"], max_bytes)
-            if problem is None:
-                file.seek(0)
-                table = pd.read_parquet(file, engine="pyarrow")
-                found = table_fingerprint(table, fingerprint_version_of(manifest))
-    except FileNotFoundError:
-        return []  # As above.
-    except Exception:  # noqa: BLE001 - Parquet readers can raise anything for a malicious file
-        return [f"the file {name!r} cannot be read as a table"]
+    columns = [each["column"] for each in manifest["columns"]]
+    table, problem = read_table(directory, manifest, max_bytes)
     if table is None:
-        return [f"the file {name!r} was not read: {problem}"]
+        return [problem] if problem else []  # A changed file is reported already.
+    found = ""
+    with contextlib.suppress(InvalidTableError):
+        found = table_fingerprint(table, fingerprint_version_of(manifest))
+    if not found:
+        return [f"the file {stage + '.parquet'!r} cannot be read as a table"]
     problems = []
     if found != manifest["fingerprint"]:
         problems.append("the table does not have the recorded fingerprint")

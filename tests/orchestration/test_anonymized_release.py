@@ -18,6 +18,8 @@ from privacy_assets.orchestration.settings.anonymized import AnonymizationSettin
 from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit
+from privacy_assets.release import files
+from privacy_assets.release.files import read_anonymized_release
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.artifact import Artifact
@@ -61,6 +63,24 @@ def released_table(project):
 def visits(n_people: int = 60, seed: int = 1) -> pd.DataFrame:
     """Make people of whom everybody has five records that are all alike: five rows are one person."""
     return people(n_people, seed).loc[np.repeat(np.arange(n_people), 5)].reset_index(drop=True)
+
+
+def test_a_source_in_parts_is_released_in_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "FEWEST_ROWS_PER_PART", 1)
+    project = Project(tmp_path)
+    table = people(90, seed=0)
+    for place in range(3):
+        part = tmp_path / "parts" / str(place) / "0.parquet"
+        part.parent.mkdir(parents=True)
+        table.iloc[30 * place : 30 * (place + 1)].to_parquet(part, index=False)
+    settings = {"source": TableFile(str(tmp_path / "parts"), "parquet"), "rows_per_part": 40}
+    assert_released(project, project.run(definitions_of(project, **settings)))
+    released, manifest = released_table(project)
+    assert len(released) == sum(manifest["parts"]["rows"])
+    assert manifest["parts"]["rows_per_part"] == 40
+    assert verify_release(project.releases(side="anonymized")[-1]).verified
+    read, _, _ = read_anonymized_release(project.releases(side="anonymized")[-1])
+    pd.testing.assert_frame_equal(read, released)
 
 
 def test_the_source_alone_is_anonymized_verified_and_released(project):

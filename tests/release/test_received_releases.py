@@ -245,6 +245,7 @@ WRONG = {
     "csv": [[], 5],
     "declaration": [[], 5, {"purpose": 5}],
     "signed_by": ["", "me", 5],
+    "parts": [[], {"rows_per_part": 3, "rows": [3]}, {"rows": [3, 3]}, {"rows_per_part": 3, "rows": [2, 3]}],
 }
 
 

@@ -37,6 +37,7 @@ from privacy_assets.orchestration.component.yaml_settings import YamlSettings
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.private.resources import DEFAULT_PRIVATE_PATH, DEFAULT_RELEASE_PATH
 from privacy_assets.orchestration.settings.sources import from_root
+from privacy_assets.storage.parquet_parts import ROWS_PER_PART
 
 
 def _parquet() -> list[Literal["parquet", "csv"]]:
@@ -141,6 +142,12 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         default_factory=_parquet,
         description="Files of a release; the Parquet file is always there.",
         examples=[["parquet", "csv"]],
+    )
+    rows_per_part: int = Field(
+        ROWS_PER_PART,
+        description="A release with more records is a directory of Parquet files with this many records each, at least "
+        "1000.",
+        examples=[5_000_000],
     )
     waivers: str | None = Field(
         None,

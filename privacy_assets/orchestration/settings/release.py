@@ -45,6 +45,7 @@ from privacy_assets.release.metrics import DISCLOSURE, MPUCC, ON_BOTH_SIDES, REI
 from privacy_assets.release.policy import TOTAL_EPSILON, Policy
 from privacy_assets.release.signing import Signer, SigningKey, load_signer, require_cryptography
 from privacy_assets.release.waivers import Waiver, Waivers, read_waivers
+from privacy_assets.storage.parquet_parts import ROWS_PER_PART
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, require_cuts_that_apply
 from privacy_assets.synthesis.private.accounting import epsilon_of, rho_of
 from privacy_assets.synthesis.private.settings import MstSettings
@@ -62,6 +63,7 @@ class ReleaseSettings:
     synthetic: Synthesis | ExternalSynthetic | None
     assessment: AssessmentSettings
     formats: tuple[str, ...]
+    rows_per_part: int = ROWS_PER_PART
     anonymized: AnonymizationSettings | None = None
     generalize_synthetic: AnonymizationSettings | None = None
     reidentification: ReidentificationSettings | None = None

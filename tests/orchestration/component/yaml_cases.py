@@ -206,6 +206,11 @@ CASES = {
         {"formats": ["xlsx"]},
         "'xlsx' is not one of ['parquet', 'csv']",
     ),
+    "PrivacyReleaseComponent.rows_per_part": (
+        {"rows_per_part": 1_000},
+        {"rows_per_part": 10},
+        "rows_per_part is 10. Expected a whole number of at least 1,000",
+    ),
     "PrivacyReleaseComponent.waivers": ({"waivers": "waivers"}, {"waivers": 5}, "5 is not of type 'string', 'null'"),
     "PrivacyReleaseComponent.signing": (SIGNED, {"signing": "key.pem"}, "'key.pem' is not of type 'object', 'null'"),
     "PrivacyReleaseComponent.declaration": (

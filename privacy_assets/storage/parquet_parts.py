@@ -1,0 +1,154 @@
+"""A table as a directory of Parquet files of equally many rows, in the order of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privacy_assets.errors import InvalidTableError
+from privacy_assets.storage.batch_fingerprint import BatchFingerprint
+from privacy_assets.storage.durable_files import PRIVATE_FILE_MODE, sync_directory, write_file
+
+ROWS_PER_PART = 2**24
+"""Rows of a part by default; smaller tables are one file."""
+MOST_PARTS = 900
+"""A received release with more files is not read."""
+ROWS_PER_WRITE = 2**20
+
+
+@dataclass(frozen=True)
+class WrittenParts:
+    """Parts as written: their names, the rows of each, and version 2 of the fingerprint of all rows."""
+
+    names: tuple[str, ...]
+    rows: tuple[int, ...]
+    fingerprint: str
+
+
+def part_name(place: int) -> str:
+    """Return the name of a part; their order is that of the names."""
+    return f"part-{place:05}.parquet"
+
+
+def write_parts(
+    directory: Path,
+    frames: Iterable[pd.DataFrame],
+    rows_per_part: int,
+    mode: int = PRIVATE_FILE_MODE,
+    schema: pa.Schema | None = None,
+) -> WrittenParts:
+    """Write a table that arrives in frames as Parquet files of ``rows_per_part`` rows, the last with the rest.
+
+    Categories are written as their values, because each part would have all of them. The directory must exist and be
+    empty. The schema is by default that of the first frame with rows, whose columns of objects must not be missing.
+
+    Raises
+    ------
+    InvalidTableError
+        If there is no row, there would be more than `MOST_PARTS` parts, or frames have different columns or types.
+    """
+    rows = _Rows(iter(frames), schema)
+    names: list[str] = []
+    counts: list[int] = []
+    while rows.has_more:
+        if len(names) == MOST_PARTS:
+            raise InvalidTableError(
+                f"The table has more than {MOST_PARTS} parts of {rows_per_part:,} rows. Expected at most that many. "
+                "Nothing was released; raise rows_per_part."
+            )
+        names.append(part_name(len(names)))
+        before = rows.n_taken
+        write_file(directory / names[-1], lambda file: rows.write(file, rows_per_part), mode)
+        counts.append(rows.n_taken - before)
+    sync_directory(directory)
+    return WrittenParts(tuple(names), tuple(counts), rows.fingerprint)
+
+
+class _Rows:
+    """The rows of frames, as batches of one schema."""
+
+    def __init__(self, frames: Iterator[pd.DataFrame], schema: pa.Schema | None) -> None:
+        self._frames = frames
+        self._left: pa.RecordBatch | None = None
+        self.n_taken = 0
+        first = next((frame for frame in frames if len(frame)), None)
+        if first is None:
+            raise InvalidTableError("The table has no rows. Expected at least one. Nothing was released.")
+        self._schema = schema_of(first) if schema is None else schema
+        self._found = BatchFingerprint(self._schema)
+        self._left = self._batch(first)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a row is left."""
+        while self._left is None:
+            frame = next(self._frames, None)
+            if frame is None:
+                return False
+            self._left = self._batch(frame) if len(frame) else None
+        return True
+
+    @property
+    def fingerprint(self) -> str:
+        """Version 2 of the fingerprint of the rows that were taken."""
+        return self._found.hexdigest()
+
+    def write(self, file: BinaryIO, n_rows: int) -> None:
+        """Write the next rows as a Parquet file."""
+        with pq.ParquetWriter(file, self._schema) as writer:
+            n_left = n_rows
+            while n_left and self.has_more:
+                assert self._left is not None  # noqa: S101 - has_more
+                rows = self._left.slice(0, min(n_left, ROWS_PER_WRITE))
+                writer.write_batch(rows)
+                self._found.update(rows)
+                self.n_taken, n_left = self.n_taken + rows.num_rows, n_left - rows.num_rows
+                rest = self._left.slice(rows.num_rows)
+                self._left = rest if rest.num_rows else None
+
+    def _batch(self, frame: pd.DataFrame) -> pa.RecordBatch:
+        """Convert a frame to the common schema, with categories as their values."""
+        batch = None
+        try:
+            found = pa.RecordBatch.from_pandas(frame, preserve_index=False)
+            if found.schema.names == self._schema.names:
+                arrays = [
+                    (own.dictionary_decode() if pa.types.is_dictionary(own.type) else own).cast(kind)
+                    for own, kind in zip(found.columns, self._schema.types, strict=True)
+                ]
+                batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        except pa.ArrowException:
+            pass
+        if batch is None:
+            raise InvalidTableError(
+                "Parts of the released table have different columns or types. Nothing was released."
+            )
+        return batch
+
+
+def schema_of(table: pd.DataFrame) -> pa.Schema:
+    """Return the schema of the parts of a table: that of its Parquet file, with categories as their values."""
+    empty = pd.DataFrame({name: _values_of(column).head(0) for name, column in table.items()})
+    schema = pa.Schema.from_pandas(empty, preserve_index=False)
+    for place, (name, column) in enumerate(table.items()):
+        if pd.api.types.is_object_dtype(_values_of(column).dtype):
+            # The values decide, of which a table without rows has none.
+            values = column.cat.categories if isinstance(column.dtype, pd.CategoricalDtype) else column
+            schema = schema.set(place, pa.field(name, pa.array(values, from_pandas=True).type))
+    return schema
+
+
+def _values_of(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column, or one without rows in the dtype of its categories that can have missing values."""
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        return column
+    dtype: Any = column.dtype.categories.dtype
+    if pd.api.types.is_integer_dtype(dtype):
+        dtype = "UInt64" if dtype.kind == "u" else "Int64"
+    return pd.Series([], dtype="boolean" if pd.api.types.is_bool_dtype(dtype) else dtype)
