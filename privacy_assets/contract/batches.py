@@ -89,6 +89,12 @@ class BatchAdmission:
         kept = [name for name in self._contract.columns if name in self._contract.released_columns or name == person]
         return result[[name for name in kept if name in result.columns]]
 
+    @property
+    def has_failures(self) -> bool:
+        """Whether `finish` will refuse the rows so far for what they have, except for columns without values."""
+        own = (count for lost in self._lost.values() for check, count in lost.items() if check != ALL_MISSING)
+        return bool(self._shape or self._checked or any(own))
+
     def finish(self) -> None:
         """Decide on all rows.
 

@@ -1,0 +1,216 @@
+"""Anonymization of a directory of Parquet files that does not fit into memory: from parts to parts."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privacy_assets.anonymity.batches import verify_coded
+from privacy_assets.anonymity.report import AnonymityReport
+from privacy_assets.anonymization.batches import AnonymizationInBatches, anonymize_coded
+from privacy_assets.anonymization.result import AnonymizationProgress
+from privacy_assets.anonymization.settings import (
+    AnonymizeSettings,
+    Bounds,
+    ClosenessSetting,
+    Criterion,
+    DiversitySetting,
+    Normalization,
+    diversities,
+    spread,
+)
+from privacy_assets.columns.masks import ReleaseModel, columns_of
+from privacy_assets.contract.batches import BatchAdmission
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.setting_checks import is_integer, require
+from privacy_assets.storage.batch_fingerprint import fingerprint_of_batches
+from privacy_assets.storage.coded_columns import CodedColumn, ColumnCoder
+from privacy_assets.storage.durable_files import sync_directory, temporary_sibling
+from privacy_assets.storage.parquet_dataset import ROWS_PER_BATCH, ParquetDataset, open_parquet_dataset
+from privacy_assets.storage.parquet_parts import ROWS_PER_PART, WrittenParts, write_parts
+
+__all__ = ["AnonymizedDataset", "anonymize_dataset"]
+
+NOTHING = "Nothing was anonymized."
+
+
+@dataclass(frozen=True)
+class AnonymizedDataset:
+    """Result of `anonymize_dataset`; of these, only the directory and the model may be released.
+
+    Attributes
+    ----------
+    directory : Path
+        The anonymized table, in parts. Only its owner can read it.
+    rows : tuple of int
+        Rows of each part, in the order of their names.
+    fingerprint : str
+        Version 2 of the fingerprint of the table.
+    model : ReleaseModel
+        How each released column constrains the original.
+    anonymity : AnonymityReport
+        What was measured on the parts as read back; it counts records.
+    stats, settings : dict
+        As in `Anonymization`.
+    classes : DataFrame
+        As in `Anonymization`.
+    """
+
+    directory: Path
+    rows: tuple[int, ...]
+    fingerprint: str
+    model: ReleaseModel
+    anonymity: AnonymityReport
+    stats: dict[str, Any]
+    settings: dict[str, Any]
+    classes: pd.DataFrame
+
+
+def anonymize_dataset(
+    source: str | Path,
+    directory: str | Path,
+    contract: TableContract,
+    *,
+    k: int,
+    criterion: Criterion = "gain",
+    normalize: Normalization = "best",
+    l_diversity: DiversitySetting = None,
+    t_closeness: ClosenessSetting = None,
+    max_suppression: float = 0.0,
+    bounds: Bounds = "tight",
+    seed: int = 0,
+    rows_per_part: int = ROWS_PER_PART,
+    n_threads: int | None = None,
+    progress: Callable[[AnonymizationProgress], None] | None = None,
+) -> AnonymizedDataset:
+    """Anonymize the Parquet files in a directory, batch by batch, into Parquet files in another.
+
+    The contract gives the roles: quasi-identifiers are generalized by `anonymize` with the method "mondrian", classes
+    count people if there is a person column, and direct identifiers are removed. The rows are those that `anonymize`
+    releases of the whole table, in the same order. They are written, read back, compared and measured, and then appear
+    at once. No policy is asked: that is what `build_release_definitions` does.
+
+    Parameters
+    ----------
+    source : str or Path
+        A directory of Parquet files with one schema; directories in it named ``column=value`` are columns of text.
+    directory : str or Path
+        The new directory; it must not exist. Codes of the rows lie next to it while it is made, in files without a
+        name.
+    contract : TableContract
+        Checks of the contract must decide on each value by itself.
+    k, criterion, normalize, l_diversity, t_closeness, max_suppression, bounds, seed, n_threads, progress
+        As in `anonymize`.
+    rows_per_part : int
+        Rows of each part; the last has the rest.
+
+    Returns
+    -------
+    AnonymizedDataset
+
+    Raises
+    ------
+    ContractError, InvalidTableError, InvalidSettingError
+        If the table does not meet its contract or cannot be used, a setting is out of range, or a model cannot be
+        satisfied. Nothing is left behind.
+
+    Notes
+    -----
+    Memory: the codes are on disk, and the distinct values of each column in memory; see ``docs/scale.md``. Several
+    continuous columns with a value of its own in each row therefore need as much memory as in a frame.
+    """
+    directory = Path(directory)
+    require(is_integer(rows_per_part, 1), "rows_per_part", rows_per_part, "a whole number of at least 1", NOTHING)
+    if directory.exists():
+        raise InvalidSettingError(f"{str(directory)!r} exists already. Expected a new directory. {NOTHING}")
+    sensitive = contract.columns_with_role("sensitive")
+    person = contract.person
+    settings = AnonymizeSettings(
+        quasi_identifiers=tuple(name for name in contract.columns_with_role("quasi_identifier") if name != person),
+        k=k,
+        sensitive=tuple(name for name in sensitive if name != person),
+        subject=person,
+        direct_identifiers=(),
+        criterion=criterion,
+        normalize=normalize,
+        l_diversity=diversities(l_diversity, sensitive),
+        t_closeness=spread(t_closeness, sensitive, "t_closeness"),
+        max_suppression=max_suppression,
+        bounds=bounds,
+        seed=seed,
+    )
+    settings.check()
+    dataset = open_parquet_dataset(Path(source))
+    temporary = temporary_sibling(directory)
+    try:
+        columns = code_dataset(dataset, contract, directory.parent)
+        found = anonymize_coded(columns, settings, n_threads=n_threads, progress=progress)
+        written = write_parts(temporary, found.batches(), rows_per_part)
+        report = _measured_again(temporary, written, found, settings)
+        temporary.rename(directory)
+        sync_directory(directory.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return AnonymizedDataset(
+        directory, written.rows, written.fingerprint, found.model, report, found.stats, found.settings, found.classes
+    )
+
+
+def code_dataset(
+    dataset: ParquetDataset, contract: TableContract, directory: Path, rows_per_batch: int = ROWS_PER_BATCH
+) -> dict[str, CodedColumn]:
+    """Admit a dataset by its contract and code its columns, batch by batch, in files in a directory.
+
+    Raises
+    ------
+    ContractError
+        If the table violates the contract; all violations are counted by column and check.
+    """
+    admission = BatchAdmission(contract)
+    is_broken = False
+    with ColumnCoder(directory) as coder:
+        for frame in dataset.frames(rows_per_batch):
+            batch = admission.add(frame)
+            # Values that could not be converted are missing, and a table with such values is refused at the end.
+            is_broken = is_broken or admission.has_failures
+            if not is_broken:
+                coder.add(batch)
+        admission.finish()
+        return dict(coder.finish())
+
+
+def _measured_again(
+    directory: Path, written: WrittenParts, found: AnonymizationInBatches, settings: AnonymizeSettings
+) -> AnonymityReport:
+    """Read the parts back, compare them with what was written, and measure them from outside."""
+    dataset = open_parquet_dataset(directory)
+    content = fingerprint_of_batches(dataset.schema, dataset.batches())
+    labels = [label for name in settings.quasi_identifiers for label in columns_of(found.model.masks[name])]
+    measured = [*labels, *settings.sensitive]
+    with ColumnCoder(directory.parent) as coder:
+        for frame in dataset.frames():
+            coder.add(frame[measured])
+        columns = coder.finish()
+    report = verify_coded(columns, labels, settings.sensitive)
+    sizes = np.sort(found.classes["rows"].to_numpy())
+    is_same = (report.n_rows, report.n_classes, report.k) == (int(sizes.sum()), len(sizes), int(sizes[0]))
+    if (
+        content != written.fingerprint
+        or not is_same
+        or any(
+            report.sensitive[name].l_distinct != found.stats["sensitive"][name]["distinct_l"]
+            for name in settings.sensitive
+        )
+    ):
+        raise InvalidTableError(
+            "The parts as read back are not those that were written, or do not have their classes. Nothing was kept; "
+            "check the disk, and anonymize again."
+        )
+    return report
