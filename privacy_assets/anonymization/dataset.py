@@ -152,7 +152,7 @@ def anonymize_dataset(
     try:
         columns = code_dataset(dataset, contract, directory.parent)
         found = anonymize_coded(columns, settings, n_threads=n_threads, progress=progress)
-        written = write_parts(temporary, found.batches(), rows_per_part)
+        written = write_parts(temporary, found.batches(ROWS_PER_BATCH), rows_per_part)
         report = _measured_again(temporary, written, found, settings)
         temporary.rename(directory)
         sync_directory(directory.parent)

@@ -23,7 +23,7 @@ from privacy_assets.storage.fingerprint import (
     fingerprint,
     require_unique_names,
     require_unique_text_names,
-    update_with_values,
+    value_bytes,
 )
 
 ROWS_PER_DIGEST = 2**20
@@ -73,11 +73,11 @@ class BatchFingerprint:
         self._rows_per_digest = rows_per_digest
         self._digests: list[list[bytes]] = [[] for _ in self._columns]
         self._has_values = [False] * len(self._columns)
-        self._waiting: list[pa.RecordBatch] = []
-        self._n_waiting = self._n_rows = 0
+        self._n_rows = 0
+        self._start_digests()
 
     def update(self, batch: pa.RecordBatch) -> None:
-        """Add the next rows; at most ``rows_per_digest`` of them are kept until there are enough for a digest.
+        """Add the next rows; none of them is kept.
 
         Raises
         ------
@@ -91,37 +91,37 @@ class BatchFingerprint:
                 "to one schema."
             )
         self._n_rows += batch.num_rows
-        for place, values in enumerate(batch.columns):
-            self._has_values[place] = self._has_values[place] or _has_values(values)
         begin = 0
         while begin < batch.num_rows:
-            rows = batch.slice(begin, self._rows_per_digest - self._n_waiting)
+            rows = batch.slice(begin, self._rows_per_digest - self._n_in_digest)
             begin += rows.num_rows
-            self._waiting.append(rows)
-            self._n_waiting += rows.num_rows
-            if self._n_waiting == self._rows_per_digest:
-                for own, digests in zip(self._digests, self._digests_of_waiting(), strict=True):
-                    own += digests
-                self._waiting, self._n_waiting = [], 0
+            self._n_in_digest += rows.num_rows
+            for place, column in enumerate(self._columns):
+                values = _canonical(column, rows.column(place))
+                self._has_values[place] |= values.null_count < len(values)
+                self._open[place].update(values)
+            if self._n_in_digest == self._rows_per_digest:
+                self._end_digests(self._digests)
+                self._start_digests()
 
     def hexdigest(self) -> str:
         """Return the fingerprint of the rows so far: 64 hexadecimal digits (SHA-256)."""
-        last = self._digests_of_waiting()
-        digests = [[*own, *rest] for own, rest in zip(self._digests, last, strict=True)]
+        digests = [list(own) for own in self._digests]
+        if self._n_in_digest:
+            self._end_digests(digests)
         columns = [
             (column.name, column.label if has_values else NO_VALUES)
             for column, has_values in zip(self._columns, self._has_values, strict=True)
         ]
         return digest_of_digests(columns, self._n_rows, digests)
 
-    def _digests_of_waiting(self) -> list[list[bytes]]:
-        """Return the digest of the rows that wait, by column; without rows there is none."""
-        if not self._waiting:
-            return [[] for _ in self._columns]
-        return [
-            [digest_of_rows(pa.concat_arrays([_canonical(column, batch.column(place)) for batch in self._waiting]))]
-            for place, column in enumerate(self._columns)
-        ]
+    def _start_digests(self) -> None:
+        self._open = [RowsDigest() for _ in self._columns]
+        self._n_in_digest = 0
+
+    def _end_digests(self, digests: list[list[bytes]]) -> None:
+        for own, rows in zip(digests, self._open, strict=True):
+            own.append(rows.digest())
 
 
 def fingerprint_of_batches(
@@ -153,24 +153,47 @@ def table_fingerprint(table: pd.DataFrame, version: int) -> str:
     return found.hexdigest()
 
 
+class RowsDigest:
+    """The SHA-256 of the values of one column in consecutive rows, which may arrive one after the other.
+
+    It covers the number of rows and four digests: which values are present, lengths of texts, the values, and what
+    datetimes have below a microsecond. Datetimes count microseconds, so that their unit does not matter.
+    """
+
+    def __init__(self) -> None:
+        self._n_rows = 0
+        self._parts = [hashlib.sha256() for _ in range(4)]
+
+    def update(self, values: pa.Array) -> None:
+        """Add the values of the next rows, in their canonical type."""
+        self._n_rows += len(values)
+        if pa.types.is_timestamp(values.type):
+            values, below = _microseconds(values)
+            self._parts[3].update(below)
+        for digest, part in zip(self._parts, value_bytes(values), strict=False):
+            digest.update(part)
+
+    def digest(self) -> bytes:
+        """Return the digest of the rows so far."""
+        digests = b"".join(part.digest() for part in self._parts)
+        return hashlib.sha256(struct.pack("<q", self._n_rows) + digests).digest()
+
+
 def digest_of_rows(values: pa.Array) -> bytes:
-    """Return the SHA-256 of the values of one column in consecutive rows, in their canonical type."""
-    sha = hashlib.sha256(struct.pack("<q", len(values)))
-    if not pa.types.is_timestamp(values.type):
-        update_with_values(sha, values)
-        return sha.digest()
-    # In microseconds, with what is left of nanoseconds only where there is some: so the unit does not matter.
+    """Return the digest of the values of one column in consecutive rows, in their canonical type."""
+    found = RowsDigest()
+    found.update(values)
+    return found.digest()
+
+
+def _microseconds(values: pa.Array) -> tuple[pa.Array, Any]:
+    """Return datetimes as microseconds, rounded down, and the nanoseconds that each present one has in addition."""
     counts = values.view(pa.int64())
     if values.type.unit != "ns":
-        update_with_values(sha, counts)
-        return sha.digest()
-    present = counts.fill_null(0).to_numpy(zero_copy_only=False)
-    whole, rest = np.divmod(present, NANOSECONDS)
-    is_missing = None if not counts.null_count else pc.is_null(counts).to_numpy(zero_copy_only=False)
-    update_with_values(sha, pa.array(whole, mask=is_missing))
-    if rest.any():
-        sha.update(rest.astype(np.int16))
-    return sha.digest()
+        return counts, np.zeros(len(counts) - counts.null_count, np.int16)
+    whole, below = np.divmod(counts.fill_null(0).to_numpy(zero_copy_only=False), NANOSECONDS)
+    is_missing = pc.is_null(counts).to_numpy(zero_copy_only=False)
+    return pa.array(whole, pa.int64(), mask=is_missing), below[~is_missing].astype(np.int16)
 
 
 def digest_of_digests(columns: Sequence[tuple[str, str]], n_rows: int, digests: Sequence[Sequence[bytes]]) -> str:
@@ -211,14 +234,6 @@ def _batch_type(name: str, stored: pa.DataType) -> pa.DataType:
         f"Column {name!r} has values of a kind without a fingerprint (type {values}). Expected integers, floats, "
         "booleans, text, categories, dates, datetimes or durations; convert the column first."
     )
-
-
-def _has_values(values: pa.Array) -> bool:
-    if values.null_count == len(values):
-        return False
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    return bool(pc.any(pc.invert(values.is_null(nan_is_null=True))).as_py())
 
 
 def _canonical(column: _Column, values: pa.Array) -> pa.Array:

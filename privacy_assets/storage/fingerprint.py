@@ -50,7 +50,8 @@ def fingerprint(table: pd.DataFrame) -> str:
             encoded = text.encode()
             sha.update(struct.pack("<q", len(encoded)))
             sha.update(encoded)
-        update_with_values(sha, column)
+        for part in value_bytes(column):
+            sha.update(part)
     return sha.hexdigest()
 
 
@@ -159,24 +160,23 @@ def _canonical_datetimes(array: pa.Array) -> pa.Array:
         return array.cast(pa.timestamp("us", array.type.tz))
 
 
-def update_with_values(sha: Any, column: pa.Array) -> None:
-    """Add the values of a column in its canonical type to a digest: which are present, then these."""
+def value_bytes(column: pa.Array) -> tuple[Any, Any, Any]:
+    """Return the values of a column in its canonical type as bytes: which are present, lengths of texts, the values."""
     is_complete = not column.null_count
-    valid = None if is_complete else pc.is_valid(column).cast(pa.uint8()).to_numpy(zero_copy_only=False)
-    sha.update(np.ones(len(column), np.uint8) if valid is None else valid)
+    valid = np.ones(len(column), np.uint8)
+    if not is_complete:
+        valid = pc.is_valid(column).cast(pa.uint8()).to_numpy(zero_copy_only=False)
     present = column if is_complete else column.drop_null()
     if pa.types.is_null(column.type):
-        return
+        return valid, b"", b""
     if pa.types.is_large_string(column.type):
         lengths = pc.binary_length(present).cast(pa.int64())
-        sha.update(lengths.to_numpy(zero_copy_only=False))
         data = pc.cast(present, pa.large_binary())
         offsets_start = data.offset
         offsets = memoryview(data.buffers()[1]).cast("q")
         start, stop = offsets[offsets_start], offsets[offsets_start + len(data)]
-        if data.buffers()[2] is not None:
-            sha.update(memoryview(data.buffers()[2])[start:stop])
-        return
+        texts = b"" if data.buffers()[2] is None else memoryview(data.buffers()[2])[start:stop]
+        return valid, lengths.to_numpy(zero_copy_only=False), texts
     if pa.types.is_floating(column.type):
         # -0.0 and 0.0 are equal to every reader; adding 0.0 gives them the same bit pattern.
         present = pc.add(present, 0.0)
@@ -184,4 +184,4 @@ def update_with_values(sha: Any, column: pa.Array) -> None:
         present = present.view(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
     if pa.types.is_boolean(column.type):
         present = present.cast(pa.uint8())
-    sha.update(np.ascontiguousarray(present.to_numpy(zero_copy_only=False)))
+    return valid, b"", np.ascontiguousarray(present.to_numpy(zero_copy_only=False))

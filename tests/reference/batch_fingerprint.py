@@ -20,22 +20,22 @@ def reference_fingerprint(columns: list[tuple[str, str, list]], rows_per_digest:
             data += struct.pack("<q", len(text.encode())) + text.encode()
         parts = [cells[begin : begin + rows_per_digest] for begin in range(0, n_rows, rows_per_digest)]
         data += struct.pack("<q", len(parts))
-        data += b"".join(hashlib.sha256(_content(kind, part)).digest() for part in parts)
+        data += b"".join(_digest(kind, part) for part in parts)
     return hashlib.sha256(data).hexdigest()
 
 
-def _content(kind: str, cells: list) -> bytes:
+def _digest(kind: str, cells: list) -> bytes:
     cells = [None if isinstance(cell, float) and math.isnan(cell) else cell for cell in cells]
-    content = struct.pack("<q", len(cells)) + bytes(cell is not None for cell in cells)
     present = [cell for cell in cells if cell is not None]
-    if kind == "null":
-        return content
+    lengths = values = below = b""
     if kind == "large_string":
         lengths = b"".join(struct.pack("<q", len(text.encode())) for text in present)
-        return content + lengths + b"".join(text.encode() for text in present)
-    if kind.startswith("timestamp"):
-        content += b"".join(struct.pack("<q", cell // 1000) for cell in present)
-        if any(cell % 1000 for cell in present):
-            content += b"".join(struct.pack("<h", 0 if cell is None else cell % 1000) for cell in cells)
-        return content
-    return content + b"".join(struct.pack(FORMATS[kind], cell + 0.0 if kind == "double" else cell) for cell in present)
+        values = b"".join(text.encode() for text in present)
+    elif kind.startswith("timestamp"):
+        values = b"".join(struct.pack("<q", cell // 1000) for cell in present)
+        below = b"".join(struct.pack("<h", cell % 1000) for cell in present)
+    elif kind != "null":
+        values = b"".join(struct.pack(FORMATS[kind], cell + 0.0 if kind == "double" else cell) for cell in present)
+    parts = (bytes(cell is not None for cell in cells), lengths, values, below)
+    digests = b"".join(hashlib.sha256(part).digest() for part in parts)
+    return hashlib.sha256(struct.pack("<q", len(cells)) + digests).digest()
