@@ -8,18 +8,20 @@ round trip do not matter, so evidence about a table also applies to the released
 import hashlib
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from privacy_assets.columns.safe_names import dtype_name
 from privacy_assets.errors import InvalidTableError
 
 FINGERPRINT_VERSION = b"privacy_assets table 1"
+TEXTS_AT_ONCE = 2**16
 
 
 def fingerprint(table: pd.DataFrame) -> str:
@@ -45,12 +47,13 @@ def fingerprint(table: pd.DataFrame) -> str:
     sha = hashlib.sha256(FINGERPRINT_VERSION)
     sha.update(struct.pack("<qq", *table.shape))
     for name in table.columns:
-        column = canonical_array(name, table[name])
-        for text in (name, str(column.type)):
+        column = _canonical_or_dictionary(name, table[name])
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        for text in (name, str(kind)):
             encoded = text.encode()
             sha.update(struct.pack("<q", len(encoded)))
             sha.update(encoded)
-        for part in value_bytes(column):
+        for part in _bytes_of_categories(column) if pa.types.is_dictionary(column.type) else value_bytes(column):
             sha.update(part)
     return sha.hexdigest()
 
@@ -78,10 +81,18 @@ def canonical_array(name: str, column: pd.Series, *, texts_as_dictionary: bool =
 
     Texts are a dictionary if asked for, as which categories are not decoded.
     """
+    array = _canonical_or_dictionary(name, column)
+    if texts_as_dictionary:
+        return array.dictionary_encode() if pa.types.is_large_string(array.type) else array
+    return array.dictionary.take(array.indices) if pa.types.is_dictionary(array.type) else array
+
+
+def _canonical_or_dictionary(name: str, column: pd.Series) -> pa.Array:
+    """Return what `canonical_array` does, but categories that are texts as a dictionary."""
     try:
         texts = _texts_of_categories(column)
         if texts is not None:
-            return texts if texts_as_dictionary else texts.dictionary.take(texts.indices)
+            return texts
         if isinstance(column.dtype, pd.CategoricalDtype):
             column = _values_of_categories(column)
         array = pa.Array.from_pandas(column)
@@ -89,8 +100,7 @@ def canonical_array(name: str, column: pd.Series, *, texts_as_dictionary: bool =
             array = array.combine_chunks()
         if pa.types.is_timestamp(array.type):
             return _canonical_datetimes(array)
-        array = array.cast(canonical_type(array.type))
-        return array.dictionary_encode() if texts_as_dictionary and pa.types.is_large_string(array.type) else array
+        return array.cast(canonical_type(array.type))
     except (pa.ArrowException, TypeError, ValueError):
         pass
     raise InvalidTableError(
@@ -162,21 +172,13 @@ def _canonical_datetimes(array: pa.Array) -> pa.Array:
 
 def value_bytes(column: pa.Array) -> tuple[Any, Any, Any]:
     """Return the values of a column in its canonical type as bytes: which are present, lengths of texts, the values."""
-    is_complete = not column.null_count
-    valid = np.ones(len(column), np.uint8)
-    if not is_complete:
-        valid = pc.is_valid(column).cast(pa.uint8()).to_numpy(zero_copy_only=False)
-    present = column if is_complete else column.drop_null()
+    valid = _presence(column)
+    present = column.drop_null() if column.null_count else column
     if pa.types.is_null(column.type):
         return valid, b"", b""
     if pa.types.is_large_string(column.type):
         lengths = pc.binary_length(present).cast(pa.int64())
-        data = pc.cast(present, pa.large_binary())
-        offsets_start = data.offset
-        offsets = memoryview(data.buffers()[1]).cast("q")
-        start, stop = offsets[offsets_start], offsets[offsets_start + len(data)]
-        texts = b"" if data.buffers()[2] is None else memoryview(data.buffers()[2])[start:stop]
-        return valid, lengths.to_numpy(zero_copy_only=False), texts
+        return valid, lengths.to_numpy(zero_copy_only=False), _characters(present)
     if pa.types.is_floating(column.type):
         # -0.0 and 0.0 are equal to every reader; adding 0.0 gives them the same bit pattern.
         present = pc.add(present, 0.0)
@@ -185,3 +187,26 @@ def value_bytes(column: pa.Array) -> tuple[Any, Any, Any]:
     if pa.types.is_boolean(column.type):
         present = present.cast(pa.uint8())
     return valid, b"", np.ascontiguousarray(present.to_numpy(zero_copy_only=False))
+
+
+def _bytes_of_categories(column: pa.DictionaryArray) -> Iterator[Any]:
+    """Yield the bytes that `value_bytes` returns of the decoded texts, some rows at a time."""
+    yield _presence(column)
+    present = column.drop_null() if column.null_count else column
+    lengths = pc.binary_length(present.dictionary).cast(pa.int64()).take(present.indices)
+    yield lengths.to_numpy(zero_copy_only=False)
+    # All texts of a column at once can be many times its codes.
+    for start in range(0, len(present), TEXTS_AT_ONCE):
+        yield _characters(present.dictionary.take(present.indices.slice(start, TEXTS_AT_ONCE)))
+
+
+def _presence(column: pa.Array) -> NDArray[np.uint8]:
+    if not column.null_count:
+        return np.ones(len(column), np.uint8)
+    return np.asarray(pc.is_valid(column).cast(pa.uint8()).to_numpy(zero_copy_only=False))
+
+
+def _characters(texts: pa.LargeStringArray) -> Any:
+    offsets = memoryview(texts.buffers()[1]).cast("q")
+    start, stop = offsets[texts.offset], offsets[texts.offset + len(texts)]
+    return b"" if texts.buffers()[2] is None else memoryview(texts.buffers()[2])[start:stop]

@@ -156,3 +156,22 @@ def test_a_failed_write_keeps_the_earlier_artifact_and_leaves_nothing_behind(tmp
         write_artifact(path, Artifact.of_table(pd.DataFrame({"a": [{1}, "x"]})))
     assert read_artifact(path).frames["table"]["a"].tolist() == [1]
     assert [entry.name for entry in tmp_path.iterdir()] == ["source"]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 7])
+def test_categories_that_are_hashed_by_a_few_rows_have_the_fingerprint_of_their_texts(monkeypatch, at_once):
+    monkeypatch.setattr("privacy_assets.storage.fingerprint.TEXTS_AT_ONCE", at_once)
+    texts = ["ä", None, "", "long text", "ä", "b", None, "b"]
+    for values in (texts, [each or "" for each in texts], texts[:1]):
+        plain = pd.DataFrame({"text": pd.Series(values, dtype="str")})
+        for categories in (None, ["unused", *sorted({each for each in values if each is not None}, reverse=True)]):
+            coded = pd.DataFrame({"text": pd.Categorical(plain["text"], categories=categories)})
+            assert fingerprint(coded) == fingerprint(plain)
+
+
+def test_categories_that_are_no_unicode_are_refused_without_a_value():
+    table = pd.DataFrame({"text": pd.Categorical.from_codes([0, 1], pd.Index(["secret \ud800", "b"], dtype=object))})
+    with pytest.raises(InvalidTableError) as refused:
+        fingerprint(table)
+    assert "secret" not in str(refused.value)
+    assert refused.value.__cause__ is None
