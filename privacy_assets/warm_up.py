@@ -18,6 +18,7 @@ from privacy_assets.anonymization.anonymize import LDiversity, anonymize
 from privacy_assets.anonymization.cut_tree import apply_cuts
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.disclosure.assess import assess_disclosure
+from privacy_assets.engine.local import LocalEngine
 from privacy_assets.kernels.compilation_progress import progress
 from privacy_assets.linkage.matching import match_candidates
 from privacy_assets.mpucc.assess import assess_mpuccs, assess_preprocessed
@@ -112,6 +113,10 @@ def _release_and_attack(table: pd.DataFrame) -> None:
     verify_anonymity(table, quasi_identifiers=["plan"], sensitive=["income"], subject="person")
     assess_reidentification(table, found)
     of_records = anonymize(table, quasi_identifiers=KNOWN, k=2)
+    # Two neighboring values with most rows, which one bin has: only their codes allow a cut.
+    neighbors = pd.DataFrame({"number": np.append(np.arange(602), np.repeat([300, 301], 700))})
+    for each, known, k in ((table, KNOWN, 2), (wide, ["number"], len(wide) // 4), (neighbors, ["number"], 900)):
+        anonymize(each, quasi_identifiers=known, k=k, engine=LocalEngine(rows_per_task=len(each) // 2))
     match_candidates(CandidateIndex.of_anonymization(table, of_records), KNOWN)
     _release_by_lattice(table)
 

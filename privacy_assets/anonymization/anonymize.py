@@ -43,6 +43,7 @@ from privacy_assets.anonymization.settings import (
 )
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.safe_names import type_name
+from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.progress_bar import shows_progress
 from privacy_assets.setting_checks import threads_to_use
@@ -73,6 +74,7 @@ def anonymize(
     seed: int = 0,
     n_threads: int | None = None,
     progress: Callable[[AnonymizationProgress], None] | None = None,
+    engine: Engine | None = None,
 ) -> Anonymization:
     """Generalize the quasi-identifiers of a table until every class has at least k rows, or people.
 
@@ -122,6 +124,9 @@ def anonymize(
     n_threads, progress
         Maximum number of threads (default: all cores; the lattice uses one), which does not affect the result; function
         called from time to time, whose exceptions end the work.
+    engine : LocalEngine or SparkEngine, optional
+        Where the table is cut; the result does not depend on it. Default: in this process. With ``subject``, l or t,
+        and with "lattice", it is always this process, which needs all rows of a class.
 
     Raises
     ------
@@ -155,7 +160,7 @@ def anonymize(
         bounds=bounds,
         seed=seed,
     )
-    return anonymize_with(table, settings, hierarchies, n_threads, progress)
+    return anonymize_with(table, settings, hierarchies, n_threads, progress, engine)
 
 
 def anonymize_with(
@@ -164,6 +169,7 @@ def anonymize_with(
     hierarchies: Mapping[str, Any] | None = None,
     n_threads: int | None = None,
     progress: Callable[[AnonymizationProgress], None] | None = None,
+    engine: Engine | None = None,
 ) -> Anonymization:
     """Do what :func:`anonymize` does, with its settings in one object."""
     settings.check()
@@ -176,7 +182,7 @@ def anonymize_with(
     read = read_hierarchies(hierarchies or {}, settings.quasi_identifiers, of_all=False)
     coded = code_table(table, settings, read)
     check_size(coded, settings)
-    found = cut_table(coded, settings, n_used, progress)
+    found = cut_table(coded, settings, n_used, progress, engine)
     settings = replace(settings, normalize=found.normalize)
     tree = cut_tree_of(coded, found, settings)
     classes = classes_of_cuts(coded, found, tree.class_of_leaf, settings)

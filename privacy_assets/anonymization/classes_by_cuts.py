@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.cut_tree import CutTree
+from privacy_assets.anonymization.divided_cuts import partition_by
 from privacy_assets.anonymization.generalization import Generalization, generalize
 from privacy_assets.anonymization.information_loss import class_widths, positions_of_most
 from privacy_assets.anonymization.kernels.class_measures import hold_by_class
@@ -33,6 +34,7 @@ from privacy_assets.anonymization.sensitive_values import (
 )
 from privacy_assets.anonymization.settings import AnonymizeSettings, Normalization
 from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.shown_numbers import against
 
@@ -134,6 +136,7 @@ def cut_table(
     settings: AnonymizeSettings,
     n_threads: int,
     progress: Callable[[AnonymizationProgress], None] | None,
+    engine: Engine | None = None,
 ) -> CutClasses:
     """Cut a table into classes; among several ways, take the one that loses least.
 
@@ -149,7 +152,7 @@ def cut_table(
     tried = [
         attempt
         for normalize in _normalizations(coded, settings)
-        for attempt in _attempts(coded, settings, models, normalize, n_threads, progress)
+        for attempt in _attempts(coded, settings, models, normalize, n_threads, progress, engine)
     ]
     n_rows = len(coded.dimensions[0].codes)
     n_suppressed = [_n_suppressed(each) for each in tried]
@@ -197,6 +200,7 @@ def _attempts(
     normalize: Normalization,
     n_threads: int,
     progress: Callable[[AnonymizationProgress], None] | None,
+    engine: Engine | None,
 ) -> Iterator[CutClasses]:
     """Cut so that all classes satisfy the models and, if rows may be left out, also by k alone, and keep which do."""
     n_rows = len(coded.dimensions[0].codes)
@@ -215,6 +219,8 @@ def _attempts(
             if progress is not None:
                 progress(AnonymizationProgress(f"{stage} by {normalize}", n_done, n_rows))
 
+        if engine is not None and engine.rows_per_task is not None and not _needs_rows(models):
+            return partition_by(engine, coded.cut_codes, n_values, dimensions, models, on_rows)
         return partition_rows(
             pack_rows(coded.cut_codes, n_values),
             dimensions,
@@ -231,6 +237,11 @@ def _attempts(
     if settings.max_suppression > 0 and settings.needs_values:
         partition = run(models._replace(needs_values=False), "cut and suppress")
         yield CutClasses(partition, _kept(models, coded.sensitive, partition), normalize)
+
+
+def _needs_rows(models: Models) -> bool:
+    """Return whether counts of parts of a class do not add up, so that one machine must have all of its rows."""
+    return bool(models.counts_people or models.needs_values)
 
 
 def _kept(models: Models, values: SensitiveValues, partition: Partition) -> NDArray[np.bool_]:

@@ -70,7 +70,8 @@ def release(
     # The columns next to a label repeat it, so the labels distinguish rows as well as all columns would.
     labels = hash_rows((own[name] for name, own in generalized.items()), len(classes.sizes), settings.seed)
     hashes = hash_rows((pd.Series(labels[class_of_row]), *others.values()), len(class_of_row), settings.seed)
-    order = np.argsort(hashes, kind="stable")
+    # Equal rows by their position, so that nothing depends on how the classes were found.
+    order = np.lexsort((classes.records, hashes))
     records, class_of_released = classes.records[order], class_of_row[order]
     columns: dict[str, pd.Series[Any] | ExtensionArray] = {}
     for name in table.columns:

@@ -259,7 +259,7 @@ def _grow(
     return n_open, n_classes, n_cuts
 
 
-class _Task(NamedTuple):
+class Task(NamedTuple):
     """An open node: its range of rows and outermost codes."""
 
     begin: int
@@ -273,11 +273,11 @@ class _Grown(NamedTuple):
 
     begins: NDArray[np.int64]
     cuts: NDArray[np.int64]
-    open: list[_Task]
+    open: list[Task]
     n_rows_done: int
 
 
-class _Grower:
+class Grower:
     """Runs the compiled loop on open nodes; one task is one thread's work."""
 
     def __init__(
@@ -294,11 +294,12 @@ class _Grower:
         self.person, self.sensitive = person, sensitive
         self.with_cuts, self.task_rows = with_cuts, task_rows
 
-    def root(self) -> _Task:
+    def root(self) -> Task:
+        """Return the open node of the whole table."""
         n_values = self.dimensions.n_values
-        return _Task(0, len(self.rows.codes), np.zeros(len(n_values), np.int64), n_values - 1)
+        return Task(0, len(self.rows.codes), np.zeros(len(n_values), np.int64), n_values - 1)
 
-    def grow(self, task: _Task) -> _Grown:
+    def grow(self, task: Task) -> _Grown:
         """Finish a node, or cut it once if it is too large for one task."""
         size = task.stop - task.begin
         most_cuts = 1 if size > self.task_rows else size
@@ -336,7 +337,7 @@ class _Grower:
             make_buffers(self.dimensions, lists),
         )
         still_open = [
-            _Task(int(stack.begin[i]), int(stack.stop[i]), stack.low[i].copy(), stack.high[i].copy())
+            Task(int(stack.begin[i]), int(stack.stop[i]), stack.low[i].copy(), stack.high[i].copy())
             for i in range(n_open)
         ]
         n_rows_open = sum(node.stop - node.begin for node in still_open)
@@ -394,7 +395,7 @@ def partition_rows(
         task_rows = max(n_rows // (TASKS_PER_THREAD * n_threads), FEWEST_ROWS_PER_TASK)
         if n_threads == 1 and on_rows is None:
             task_rows = n_rows
-    grower = _Grower(
+    grower = Grower(
         rows,
         dimensions,
         models,
@@ -409,7 +410,7 @@ def partition_rows(
     return Partition(rows.records, begins, cuts[np.lexsort((-cuts[:, 1], cuts[:, 0]))])
 
 
-def _grow_all(grower: _Grower, n_threads: int, on_rows: Callable[[int], None] | None) -> list[_Grown]:
+def _grow_all(grower: Grower, n_threads: int, on_rows: Callable[[int], None] | None) -> list[_Grown]:
     """Process open nodes, largest first, until none remains."""
     waiting = [grower.root()]
     done: list[_Grown] = []

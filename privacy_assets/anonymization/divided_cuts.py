@@ -1,0 +1,355 @@
+"""Mondrian by an engine: large classes are cut here by counts that tasks add up, small ones each by one task.
+
+A class of at most the rows of a task is finished by the same loop as a whole table. So the partition is that of
+`partition_rows`; only the order of the records within a class may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.kernels.models import Models
+from privacy_assets.anonymization.kernels.mondrian import Grower, Partition, Task
+from privacy_assets.anonymization.kernels.mondrian_cuts import (
+    DIMENSION,
+    IS_COARSE,
+    N_HEAD,
+    NO_CUT,
+    RIGHT_LOW,
+    THRESHOLD,
+    Box,
+    Dimensions,
+    make_lists,
+)
+from privacy_assets.anonymization.kernels.mondrian_divided import add_counts, choose_cut, choose_cut_on_codes, cover
+from privacy_assets.anonymization.kernels.mondrian_rows import pack_matrix, pack_rows
+from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays, route_rows
+from privacy_assets.engine.protocol import Engine, gather_batches
+
+ROWS_PER_BLOB = 1 << 18
+PARTS_OF_FINISHED_CLASS = 64
+"""A large class that cannot be cut is collected in so many parts, because nobody needs all of its rows."""
+COUNTS = pa.schema([("bin", pa.int64()), ("n_rows", pa.int64())])
+ROWS_OF_CLASSES = pa.schema([("task", pa.int64()), ("rows", pa.binary())])
+FINISHED = pa.schema([("task", pa.int64()), *((name, pa.binary()) for name in ("records", "begins", "cuts"))])
+
+
+@dataclass
+class _Node:
+    """A class, or what it was before it was cut; a leaf has no ``sides``."""
+
+    size: int
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    is_finished: bool = False
+    dimension: int = 0
+    threshold: int = 0
+    right_low: int = 0
+    head: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    sides: tuple[int, int] | None = None
+
+
+def _codes_of(table: pa.Table, n_values: Sequence[int]) -> NDArray[Any]:
+    return pack_rows([table.column(f"c{j}").to_numpy() for j in range(len(n_values))], n_values).codes
+
+
+@dataclass(frozen=True)
+class _SortIntoLeaves:
+    """Sorts rows by the leaf of a tree that they are in."""
+
+    tree: TreeArrays
+    n_values: tuple[int, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.Table, NDArray[Any], NDArray[np.int64]]]:
+        for table in gather_batches(batches, ROWS_PER_BLOB):
+            codes = _codes_of(table, self.n_values)
+            leaf = route_rows(self.tree, codes[:, : len(self.n_values)].astype(np.int64))
+            order = np.argsort(leaf, kind="stable")
+            yield table.take(order), np.ascontiguousarray(codes[order]), leaf[order]
+
+
+@dataclass(frozen=True)
+class _Count:
+    """Counts the rows of each bin of some leaves."""
+
+    sort: _SortIntoLeaves
+    boxes: dict[int, Box]
+    first_bin: NDArray[np.int64]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        n_bins = int(self.first_bin[-1])
+        histograms = np.zeros((len(self.boxes), n_bins), np.int64)
+        for _, codes, leaf in self.sort(batches):
+            for histogram, (own, box) in zip(histograms, self.boxes.items(), strict=True):
+                begin, stop = np.searchsorted(leaf, [own, own + 1])
+                if begin < stop:
+                    add_counts(codes, begin, stop, self.first_bin, box, histogram)
+        place, bins = np.nonzero(histograms)
+        counts = histograms[place, bins]
+        yield pa.record_batch([pa.array(place * n_bins + bins), pa.array(counts)], schema=COUNTS)
+
+
+@dataclass(frozen=True)
+class _CountCodes:
+    """Counts the rows of each code of one leaf."""
+
+    sort: _SortIntoLeaves
+    leaf: int
+    first: NDArray[np.int64]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        n_rows = np.zeros(int(self.first[-1]), np.int64)
+        for _, codes, leaf in self.sort(batches):
+            begin, stop = np.searchsorted(leaf, [self.leaf, self.leaf + 1])
+            for j, n in enumerate(np.diff(self.first)):
+                if n > 0:
+                    n_rows[self.first[j] : self.first[j + 1]] += np.bincount(codes[begin:stop, j], minlength=n)
+        places = np.flatnonzero(n_rows)
+        yield pa.record_batch([pa.array(places), pa.array(n_rows[places])], schema=COUNTS)
+
+
+@dataclass(frozen=True)
+class _AddCounts:
+    def __call__(self, table: pa.Table) -> pa.Table:
+        total = int(table.column("n_rows").to_numpy().sum())
+        return pa.table([[table.column("bin")[0].as_py()], [total]], schema=COUNTS)
+
+
+@dataclass(frozen=True)
+class _SendClasses:
+    """Sends the rows of each leaf to the task that finishes it, and the records of those that are finished."""
+
+    sort: _SortIntoLeaves
+    is_finished: NDArray[np.bool_]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        n_leaves = len(self.is_finished)
+        for table, codes, leaf in self.sort(batches):
+            records = table.column("row").to_numpy()
+            distinct, begins = np.unique(leaf, return_index=True)
+            tasks, blobs = [], []
+            for own, begin, stop in zip(distinct, begins, np.append(begins[1:], len(leaf)), strict=True):
+                part = int(records[begin]) % PARTS_OF_FINISHED_CLASS if self.is_finished[own] else 0
+                tasks.append(int(own) + part * n_leaves)
+                sent = codes[begin:stop, : 0 if self.is_finished[own] else codes.shape[1]]
+                blobs.append(b"".join([int(stop - begin).to_bytes(8, "little"), records[begin:stop].tobytes(),
+                                       sent.tobytes()]))  # fmt: skip
+            yield pa.record_batch([pa.array(tasks, pa.int64()), pa.array(blobs, pa.binary())], schema=ROWS_OF_CLASSES)
+
+
+@dataclass(frozen=True)
+class _Finish:
+    """Cuts a class until no cut is left."""
+
+    corners: tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]
+    is_finished: NDArray[np.bool_]
+    dimensions: Dimensions
+    models: Models
+    n_padded: int
+    dtype: np.dtype[Any]
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        task = int(table.column("task")[0].as_py())
+        leaf = task % len(self.corners)
+        n_codes = 0 if self.is_finished[leaf] else self.n_padded
+        records, codes = [], []
+        for value in table.column("rows"):
+            blob = value.as_buffer()
+            n_rows = int.from_bytes(blob[:8].to_pybytes(), "little")
+            records.append(np.frombuffer(blob, np.int64, n_rows, 8))
+            codes.append(np.frombuffer(blob, self.dtype, n_rows * n_codes, 8 + 8 * n_rows).reshape(n_rows, n_codes))
+        numbers = np.concatenate(records)
+        if self.is_finished[leaf]:
+            return _described(task, numbers, np.zeros(1, np.int64), np.zeros((0, 5), np.int64))
+        order = np.argsort(numbers)
+        rows = pack_matrix(np.ascontiguousarray(np.concatenate(codes)[order]))
+        grower = Grower(rows, self.dimensions, self.models, None, None, True, len(numbers))
+        low, high = self.corners[leaf]
+        grown = grower.grow(Task(0, len(numbers), low.copy(), high.copy()))
+        return _described(task, numbers[order][rows.records], np.sort(grown.begins), grown.cuts)
+
+
+def _described(task: int, *arrays: NDArray[np.int64]) -> pa.Table:
+    return pa.table([[task], *([np.ascontiguousarray(array, np.int64).tobytes()] for array in arrays)], schema=FINISHED)
+
+
+class _DividedCuts:
+    """A partition while it is made."""
+
+    def __init__(
+        self, engine: Engine, batches: Any, n_rows: int, n_values: Sequence[int], dimensions: Dimensions, models: Models
+    ) -> None:
+        assert engine.rows_per_task is not None  # noqa: S101 - otherwise the work is not divided
+        self.engine, self.batches, self.rows_per_task = engine, batches, engine.rows_per_task
+        self.n_values, self.dimensions, self.models = tuple(n_values), dimensions, models
+        self.nodes = [_Node(n_rows, np.zeros(len(n_values), np.int64), dimensions.n_values - 1)]
+
+    def leaves(self) -> list[int]:
+        """Return the leaves, left before right, as the tree numbers them."""
+        return [i for i in self._in_order() if self.nodes[i].sides is None]
+
+    def _in_order(self) -> Iterator[int]:
+        """Yield the nodes, parents first and left before right."""
+        waiting = [0]
+        while waiting:
+            i = waiting.pop()
+            yield i
+            waiting += reversed(self.nodes[i].sides or ())
+
+    def tree(self) -> TreeArrays:
+        """Return the cuts made so far."""
+        order = [i for i in self._in_order() if self.nodes[i].sides is not None]
+        place = {i: n for n, i in enumerate(order)} | {i: -1 - n for n, i in enumerate(self.leaves())}
+        inner = [self.nodes[i] for i in order]
+        sides = np.array([[place[side] for side in node.sides or ()] for node in inner], np.int64).reshape(-1, 2)
+        ints = np.array([[n.dimension, n.threshold, n.right_low] for n in inner], np.int64).reshape(-1, 3)
+        heads = [node.head for node in inner]
+        first_head = np.cumsum([0, *map(len, heads)]).astype(np.int64)
+        head = np.concatenate([np.zeros(0, np.int64), *heads])
+        dimension, threshold, right_low, left, right = (np.ascontiguousarray(array) for array in (*ints.T, *sides.T))
+        return TreeArrays(dimension, threshold, right_low, left, right, first_head, head)
+
+    def cut_large_classes(self) -> bool:
+        """Cut every class that is too large for a task once; return False if there is none."""
+        leaves = self.leaves()
+        large = {}
+        for number, i in enumerate(leaves):
+            node = self.nodes[i]
+            node.is_finished |= node.size < 2 * self.models.k and node.size > self.rows_per_task
+            if node.size > self.rows_per_task and not node.is_finished:
+                large[number] = node
+        if not large:
+            return False
+        boxes = {number: cover(node.size, node.low, node.high, self.dimensions) for number, node in large.items()}
+        sort = _SortIntoLeaves(self.tree(), self.n_values)
+        n_bins = int(self.dimensions.first_bin[-1])
+        counts = self._sum(_Count(sort, boxes, self.dimensions.first_bin), len(large) * n_bins)
+        for (number, node), histogram in zip(large.items(), counts.reshape(len(large), n_bins), strict=True):
+            self._cut(node, number, boxes[number], histogram, sort)
+        return True
+
+    def _sum(self, count: _Count | _CountCodes, n_bins: int) -> NDArray[np.int64]:
+        made = self.engine.map_reduce(self.batches, count, COUNTS, "bin", _AddCounts(), COUNTS)
+        added = self.engine.collect(made)
+        total = np.zeros(n_bins, np.int64)
+        total[added.column("bin").to_numpy()] = added.column("n_rows").to_numpy()
+        return total
+
+    def _cut(self, node: _Node, number: int, box: Box, histogram: NDArray[np.int64], sort: _SortIntoLeaves) -> None:
+        dimensions, lists, cut = self.dimensions, make_lists(self.dimensions), np.full(5, NO_CUT, np.int64)
+        cut[IS_COARSE] = cut[N_HEAD] = 0
+        choose_cut(node.size, histogram.copy(), dimensions, box, lists, self.models, cut)
+        shift, base = box.shift.copy(), box.base.copy()
+        if cut[DIMENSION] == NO_CUT and cut[IS_COARSE] == 1:
+            n_codes = np.where(shift > 0, dimensions.n_values, 0)
+            first = np.concatenate([[0], np.cumsum(n_codes)]).astype(np.int64)
+            n_rows = self._sum(_CountCodes(sort, number, first), int(first[-1]))
+            codes = np.concatenate([np.arange(n) for n in n_codes]).astype(np.int64)
+            occurs = n_rows > 0
+            n_before = np.concatenate([[0], np.cumsum(occurs)]).astype(np.int64)
+            choose_cut_on_codes(node.size, codes[occurs], n_rows[occurs], n_before[first], dimensions, box,
+                                self.models, cut)  # fmt: skip
+            histogram, shift, base = n_rows, np.zeros_like(shift), np.zeros_like(base)
+            first_bin = first
+        else:
+            first_bin = dimensions.first_bin
+        j = int(cut[DIMENSION])
+        if j == NO_CUT:
+            node.is_finished = True
+            return
+        node.dimension = j
+        low, high = (box.low.copy(), box.low.copy()), (box.high.copy(), box.high.copy())
+        if dimensions.is_set[j]:
+            node.head = np.sort(lists.head[: cut[N_HEAD]])
+            n_left = int(histogram[first_bin[j] + node.head].sum())
+        else:
+            node.threshold, node.right_low = int(cut[THRESHOLD]), int(cut[RIGHT_LOW])
+            last = (node.threshold - int(base[j])) >> int(shift[j])
+            n_left = int(histogram[first_bin[j] : first_bin[j] + last + 1].sum())
+            high[0][j], low[1][j] = node.threshold, node.right_low
+        node.sides = (len(self.nodes), len(self.nodes) + 1)
+        self.nodes.append(_Node(n_left, low[0], high[0]))
+        self.nodes.append(_Node(node.size - n_left, low[1], high[1]))
+
+    def finish(self) -> Partition:
+        """Finish all classes, each in one task, and put the partition together."""
+        leaves = [self.nodes[i] for i in self.leaves()]
+        is_finished = np.array([leaf.is_finished for leaf in leaves], np.bool_)
+        layout = pack_rows([np.zeros(0, np.int64) for _ in self.n_values], self.n_values).codes
+        corners = tuple((leaf.low, leaf.high) for leaf in leaves)
+        finish = _Finish(corners, is_finished, self.dimensions, self.models, layout.shape[1], layout.dtype)
+        send = _SendClasses(_SortIntoLeaves(self.tree(), self.n_values), is_finished)
+        made = self.engine.collect(
+            self.engine.map_reduce(self.batches, send, ROWS_OF_CLASSES, "task", finish, FINISHED)
+        )
+        of_leaf: dict[int, list[dict[str, Any]]] = {}
+        for finished in made.sort_by("task").to_pylist():
+            of_leaf.setdefault(finished["task"] % len(leaves), []).append(finished)
+        return self._put_together([of_leaf[number] for number in range(len(leaves))])
+
+    def _put_together(self, finished: list[list[dict[str, Any]]]) -> Partition:
+        ends = np.cumsum([self.nodes[i].size for i in self.leaves()])
+        n_rows = int(ends[-1])
+        records, begins, cuts, n_done = [], [], [], 0
+        begin_of, stop_of = {}, {}
+        for i, parts in zip(self.leaves(), finished, strict=True):
+            begin_of[i], stop_of[i] = n_done, n_done + self.nodes[i].size
+            records += [np.frombuffer(part["records"], np.int64) for part in parts]
+            begins.append(np.frombuffer(parts[0]["begins"], np.int64) + n_done)
+            own = np.frombuffer(parts[0]["cuts"], np.int64).reshape(-1, 5).copy()
+            own[:, :3] += n_done
+            cuts.append(own)
+            n_done = stop_of[i]
+        for i in reversed(range(len(self.nodes))):
+            node = self.nodes[i]
+            if node.sides is not None:
+                left, right = node.sides
+                begin_of[i], stop_of[i] = begin_of[left], stop_of[right]
+                cuts.append(np.array([[begin_of[i], stop_of[i], stop_of[left], node.dimension, node.threshold]]))
+        all_cuts = np.concatenate(cuts)
+        in_order = np.lexsort((-all_cuts[:, 1], all_cuts[:, 0]))
+        dtype = np.int32 if n_rows < 1 << 31 else np.int64
+        return Partition(np.concatenate(records).astype(dtype), np.concatenate(begins), all_cuts[in_order])
+
+
+def partition_by(
+    engine: Engine,
+    columns: Sequence[NDArray[Any]],
+    n_values: Sequence[int],
+    dimensions: Dimensions,
+    models: Models,
+    on_rows: Callable[[int], None] | None = None,
+) -> Partition:
+    """Cut a table into the classes of `partition_rows` by the tasks of an engine; only rows are counted.
+
+    Parameters
+    ----------
+    engine : Engine
+        An engine that divides the work.
+    columns, n_values
+        As for `pack_rows`.
+    dimensions, models, on_rows
+        As for `partition_rows`; the models may need neither people nor values.
+
+    Returns
+    -------
+    Partition
+        That of `partition_rows`, but for the order of the records within a class.
+    """
+    n_rows = len(columns[0])
+    placed = {"row": np.arange(n_rows), **{f"c{j}": codes.astype(np.int64) for j, codes in enumerate(columns)}}
+    with engine.place(placed) as batches:
+        cuts = _DividedCuts(engine, batches, n_rows, n_values, dimensions, models)
+        while cuts.cut_large_classes():
+            if on_rows is not None:
+                on_rows(sum(node.size for node in cuts.nodes if node.is_finished))
+        partition = cuts.finish()
+    if on_rows is not None:
+        on_rows(n_rows)
+    return partition
