@@ -42,3 +42,7 @@ class ContractError(InvalidTableError):
 
 class PrivacyBudgetError(PrivacyAssetsError):
     """A privacy budget is used up, or its ledger is missing, was changed or was set back."""
+
+
+class EngineError(PrivacyAssetsError):
+    """A cluster did not finish its tasks, or its workers do not have this package in the same version."""

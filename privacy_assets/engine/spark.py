@@ -1,0 +1,214 @@
+"""The engine of a Spark cluster, through any session of Spark 4: Spark Connect, Databricks Connect or classic.
+
+Only integer codes reach the cluster. Nothing of Spark's own error texts is passed on, because a worker's traceback may
+quote what it worked on.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privacy_assets.engine.protocol import Mapper, Reducer
+from privacy_assets.errors import EngineError, InvalidSettingError
+from privacy_assets.setting_checks import is_integer, require
+
+INSTALL = (
+    "Install the same version of this package, of Python and of numpy where the tasks run: in the image or the"
+    " environment archive of the executors (`spark.archives`), or as a library of the Databricks cluster."
+)
+ROWS_PER_UPLOAD = 1 << 20
+"""Rows of a message in which codes reach the cluster; with 50 columns it has 200 MB."""
+
+
+@dataclass(frozen=True)
+class SparkEngine:
+    """Runs tasks on the workers of a Spark cluster (extra ``spark``).
+
+    Parameters
+    ----------
+    remote : str, optional
+        Address of a Spark Connect server, such as ``sc://host:15002``; ``local[2]`` starts one on this machine.
+    session : SparkSession, optional
+        A session that exists, or an object that has one as ``spark_session``. It is not stopped.
+    rows_per_task : int
+        Rows that one task gets, about; no task of a search gets more than twice as many.
+    tag : str
+        What the jobs are named after, such as the release; without a comma.
+
+    Raises
+    ------
+    InvalidSettingError
+        If not exactly one of ``remote`` and ``session`` is given, if a setting is out of range, or without the extra.
+
+    Notes
+    -----
+    The executors need this package in the same version: tasks are refused before any code is sent otherwise. On
+    failure, and if the run is canceled, the jobs with the tag are canceled, and the codes are removed from the cluster.
+    """
+
+    remote: str | None = None
+    session: Any = field(default=None, repr=False)
+    rows_per_task: int = 1_000_000
+    tag: str = "privacy_assets"
+
+    def __post_init__(self) -> None:
+        is_one = (self.remote is None) != (self.session is None)
+        if not is_one:
+            raise InvalidSettingError("Expected either `remote` or `session`. Nothing was assessed.")
+        require(is_integer(self.rows_per_task, 1), "rows_per_task", self.rows_per_task, "an integer of at least 1")
+        is_tag = isinstance(self.tag, str) and self.tag != "" and "," not in self.tag
+        require(is_tag, "tag", self.tag, "a text without a comma")
+
+    @cached_property
+    def _spark(self) -> Any:
+        """The session, whose executors were found to have this package."""
+        try:
+            from pyspark.sql import SparkSession
+        except ImportError:
+            raise InvalidSettingError(
+                "`SparkEngine` needs the extra `spark`: pip install 'privacy-assets[spark]'. Nothing was assessed."
+            ) from None
+        if self.session is not None:
+            spark = getattr(self.session, "spark_session", self.session)
+        else:
+            spark, failure = _attempt(lambda: SparkSession.builder.remote(str(self.remote)).getOrCreate())
+            _refuse(failure, "connect to the server")
+        _check_workers(spark)
+        return spark
+
+    @contextmanager
+    def place(self, columns: Mapping[str, NDArray[np.integer[Any]]]) -> Iterator[Any]:
+        """Hand over columns of codes, and remove them at the end of the context."""
+        whole = pa.table(dict(columns))
+
+        def upload(spark: Any) -> Any:
+            schema = _spark_types(whole.schema)
+            frame = spark.createDataFrame(whole.slice(0, ROWS_PER_UPLOAD), schema)
+            for begin in range(ROWS_PER_UPLOAD, whole.num_rows, ROWS_PER_UPLOAD):
+                frame = frame.unionAll(spark.createDataFrame(whole.slice(begin, ROWS_PER_UPLOAD), schema))
+            return frame.persist()
+
+        frame = self._run(upload)
+        try:
+            yield frame
+        finally:
+            # The session may be lost, and its data with it.
+            with suppress(Exception):
+                frame.unpersist()
+
+    def map(self, batches: Any, function: Mapper, schema: pa.Schema) -> Any:
+        """Return the batches that a function makes of each partition."""
+        return batches.mapInArrow(function, _spark_types(schema))
+
+    def map_reduce(
+        self, batches: Any, function: Mapper, schema: pa.Schema, key: str, reduce: Reducer, reduced: pa.Schema
+    ) -> Any:
+        """Map, bring all rows with one value of ``key`` together, and reduce them to a table."""
+
+        # Spark counts the arguments of a function, and takes `self` of an object for one of them.
+        def of_one_key(table: Any) -> Any:
+            return reduce(table)
+
+        return self.map(batches, function, schema).groupBy(key).applyInArrow(of_one_key, _spark_types(reduced))
+
+    def collect(self, batches: Any) -> pa.Table:
+        """Return all batches as one table."""
+        return self._run(lambda _: batches.toArrow())
+
+    def _run(self, work: Callable[[Any], Any]) -> Any:
+        """Name the jobs of this thread, and cancel them if anything ends the work early."""
+        spark = self._spark
+        tags = [self.tag, f"{self.tag} {uuid4().hex}"]
+        is_done = False
+        try:
+            for tag in tags:
+                spark.addTag(tag)
+            made, failure = _attempt(lambda: work(spark))
+            is_done = failure is None
+        finally:
+            with suppress(Exception):
+                if not is_done:
+                    spark.interruptTag(tags[1])
+                for tag in tags:
+                    spark.removeTag(tag)
+        _refuse(failure, "run the tasks")
+        return made
+
+
+def _attempt(work: Callable[[], Any]) -> tuple[Any, str | None]:
+    """Return what work with Spark makes, or the kind of its error, whose text may quote what a worker had."""
+    try:
+        return work(), None
+    except Exception as error:  # noqa: BLE001 - Spark raises errors of many libraries
+        return None, type(error).__name__
+
+
+def _refuse(failure: str | None, task: str) -> None:
+    """Raise an error without Spark's, which is not even its context."""
+    if failure is not None:
+        raise EngineError(
+            f"Spark could not {task} ({failure}). Nothing was kept of them. Spark's own log on the cluster has the"
+            " cause: a worker or session that was lost, too little memory, or a server that does not answer."
+        )
+
+
+def _spark_types(schema: pa.Schema) -> str:
+    """Write a schema as Spark does."""
+    names = {pa.int32(): "int", pa.int64(): "long", pa.binary(): "binary"}
+    return ", ".join(f"`{one.name}` {names[one.type]}" for one in schema)
+
+
+def _versions() -> str:
+    """Return the versions of what tasks depend on."""
+    import privacy_assets
+
+    return f"{privacy_assets.__version__}, Python {sys.version_info[0]}.{sys.version_info[1]}, numpy {np.__version__}"
+
+
+def _reader_of_versions() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return a function that is sent as a whole, because a worker without this package cannot import it."""
+
+    def read(batches: Iterator[Any]) -> Iterator[Any]:
+        import sys
+
+        import pyarrow
+
+        for _ in batches:
+            try:
+                import numpy
+
+                import privacy_assets
+
+                python = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+                found = f"{privacy_assets.__version__}, {python}, numpy {numpy.__version__}"
+            except ImportError:
+                found = ""
+            yield pyarrow.record_batch([[found]], names=["version"])
+
+    return read
+
+
+def _check_workers(spark: Any) -> None:
+    """Refuse executors that do not have what this process has."""
+    numbers = spark.range(0, 64, 1, 16)
+    asked, failure = _attempt(lambda: numbers.mapInArrow(_reader_of_versions(), "version string").toArrow())
+    _refuse(failure, "ask its workers for the version of this package")
+    found = set(asked.column("version").to_pylist())
+    if "" in found:
+        raise EngineError(f"Workers of the Spark cluster do not have privacy_assets. Nothing was sent. {INSTALL}")
+    if found != {_versions()}:
+        others = ", and ".join(sorted(found - {_versions()}))
+        raise EngineError(
+            f"Workers of the Spark cluster have privacy_assets {others}; here it is {_versions()}. Nothing was sent."
+            f" {INSTALL}"
+        )

@@ -1,0 +1,162 @@
+"""Tasks on a real Spark Connect server find what the kernels find, and a failure quotes no code."""
+
+import logging
+import os
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from privacy_assets import anonymize, assess_mpuccs
+from privacy_assets.engine.protocol import Engine
+from privacy_assets.engine.spark import SparkEngine
+from privacy_assets.errors import EngineError, InvalidSettingError
+from tests.mpucc.search_cases import agree, searches
+from tests.spark_server import spark_server
+
+NUMBER = pa.schema([("number", pa.int64())])
+SENTINEL = 918_273_645
+
+
+@pytest.fixture(scope="module")
+def engine():
+    return SparkEngine(session=spark_server().session, rows_per_task=50, tag="privacy_assets: a release")
+
+
+@dataclass(frozen=True)
+class Fails:
+    """Fails with what it has in its text."""
+
+    def __call__(self, batches):
+        for batch in batches:
+            raise ValueError(f"cannot work on {batch.column('number').to_pylist()}")
+        yield from ()
+
+
+@dataclass(frozen=True)
+class DiesOnce:
+    """Kills its own process before the first batch, unless a file says that this happened."""
+
+    mark: str
+    always: bool = False
+
+    def __call__(self, batches):
+        for batch in batches:
+            with suppress(FileExistsError):
+                os.close(os.open(self.mark, os.O_CREAT | os.O_EXCL))
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.always:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield batch
+
+
+@settings(max_examples=5, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(searches())
+def test_tasks_on_a_server_find_what_the_kernels_find(engine, case):
+    tables, arguments = case
+    agree(engine, tables, arguments | {"max_size": min(arguments["max_size"], 2)})
+
+
+def read_uncompressed(path):
+    """The bytes of a file; event logs are compressed, and not finished yet."""
+    import zstandard
+
+    content = path.read_bytes()
+    if path.suffix != ".zstd":
+        return content
+    return zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True).read()
+
+
+def test_assessments_on_a_server_are_equal_and_leave_no_value_there(engine):
+    rng = np.random.default_rng(4)
+    original, synthetic = (
+        pd.DataFrame(
+            {
+                "age": rng.integers(18, 90, 200),
+                "name": pd.Series([f"Sentinel{n}" for n in rng.integers(0, 40, 200)], dtype=str),
+            }
+        )
+        for _ in range(2)
+    )
+    expected, found = (assess_mpuccs(original, synthetic, n_threads=1, engine=each) for each in (None, engine))
+    assert found.scores == expected.scores
+    pd.testing.assert_frame_equal(found.details, expected.details)
+    pd.testing.assert_frame_equal(found.tree, expected.tree)
+    known = ["age", "name"]
+    assert anonymize(original, quasi_identifiers=known, k=5, engine=engine) == anonymize(
+        original, quasi_identifiers=known, k=5
+    )
+    files = [path for path in spark_server().files.rglob("*") if path.is_file()]
+    held = {path: read_uncompressed(path) for path in files}
+    # The names of the jobs are there, so these are the files of this server.
+    assert any(b"privacy_assets: a release" in content for content in held.values())
+    assert not [path for path, content in held.items() if b"Sentinel" in content]
+
+
+def test_a_worker_that_dies_is_replaced(engine, tmp_path):
+    numbers = np.arange(1_000)
+    with engine.place({"number": numbers}) as batches:
+        made = engine.collect(engine.map(batches, DiesOnce(str(tmp_path / "mark")), NUMBER))
+    assert (tmp_path / "mark").exists()
+    assert sorted(made.column("number").to_pylist()) == numbers.tolist()
+
+
+def test_workers_that_die_again_and_again_are_refused(engine, tmp_path):
+    with (
+        engine.place({"number": np.arange(10)}) as batches,
+        pytest.raises(EngineError, match="Spark could not run the tasks") as refused,
+    ):
+        engine.collect(engine.map(batches, DiesOnce(str(tmp_path / "mark"), always=True), NUMBER))
+    assert refused.value.__context__ is None
+
+
+def test_a_failure_quotes_nothing_that_a_worker_had(engine, caplog, capfd):
+    with (
+        caplog.at_level(logging.DEBUG),
+        engine.place({"number": np.array([SENTINEL])}) as batches,
+        pytest.raises(EngineError) as refused,
+    ):
+        engine.collect(engine.map(batches, Fails(), NUMBER))
+    assert str(SENTINEL) not in str(refused.value)
+    assert refused.value.__cause__ is None
+    assert refused.value.__context__ is None
+    assert not [record for record in caplog.records if str(SENTINEL) in record.getMessage()]
+    assert engine.session.getTags() == set()
+
+
+def test_workers_of_another_version_are_refused_before_anything_is_sent(monkeypatch):
+    monkeypatch.setattr("privacy_assets.__version__", "0.0.0+other")
+    engine = SparkEngine(session=spark_server().session)
+    with pytest.raises(EngineError, match="Install the same version") as refused, engine.place({"a": np.arange(3)}):
+        pass
+    assert "0.0.0+other" in str(refused.value)
+
+
+def test_an_object_with_a_session_is_taken_like_a_resource_of_dagster():
+    class Resource:
+        spark_session = spark_server().session
+
+    engine: Engine = SparkEngine(session=Resource(), rows_per_task=7)
+    with engine.place({"number": np.arange(20)}) as batches:
+        assert engine.collect(batches).num_rows == 20
+    with engine.place({"number": np.arange(0)}) as batches:
+        assert engine.collect(batches).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"remote": "sc://host", "session": object()},
+        {"remote": "sc://host", "rows_per_task": 0},
+        {"remote": "sc://host", "tag": "a,b"},
+    ],
+)
+def test_settings_that_cannot_work_are_refused(wrong):
+    with pytest.raises(InvalidSettingError):
+        SparkEngine(**wrong)

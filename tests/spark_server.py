@@ -1,0 +1,64 @@
+"""One Spark Connect server on this machine for all tests of a process."""
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+REMOTE = "PRIVACY_ASSETS_SPARK_REMOTE"
+"""Address of a server that runs already; its workers have this package, and its files are in SPARK_FILES."""
+FILES = "PRIVACY_ASSETS_SPARK_FILES"
+
+
+class Server(NamedTuple):
+    """A session, and the directory of the server's local files and event log."""
+
+    session: object
+    files: Path
+
+
+def write_settings(files):
+    """Write the settings of a server that keeps its files in one directory; return its environment."""
+    for name in ("local", "events"):
+        (files / name).mkdir(parents=True, exist_ok=True)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.local.dir": files / "local",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": (files / "events").as_uri(),
+        "spark.eventLog.buffer.kb": "1k",
+        # Uncompressed, so that a test can look for values in them.
+        "spark.shuffle.compress": "false",
+        "spark.shuffle.spill.compress": "false",
+        "spark.broadcast.compress": "false",
+        # Spark's own retry: a task whose worker dies is run again.
+        "spark.task.maxFailures": "4",
+    }
+    text = "".join(f"{name} {value}\n" for name, value in settings.items())
+    (files / "spark-defaults.conf").write_text(text)
+    return {"SPARK_CONF_DIR": str(files), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+@cache
+def spark_server():
+    """Start a server with two workers; skip where Java or pyspark is missing."""
+    pytest.importorskip("pyspark", reason="needs the extra `spark`")
+    from pyspark.sql import SparkSession
+
+    if REMOTE in os.environ:
+        return Server(SparkSession.builder.remote(os.environ[REMOTE]).getOrCreate(), Path(os.environ[FILES]))
+    if shutil.which("java") is None:
+        pytest.skip("needs Java")
+    files = Path(tempfile.mkdtemp(prefix="spark"))
+    atexit.register(shutil.rmtree, files, ignore_errors=True)
+    os.environ |= write_settings(files)
+    # Failures are retried by whole tasks: `local[2, 4]` is two workers and up to four attempts.
+    return Server(SparkSession.builder.remote("local[2, 4]").getOrCreate(), files)
