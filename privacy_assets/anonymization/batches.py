@@ -98,8 +98,8 @@ def anonymize_coded(
 
     Notes
     -----
-    Memory: about 60 bytes a row for 8 quasi-identifiers of up to 2**16 values each, the labels of all classes, and the
-    distinct values of all columns.
+    Memory: codes, record numbers and classes of the rows, the values and labels of all classes, and the distinct values
+    of all columns; measured in ``docs/scale.md``.
     """
     settings.check()
     n_used = threads_to_use(n_threads, "Nothing was anonymized.")
