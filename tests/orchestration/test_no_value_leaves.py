@@ -247,16 +247,17 @@ def test_the_reports_of_both_sides_show_no_cell(project, capfd):
         policy=Policy(limits),
         source=lambda: sentinel_people().assign(number=range(INTEGER, INTEGER + 120)),
         synthetic=ExternalSynthetic(lambda: sentinel_synthetic().assign(number=range(INTEGER + 90, INTEGER + 180))),
-        anonymized=AnonymizationSettings(k=5),
+        anonymized=AnonymizationSettings(k=5, pictured=("income", "admitted")),
         semantic_risk=SemanticRiskSettings(),
     )
     assert project.run(definitions).success
     shown = {
         "synthetic": (
             "Identification rate if one or two columns were dropped",
-            "Identified synthetic records by combination",
+            "Bar chart: synthetic records that single out a real one",
+            "Bar chart: figures against their limits",
         ),
-        "anonymized": ("Semantic risk if columns were forgotten", "Classes by", "Advice on failed limits"),
+        "anonymized": ("Semantic risk if columns were forgotten", "Classes as rectangles", "Advice on failed limits"),
     }
     for side, parts in shown.items():
         page = (project.releases(side=side)[0] / "report.html").read_text()
