@@ -33,7 +33,7 @@ def run_quickstart() -> int:
         progress_also_to(print_progress),
     ):
         finished = [_run_release(defs, instance, name) for name in QUICKSTART_RELEASES]
-    print("\nTo look at the results, run `.venv/bin/dagster dev` and open the address it prints.")
+    print("\nTo look at the results, run `.venv/bin/dg dev` and open the address it prints.")
     return 0 if all(finished) else 1
 
 

@@ -161,6 +161,12 @@ class TableContract:
         return tuple(name for name, own in self.roles.items() if own == role)
 
     @property
+    def descriptions(self) -> dict[str, str]:
+        """What the columns are, as the schema describes them, by column."""
+        own = {str(name): column.description for name, column in self.schema.columns.items()}
+        return {name: text for name, text in own.items() if text}
+
+    @property
     def acknowledged(self) -> dict[str, str]:
         """Reasons in the contract for releasing columns unchanged, by column."""
         return {name: reason.strip() for name, reason in self.metadata("leaves_as_is").items()}

@@ -35,7 +35,7 @@ TYPES: Final[Mapping[str, str]] = {
 
 COLUMN_KEYS: Final = (
     "type", "role", "nullable", "unique", "min", "max", "categories", "isin", "ordered",
-    "precision", "hierarchy", "scale", "person", "leaves_as_is", *FORMAT_KEYS,
+    "precision", "hierarchy", "scale", "person", "leaves_as_is", "description", *FORMAT_KEYS,
 )  # fmt: skip
 METADATA: Final = ("role", "precision", "hierarchy", "scale", "person", "leaves_as_is", *FORMAT_KEYS)
 DRAFTED: Final = "drafted"
@@ -102,6 +102,8 @@ def _problems(description: object) -> list[str]:
     problems += [
         f"has a {key!r} that is not true or false" for key in FLAGS if not isinstance(description.get(key, False), bool)
     ]
+    if not isinstance(description.get("description", ""), str):
+        problems.append("has a 'description' that is not text")
     if "categories" in description and "isin" in description:
         problems.append("has both 'categories' and 'isin', which have the same meaning")
     allowed = _allowed(description)
@@ -123,7 +125,8 @@ def _column(description: Mapping[str, Any]) -> tuple[pa.Column, list[str]]:
         checks += [] if allowed is None else [pa.Check.isin(list(allowed))]
     metadata = {key: description[key] for key in METADATA if key in description}
     flags = {key: description.get(key, False) for key in ("nullable", "unique")}
-    return pa.Column(shape, checks=checks, metadata=metadata, **flags), problems
+    text = description.get("description")
+    return pa.Column(shape, checks=checks, metadata=metadata, description=text, **flags), problems
 
 
 def _bounds(description: Mapping[str, Any], dtype: str) -> tuple[list[pa.Check], list[str]]:

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -47,7 +47,7 @@ BANDS: Final[Mapping[str, Sequence[int]]] = {
 }
 """Lower limits of the bands of the generalized table; the last band of each column is open."""
 
-CONTRACT: Final = {
+CONTRACT: Final[dict[str, dict[str, dict[str, Any]]]] = {
     "columns": {
         "person_id": {"type": "integer", "role": "direct_identifier", "person": True, "unique": True},
         "site": {"type": "category", "role": "quasi_identifier", "categories": ["1", "2", "3", "4", "5", "6"]},
@@ -69,6 +69,26 @@ CONTRACT: Final = {
         "medical_expenditure": {"type": "integer", "role": "sensitive", "min": 0, "max": 50_000},
     }
 }  # fmt: skip
+
+
+DESCRIPTIONS: Final = {
+    "site": "Place of the experiment, numbered",
+    "coinsurance_percent": "Share of the costs that the family paid itself",
+    "age": "Age in completed years at enrollment",
+    "head_is_black": "Whether the head of the household is Black; missing where the file has an imputed mean",
+    "education_years": "Years of school of whoever decides in the household",
+    "income": "Family income in dollars of the time, in hundreds",
+    "family_size": "Members of the family",
+    "self_rated_health": "Health as the person rates it",
+    "general_health_index": "Perception of general health, 0 to 100; higher is better",
+    "mental_health_index": "Mental health, 0 to 100; higher is better",
+    "chronic_disease_index": "Burden of chronic diseases",
+    "physical_limitation": "Whether health limits physical activity",
+    "doctor_visits": "Visits to a doctor in the year, without hospital",
+    "medical_expenditure": "Expenditure for health in the year, in dollars",
+}
+for _name, _text in DESCRIPTIONS.items():
+    CONTRACT["columns"][_name]["description"] = _text
 
 
 def load_rand_hie(*, banded: bool = False) -> pd.DataFrame:

@@ -41,7 +41,6 @@ from privacy_assets.orchestration.settings.anonymized import AnonymizationSettin
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import read_source, upstream_inputs
 from privacy_assets.orchestration.shown.metadata import (
-    NAMESPACE,
     advice_table,
     score_metadata,
     settings_metadata,
@@ -124,6 +123,7 @@ def _generalized_asset(
                 artifact.fingerprints["table"],
                 _roles_of(release, anonymization),
                 (release.key(made_of), original_columns(anonymization)),
+                release.contract.descriptions,
             )
             | score_metadata({"classes": report.n_classes, **shown})
             | picture_metadata(drawn_classes(anonymization, table, settings.pictured))
@@ -190,9 +190,10 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
                 artifact.fingerprints["table"],
                 _roles_of(release, kept),
                 (release.key("anonymized"), {name: name for name in kept.table.columns}),
+                release.contract.descriptions,
             )
             | score_metadata(withheld)
-            | ({f"{NAMESPACE}/notes": note} if note else {})
+            | ({"notes": note} if note else {})
             | {
                 MADE_WITH: dg.MetadataValue.json({"risk_limit": risk_limit, **withheld, **notes}),
                 MADE_OF: dg.MetadataValue.json(dict(artifact.made_of)),
@@ -363,11 +364,11 @@ def _assess_semantic_risk(
 
 def _semantic_result(assessment: SemanticAssessment, made_of: dict[str, str]) -> dg.MaterializeResult[Artifact]:
     artifact = replace(assessment.to_artifact(), made_of=made_of)
-    shown: dict[str, Any] = {f"{NAMESPACE}/notes": " ".join(assessment.notes)} if assessment.notes else {}
+    shown: dict[str, Any] = {"notes": " ".join(assessment.notes)} if assessment.notes else {}
     if len(assessment.advice):
-        shown[f"{NAMESPACE}/what_forgetting_columns_would_do"] = advice_table(assessment.advice)
+        shown["what_forgetting_columns_would_do"] = advice_table(assessment.advice)
     if LACKED_COLUMNS in assessment.scores:
-        shown[f"{NAMESPACE}/{LACKED_COLUMNS}"] = dg.MetadataValue.json(assessment.scores[LACKED_COLUMNS])
+        shown[LACKED_COLUMNS] = dg.MetadataValue.json(assessment.scores[LACKED_COLUMNS])
     pictures = {"risk_distribution": assessment.drawn("risks"), "riskiest_concept": assessment.drawn("concept")}
     return dg.MaterializeResult(
         value=artifact,

@@ -29,7 +29,8 @@ from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import TableSource, read_source, upstream_inputs
 from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit
-from privacy_assets.orchestration.shown.metadata import NAMESPACE, score_metadata
+from privacy_assets.orchestration.shown.limit_bars import limits_metadata
+from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, score_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import (
     RESOURCES,
@@ -41,7 +42,9 @@ from privacy_assets.orchestration.stages import (
     stored_table,
 )
 from privacy_assets.release.metrics import MPUCC
-from privacy_assets.release.ratings import risk_level
+from privacy_assets.release.policy import Policy
+from privacy_assets.release.ratings import rate_score, risk_level
+from privacy_assets.shown_numbers import number
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.generalized import preprocess_generalized
@@ -220,7 +223,7 @@ def preprocessed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         else:
             prepared = preprocess(original, synthetic, control, **settings)
         artifact = replace(prepared.to_artifact(), made_of=made_of)
-        metadata = {f"{NAMESPACE}/{stage}_records": len(inputs[stage]) for stage in stages}
+        metadata = {f"{stage}_records": len(inputs[stage]) for stage in stages}
         yield dg.MaterializeResult(value=artifact, metadata=metadata, data_version=dg.DataVersion(artifact.digest))
 
     return preprocessed_stage
@@ -245,7 +248,9 @@ def mpucc_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         made_of = {**preprocessed.made_of, "preprocessed": preprocessed.digest}
         artifact = replace(assessment.to_artifact(), made_of=made_of)
         yield dg.MaterializeResult(
-            value=artifact, metadata=_assessment_metadata(assessment), data_version=dg.DataVersion(artifact.digest)
+            value=artifact,
+            metadata=_assessment_metadata(assessment, release.policy),
+            data_version=dg.DataVersion(artifact.digest),
         )
 
     return mpucc_assessment_stage
@@ -320,18 +325,25 @@ def _released_columns(release: ReleaseSettings, table: pd.DataFrame, person: str
     return table[[*release.contract.released_columns, *([] if person is None else [person])]]
 
 
-def _assessment_metadata(assessment: MpuccAssessment) -> dict[str, Any]:
+def _assessment_metadata(assessment: MpuccAssessment, policy: Policy) -> dict[str, Any]:
     figures = {name: value for name, value in metrics_of(assessment).items() if value is not None}
     score = assessment.scores.get("privacy_risk_score")
     level = risk_level(score)
-    advice = {} if score is None else {"risk_level": level.name, "advice": " ".join(level.strategies)}
+    found: dict[str, Any] = {FOUND: "No synthetic record was assessed."}
+    if score is not None:
+        found = {
+            FOUND: f"The privacy_risk_score is {number(score)}: {rate_score(score)}.",
+            ADVICE: " ".join(level.strategies),
+            "risk_level": level.name,
+        }
     pictures = {
         "identified_by_combination_size": assessment.drawn("sizes"),
         "columns_that_drive_the_risk": assessment.drawn("columns"),
     }
     return (
-        score_metadata(dict(assessment.scores) | figures)
-        | {f"{NAMESPACE}/{name}": text for name, text in advice.items()}
+        found
+        | limits_metadata(policy, "synthetic", figures)
+        | score_metadata(dict(assessment.scores) | figures)
         | picture_metadata(pictures)
     )
 

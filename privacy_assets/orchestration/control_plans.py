@@ -23,7 +23,6 @@ from privacy_assets.mpucc.control_size import (
 )
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
-from privacy_assets.orchestration.shown.metadata import NAMESPACE
 from privacy_assets.release.metrics import DISCLOSURE
 from privacy_assets.shown_numbers import percent
 
@@ -44,9 +43,9 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
     try:
         n_people, plan = _planned(release, release.split.train_fraction, source)
     except PrivacyAssetsError as error:
-        return {f"{NAMESPACE}/control": f"The control of the split cannot be judged. {error}"}
+        return {"control": f"The control of the split cannot be judged. {error}"}
     if plan is None:
-        return {f"{NAMESPACE}/control": f"{n_people:,} {_unit(release)} are too few for any control."}
+        return {"control": f"{n_people:,} {_unit(release)} are too few for any control."}
     unit, planned = _unit(release), plan.planned
     said = _reveals(release, planned)
     problem = _problem(release, planned.n_original, planned.n_control)
@@ -63,10 +62,8 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
     described = {"planned": _described(planned), "recommended": None if best is None else _described(best)}
     return {
         **({SPLIT_WILL_BE_REFUSED: problem} if problem else {}),
-        f"{NAMESPACE}/control": said,
-        f"{NAMESPACE}/control_plan": dg.MetadataValue.json(
-            {**_how(release), **described, "recommended_train_fraction": fraction}
-        ),
+        "control": said,
+        "control_plan": dg.MetadataValue.json({**_how(release), **described, "recommended_train_fraction": fraction}),
     }
 
 
@@ -91,8 +88,8 @@ def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: p
     if size is None:
         return {}
     return {
-        f"{NAMESPACE}/control": _reveals(release, size),
-        f"{NAMESPACE}/control_size": dg.MetadataValue.json({**_how(release), **_described(size)}),
+        "control": _reveals(release, size),
+        "control_size": dg.MetadataValue.json({**_how(release), **_described(size)}),
     }
 
 

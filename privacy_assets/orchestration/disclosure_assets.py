@@ -15,7 +15,7 @@ from privacy_assets.disclosure.scores import DisclosureProgress
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.shown.metadata import NAMESPACE, advice_table, score_metadata, settings_metadata
+from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, advice_table, score_metadata, settings_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import asset_arguments, progress_logger
 from privacy_assets.release.evidence import SPLIT_STAGES
@@ -63,7 +63,7 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
                 progress=progress_logger(context, lambda progress: f"without a column, {_work_done(progress)}"),
             )
             # Not in the artifact, because it depends on the time it took.
-            metadata[f"{NAMESPACE}/without_a_column"] = advice_table(without)
+            metadata["without_a_column"] = advice_table(without)
         made_of = {name: fingerprint(inputs[name]) for name in SPLIT_STAGES}
         released = inputs[stage] if stage == "synthetic" else Anonymization.from_artifact(inputs[stage]).table
         artifact = replace(assessment.to_artifact(), made_of={**made_of, stage: fingerprint(released)})
@@ -93,10 +93,10 @@ def _tables(release: ReleaseSettings, inputs: dict[str, Any]) -> list[pd.DataFra
 
 def _metadata(release: ReleaseSettings, assessment: DisclosureAssessment) -> Iterator[tuple[str, Any]]:
     decided = figures_of_disclosure(assessment.scores, release.policy.required)
-    yield from score_metadata(assessment.scores | {LEAKAGE_DETECTED: decided.metrics[LEAKAGE_DETECTED]}).items()
-    yield f"{NAMESPACE}/in_people", assessment.summary()
+    yield FOUND, assessment.summary()
     if decided.advice:
-        yield f"{NAMESPACE}/advice", decided.advice
+        yield ADVICE, decided.advice
+    yield from score_metadata(assessment.scores | {LEAKAGE_DETECTED: decided.metrics[LEAKAGE_DETECTED]}).items()
     pictures = {"excess": assessment.drawn("criteria"), "guessed": assessment.drawn("columns")}
     yield from picture_metadata(pictures).items()
     yield MADE_WITH, settings_metadata(assessment.settings)

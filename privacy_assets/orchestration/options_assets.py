@@ -13,7 +13,7 @@ from privacy_assets.orchestration.evidence.comparisons import COMPARED, record_c
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.settings.options import OPTIONS, OptionsSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.shown.metadata import NAMESPACE, options_table
+from privacy_assets.orchestration.shown.metadata import options_table
 from privacy_assets.orchestration.stages import asset_arguments, partition_key_of, progress_logger
 from privacy_assets.storage.fingerprint import fingerprint
 
@@ -65,13 +65,13 @@ def _metadata(options: ReleaseOptions) -> dict[str, Any]:
     recommended = options.recommended
     pasted = "\n".join(f"# {side}: {name}\n{options.yaml(name)}" for side, name in recommended.items())
     return {
-        f"{NAMESPACE}/candidates": len(options.table),
-        f"{NAMESPACE}/admitted": int(options.table["is_admitted"].sum()),
-        f"{NAMESPACE}/proposed": int(options.table["is_proposed"].sum()),
-        **{f"{NAMESPACE}/recommended_{side}": name for side, name in recommended.items()},
-        f"{NAMESPACE}/options": options_table(options.table),
-        f"{NAMESPACE}/map": dg.MetadataValue.md(options.map()),
-        f"{NAMESPACE}/settings_to_paste": dg.MetadataValue.md(
+        "candidates": len(options.table),
+        "admitted": int(options.table["is_admitted"].sum()),
+        "proposed": int(options.table["is_proposed"].sum()),
+        **{f"recommended_{side}": name for side, name in recommended.items()},
+        "options": options_table(options.table),
+        "map": dg.MetadataValue.md(options.map()),
+        "settings_to_paste": dg.MetadataValue.md(
             f"```yaml\n{pasted}```" if pasted else "No candidate can be proposed; the table has the reasons."
         ),
     }

@@ -12,7 +12,6 @@ from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.shown.metadata import NAMESPACE
 from privacy_assets.orchestration.stages import asset_arguments, partition_key_of
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.private.accounting import epsilon_of
@@ -63,7 +62,7 @@ def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.Asse
         shown = {"epsilon": entry.epsilon, "delta": entry.delta, "total_epsilon": total, "fits": entry.number}
         yield dg.MaterializeResult(
             value=artifact,
-            metadata={f"{NAMESPACE}/{name}": value for name, value in shown.items()}
+            metadata=shown
             | spending
             | {
                 MADE_WITH: dg.MetadataValue.json(release.for_manifest()["synthetic"]),

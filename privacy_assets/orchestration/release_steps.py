@@ -24,7 +24,9 @@ from privacy_assets.orchestration.registered import update_register
 from privacy_assets.orchestration.report_material import release_record, report_material
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.utility import worth_stage
+from privacy_assets.orchestration.shown.limit_bars import picture_of_limits
 from privacy_assets.orchestration.shown.metadata import (
+    FOUND,
     NAMESPACE,
     VERDICTS,
     table_metadata,
@@ -166,14 +168,14 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         waivers = release.waivers_of(side)
         signer, signing = release.signer()
         decided = verdicts(release.policy, replace(gathered.evidence, signing=signing), content, waivers)
-        shown: dict[str, Any] = {VERDICTS: verdict_table(decided)}
+        shown: dict[str, Any] = {**picture_of_limits(decided), VERDICTS: verdict_table(decided)}
         if table is None or not is_admitted(decided):
             reasons = "; ".join(verdict.reason for verdict in decided if verdict.blocks)
             unrecorded = _record_refusal(context, release, side, decided)
             advice = " ".join(dict.fromkeys(verdict.advice for verdict in decided if verdict.blocks and verdict.advice))
             nearest = _nearest(context, release, side)
             page = page_of_refusal(context, release, side, gathered, decided, AT_THE_GATE, nearest[NEAREST])
-            found = {"found": reasons} | ({ADVICE: advice} if advice else {})
+            found = {FOUND: reasons} | ({ADVICE: advice} if advice else {})
             shown = found | nearest | page | shown
             yield dg.AssetCheckResult(check_name=GATE_CHECK, passed=False, metadata=shown, description=reasons)
             if unrecorded is not None:
@@ -219,6 +221,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
                 content,
                 {each["column"]: each["role"] for each in gathered.columns},
                 (release.key(gathered.evidence.stage), {name: name for name in table.columns}),
+                release.contract.descriptions,
             )
             | {f"{NAMESPACE}/release": dg.MetadataValue.path(str(written))},
             data_version=dg.DataVersion(content),

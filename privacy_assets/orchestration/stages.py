@@ -98,6 +98,7 @@ def stored_table(
             content,
             release.contract.roles,
             None if made_of is None else (release.key(made_of), {name: name for name in table.columns}),
+            release.contract.descriptions,
         )
         | {name: dg.MetadataValue.json(value) for name, value in (made or {}).items()}
         | (more or {}),

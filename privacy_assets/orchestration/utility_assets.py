@@ -10,7 +10,7 @@ from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.utility import worth_stage
-from privacy_assets.orchestration.shown.metadata import NAMESPACE, score_metadata, settings_metadata
+from privacy_assets.orchestration.shown.metadata import FOUND, score_metadata, settings_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
 from privacy_assets.orchestration.stages import asset_arguments
 from privacy_assets.release.evidence import SPLIT_STAGES
@@ -46,8 +46,8 @@ def utility_assessment_asset(release: ReleaseSettings, side: str) -> dg.AssetsDe
         artifact = replace(assessment.to_artifact(), made_of={**made_of_tables, stage: fingerprint(table)})
         yield dg.MaterializeResult(
             value=artifact,
-            metadata=score_metadata(assessment.shown_scores)
-            | {f"{NAMESPACE}/in_people": assessment.sentence or " ".join(assessment.notes)}
+            metadata={FOUND: assessment.sentence or " ".join(assessment.notes)}
+            | score_metadata(assessment.shown_scores)
             | picture_metadata({"worth": assessment.drawn()})
             | {MADE_WITH: settings_metadata(assessment.settings)},
             data_version=dg.DataVersion(artifact.digest),

@@ -104,8 +104,8 @@ def test_a_release_shows_what_it_discloses(project):
     upper = expected.scores["inference_interval"][1]
     assert verdicts["inference_excess_is_below_its_limit"]["value"] == upper
     metadata = result.asset_materializations_for_node(f"people__{STAGE}")[0].metadata
-    assert metadata["privacy_assets/in_people"].value == expected.summary()
-    assert {"privacy_assets/excess", "privacy_assets/guessed"} <= metadata.keys()
+    assert metadata["found"].value == expected.summary()
+    assert {"excess", "guessed"} <= metadata.keys()
 
 
 def test_a_smote_synthesizer_of_the_user_is_refused_with_the_criterion(project):
@@ -118,8 +118,8 @@ def test_a_smote_synthesizer_of_the_user_is_refused_with_the_criterion(project):
     assert "leakage_detected is yes; expected no (" in reason
     assert "near copies" in reason.split("leakage_detected is yes")[1]
     metadata = result.asset_materializations_for_node(f"people__{STAGE}")[0].metadata
-    assert "interpolate" in metadata["privacy_assets/advice"].value
-    without = metadata["privacy_assets/without_a_column"].records
+    assert "interpolate" in metadata["advice"].value
+    without = metadata["without_a_column"].records
     assert {each.data["without"] for each in without} == {*COLUMNS}
 
 

@@ -38,8 +38,8 @@ class TestReidentification:
         assert 0 < scores["max_reidentification_probability"] <= 0.2
         assert manifest["settings"][CANDIDATES]["known"] == [["age", "plan", "joined"]]
         metadata = result.asset_materializations_for_node(f"people__{CANDIDATES}")[0].metadata
-        assert metadata["privacy_assets/candidates"].value.startswith("![Mean re-identification probability")
-        assert metadata["privacy_assets/share_of_singletons"].value == 0
+        assert metadata["candidates"].value.startswith("![Mean re-identification probability")
+        assert metadata["share_of_singletons"].value == 0
 
     def test_a_limit_that_is_not_met_refuses_in_every_run(self, project):
         strict = definitions_of(project, policy=candidates_policy(Limit("mean_reidentification_probability", 0.001)))
@@ -249,13 +249,13 @@ class TestSemanticRisk:
         assert_released(project, result)
         assert released_table(project)[1]["settings"][SEMANTIC]["scales"]["cost"] == "ordinal"
         of_source = result.asset_materializations_for_node(f"people__source_{SEMANTIC}")[0].metadata
-        assert of_source["privacy_assets/max_basic_semantic_risk"].value == 1.0
+        assert of_source["max_basic_semantic_risk"].value == 1.0
         shown = result.asset_materializations_for_node(f"people__{SEMANTIC}")[0].metadata
-        advice = shown["privacy_assets/what_forgetting_columns_would_do"].value.records
+        advice = shown["what_forgetting_columns_would_do"].value.records
         assert [record.data["columns"] for record in advice][:5] == ["none", "age", "plan", "joined", "cost"]
         assert all(isinstance(record.data["max_basic_semantic_risk"], float) for record in advice)
         for picture in ("risk_distribution", "riskiest_concept"):
-            assert shown[f"privacy_assets/{picture}"].value.startswith("![")
+            assert shown[picture].value.startswith("![")
 
     @pytest.mark.parametrize(
         ("settings", "message"),

@@ -190,4 +190,4 @@ def test_the_metadata_of_a_refusal_begins_with_the_sentence_and_the_advice(proje
     assert list(check.metadata)[:4] == ["found", "advice", "score", "limit"]
     refused = project.run(definitions, "synthetic_release")
     gate = next(each for each in refused.get_asset_check_evaluations() if not each.passed)
-    assert list(gate.metadata) == ["found", "advice", "nearest_options", "refusal_page", "verdicts"]
+    assert list(gate.metadata) == ["found", "advice", "nearest_options", "refusal_page", "score_and_limit", "verdicts"]

@@ -86,7 +86,7 @@ def test_a_release_shows_what_it_is_worth(project):
     metadata = result.asset_materializations_for_node(f"people__{STAGE}")[0].metadata
     shown = {name.removeprefix("privacy_assets/"): each.value for name, each in metadata.items()}
     assert {name: shown[name] for name in FIGURES} == {name: expected.shown_scores[name] for name in FIGURES}
-    assert shown["in_people"] == expected.sentence
+    assert shown["found"] == expected.sentence
 
 
 def test_useless_records_are_refused_and_nothing_but_the_limit_is_needed(project):

@@ -144,6 +144,9 @@ class ColumnYaml(YamlSettings):
     missing: list[str] | None = Field(
         None, description="Texts that stand for a missing value, in addition to an empty one.", examples=[["NA"]]
     )
+    description: str | None = Field(
+        None, description="What the column is; the Dagster UI shows it.", examples=["Age in years at enrolment"]
+    )
     leaves_as_is: str | None = Field(
         None,
         description="Why the column may leave unmodified although it looks identifying, and who decided: from 3 words "

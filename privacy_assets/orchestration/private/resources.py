@@ -120,6 +120,11 @@ class PrivateParquetIOManager(dg.UPathIOManager):
 
         call_guarded(store, self.base_path, f"Storing {context.asset_key.to_user_string()}")
 
+    def get_metadata(self, context: dg.OutputContext, obj: Any) -> dict[str, dg.MetadataValue]:  # noqa: ARG002
+        """Show the directory, from the root of the project if it is there: a long path widens Dagster's tables."""
+        root, project = self.base_path, Path.cwd()
+        return {"path": dg.MetadataValue.path(root.relative_to(project) if root.is_relative_to(project) else root)}
+
     def load_input(self, context: dg.InputContext) -> Any:
         """Read the stored asset, or the partition that the run selects."""
         what = context.asset_key.to_user_string()

@@ -13,6 +13,7 @@ from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.ratings import rate_baseline, rate_identification, rate_score
 
 NAMESPACE = "privacy_assets"
+FOUND, ADVICE = "found", "advice"
 VERDICTS = "verdicts"
 REFUSES = "refuses"
 MOST_ADVICE_SHOWN = 40
@@ -29,16 +30,18 @@ def table_metadata(
     fingerprint: str,
     roles: Mapping[str, str],
     made_of: tuple[dg.AssetKey, Mapping[str, str]] | None = None,
+    descriptions: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Describe a table by its row count, its first 70 columns (fewer if their names are long) and its fingerprint.
 
-    Columns are tagged with their roles. ``made_of`` is the asset that the table was made from, and the origin of each
-    column there.
+    Columns are tagged with their roles and have the descriptions of their contract. ``made_of`` is the asset that the
+    table was made from, and the origin of each column there.
     """
     columns = [
         dg.TableColumn(
             name,
             dtype_name(table[name].dtype),
+            description=(descriptions or {}).get(name),
             tags={f"{NAMESPACE}/role": roles[name]} if name in roles else {},
         )
         for name in _shown_columns(table)
@@ -71,13 +74,13 @@ def _shown_columns(table: pd.DataFrame) -> list[str]:
 
 def score_metadata(scores: Mapping[str, Any]) -> dict[str, Any]:
     """Show the scores of an assessment in their order, with ratings."""
-    shown = {f"{NAMESPACE}/{name}": value for name, value in scores.items() if isinstance(value, int | float | str)}
+    shown = {name: value for name, value in scores.items() if isinstance(value, int | float | str)}
     if scores.get("privacy_risk_score") is not None:
-        shown[f"{NAMESPACE}/score_rating"] = rate_score(scores["privacy_risk_score"])
+        shown["score_rating"] = rate_score(scores["privacy_risk_score"])
     if "identification_rate" in scores:
-        shown[f"{NAMESPACE}/identification_rating"] = rate_identification(scores["identification_rate"])
+        shown["identification_rating"] = rate_identification(scores["identification_rate"])
     if scores.get("baseline_protection") is not None:
-        shown[f"{NAMESPACE}/baseline_rating"] = rate_baseline(scores["baseline_protection"])
+        shown["baseline_rating"] = rate_baseline(scores["baseline_protection"])
     return shown
 
 
@@ -98,28 +101,30 @@ def settings_metadata(settings: Mapping[str, Any]) -> dg.JsonMetadataValue:
 
 
 def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
-    """Show verdicts as a table, failed ones first: condition, result, finding and consequence."""
-    columns = [
-        dg.TableColumn("condition", "string"),
-        dg.TableColumn("passed", "bool"),
-        dg.TableColumn("found", "string"),
-        dg.TableColumn("if_it_fails", "string"),
-        dg.TableColumn("advice", "string"),
-    ]
+    """Show verdicts as a table, failed ones first: condition, result, finding and advice.
+
+    The records have two fields that the table does not show: whether the condition is met, and what it does otherwise.
+    """
+    columns = [dg.TableColumn(name, "string") for name in ("condition", "result", FOUND, ADVICE)]
     records = [
         dg.TableRecord(
             {
                 "condition": verdict.name.replace("_", " "),
+                "result": "passed" if verdict.passed else _consequence(verdict),
+                FOUND: verdict.reason,
+                ADVICE: verdict.advice,
                 "passed": verdict.passed,
-                "found": verdict.reason,
-                # Not the word `error`, which next to a met condition suggests a failure.
-                "if_it_fails": REFUSES if verdict.severity == "error" else "warns",
-                "advice": verdict.advice,
+                "if_it_fails": _consequence(verdict),
             }
         )
         for verdict in sorted(decided, key=lambda verdict: verdict.passed)
     ]
     return dg.MetadataValue.table(records, dg.TableSchema(columns))
+
+
+def _consequence(verdict: Verdict) -> str:
+    # Not the word `error`, which next to a met condition suggests a failure.
+    return REFUSES if verdict.severity == "error" else "warns"
 
 
 def advice_table(advice: pd.DataFrame) -> dg.TableMetadataValue:
@@ -160,9 +165,9 @@ def _plain(value: Any) -> str | int | float | bool:
 
 def verdict_metadata(verdict: Verdict) -> dict[str, Any]:
     """Show one verdict: its sentence, advice, then score and limit as floats, which the Checks tab plots over time."""
-    shown: dict[str, Any] = {"found": verdict.reason}
+    shown: dict[str, Any] = {FOUND: verdict.reason}
     if verdict.advice:
-        shown["advice"] = verdict.advice
+        shown[ADVICE] = verdict.advice
     if verdict.value is not None:
         shown["score"] = float(verdict.value)
     if verdict.limit is not None:

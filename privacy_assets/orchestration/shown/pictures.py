@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from privacy_assets.orchestration.shown.metadata import NAMESPACE
 from privacy_assets.pictures import COLORS, Drawn
 
 SPECIAL = re.escape("\\[]`<>&!")
@@ -21,7 +20,7 @@ def as_markdown(drawn: Drawn, colors: int = COLORS) -> str:
 
 def picture_metadata(pictures: Mapping[str, Drawn]) -> dict[str, dg.MarkdownMetadataValue]:
     """Show pictures by name."""
-    return {f"{NAMESPACE}/{name}": dg.MetadataValue.md(as_markdown(drawn)) for name, drawn in pictures.items()}
+    return {name: dg.MetadataValue.md(as_markdown(drawn)) for name, drawn in pictures.items()}
 
 
 def _escaped(text: str) -> str:

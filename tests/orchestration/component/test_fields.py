@@ -64,6 +64,7 @@ def comparable(arguments):
             column.nullable,
             column.unique,
             column.metadata,
+            column.description,
         )
         for name, column in contract.schema.columns.items()
     }

@@ -367,6 +367,11 @@ CASES = {
         column("plan", missing=[]),
         "column 'plan' has a `missing` that is not a list of texts, such as [NA]",
     ),
+    "ColumnYaml.description": (
+        column("age", description="Age in years at enrolment"),
+        column("age", description=["years"]),
+        "['years'] is not of type 'string', 'null'",
+    ),
     "ColumnYaml.leaves_as_is": (
         column("diagnosis", leaves_as_is="Texts of a fixed list, checked by the data office"),
         column("diagnosis", leaves_as_is=True),

@@ -1,0 +1,88 @@
+"""A picture of figures beside their limits, small enough that Dagster shows it in place.
+
+Dagster's pages show Markdown of less than 1,000 characters in the table of an asset's metadata, and longer one, such as
+a picture of Matplotlib, behind a link. So this one is a few lines of SVG.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import dagster as dg
+
+from privacy_assets.pictures import BLUE
+from privacy_assets.release.gate import Verdict
+from privacy_assets.release.metrics import YES_NO_METRICS
+from privacy_assets.release.policy import Policy
+from privacy_assets.shown_numbers import number
+
+SHOWN_IN_PLACE: Final = 1_000
+"""Characters below which Dagster shows Markdown in place."""
+LIMITS: Final = "score_and_limit"
+RED: Final = "#b42318"
+WIDTH, HALF, ROW = 190, 95, 46
+"""A cell for values is 190 pixels wide where the window is 1280."""
+
+
+class Bar(NamedTuple):
+    """A figure and its limit."""
+
+    metric: str
+    value: float
+    limit: float
+    passed: bool
+
+
+def picture_of_limits(decided: Sequence[Verdict]) -> dict[str, Any]:
+    """Return metadata with a picture of the verdicts that compare a figure with a limit; empty without one."""
+    found = sorted(decided, key=lambda verdict: verdict.passed)
+    return _metadata(
+        [
+            Bar(verdict.metric, verdict.value, verdict.limit, verdict.passed)
+            for verdict in found
+            if verdict.metric is not None and verdict.value is not None and verdict.limit is not None
+        ]
+    )
+
+
+def limits_metadata(policy: Policy, side: str, figures: Mapping[str, float | None]) -> dict[str, Any]:
+    """Return metadata with a picture of the figures of an assessment that the policy limits; empty without one."""
+    bars = []
+    for limit in policy.limits_of(side):
+        value = figures.get(limit.metric)
+        if value is not None:
+            bars.append(Bar(limit.metric, value, limit.value, limit.holds_for(value)))
+    return _metadata(bars)
+
+
+def _metadata(bars: Sequence[Bar]) -> dict[str, Any]:
+    drawn = [bar for bar in bars if bar.metric not in YES_NO_METRICS]
+    while drawn and len(limit_bars(drawn)) >= SHOWN_IN_PLACE:
+        drawn = drawn[:-1]
+    return {LIMITS: dg.MetadataValue.md(limit_bars(drawn))} if drawn else {}
+
+
+def limit_bars(bars: Sequence[Bar]) -> str:
+    """Draw each figure as a bar that is red where its limit is not met, and the limit as a line in the middle.
+
+    Returns
+    -------
+    str
+        Markdown with the picture as SVG.
+    """
+    parts = []
+    for place, bar in enumerate(bars):
+        top = ROW * place
+        # The limit is in the middle, so that a bar shows how far from it the figure is, whatever it counts.
+        share = bar.value / bar.limit if bar.limit > 0 else 2 * float(bar.value > bar.limit)
+        length = round(HALF * min(max(share, 0), 2))
+        said = f"{number(bar.value)}, limit {number(bar.limit)}"
+        parts.append(f'<text y="{top + 11}">{bar.metric}</text><text y="{top + 25}">{said}</text>')
+        parts.append(f'<path fill="{BLUE if bar.passed else RED}" d="M0 {top + 31}h{max(length, 1)}v9H0z"/>')
+    lines = "".join(f"M{HALF} {ROW * place + 28}v15" for place in range(len(bars)))
+    drawing = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{ROW * len(bars)}" font-size="11" '
+        f'font-family="sans-serif"><rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}'
+        f'<path stroke="#000" d="{lines}"/></svg>'
+    )
+    return f"![Figures and limits](data:image/svg+xml;base64,{base64.b64encode(drawing.encode()).decode()})"
