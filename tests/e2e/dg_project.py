@@ -37,7 +37,7 @@ attributes:
   contract:
     columns:
       patient: {type: text, role: direct_identifier, person: true}
-      age: {type: integer, role: quasi_identifier, min: 0, max: 120, description: Age in years at enrolment}
+      age: {type: integer, role: quasi_identifier, min: 0, max: 120}
       plan: {type: text, role: quasi_identifier}
       joined: {type: datetime, role: quasi_identifier}
       cost: {type: float, role: sensitive}
