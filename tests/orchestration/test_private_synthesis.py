@@ -1,6 +1,10 @@
 """Differentially private records as assets: what is spent stays spent, and the gate asks the ledger."""
 
 import json
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import dagster as dg
 import numpy as np
@@ -16,11 +20,12 @@ from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.storage.artifact_files import read_artifact
+from privacy_assets.storage.durable_files import locked
 from privacy_assets.synthesis.private.accounting import epsilon_of, rho_of
 from privacy_assets.synthesis.private.ledger import PrivacyLedger
 from privacy_assets.synthesis.private.records import PrivateRecords
 from tests.extras import NEEDS_DP
-from tests.orchestration.project import ADMITS, failure_of, people, refusal
+from tests.orchestration.project import ADMITS, Project, failure_of, people, refusal
 
 pytestmark = NEEDS_DP
 
@@ -172,6 +177,50 @@ def test_two_releases_of_one_population_add_up(project):
     manifest = json.loads((project.releases()[-1] / "manifest.json").read_text())
     assert manifest["figures"]["privacy_budget"]["fits"] == 2
     assert manifest["figures"]["privacy_budget"]["total_epsilon"] == pytest.approx(other.epsilon(1e-6))
+
+
+def fit_in_this_process(root, limit):
+    """Materialize the noisy model of a project that another process made; print what stopped it."""
+    project = Project(Path(root))
+    fitted = stage(project, definitions(project, Limit("total_epsilon", float(limit))), "noisy_model")
+    print(json.dumps({"run_id": fitted.run_id, "success": fitted.success, "failure": failure_of(fitted)}))
+
+
+def started_fits(project):
+    with project.instance() as instance:
+        logs = [instance.all_logs(run.run_id, dg.DagsterEventType.STEP_START) for run in instance.get_runs()]
+    return sum(log.step_key == "people__noisy_model" for each in logs for log in each)
+
+
+@pytest.mark.parametrize(("limit", "n_fits"), [(1.2, 1), (3.0, 2)])
+def test_two_runs_at_once_wait_for_each_other_and_never_overspend(project, limit, n_fits):
+    made = definitions(project, Limit("total_epsilon", limit))
+    assert stage(project, made, "source", "original", "control").success
+    own = ledger(project)
+    own.directory.mkdir(mode=0o700)
+    work = f"from {__name__} import fit_in_this_process as fit; fit({str(project.root)!r}, {limit})"
+    with locked(own.directory):
+        runs = [
+            subprocess.Popen([sys.executable, "-c", work], stdout=subprocess.PIPE, text=True, cwd=Path.cwd())
+            for _ in range(2)
+        ]
+        until = time.monotonic() + 300
+        while started_fits(project) < 2 and time.monotonic() < until:
+            assert all(run.poll() is None for run in runs)
+            time.sleep(0.2)
+        time.sleep(1)
+        assert all(run.poll() is None for run in runs)
+        assert own.entries() == ()
+    found = [json.loads(run.communicate(timeout=300)[0].splitlines()[-1]) for run in runs]
+    assert [run.returncode for run in runs] == [0, 0]
+    entries = own.entries()
+    assert len(entries) == n_fits
+    assert {entry.run_id for entry in entries} == {each["run_id"] for each in found if each["success"]}
+    refused = [each["failure"] for each in found if not each["success"]]
+    assert len(refused) == 2 - n_fits
+    assert all("is used up: 1 fits have spent epsilon 1 " in says for says in refused), refused
+    with project.instance() as instance:
+        assert known_spending(instance, "people") == {entry.digest for entry in entries}
 
 
 def test_a_method_without_a_guarantee_fails_a_limit_on_epsilon(project):
