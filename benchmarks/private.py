@@ -1,17 +1,24 @@
 """Measure differentially private records of the UCI Adult table: fidelity, use, time and memory.
 
-    python benchmarks/private.py --data ../shared/data [--fits N] [--json [FILE]]
+    python benchmarks/private.py --data ../shared/data [--fits N] [--peers DIRECTORY [--only-peers]] [--json [FILE]]
 
 For epsilon 1 and 3 at delta 1e-6, with and without ``given: income``, the records are compared with people whom the
 synthesizer never saw, on the codes of the public domain: total variation distance of single columns and of pairs (means
 over all columns and pairs), and the area under the curve of predicting income for them. The same figures of the binned
 originals are what no noise can reach. Each figure is the mean of the fits; time and memory are the worst. The exit code
 is 1 if a bar is missed. The domain is written down below, from the codebook of the table, not from its records.
+
+With ``--peers``, MST of dpmm, and MST and AIM of smartnoise-synth, are fitted once to the same codes, each in an
+environment of its own in the directory, which is made where it is missing. A tool that cannot be installed, fails, or
+takes longer than ``--peer-seconds`` is listed as not run, with the reason.
 """
 
 import argparse
+import json
 import resource
+import subprocess
 import sys
+import tempfile
 import time
 from itertools import combinations
 from pathlib import Path
@@ -69,6 +76,10 @@ ORDER = (
     "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country", "income",
 )  # fmt: skip
 
+PEERS = {"dpmm": "dpmm", "smartnoise-mst": "smartnoise-synth", "smartnoise-aim": "smartnoise-synth"}
+"""What each peer is installed as."""
+LONGEST_INSTALLATION = 1800
+
 
 def adult_domain() -> PublicDomain:
     """Return the public domain of adult."""
@@ -106,6 +117,76 @@ def auc_of_income(codes: np.ndarray, control: np.ndarray) -> float:
     return float(roc_auc_score(control[:, -1], trees.predict_proba(control[:, :-1])[:, 1]))
 
 
+def interpreter_with(package: str, directory: Path) -> tuple[Path, str]:
+    """Return the interpreter of an environment that has a package, made where it is missing, or why there is none."""
+    environment = directory / package
+    python, installed = environment / "bin" / "python", environment / "installed"
+    if installed.exists():
+        return python, ""
+    try:
+        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True, capture_output=True, timeout=300)
+        install = [str(python), "-m", "pip", "install", "-q", package]
+        done = subprocess.run(install, capture_output=True, text=True, timeout=LONGEST_INSTALLATION)
+    except (subprocess.SubprocessError, OSError) as error:
+        return python, f"{package} could not be installed ({type(error).__name__})"
+    if done.returncode:
+        return python, f"{package} could not be installed ({_last_line(done.stderr)})"
+    installed.touch()
+    return python, ""
+
+
+def records_of_peer(
+    peer: str, directory: Path, codes: np.ndarray, sizes: tuple[int, ...], epsilon: float, most_seconds: float
+) -> tuple[np.ndarray | None, dict[str, float], str]:
+    """Return the records that a peer draws, its time and memory, and why there are none if so."""
+    python, reason = interpreter_with(PEERS[peer], directory)
+    if reason:
+        return None, {}, reason
+    script = Path(__file__).with_name("private_peers.py")
+    with tempfile.TemporaryDirectory() as work:
+        given, drawn = Path(work) / "codes.npz", Path(work) / "drawn.npz"
+        np.savez(given, codes=codes, sizes=sizes)
+        words = [str(python), str(script), peer, str(given), str(epsilon), str(DELTA), str(drawn)]
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=most_seconds)
+        except subprocess.TimeoutExpired:
+            return None, {}, f"stopped after {most_seconds:g} seconds"
+        if done.returncode:
+            return None, {}, _last_line(done.stderr)
+        with np.load(drawn) as arrays:
+            return arrays["codes"], json.loads(done.stdout.splitlines()[-1]), ""
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1][:200] if lines else "it said nothing"
+
+
+def measure_peers(
+    measured: Measurements, codes: np.ndarray, control: np.ndarray, sizes: tuple[int, ...], options: argparse.Namespace
+) -> None:
+    """Fit each peer once for each epsilon, and print its figures or why it has none."""
+    print("peers                TV of columns   TV of pairs   AUC of income   CPU seconds     MB")
+    for epsilon in sorted({epsilon for epsilon, _ in BARS}):
+        for peer in PEERS:
+            found = records_of_peer(peer, options.peers, codes, sizes, epsilon, options.peer_seconds)
+            records, cost, reason = found
+            name = f"{peer}, eps {epsilon:g}"
+            if records is None:
+                print(f"{name:20s} not run: {reason}", flush=True)
+                continue
+            columns, pairs = distances(records, control, sizes)
+            auc = auc_of_income(records, control)
+            print(
+                f"{name:20s} {columns:13.4f} {pairs:13.4f} {auc:15.3f} {cost['seconds']:13.1f} "
+                f"{cost['megabytes']:6.0f}",
+                flush=True,
+            )
+            kept = f"{peer.replace('-', '_')}_epsilon_{epsilon:g}"
+            measured.keep(**{f"{kept}_tv_columns": columns, f"{kept}_tv_pairs": pairs, f"{kept}_auc": auc})
+            measured.keep(**{f"{kept}_seconds": cost["seconds"], f"{kept}_megabytes": cost["megabytes"]})
+
+
 def no_ledger(_: float) -> None:
     """Record nothing: adult is public."""
 
@@ -115,12 +196,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with adult_ori.csv and adult_control.csv")
     parser.add_argument("--fits", type=int, default=3, help="fits of each setting (default: 3)")
+    parser.add_argument(
+        "--peers", type=Path, help="folder for the environments of other tools, which are fitted as well"
+    )
+    parser.add_argument("--only-peers", action="store_true", help="leave out the fits of this package")
+    parser.add_argument("--peer-seconds", type=float, default=900, help="longest fit of a peer (default: 900)")
     add_json_option(parser)
     options = parser.parse_args()
+    if options.only_peers and options.peers is None:
+        parser.error("--only-peers needs --peers")
     measured = Measurements("private", options)
     domain = adult_domain()
     original = pd.read_csv(options.data / "adult_ori.csv")
     codes, control = domain.encode(original), domain.encode(pd.read_csv(options.data / "adult_control.csv"))
+    if options.peers is not None:
+        measure_peers(measured, codes, control, domain.sizes, options)
+    if options.only_peers:
+        return measured.finish()
     drawn: dict[tuple[float, str | None], list[np.ndarray]] = {}
     seconds = []
     for (epsilon, given), fit in ((key, fit) for key in BARS for fit in range(options.fits)):
