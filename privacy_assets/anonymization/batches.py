@@ -209,4 +209,4 @@ def _order_of_release(
     others = ((column.distinct, codes_of(column)) for name, column in columns.items() if name not in hidden)
     by_class = (pd.Series(hash_of_class), lambda begin, stop: class_of_row[begin:stop])
     hashes = hash_coded_rows([by_class, *others], len(records), settings.seed)
-    return np.argsort(hashes, kind="stable")
+    return np.lexsort((records, hashes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ from privacy_assets.columns.masks import ReleaseModel, columns_of
 from privacy_assets.contract.batches import BatchAdmission
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.notebook import ShowsFigures
+from privacy_assets.progress_bar import shows_progress
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.batch_fingerprint import fingerprint_of_batches
 from privacy_assets.storage.coded_columns import CodedColumn, ColumnCoder
@@ -41,8 +43,8 @@ __all__ = ["AnonymizedDataset", "anonymize_dataset"]
 NOTHING = "Nothing was anonymized."
 
 
-@dataclass(frozen=True)
-class AnonymizedDataset:
+@dataclass(frozen=True, repr=False)
+class AnonymizedDataset(ShowsFigures):
     """Result of `anonymize_dataset`; of these, only the directory and the model may be released.
 
     Attributes
@@ -63,6 +65,8 @@ class AnonymizedDataset:
         As in `Anonymization`.
     """
 
+    main_figures = ("k", "n_released", "n_suppressed", "n_classes", "smallest_class", "information_loss")
+
     directory: Path
     rows: tuple[int, ...]
     fingerprint: str
@@ -72,7 +76,11 @@ class AnonymizedDataset:
     settings: dict[str, Any]
     classes: pd.DataFrame
 
+    def _figures(self) -> Mapping[str, object]:
+        return self.stats
 
+
+@shows_progress
 def anonymize_dataset(
     source: str | Path,
     directory: str | Path,

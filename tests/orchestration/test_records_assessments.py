@@ -38,7 +38,7 @@ class TestReidentification:
         assert 0 < scores["max_reidentification_probability"] <= 0.2
         assert manifest["settings"][CANDIDATES]["known"] == [["age", "plan", "joined"]]
         metadata = result.asset_materializations_for_node(f"people__{CANDIDATES}")[0].metadata
-        assert metadata["candidates"].value.startswith("![Mean re-identification probability")
+        assert metadata["candidates"].value.startswith("![Knowing all 3 columns, an attacker picks the right record")
         assert metadata["share_of_singletons"].value == 0
 
     def test_a_limit_that_is_not_met_refuses_in_every_run(self, project):

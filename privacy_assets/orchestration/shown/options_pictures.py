@@ -71,7 +71,9 @@ def map_of_options(
 
 def _said(side: str, own: pd.DataFrame, risk: str, recommended: str | None) -> str:
     n_proposed, n_refused = int(own["is_proposed"].sum()), int((~own["is_admitted"].astype(bool)).sum())
-    said = f"{len(own)} candidates with {side} records were compared: {n_proposed} proposed, {n_refused} refused"
+    candidates = "1 candidate" if len(own) == 1 else f"{len(own)} candidates"
+    compared = f"with {side} records {'was' if len(own) == 1 else 'were'} compared"
+    said = f"{candidates} {compared}: {n_proposed} proposed, {n_refused} refused"
     chosen = own[own["candidate"] == recommended]
     if chosen.empty:
         return f"{said}; none is recommended."
