@@ -106,12 +106,13 @@ def test_values_of_more_than_64_columns_are_claimed():
     assert found.n_claims[68].sum() > found.n_claims[67].sum() > 0
 
 
-def test_many_synthetic_records_are_compared_in_blocks():
+@pytest.mark.parametrize("n_synthetic", [40, 9000])
+def test_numbers_of_more_values_than_bins_are_compared_in_blocks(n_synthetic):
     """Numbers of more than 255 values are only bounded at first, and 9,000 records are three blocks."""
     random = np.random.default_rng(3)
     original, control, synthetic = (
         pd.DataFrame({"a": random.integers(0, 5000, n), "b": random.integers(0, 800, n), "c": random.integers(0, 4, n)})
-        for n in (200, 100, 9000)
+        for n in (200, 100, n_synthetic)
     )
     found, records, _ = evidence_of(original, control, synthetic)
     pool = pd.concat([original, control], ignore_index=True).to_numpy()
