@@ -7,7 +7,7 @@ check their types or describe their cells.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from privacy_assets.errors import ContractError, InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment, SearchProgress, assess_preprocessed
 from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
 from privacy_assets.orchestration.column_checks import check_columns, columns_check
-from privacy_assets.orchestration.control_plans import SPLIT_WILL_BE_REFUSED, judged_metadata, plan_metadata
+from privacy_assets.orchestration.control_plans import judged_metadata, plan_metadata
 from privacy_assets.orchestration.evidence.limited_figures import metrics_of
 from privacy_assets.orchestration.private.guard import guarded, log_openly, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
@@ -82,8 +82,7 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
         def describe(admitted: pd.DataFrame) -> dict[str, Any]:
             planned = plan_metadata(release, admitted)
-            if SPLIT_WILL_BE_REFUSED in planned:
-                log_openly(context, f"The split will be refused: {planned[SPLIT_WILL_BE_REFUSED]}", logging.WARNING)
+            _warn_of_split(context, planned)
             return planned
 
         yield from _admitted(release, "source", check, admit, sides=release.sides, describe=describe)
@@ -137,6 +136,8 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
             )
         judged = judged_metadata(release, *sides)
         if given:
+            # Otherwise the source has said it.
+            _warn_of_split(context, judged)
             yield from check_columns(release, "original", pd.concat(sides, ignore_index=True), ("synthetic",))
         made = {MADE_WITH: release.for_manifest()["split"], MADE_OF: _fingerprints(inputs, "source")}
         for stage, table in zip(("original", "control"), sides, strict=True):
@@ -286,6 +287,11 @@ def _admitted(
     if sides:
         yield from check_columns(release, stage, table, sides)
     yield stored_table(release, stage, table, made, made_of, describe(table))
+
+
+def _warn_of_split(context: Any, judged: Mapping[str, Any]) -> None:
+    if FOUND in judged:
+        log_openly(context, f"{judged[FOUND]} {judged[ADVICE]}", logging.WARNING)
 
 
 def _split_check(release: ReleaseSettings, check: str, person: str | None, on_both: int) -> dg.AssetCheckResult:

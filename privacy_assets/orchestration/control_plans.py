@@ -1,7 +1,7 @@
 """The control of a release, judged before it is used: what it could reveal, and whether it can decide at all."""
 
 import math
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import dagster as dg
 import numpy as np
@@ -23,20 +23,36 @@ from privacy_assets.mpucc.control_size import (
 )
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
-from privacy_assets.release.metrics import DISCLOSURE
+from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND
+from privacy_assets.release.leakage import TOO_LITTLE_SEEN
+from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED
 from privacy_assets.shown_numbers import percent
 
-LEAKAGE: Final = "leakage_detected"
 BY_TEST: Final = "disclosure test, rehearsed"
 BY_INTERVALS: Final = "interval of excess_copy_rate"
-SPLIT_WILL_BE_REFUSED: Final = "split_will_be_refused"
+USE_MORE: Final = (
+    "Use more records, or let the policy accept that copies of more people go unnoticed (required.detectable_share)."
+)
+
+
+class Foreseen(NamedTuple):
+    """Why a split will keep the policy from being met, and what to do."""
+
+    found: str
+    advice: str
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The finding and the advice, under the keys that pages show first."""
+        return {FOUND: self.found, ADVICE: self.advice}
 
 
 def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, Any]:
     """Describe the control that the split of a source will have, and the split that is recommended.
 
-    Empty if the release does not split it. A source whose control cannot be judged may still be anonymized, so the
-    reason is shown instead; the split refuses it.
+    If the policy will refuse that split, or probably what is made of it, what was found and what to do come first.
+    Empty if the release does not split the source. A source whose control cannot be judged may still be anonymized, so
+    the reason is shown instead; the split refuses it.
     """
     if "synthetic" not in release.sides or not isinstance(release.split, Split):
         return {}
@@ -45,23 +61,26 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
     except PrivacyAssetsError as error:
         return {"control": f"The control of the split cannot be judged. {error}"}
     if plan is None:
-        return {"control": f"{n_people:,} {_unit(release)} are too few for any control."}
+        n_original = people_in_original(n_people, release.split.train_fraction) if n_people > 1 else n_people
+        foreseen = _refusal_foreseen(release, n_original, n_people - n_original)
+        said = f"{n_people:,} {_unit(release)} are too few for any control."
+        return {**(foreseen.metadata if foreseen else {}), "control": said}
     unit, planned = _unit(release), plan.planned
-    said = _reveals(release, planned)
-    problem = _problem(release, planned.n_original, planned.n_control)
-    if problem:
-        said = f"The split will be refused: {problem} {said}"
     fraction, best = plan.recommended_fraction, plan.recommended
+    foreseen = _refusal_foreseen(release, planned.n_original, planned.n_control)
+    if foreseen is None:
+        foreseen = _unseen_copies(release, planned, _advised(release, n_people, plan))
+    said = _reveals(release, planned)
     if fraction is None or best is None:
         said += f" No split of {n_people:,} {unit} has a control that decides."
     elif fraction == release.split.train_fraction:
         said += f" For this table and policy, train_fraction {fraction:g} is recommended, as configured."
     else:
-        said += f" For this table and policy, train_fraction {math.floor(fraction * 100) / 100:g} is recommended: "
+        said += f" For this table and policy, train_fraction {_rounded(fraction):g} is recommended: "
         said += _reveals(release, best)
     described = {"planned": _described(planned), "recommended": None if best is None else _described(best)}
     return {
-        **({SPLIT_WILL_BE_REFUSED: problem} if problem else {}),
+        **(foreseen.metadata if foreseen else {}),
         "control": said,
         "control_plan": dg.MetadataValue.json({**_how(release), **described, "recommended_train_fraction": fraction}),
     }
@@ -69,6 +88,8 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
 
 def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: pd.DataFrame) -> dict[str, Any]:
     """Describe the control of a split that was made, and refuse one with which the policy cannot decide.
+
+    If the policy will probably refuse what is made of it, what was found and what to do come first.
 
     Raises
     ------
@@ -79,15 +100,17 @@ def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: p
     n_original, n_control = (
         len(table) if person is None else int(table[person].nunique()) for table in (original, control)
     )
-    problem = _problem(release, n_original, n_control)
-    if problem:
-        raise InvalidTableError(f"{problem} Nothing was stored.")
+    refused = _refusal_of_split(release, n_original, n_control)
+    if refused:
+        raise InvalidTableError(f"{refused.found} {refused.advice} Nothing was stored.")
     if not (n_original and n_control):
         return {}
     size = _judged(release, n_original, n_control, pd.concat([original, control], ignore_index=True))
     if size is None:
         return {}
+    foreseen = _unseen_copies(release, size, TOO_LITTLE_SEEN)
     return {
+        **(foreseen.metadata if foreseen else {}),
         "control": _reveals(release, size),
         "control_size": dg.MetadataValue.json({**_how(release), **_described(size)}),
     }
@@ -170,27 +193,76 @@ def _shared_records(release: ReleaseSettings, table: pd.DataFrame) -> SharedReco
     )
 
 
-def _problem(release: ReleaseSettings, n_original: int, n_control: int) -> str:
-    """Say why the policy could not decide on leakage with this split, and what to do; empty if it can."""
+def _refusal_foreseen(release: ReleaseSettings, n_original: int, n_control: int) -> Foreseen | None:
+    refused = _refusal_of_split(release, n_original, n_control)
+    return None if refused is None else Foreseen(f"The split will be refused: {refused.found}", refused.advice)
+
+
+def _refusal_of_split(release: ReleaseSettings, n_original: int, n_control: int) -> Foreseen | None:
+    """Say why the policy cannot decide on leakage with this split, and what to do; None if it can."""
     limits = [limit for limit in release.policy.limits if limit.needs_control and limit.blocks]
     if not limits:
-        return ""
+        return None
     least_control = release.policy.required.control_records
-    least = MIN_CONTROL_RECORDS if any(limit.metric == LEAKAGE for limit in limits) else 1
+    least = MIN_CONTROL_RECORDS if any(limit.metric == LEAKAGE_DETECTED for limit in limits) else 1
     if n_control >= max(least_control, least) and n_original >= least:
-        return ""
+        return None
     unit, n_people = _unit(release), n_original + n_control
     needed = max(least_control, least)
     advice = f"Divide at least {needed + least:,} {unit}, or let the policy only warn of leakage."
     if isinstance(release.split, Split) and n_people >= needed + least:
-        fits = math.floor((1 - needed / n_people) * 100) / 100
+        fits = _rounded(1 - needed / n_people)
         if people_in_original(n_people, fits) >= least:
             advice = f"Set train_fraction to {fits:g}."
-    return (
+    return Foreseen(
         f"The split has {n_original:,} {unit} that the synthesizer may see and {n_control:,} in the control. The "
         f"policy limits leakage, which cannot be decided with fewer than {needed:,} in the control and {least:,} "
-        f"originals. {advice}"
+        "originals.",
+        advice,
     )
+
+
+def _unseen_copies(release: ReleaseSettings, size: ControlSize, advice: str) -> Foreseen | None:
+    """Say of how many people copies would probably go unnoticed, if a limit that blocks accepts fewer."""
+    blocks = any(limit.metric == LEAKAGE_DETECTED and limit.blocks for limit in release.policy.limits)
+    if not blocks or _is_accepted(release, size):
+        return None
+    unit, share, accepted = _unit(release), size.detectable_share, release.policy.required.detectable_share
+    revealed = f"not even reveal copies of all {size.n_original:,} originals"
+    if share is not None:
+        revealed = (
+            f"reveal copies of about {size.detectable_copies:,} or more of the {size.n_original:,} originals "
+            f"({percent(share)}), and not of fewer"
+        )
+    demanded = "" if accepted is None else f"; the policy accepts {percent(accepted)}"
+    return Foreseen(
+        "The synthetic records will probably be refused, because leakage_detected will have no value: a control of "
+        f"{size.n_control:,} {unit} will {revealed}{demanded}.",
+        advice,
+    )
+
+
+def _advised(release: ReleaseSettings, n_people: int, plan: ControlPlan) -> str:
+    """Name the split with which the control will probably reveal what the policy demands, or say that none does."""
+    fraction, best, unit = plan.recommended_fraction, plan.recommended, _unit(release)
+    if fraction is None or best is None or best.detectable_share is None:
+        return f"No split of {n_people:,} {unit} has a control that decides. {USE_MORE}"
+    if _is_accepted(release, best):
+        return f"Set train_fraction to {_rounded(fraction):g}, with which {percent(best.detectable_share)} is expected."
+    return (
+        f"No split of {n_people:,} {unit} is expected to do; train_fraction {_rounded(fraction):g} comes closest "
+        f"({percent(best.detectable_share)}). {USE_MORE}"
+    )
+
+
+def _is_accepted(release: ReleaseSettings, size: ControlSize) -> bool:
+    accepted = release.policy.required.detectable_share
+    return size.detectable_share is not None and (accepted is None or size.detectable_share <= accepted)
+
+
+def _rounded(fraction: float) -> float:
+    # Downward, so that the control does not become smaller.
+    return math.floor(fraction * 100) / 100
 
 
 def _reveals(release: ReleaseSettings, size: ControlSize) -> str:
@@ -206,14 +278,10 @@ def _reveals(release: ReleaseSettings, size: ControlSize) -> str:
         f"of the {size.n_original:,} originals ({percent(share)}) with a probability of {percent(DEFAULT_POWER)}, and "
         "usually not of fewer."
     )
-    allowed = release.policy.required.detectable_share
-    if (
-        about
-        and allowed is not None
-        and share > allowed
-        and any(each.metric == LEAKAGE for each in release.policy.limits)
-    ):
-        said += f" The policy accepts {percent(allowed)}, so leakage_detected will probably have no value."
+    accepted = release.policy.required.detectable_share
+    limits_leakage = any(each.metric == LEAKAGE_DETECTED for each in release.policy.limits)
+    if accepted is not None and limits_leakage and not _is_accepted(release, size):
+        said += f" The policy accepts {percent(accepted)}, so leakage_detected will probably have no value."
     return said
 
 

@@ -87,21 +87,21 @@ def stored_table(
     """Return the result of a stage that makes a plain table; its data version is the fingerprint.
 
     ``made`` has the settings and fingerprints it was made with; ``made_of`` is the stage its columns come from,
-    and ``more`` is metadata to add.
+    and ``more`` is metadata that comes first.
     """
     content = fingerprint(table)
     return dg.MaterializeResult(
         asset_key=release.key(stage),
         value=table,
-        metadata=table_metadata(
+        metadata=(more or {})
+        | table_metadata(
             table,
             content,
             release.contract.roles,
             None if made_of is None else (release.key(made_of), {name: name for name in table.columns}),
             release.contract.descriptions,
         )
-        | {name: dg.MetadataValue.json(value) for name, value in (made or {}).items()}
-        | (more or {}),
+        | {name: dg.MetadataValue.json(value) for name, value in (made or {}).items()},
         data_version=dg.DataVersion(content),
     )
 

@@ -1,16 +1,20 @@
 """The control is judged when the source is admitted and when it is split, and refused if the policy cannot decide."""
 
 import json
+import logging
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.mpucc.control_size import judge_control
-from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, Split
+from privacy_assets.orchestration.settings.sources import TableFile
+from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, GivenSplit, Split
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.shown_numbers import percent
-from tests.orchestration.project import Project, failure_of
+from tests.orchestration.project import Project, failure_of, people
 
 SIDES = ("source", "original", "control")
 
@@ -69,6 +73,96 @@ def test_a_plan_says_that_the_policy_will_not_accept_it(project):
         assert is_said == (own is limited), said
 
 
+def of_detectable_share(share, severity="error"):
+    return replace(policy(40, severity), required=RequiredSettings(control_records=40, detectable_share=share))
+
+
+def foreseen(project, result, stage="source"):
+    """Return what the stage shows first, and check that one line of its log warns of exactly that, or of nothing."""
+    [event] = [e for e in result.get_asset_materialization_events() if e.asset_key.path[-1] == stage]
+    metadata = event.materialization.metadata
+    with project.instance() as instance:
+        warned = [each.user_message for each in instance.all_logs(result.run_id) if each.level == logging.WARNING]
+    warned = [each for each in warned if "refused" in each]
+    if "found" not in metadata:
+        assert (warned, "advice" in metadata) == ([], False)
+        return None
+    assert list(metadata)[:2] == ["found", "advice"]
+    found, advice = metadata["found"].value, metadata["advice"].value
+    assert warned == [f"{found} {advice}"]
+    return found, advice
+
+
+def test_source_warns_if_the_policy_demands_more_than_the_planned_control_reveals_and_names_the_split(project):
+    plan = shown(project.run(project.definitions(), "source"), "source")["control_plan"]
+    planned, best = (plan[name]["detectable_share"] for name in ("planned", "recommended"))
+    assert best < planned
+    enough = of_detectable_share(planned)
+    assert foreseen(project, project.run(project.definitions(policy=enough), "source")) is None
+    between = of_detectable_share(best + 0.9 * (planned - best))
+    found, advice = foreseen(project, project.run(project.definitions(policy=between), "source"))
+    copies = plan["planned"]["detectable_copies"]
+    assert found == (
+        "The synthetic records will probably be refused, because leakage_detected will have no value: a control of 60 "
+        f"people will reveal copies of about {copies} or more of the 240 originals ({percent(planned)}), and not of "
+        f"fewer; the policy accepts {percent(between.required.detectable_share)}."
+    )
+    words = advice.split()
+    assert words[:3] == ["Set", "train_fraction", "to"]
+    advised = Split(train_fraction=float(words[3].rstrip(",")))
+    assert 0.5 <= advised.train_fraction < 0.8
+    again = project.run(project.definitions(policy=between, split=advised), "source")
+    assert foreseen(project, again) is None, "the split that was advised is warned of"
+    only_warns = replace(between, limits=of_detectable_share(0.5, "warn").limits)
+    assert foreseen(project, project.run(project.definitions(policy=only_warns), "source")) is None
+
+
+def test_source_says_that_no_split_will_do(project):
+    result = project.run(project.definitions(policy=of_detectable_share(0.001)), "source")
+    found, advice = foreseen(project, result)
+    best = shown(result, "source")["control_plan"]["recommended"]["detectable_share"]
+    fraction = shown(result, "source")["control_plan"]["recommended_train_fraction"]
+    assert found.endswith("; the policy accepts 0.10%.")
+    assert advice == (
+        f"No split of 300 people is expected to do; train_fraction {fraction:g} comes closest ({percent(best)}). Use "
+        "more records, or let the policy accept that copies of more people go unnoticed (required.detectable_share)."
+    )
+
+
+def test_source_says_that_a_control_would_reveal_no_copies_at_all(project):
+    random = np.random.default_rng(0)
+    alike = people(300, 1).assign(age=30, plan="free", joined=pd.Timestamp("2020-01-01"), cost=1.0)
+    alike["age"] += random.integers(0, 2, 300)
+    alike.to_parquet(project.root / "data" / "people.parquet", index=False)
+    result = project.run(project.definitions(), "source")
+    assert shown(result, "source")["control_plan"]["planned"]["detectable_share"] is None
+    found, advice = foreseen(project, result)
+    assert found == (
+        "The synthetic records will probably be refused, because leakage_detected will have no value: a control of 60 "
+        "people will not even reveal copies of all 240 originals."
+    )
+    assert advice.startswith("No split of 300 people has a control that decides. Use more records")
+
+
+def test_a_table_too_small_for_any_control_is_warned_of(project):
+    people(99, 1).to_parquet(project.root / "data" / "people.parquet", index=False)
+    result = project.run(project.definitions(), "source")
+    found, advice = foreseen(project, result)
+    assert found.startswith("The split will be refused: The split has 79 people that the synthesizer may see and 20 ")
+    assert advice == "Divide at least 100 people, or let the policy only warn of leakage."
+    assert shown(result, "source")["control"] == "99 people are too few for any control."
+
+
+def test_a_split_that_was_given_is_warned_of_where_it_is_read(project):
+    for name, rows in (("original", slice(240)), ("control", slice(240, 300))):
+        people(300, 1)[rows].to_parquet(project.root / "data" / f"{name}.parquet", index=False)
+    split = GivenSplit(*(TableFile(str(project.root / "data" / f"{name}.parquet")) for name in ("original", "control")))
+    definitions = project.definitions(policy=of_detectable_share(0.001), source=None, split=split)
+    found, advice = foreseen(project, project.run(definitions, "original", "control"), "control")
+    assert "a control of 60 people will reveal copies of about" in found
+    assert advice.startswith("Keep more people as control")
+
+
 def test_without_the_disclosure_test_the_interval_of_copies_is_planned(project):
     definitions = project.definitions(policy=Policy((Limit("privacy_risk_score", 0.999, "at_most"),)))
     result = project.run(definitions, *SIDES)
@@ -99,7 +193,8 @@ def test_a_split_with_which_the_policy_cannot_decide_is_refused_before_anything_
     )
     assert f"{refused} Nothing was stored." in failure_of(result)
     # The source is admitted, because it may be anonymized, and says what will happen.
-    assert f"The split will be refused: {refused}" in shown(result, "source")["control"]
+    found, advice = foreseen(project, result)
+    assert f"{found} {advice}" == f"The split will be refused: {refused}"
     again = project.run(project.definitions(policy=policy(100), split=Split(train_fraction=0.66)), *SIDES)
     assert again.success, failure_of(again)
     assert shown(again, "control")["control_size"]["control"] == 102

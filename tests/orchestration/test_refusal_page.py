@@ -140,11 +140,12 @@ def test_a_control_too_small_for_the_policy_is_said_at_the_source(project):
     result = project.run(definitions, "source")
     assert result.success
     (made,) = result.asset_materializations_for_node(f"{NAME}__source")
-    said = made.metadata["split_will_be_refused"].value
+    said = f"{made.metadata['found'].value} {made.metadata['advice'].value}"
+    assert said.startswith("The split will be refused: ")
     assert "cannot be decided with fewer than 4,000 in the control" in said
     with project.instance() as instance:
         warned = [each.user_message for each in instance.all_logs(result.run_id) if each.level == logging.WARNING]
-    assert [f"The split will be refused: {said}"] == [each for each in warned if "split" in each]
+    assert [said] == [each for each in warned if "split" in each]
     stopped = project.run(definitions, "original", "control")
     assert not stopped.success
 
