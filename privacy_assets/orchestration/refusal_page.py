@@ -11,6 +11,7 @@ import dagster as dg
 
 from privacy_assets.columns.safe_names import class_name
 from privacy_assets.orchestration.evidence.evidence import Gathered
+from privacy_assets.orchestration.private.directories import from_project_root
 from privacy_assets.orchestration.private.guard import REFUSAL_PAGE, log_openly
 from privacy_assets.orchestration.report_material import release_record, report_material
 from privacy_assets.orchestration.settings.release import ReleaseSettings
@@ -71,7 +72,7 @@ def page_of_refusal(
             logging.WARNING,
         )
         return {}
-    return {REFUSAL_PAGE: dg.MetadataValue.path(str(path))}
+    return {REFUSAL_PAGE: dg.MetadataValue.path(from_project_root(path))}
 
 
 def _write(

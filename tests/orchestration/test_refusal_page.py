@@ -49,6 +49,16 @@ def test_the_run_that_a_check_stops_ends_with_one_error_line_and_a_page(project)
         assert path.stat().st_mode & 0o077 == 0
 
 
+def test_the_page_of_a_project_is_named_from_its_root(project, monkeypatch):
+    monkeypatch.chdir(project.root)
+    result = project.run(project.definitions(REFUSES))
+    (page,) = pages(project)
+    (failed,) = [each for each in result.get_asset_check_evaluations() if not each.passed]
+    assert page_in(failed.metadata) == str(page.relative_to(project.root))
+    (line,) = error_lines(project, result)
+    assert line.endswith(f"All figures: {page.relative_to(project.root)}")
+
+
 def test_the_line_comes_before_the_trace_of_dagster_on_the_command_line(project, capfd):
     project.run(project.definitions(REFUSES))
     said = capfd.readouterr().err

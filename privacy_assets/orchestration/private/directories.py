@@ -107,6 +107,12 @@ def require_within(path: Path, root: Path) -> None:
         )
 
 
+def from_project_root(path: Path) -> Path:
+    """Return a path to show, from the root of the project if it is there: a long one widens Dagster's tables."""
+    project = Path.cwd()
+    return path.relative_to(project) if path.is_relative_to(project) else path
+
+
 def partition_directory(partition_key: str) -> str:
     """Return a directory name for a partition key: unique, and unable to lead elsewhere.
 

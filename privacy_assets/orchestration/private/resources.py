@@ -19,7 +19,12 @@ import dagster as dg
 import pandas as pd
 
 from privacy_assets.errors import ConcurrentReleaseError, InvalidSettingError, InvalidTableError
-from privacy_assets.orchestration.private.directories import partition_directory, require_separate, require_within
+from privacy_assets.orchestration.private.directories import (
+    from_project_root,
+    partition_directory,
+    require_separate,
+    require_within,
+)
 from privacy_assets.orchestration.private.guard import call_guarded, nothing_attached_to_input
 from privacy_assets.orchestration.private.partitions import not_about_one_partition
 from privacy_assets.orchestration.private.recorded import Recorded
@@ -121,9 +126,8 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         call_guarded(store, self.base_path, f"Storing {context.asset_key.to_user_string()}")
 
     def get_metadata(self, context: dg.OutputContext, obj: Any) -> dict[str, dg.MetadataValue]:  # noqa: ARG002
-        """Show the directory, from the root of the project if it is there: a long path widens Dagster's tables."""
-        root, project = self.base_path, Path.cwd()
-        return {"path": dg.MetadataValue.path(root.relative_to(project) if root.is_relative_to(project) else root)}
+        """Show the directory."""
+        return {"path": dg.MetadataValue.path(from_project_root(self.base_path))}
 
     def load_input(self, context: dg.InputContext) -> Any:
         """Read the stored asset, or the partition that the run selects."""
