@@ -42,6 +42,7 @@ from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.preprocess import check_columns, separate_people
 from privacy_assets.progress_bar import shows_progress
 from privacy_assets.setting_checks import threads_to_use
+from privacy_assets.storage.memory import give_back_memory
 
 FEWEST_PEOPLE: Final = 50
 LEVEL: Final = 0.05
@@ -121,6 +122,7 @@ def assess_disclosure(
     columns = check_columns(frames)
     attack_columns = np.array(settings.known_of(columns))
     records = pool_records(frames, people)
+    give_back_memory()
     require_usable(records)
     divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))
     rows = draw_people(records, people_to_examine(records.n_real, records.n_synthetic, settings.sample), others)

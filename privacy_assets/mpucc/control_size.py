@@ -336,13 +336,18 @@ def choose_split(
     train_fraction, copied_share, least_control
         See `plan_control`.
     """
-
-    def counts(size: ControlSize) -> bool:
-        return size.n_control >= max(least_control, MIN_CONTROL_RECORDS) and size.n_original >= MIN_CONTROL_RECORDS
-
-    by_fraction = {fraction: judged(fraction) for fraction in (train_fraction, *TRAIN_FRACTIONS)}
-    able = {fraction: size for fraction, size in by_fraction.items() if counts(size)}
-    shares = {fraction: 2.0 if s.detectable_share is None else s.detectable_share for fraction, s in able.items()}
-    enough = [fraction for fraction, share in shares.items() if share <= copied_share]
-    best = enough[0] if enough else min(shares, key=lambda fraction: shares[fraction]) if shares else None
-    return ControlPlan(by_fraction[train_fraction], best, None if best is None else able[best])
+    planned = judged(train_fraction)
+    least_share = float("inf")
+    best: float | None = None
+    recommended: ControlSize | None = None
+    # Judging takes long, and the first split that reveals enough is the one to recommend.
+    for fraction in (train_fraction, *TRAIN_FRACTIONS):
+        size = planned if fraction == train_fraction else judged(fraction)
+        if size.n_control < max(least_control, MIN_CONTROL_RECORDS) or size.n_original < MIN_CONTROL_RECORDS:
+            continue
+        share = 2.0 if size.detectable_share is None else size.detectable_share
+        if share < least_share:
+            least_share, best, recommended = share, fraction, size
+        if share <= copied_share:
+            break
+    return ControlPlan(planned, best, recommended)

@@ -21,6 +21,7 @@ from privacy_assets.columns.coding import group_rows
 from privacy_assets.mpucc.preprocess import PreprocessedTables, group_equal_rows
 from privacy_assets.mpucc.results import SearchProgress, SyntheticSearch, count_identified, protection_scores
 from privacy_assets.mpucc.settings import MpuccSettings
+from privacy_assets.storage.memory import give_back_memory
 
 STAGE = "synthetic against original"
 
@@ -69,6 +70,7 @@ class RepeatedSearch:
         dict of str to float
             ``identification_rate`` and the scores of protection.
         """
+        give_back_memory()
         changed = _changed(self.tables, place, new_codes)
         is_heuristic = self.settings.min_entropy_delta > 0
         if is_heuristic or self.tables.deduplicate:

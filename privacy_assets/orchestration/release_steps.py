@@ -56,6 +56,7 @@ from privacy_assets.release.metrics import (
     SIDES,
     UTILITY,
 )
+from privacy_assets.storage.memory import give_back_memory
 
 NEAREST = "nearest_options"
 GATE_DESCRIPTION = "The policy admits the exact content that would be released; decided in the release step itself."
@@ -190,6 +191,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         report = report_material(release, side, gathered, private_tables, partition_key, refusals, decided)
         # Writing reads the release back, which takes memory.
         gathered = replace(gathered, found={})
+        give_back_memory()
         record = release_record(context, release, side, gathered, decided, partition_key, len(refusals))
         store = context.resources.release_store
         mark_releases(Path(store.base_path))

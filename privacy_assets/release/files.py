@@ -45,6 +45,7 @@ from privacy_assets.storage.durable_files import (
     write_json,
 )
 from privacy_assets.storage.fingerprint import fingerprint, require_unique_text_names
+from privacy_assets.storage.memory import give_back_memory
 from privacy_assets.storage.parquet_parts import ROWS_PER_PART, schema_of, write_parts
 from privacy_assets.storage.private_directories import RELEASED_DIRECTORY_MODE, make_released_directory
 
@@ -193,6 +194,7 @@ def _write_locked(
         if signer is not None:
             write_signature(temporary / SIGNATURE_FILE, read_manifest_bytes(temporary), signer, RELEASED_FILE_MODE)
         trusted = () if signer is None else (signer.public_key,)
+        give_back_memory()
         # The files written here are no larger than the table in memory.
         found = verify_release(temporary, public_keys=trusted, max_bytes=None)
         if not found.verified:
@@ -214,12 +216,15 @@ def _write_locked(
 
 def _without_extras(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table without unused categories and attributes, which the fingerprint does not cover."""
-    bare = pd.DataFrame({name: table[name] for name in table.columns})
-    bare.attrs = {}
-    for name in bare.columns:
-        if isinstance(bare[name].dtype, pd.CategoricalDtype):
-            bare[name] = bare[name].cat.remove_unused_categories()
-    return bare.reset_index(drop=True)
+    # The columns are shared with the table, because nothing changes them.
+    return pd.DataFrame({name: _used_categories(table[name]).array for name in table.columns}, copy=False)
+
+
+def _used_categories(column: "pd.Series[Any]") -> "pd.Series[Any]":
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        return column
+    n_used = column.cat.codes.nunique() - column.hasnans
+    return column if n_used == len(column.cat.categories) else column.cat.remove_unused_categories()
 
 
 def published_fingerprint(directory: Path) -> str:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from privacy_assets.release.parquet_bounds import bound_problem
 from privacy_assets.release.received_files import open_regular
 from privacy_assets.setting_checks import is_integer
+from privacy_assets.storage.artifact_files import read_frame
 from privacy_assets.storage.parquet_parts import MOST_PARTS, part_name
 
 
@@ -62,7 +63,7 @@ def read_table(directory: Path, manifest: Mapping[str, Any], max_bytes: int | No
     columns = [each["column"] for each in manifest["columns"]]
     if "parts" not in manifest:
         (name,) = table_files(manifest)
-        return _read(directory / name, name, manifest, manifest["n_records"], columns, max_bytes, pd.read_parquet)
+        return _read(directory / name, name, manifest, manifest["n_records"], columns, max_bytes, read_frame)
     if sum(manifest["parts"]["rows"]) != manifest["n_records"]:
         return None, "the parts do not have the recorded number of records"
     left = max_bytes

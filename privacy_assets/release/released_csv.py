@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -58,13 +58,20 @@ def unescape(text: str) -> str:
     return text.removeprefix(ESCAPE)
 
 
-def write_csv(file: BinaryIO, table: pd.DataFrame) -> dict[str, Any]:
+class Writable(Protocol):
+    """What takes the bytes of a file."""
+
+    def write(self, data: bytes | memoryview, /) -> object:
+        """Take the next bytes."""
+
+
+def write_csv(file: Writable, table: pd.DataFrame) -> dict[str, Any]:
     """Write a table as CSV, and describe how.
 
     Parameters
     ----------
     file : binary file
-        Takes UTF-8.
+        Takes UTF-8; only its ``write`` is called.
     table : DataFrame
         A table that has a fingerprint; its index is not written.
 

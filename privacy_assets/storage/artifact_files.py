@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.durable_files import write_directory
+from privacy_assets.storage.memory import give_back_memory
 
 HEADER_FILE = "header.json"
 MOST_CELLS_AT_ONCE = 2**20
@@ -49,23 +50,23 @@ def read_artifact(path: Path) -> Artifact:
         If a file is missing or cannot be read.
     """
     header = json.loads((path / HEADER_FILE).read_bytes())
-    frames = {name: _read_frame(path / f"{name}.parquet") for name in header["frames"]}
+    frames = {name: read_frame(path / f"{name}.parquet") for name in header["frames"]}
     return Artifact(header["kind"], header["header"], frames, header["made_of"])
 
 
-def _read_frame(path: Path) -> pd.DataFrame:
+def read_frame(file: Path | BinaryIO) -> pd.DataFrame:
     """Read a frame; a large one by a few columns at a time, because Arrow holds what it reads besides the frame."""
-    head = pq.read_metadata(path)
-    if head.num_rows * head.num_columns <= MOST_CELLS_AT_ONCE:
-        return pd.read_parquet(path, engine="pyarrow")
-    names = pq.read_schema(path).names
-    n_at_once = -(-len(names) // MOST_READS)
+    schema, n_rows = pq.read_schema(file), pq.read_metadata(file).num_rows
+    if n_rows * len(schema) <= MOST_CELLS_AT_ONCE:
+        return pd.read_parquet(file, engine="pyarrow")
+    n_at_once = -(-len(schema) // MOST_READS)
     columns: dict[str, pd.Series] = {}
-    for first in range(0, len(names), n_at_once):
-        few = pd.read_parquet(path, engine="pyarrow", columns=names[first : first + n_at_once])
+    for first in range(0, len(schema), n_at_once):
+        few = pd.read_parquet(file, engine="pyarrow", columns=schema.names[first : first + n_at_once])
         columns |= {name: few[name] for name in few.columns}
     frame = pd.DataFrame(columns, copy=False)
     frame.attrs = few.attrs
+    give_back_memory()
     return frame
 
 

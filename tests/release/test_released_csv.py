@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.release import released_csv
+from privacy_assets.release import released_csv, verification
 from privacy_assets.release.files import write_release
 from privacy_assets.release.manifest import digest_of
 from privacy_assets.release.received_files import TooLargeError
@@ -387,16 +387,38 @@ def test_a_release_says_what_was_escaped_and_its_csv_file_is_verified_with_the_t
     assert verify_release(directory).verified
 
 
-def test_a_csv_file_of_another_table_does_not_verify_though_its_hash_is_in_the_manifest(tmp_path):
-    directory = write(tmp_path, pd.DataFrame({"age": [31, 42], "plan": ["free", None]}))
-    (directory / "synthetic.csv").write_text("age,plan\n31,free\n43,\n")
-    path = directory / "manifest.json"
+def replace_csv(directory, content):
+    """Replace the CSV file of a release, as somebody would who can write the manifest, too."""
+    own, path = directory / "synthetic.csv", directory / "manifest.json"
+    own.write_text(content)
     manifest = json.loads(path.read_text())
-    own = directory / "synthetic.csv"
     sha256 = hashlib.sha256(own.read_bytes()).hexdigest()
     manifest["files"]["synthetic.csv"] = {"sha256": sha256, "bytes": own.stat().st_size}
     manifest["digest"] = digest_of(manifest)
     path.write_text(json.dumps(manifest))
+
+
+def test_a_csv_file_of_another_table_does_not_verify_though_its_hash_is_in_the_manifest(tmp_path):
+    directory = write(tmp_path, pd.DataFrame({"age": [31, 42], "plan": ["free", None]}))
+    replace_csv(directory, "age,plan\n31,free\n43,\n")
+    assert verify_release(directory).problems == ("the file 'synthetic.csv' is not the recorded table",)
+
+
+def test_a_csv_file_that_is_written_otherwise_is_read_to_be_verified_and_the_usual_one_is_not(tmp_path, monkeypatch):
+    files_read = []
+
+    def read_and_count(path, *rest, **more):
+        files_read.append(path)
+        return read_csv(path, *rest, **more)
+
+    monkeypatch.setattr(verification, "read_csv", read_and_count)
+    directory = write(tmp_path, pd.DataFrame({"age": [0.5, 1.25], "plan": ["free", None]}))
+    assert verify_release(directory).verified
+    assert files_read == []
+    replace_csv(directory, "age,plan\n0.50,free\n1.25,\n")
+    assert verify_release(directory).verified
+    assert files_read == [directory / "synthetic.csv"]
+    replace_csv(directory, "age,plan\n0.51,free\n1.25,\n")
     assert verify_release(directory).problems == ("the file 'synthetic.csv' is not the recorded table",)
 
 

@@ -29,6 +29,7 @@ from privacy_assets.kernels.compilation_progress import reported_to
 from privacy_assets.orchestration.dagster_internals import DagsterExecutionInterruptedError, nothing_attached_to_step
 from privacy_assets.orchestration.private.hidden_output import HiddenOutput, say_openly
 from privacy_assets.own_code import MadeHere, is_own_class, is_own_frame, is_trusted_frame
+from privacy_assets.storage.memory import memory_of_the_system
 
 INTERRUPTS = (KeyboardInterrupt, GeneratorExit, DagsterExecutionInterruptedError)
 """Exceptions that stop a run from outside pass, without their text and context."""
@@ -118,7 +119,7 @@ def call_guarded(call: Callable[[], T], private_path: Path, what: str) -> T:
     result: Any = None
     unguarded: BaseException | None = None
     try:
-        with HiddenOutput(private_path, what) as hidden:
+        with HiddenOutput(private_path, what) as hidden, memory_of_the_system():
             result, caught = _outcome(call)
             if caught is None:
                 done = True

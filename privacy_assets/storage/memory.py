@@ -1,0 +1,38 @@
+"""Memory that was freed, given back to the system instead of kept for later."""
+
+import ctypes
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+
+@contextmanager
+def memory_of_the_system() -> Iterator[None]:
+    """Let Arrow use the allocator of the system, which `give_back_memory` can empty; Arrow's own keeps what was freed.
+
+    A step that reads and writes one large table after another would otherwise have the peak of all of them.
+    """
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)
+
+
+def give_back_memory() -> None:
+    """Give freed memory back to the system."""
+    pa.default_memory_pool().release_unused()
+    _trim()(0)
+
+
+@functools.cache
+def _trim() -> Callable[[int], int]:
+    """Return ``malloc_trim`` of the GNU C library; elsewhere, a function that does nothing."""
+    try:
+        trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+    except (OSError, TypeError, AttributeError):
+        return lambda _: 0
+    return trim
