@@ -23,6 +23,7 @@ from privacy_assets.release.metrics import DISCLOSURE, MPUCC, REIDENTIFICATION, 
 from privacy_assets.release.pictures import draw_limits
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial
 from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.memory import give_back_memory
 
 SECONDS_TO_MEASURE_CHANGES = 60.0
 SECRETS = ("seed", "scale_digests")
@@ -111,6 +112,16 @@ def _column_changes(
     partition_key: str | None,
 ) -> pd.DataFrame | None:
     """Measure on exactly the tables that were assessed; None if they are no longer stored."""
+    tables = _assessed_tables(release, gathered, private_tables, partition_key)
+    if tables is None:
+        return None
+    give_back_memory()
+    return measure_column_changes(tables, assessment, time_limit_seconds=SECONDS_TO_MEASURE_CHANGES, pairs=True)
+
+
+def _assessed_tables(
+    release: ReleaseSettings, gathered: Gathered, private_tables: PrivateParquetIOManager, partition_key: str | None
+) -> PreprocessedTables | None:
     try:
         artifact = private_tables.load(release.key("preprocessed"), partition_key)
     except UNREADABLE:
@@ -118,8 +129,7 @@ def _column_changes(
     assessed = gathered.evidence.assessments[MPUCC].made_of.get("preprocessed")
     if not isinstance(artifact, Artifact) or artifact.digest != assessed:
         return None
-    tables = PreprocessedTables.from_artifact(artifact)
-    return measure_column_changes(tables, assessment, time_limit_seconds=SECONDS_TO_MEASURE_CHANGES, pairs=True)
+    return PreprocessedTables.from_artifact(artifact)
 
 
 def _pictures(release: ReleaseSettings, found: dict[str, Any], decided: Sequence[Verdict]) -> Iterator[Picture]:
