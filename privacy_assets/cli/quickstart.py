@@ -1,5 +1,6 @@
 """The command `privacy_assets quickstart`: three releases of a real health table."""
 
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ def run_quickstart() -> int:
         print(f"There is no dagster.yaml in {home}. Run the quickstart from the root of a clone. Nothing was run.")
         return 1
     print("Importing Dagster and compiling the search takes some seconds the first time.", flush=True)
+    # What is imported stays, so the garbage collector need not look at it again and again.
+    gc.disable()
     import dagster as dg
 
     print("Dagster is imported; now the releases of the quickstart.", flush=True)
@@ -23,6 +26,9 @@ def run_quickstart() -> int:
     from privacy_assets.kernels.compilation_progress import reported_to
     from privacy_assets.orchestration.private.hidden_output import print_openly
     from privacy_assets.orchestration.stages import progress_also_to
+
+    gc.freeze()
+    gc.enable()
 
     def print_progress(line: str) -> None:
         print_openly(f"          {line}")
