@@ -3,23 +3,29 @@
 from pathlib import Path
 
 
-def run_budget(directory: Path, population: str | None, delta: float) -> int:
-    """Print what was spent on each population, after checking the chains of their ledgers."""
+def run_budget(directory: Path, population: str | None, delta: float, *, adopt: bool = False) -> int:
+    """Print what was spent on each population, after checking the chains of their ledgers and their witnesses."""
     from privacy_assets.errors import InvalidSettingError, PrivacyBudgetError
     from privacy_assets.synthesis.private.accounting import epsilon_of
     from privacy_assets.synthesis.private.ledger import DIRECTORY, PrivacyLedger, populations
 
-    names = populations(directory / DIRECTORY) if population is None else (population,)
-    if not names or not all((directory / DIRECTORY / f"{name}.jsonl").is_file() for name in names):
+    found = populations(directory / DIRECTORY)
+    names = found if population is None else tuple(name for name in found if name == population)
+    if not names:
         print(
             f"There is no ledger of a privacy budget {'' if population is None else f'of {population!r} '}in "
             f"{directory / DIRECTORY}."
         )
         return 1
+    if adopt and population is None:
+        print("--adopt needs --population: whose ledger has no witness, because an earlier version wrote it.")
+        return 1
     are_intact = True
     for name in names:
+        ledger = PrivacyLedger(directory / DIRECTORY, name)
         try:
-            entries = PrivacyLedger(directory / DIRECTORY, name).entries()
+            entries = ledger.adopt() if adopt else ledger.require_known(())
+            n_recorded = len(ledger.entries())
         except (InvalidSettingError, PrivacyBudgetError) as error:
             print(error)
             are_intact = False
@@ -30,4 +36,9 @@ def run_budget(directory: Path, population: str | None, delta: float) -> int:
         for entry in entries:
             part = "" if entry.partition is None else f", partition {entry.partition}"
             print(f"  {entry.number}. {entry.at}  {entry.release}{part}: epsilon {entry.epsilon:g}, run {entry.run_id}")
+        if n_recorded < len(entries):
+            print(
+                f"  Fit {len(entries)} was reserved, and its process ended before the ledger had it. It counts as "
+                "spent; the next fit adds it to the ledger."
+            )
     return 0 if are_intact else 1

@@ -7,14 +7,13 @@ spends again, whatever becomes of it.
 import dagster as dg
 
 from privacy_assets.errors import PrivacyBudgetError
-from privacy_assets.orchestration.evidence.spending import SPENDING, known_spending, ledger_of
+from privacy_assets.orchestration.evidence.spending import ledger_of, reserve_fit
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.stages import asset_arguments, partition_key_of
 from privacy_assets.storage.fingerprint import fingerprint
-from privacy_assets.synthesis.private.accounting import epsilon_of
 from privacy_assets.synthesis.private.settings import MstSettings
 from privacy_assets.synthesis.private.stored_model import to_artifact
 
@@ -30,22 +29,16 @@ def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.Asse
     @guarded
     def noisy_model_stage(context, original):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         synthesizer = private.synthesizer(release.contract)
-        ledger = ledger_of(release, context.resources.private_tables)
-        delta, made_of = release.privacy_budget.delta, fingerprint(original)
-        partition_key = partition_key_of(context, release.partitions_def)
-        entry = ledger.reserve(
+        made_of, partition_key = fingerprint(original), partition_key_of(context, release.partitions_def)
+        entry, spending = reserve_fit(
+            release,
+            context,
+            partition_key,
+            made_of,
             rho=synthesizer.plan.rho,
             epsilon=synthesizer.epsilon,
             delta=synthesizer.delta,
-            at_most=release.total_epsilon,
-            total_delta=delta,
-            release=release.name,
-            run_id=context.run.run_id,
-            made_of=made_of,
-            partition=partition_key,
-            expected=known_spending(context.instance, release.population),
         )
-        spending = {SPENDING: dg.MetadataValue.json({"population": release.population, "digest": entry.digest})}
         # Dagster knows of it as well before anything is counted.
         yield dg.AssetObservation(release.key(NOISY_MODEL), partition=partition_key, metadata=spending)
 
@@ -58,7 +51,7 @@ def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.Asse
         whose = None if person is None else original[person]
         model = synthesizer.fit(original[columns], person=whose, charge=require_as_recorded)
         artifact = to_artifact(model, entry.digest, private.to_json(), {"original": made_of})
-        total = epsilon_of(ledger.rho(), delta)
+        total = ledger_of(release, context.resources.private_tables).epsilon(release.privacy_budget.delta)
         shown = {"epsilon": entry.epsilon, "delta": entry.delta, "total_epsilon": total, "fits": entry.number}
         yield dg.MaterializeResult(
             value=artifact,

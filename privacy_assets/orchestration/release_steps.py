@@ -243,7 +243,7 @@ def _gather(context: Any, release: ReleaseSettings, side: str, *, with_details: 
     gathered = gather_evidence(release, side, context.instance, *stores, partition_key, with_details=with_details)
     if side != SIDES[PRIVACY_BUDGET]:
         return gathered
-    return with_spending(gathered, release, context.instance, resources.private_tables, partition_key)
+    return with_spending(gathered, release, context.instance, *stores, partition_key)
 
 
 def _nearest(context: Any, release: ReleaseSettings, side: str) -> dict[str, Any]:

@@ -29,6 +29,7 @@ __all__ = [
     "make_private_directory",
     "make_private_root",
     "remove_leftovers",
+    "replace_file",
     "sync_directory",
     "temporary_sibling",
     "write_directory",
@@ -61,10 +62,16 @@ def make_private_root(path: Path) -> None:
 def write_mark(path: Path, content: bytes, mode: int = PRIVATE_FILE_MODE) -> None:
     """Make the file that marks a directory atomically, because a partial mark would not be recognized."""
     with locked(path.parent):
-        remove_leftovers(path)
-        temporary = path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}"
-        write_file(temporary, lambda file: file.write(content), mode)
-        temporary.replace(path)
+        replace_file(path, content, mode)
+
+
+def replace_file(path: Path, content: bytes, mode: int = PRIVATE_FILE_MODE) -> None:
+    """Replace a file as a whole, and return after it has reached the disk; only one process at a time may do so."""
+    remove_leftovers(path)
+    temporary = path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}"
+    write_file(temporary, lambda file: file.write(content), mode)
+    temporary.replace(path)
+    sync_directory(path.parent)
 
 
 def write_file(path: Path, write: Callable[[BinaryIO], Any], mode: int = PRIVATE_FILE_MODE) -> None:

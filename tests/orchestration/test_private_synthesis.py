@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.orchestration.evidence.spending import known_spending
+from privacy_assets.orchestration.evidence.spending import recorded_fits
 from privacy_assets.orchestration.settings.options import Candidate
 from privacy_assets.orchestration.settings.privacy_budget import PrivacyBudget
 from privacy_assets.orchestration.settings.sources import TableFile
@@ -60,6 +60,11 @@ def ledger(project, population="people"):
     return PrivacyLedger(project.private / "privacy_budget", population)
 
 
+def known_fits(instance, population):
+    """Return what Dagster knows."""
+    return {fit.digest for fit in recorded_fits(instance) if fit.population == population}
+
+
 def stage(project, made, *stages):
     return project.run(made, *stages)
 
@@ -101,8 +106,8 @@ def test_drawing_again_is_free_and_fitting_again_spends(project):
     assert stage(project, made, "noisy_model").success
     assert len(ledger(project).entries()) == 2
     with project.instance() as instance:
-        assert known_spending(instance, "people") == {each.digest for each in ledger(project).entries()}
-        assert known_spending(instance, "others") == set()
+        assert known_fits(instance, "people") == {each.digest for each in ledger(project).entries()}
+        assert known_fits(instance, "others") == set()
     # The release must be of the model that exists now.
     stale = stage(project, made, "synthetic_release")
     assert "synthetic was made from an earlier version of ['noisy_model']" in refusal(stale)
@@ -137,7 +142,12 @@ def test_a_ledger_that_was_set_back_refuses_the_release_and_the_next_fit(project
         path.write_bytes(path.read_bytes().replace(b'"epsilon":1.0', b'"epsilon":0.1', 1))
     else:
         path.write_bytes(older)
-    says = "cannot be trusted" if damage == "edit" else "was deleted, cut, or replaced by an older copy"
+    says = {
+        "cut": "has 1 fits, and its witness knows of 2",
+        "delete": "has 0 fits, and its witness knows of 2",
+        "edit": "cannot be trusted: entry 1 was changed",
+        "older": "has 1 fits, and its witness knows of 2",
+    }[damage]
     released = stage(project, made, "synthetic_release")
     assert says in refusal(released)
     fitted = stage(project, made, "noisy_model")
@@ -159,7 +169,7 @@ def test_a_fit_that_fails_has_spent(project, monkeypatch):
     assert "SENTINEL" not in failure_of(failed)
     (entry,) = ledger(project).entries()
     with project.instance() as instance:
-        assert known_spending(instance, "people") == {entry.digest}
+        assert known_fits(instance, "people") == {entry.digest}
 
 
 def test_two_releases_of_one_population_add_up(project):
@@ -167,7 +177,7 @@ def test_two_releases_of_one_population_add_up(project):
     one = definitions(project, privacy_budget=budget)
     assert project.run(one).success
     with project.instance() as instance:
-        known = known_spending(instance, "town")
+        known = known_fits(instance, "town")
     other = ledger(project, "town")
     other.reserve(
         rho=rho_of(1.0, 1e-6), epsilon=1.0, delta=1e-6, at_most=3.0, total_delta=1e-6, release="b", run_id="r",
@@ -220,7 +230,7 @@ def test_two_runs_at_once_wait_for_each_other_and_never_overspend(project, limit
     assert len(refused) == 2 - n_fits
     assert all("is used up: 1 fits have spent epsilon 1 " in says for says in refused), refused
     with project.instance() as instance:
-        assert known_spending(instance, "people") == {entry.digest for entry in entries}
+        assert known_fits(instance, "people") == {entry.digest for entry in entries}
 
 
 def test_a_method_without_a_guarantee_fails_a_limit_on_epsilon(project):

@@ -2,43 +2,155 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import dagster as dg
 
-from privacy_assets.errors import PrivacyBudgetError
+from privacy_assets.errors import InvalidTableError, PrivacyBudgetError
 from privacy_assets.orchestration.evidence.evidence import UNREADABLE, Gathered
-from privacy_assets.orchestration.private.recorded import Recorded
-from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
+from privacy_assets.orchestration.evidence.publication_ledger import recorded_publications
+from privacy_assets.orchestration.private.recorded import MADE_OF, Recorded, publications
+from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, ReleaseStore
 from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.release.evidence import BudgetEvidence, TableEvidence
+from privacy_assets.release.manifest import MANIFEST_FILE, parse_manifest, read_manifest_bytes
 from privacy_assets.release.metrics import PRIVACY_BUDGET
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.synthesis.private.accounting import epsilon_of
-from privacy_assets.synthesis.private.ledger import DIRECTORY, PrivacyLedger, Spending
+from privacy_assets.synthesis.private.ledger import DIRECTORY, PrivacyLedger, charged_to_another
+from privacy_assets.synthesis.private.spending import Spending
+from privacy_assets.synthesis.private.witness import WITNESSES
 
 SPENDING = "privacy_assets/spending"
-"""Metadata of a fit: the population and the digest of its entry in the ledger."""
+"""Metadata of a fit: the population, the digest of its entry in the ledger, and the tables that it was made of."""
 _PAGE = 100
+
+
+class KnownFit(NamedTuple):
+    """A fit that Dagster has recorded."""
+
+    population: str
+    digest: str
+    tables: frozenset[str]
 
 
 def ledger_of(release: ReleaseSettings, private_tables: PrivateParquetIOManager) -> PrivacyLedger:
     """Return the ledger that a release is charged to."""
     population = release.population
+    private_tables.private_path(WITNESSES, population, None)
     return PrivacyLedger(private_tables.private_path(DIRECTORY, population, None).parent, population)
 
 
-def known_spending(instance: dg.DagsterInstance, population: str) -> set[str]:
-    """Return the digests of all fits on a population that Dagster has recorded, of every release and partition."""
-    found = set()
+def reserve_fit(
+    release: ReleaseSettings,
+    context: Any,
+    partition_key: str | None,
+    made_of: str,
+    *,
+    rho: float,
+    epsilon: float,
+    delta: float,
+) -> tuple[Spending, dict[str, Any]]:
+    """Charge a fit to the ledger and to Dagster's record, before a record is counted.
+
+    Returns
+    -------
+    entry : Spending
+        The entry in the ledger.
+    metadata : dict
+        What Dagster is to record of it.
+
+    Raises
+    ------
+    PrivacyBudgetError
+        If less is left, the ledger lacks a fit that anybody knows, or the same records were charged to another
+        population.
+    """
+    private_tables, instance = context.resources.private_tables, context.instance
+    came_from = Recorded(instance, release.key("original"), partition_key).made_of.values()
+    tables = {made_of, *came_from}
+    for fit in recorded_fits(instance):
+        if fit.population != release.population and fit.tables & tables:
+            raise charged_to_another(release.population, fit.population)
+    entry = ledger_of(release, private_tables).reserve(
+        rho=rho,
+        epsilon=epsilon,
+        delta=delta,
+        at_most=release.total_epsilon,
+        total_delta=release.privacy_budget.delta,
+        release=release.name,
+        run_id=context.run.run_id,
+        made_of=made_of,
+        partition=partition_key,
+        sources=tables,
+        expected=known_spending(release, instance, private_tables, context.resources.release_store, partition_key),
+    )
+    said = {"population": release.population, "digest": entry.digest, "tables": sorted(tables)}
+    return entry, {SPENDING: dg.MetadataValue.json(said)}
+
+
+def known_spending(
+    release: ReleaseSettings,
+    instance: dg.DagsterInstance,
+    private_tables: PrivateParquetIOManager,
+    release_store: ReleaseStore,
+    partition_key: str | None,
+) -> set[str]:
+    """Return the digests of entries that the ledger of a release must have.
+
+    They are known to Dagster's events, to the manifests of what was released from these people's noisy models, and to
+    the stored noisy model.
+    """
+    by_dagster = {fit.digest for fit in recorded_fits(instance) if fit.population == release.population}
+    header, _ = _stored(release, private_tables, partition_key)
+    stored = {str(header["spending"])} if "spending" in header else set()
+    return by_dagster | _published(release, instance, private_tables, release_store) | stored
+
+
+def recorded_fits(instance: dg.DagsterInstance) -> list[KnownFit]:
+    """Return all fits that Dagster has recorded, of every release, partition and population."""
+    found = []
     for key in instance.all_asset_keys():
         if key.path[-1] == NOISY_MODEL:
             for metadata in _metadata_of_events(instance, key):
-                spending = metadata.get(SPENDING)
-                own = spending.value if isinstance(spending, dg.JsonMetadataValue) else None
-                if isinstance(own, dict) and own.get("population") == population:
-                    found.add(str(own.get("digest")))
+                own, made_of = _json(metadata.get(SPENDING)), _json(metadata.get(MADE_OF))
+                if own:
+                    tables = frozenset([*own.get("tables", ()), *made_of.values()])
+                    found.append(KnownFit(str(own.get("population")), str(own.get("digest")), tables))
+    return found
+
+
+def _json(value: Any) -> dict[str, Any]:
+    return value.value if isinstance(value, dg.JsonMetadataValue) and isinstance(value.value, dict) else {}
+
+
+def _published(
+    release: ReleaseSettings,
+    instance: dg.DagsterInstance,
+    private_tables: PrivateParquetIOManager,
+    release_store: ReleaseStore,
+) -> set[str]:
+    """Return the last entries that the manifests of releases of these people state.
+
+    A manifest that does not state the population, as those of earlier versions, counts for the release that wrote it.
+    """
+    key = release.key("synthetic_release")
+    recorded = [*publications(instance, key), *recorded_publications(private_tables, key)]
+    paths = {each.directory for each in recorded if each.directory is not None}
+    paths |= {path.parent for path in Path(release_store.base_path).absolute().rglob(MANIFEST_FILE)}
+    found = set()
+    for path in paths:
+        try:
+            manifest = parse_manifest(read_manifest_bytes(path))
+        except (OSError, ValueError):
+            continue  # An unreadable manifest says nothing; code that depends on the release reports it.
+        budget = manifest["figures"].get(PRIVACY_BUDGET)
+        if isinstance(budget, dict) and budget.get("ledger"):
+            own = {"population": release.population} if manifest["release"] == release.name else {}
+            if (own | budget).get("population") == release.population:
+                found.add(str(budget["ledger"]))
     return found
 
 
@@ -63,6 +175,7 @@ def with_spending(
     release: ReleaseSettings,
     instance: dg.DagsterInstance,
     private_tables: PrivateParquetIOManager,
+    release_store: ReleaseStore,
     partition_key: str | None,
 ) -> Gathered:
     """Add the noisy model that records were drawn from, and the state of its budget; other records stay as they are."""
@@ -70,13 +183,14 @@ def with_spending(
         return gathered
     recorded = Recorded(instance, release.key(NOISY_MODEL), partition_key)
     header, digest = _stored(release, private_tables, partition_key)
-    entries, own, problem = _charged(release, instance, private_tables, header)
+    entries, own, problem = _charged(release, instance, private_tables, release_store, partition_key, header)
     figures: dict[str, float] = {}
     if own is not None and not problem:
         delta = release.privacy_budget.delta
         total = epsilon_of(sum(entry.rho for entry in entries), delta)
         figures = {"epsilon": own.epsilon, "total_epsilon": total, "delta": max(own.delta, delta)}
-    shown = {**figures, "fits": len(entries), "ledger": entries[-1].digest if entries else ""}
+    ledger = entries[-1].digest if entries else ""
+    shown = {**figures, "population": release.population, "fits": len(entries), "ledger": ledger}
     table = TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of)
     evidence = gathered.evidence
     return replace(
@@ -106,15 +220,17 @@ def _charged(
     release: ReleaseSettings,
     instance: dg.DagsterInstance,
     private_tables: PrivateParquetIOManager,
+    release_store: ReleaseStore,
+    partition_key: str | None,
     header: dict[str, Any],
 ) -> tuple[tuple[Spending, ...], Spending | None, str]:
     """Return all entries, that of the stored model, and what is wrong with the ledger."""
     problem = ""
     entries: tuple[Spending, ...] = ()
     try:
-        known = known_spending(instance, release.population)
+        known = known_spending(release, instance, private_tables, release_store, partition_key)
         entries = ledger_of(release, private_tables).require_known(known)
-    except PrivacyBudgetError as error:
+    except (PrivacyBudgetError, InvalidTableError) as error:
         problem = str(error)
     own = next((entry for entry in entries if entry.digest == header.get("spending")), None)
     if not problem and own is None:

@@ -2,79 +2,44 @@
 
 An entry is on the disk before any record is touched, and is never taken back: a fit that fails afterwards has spent its
 budget, because noise may have left. Each entry contains the digest of the one before it, so that a changed or removed
-entry breaks the chain. A chain that ends early is found by those who know a later digest (`expected`).
+entry breaks the chain. A chain that ends early is found by the witness in another directory, which knows the last
+entry, and by all others who know a later digest (`expected`).
 
 Costs add up in rho (zero-concentrated differential privacy) over all fits, also of other releases and of partitions.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from math import fsum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from privacy_assets.errors import PrivacyBudgetError
-from privacy_assets.setting_checks import is_integer, is_number, require
+from privacy_assets.setting_checks import is_number, require
 from privacy_assets.storage.artifact import canonical_json
-from privacy_assets.storage.durable_files import PRIVATE_FILE_MODE, locked, make_private_directory, sync_directory
+from privacy_assets.storage.durable_files import (
+    PRIVATE_FILE_MODE,
+    locked,
+    make_private_directory,
+    replace_file,
+    sync_directory,
+)
 from privacy_assets.synthesis.private.accounting import check_delta, epsilon_of
+from privacy_assets.synthesis.private.spending import Spending, parse_spending
+from privacy_assets.synthesis.private.witness import WITNESSES, Witness, parse_witness
 
 DIRECTORY: Final = "privacy_budget"
 SUFFIX: Final = ".jsonl"
+WITNESS_SUFFIX: Final = ".json"
 POPULATION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 UNDONE: Final = "No record was read, and nothing was spent."
-
-
-@dataclass(frozen=True)
-class Spending:
-    """One fit, from the moment before it touched a record.
-
-    Attributes
-    ----------
-    number : int
-        Place in the ledger, from 1.
-    at : str
-        Time in UTC.
-    population : str
-        The people on whom it was spent.
-    release, partition, run_id : str or None
-        What it was spent for.
-    made_of : str
-        Fingerprint of the records.
-    epsilon, delta : float
-        Its own guarantee.
-    rho : float
-        Its cost in zCDP, by OpenDP's accounting.
-    previous, digest : str
-        Digest of the entry before it, and its own.
-    """
-
-    number: int
-    at: str
-    population: str
-    release: str
-    partition: str | None
-    run_id: str
-    made_of: str
-    epsilon: float
-    delta: float
-    rho: float
-    previous: str
-    digest: str = ""
-
-    @property
-    def own_digest(self) -> str:
-        """The digest of everything else in the entry."""
-        body = {name: value for name, value in asdict(self).items() if name != "digest"}
-        return hashlib.sha256(canonical_json(body).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -101,6 +66,11 @@ class PrivacyLedger:
         """The file."""
         return self.directory / f"{self.population}{SUFFIX}"
 
+    @property
+    def witness_path(self) -> Path:
+        """The file that knows the last entry, beside the directory of the ledgers."""
+        return self.directory.parent / WITNESSES / f"{self.population}{WITNESS_SUFFIX}"
+
     def entries(self) -> tuple[Spending, ...]:
         """Read the chain and check it; empty if there is none yet.
 
@@ -109,7 +79,7 @@ class PrivacyLedger:
         PrivacyBudgetError
             If an entry was changed, removed or added by hand.
         """
-        return self._parsed(self._content())[0]
+        return self._parsed(self._content(self.path))[0]
 
     def rho(self) -> float:
         """Return what was spent on the population."""
@@ -119,15 +89,85 @@ class PrivacyLedger:
         """Return what was spent on the population, as epsilon at `delta`."""
         return epsilon_of(self.rho(), delta)
 
+    def tables(self) -> set[str]:
+        """Return the fingerprints of all tables that these people's fits were made of, and of where those came from."""
+        witness = self._witness()
+        return {entry.made_of for entry in self.entries()} | set(witness.tables if witness else ())
+
     def require_known(self, expected: Collection[str]) -> tuple[Spending, ...]:
-        """Return the chain, which must contain the digests of all fits that are known from elsewhere.
+        """Return the chain, which must be as long as its witness says and contain all fits known from elsewhere.
+
+        An entry that the witness alone has, because a process ended while it was reserved, counts as spent.
 
         Raises
         ------
         PrivacyBudgetError
-            If the chain was changed, or lacks a known fit.
+            If the chain was changed, lacks a known fit, or its witness is missing.
         """
-        entries = self.entries()
+        if not self.directory.is_dir():
+            return self._known(expected)
+        with locked(self.directory):
+            return self._known(expected)
+
+    def adopt(self, expected: Collection[str] = ()) -> tuple[Spending, ...]:
+        """Write the witness of a ledger that has none, or an older one; the ledger must contain what that one knows.
+
+        Nothing is gained by adopting a ledger that was cut: whoever else knows a later fit still refuses it.
+
+        Raises
+        ------
+        PrivacyBudgetError
+            If there is no entry, or the ledger lacks a known fit.
+        """
+        with self._alone():
+            entries, witness = self.entries(), self._witness()
+            if not entries or (witness is not None and witness.entry not in entries):
+                entries = self._known(expected)
+            if not entries:
+                raise PrivacyBudgetError(
+                    f"{self.population!r} has no ledger of a privacy budget in {str(self.directory)!r}, so there is "
+                    f"nothing to adopt. {UNDONE}"
+                )
+            self._require_all(entries, expected)
+            if witness is None or witness.entry.number < len(entries):
+                self._write_witness(entries[-1], entries[:-1], witness.tables if witness else (), is_recorded=True)
+        return entries
+
+    def _known(self, expected: Collection[str]) -> tuple[Spending, ...]:
+        """Check the chain against its witness and against what is known from elsewhere."""
+        entries, witness = self.entries(), self._witness()
+        if witness is None:
+            self._require_all(entries, expected)
+            if entries:
+                raise PrivacyBudgetError(
+                    f"The ledger of the privacy budget of {self.population!r} has {len(entries)} fits, and its witness "
+                    f"{str(self.witness_path)!r} is missing. Restore the newest copy of both. If an earlier version "
+                    "of privacy_assets wrote the ledger, adopt it: `privacy_assets budget DIRECTORY --population "
+                    f"{self.population} --adopt`. {UNDONE}"
+                )
+            return entries
+        last = witness.entry
+        if not witness.is_recorded and last.number == len(entries) + 1 and _follows(last, entries):
+            entries = (*entries, last)
+        if len(entries) < last.number:
+            raise PrivacyBudgetError(
+                f"The ledger of the privacy budget of {self.population!r} has {len(entries)} fits, and its witness "
+                f"knows of {last.number}: {str(self.path)!r} was deleted, cut, or replaced by an older copy. What was "
+                f"spent stays spent. Restore the newest copy. {UNDONE}"
+            )
+        if entries[last.number - 1] != last:
+            raise self._damaged("its witness knows another entry")
+        self._require_all(entries, expected)
+        if len(entries) > last.number:
+            raise PrivacyBudgetError(
+                f"The witness of the privacy budget of {self.population!r} knows of {last.number} fits, and the ledger "
+                f"has {len(entries)}: {str(self.witness_path)!r} was replaced by an older copy. Restore the newest "
+                f"copy, or adopt the ledger: `privacy_assets budget DIRECTORY --population {self.population} "
+                f"--adopt`. {UNDONE}"
+            )
+        return entries
+
+    def _require_all(self, entries: tuple[Spending, ...], expected: Collection[str]) -> None:
         n_missing = len(set(expected) - {entry.digest for entry in entries})
         if n_missing:
             raise PrivacyBudgetError(
@@ -135,7 +175,12 @@ class PrivacyLedger:
                 f"have been made: {str(self.path)!r} was deleted, cut, or replaced by an older copy. What was spent "
                 f"stays spent. Restore the newest copy. {UNDONE}"
             )
-        return entries
+
+    def _require_own_people(self, tables: set[str]) -> None:
+        """Refuse tables that were charged to another population, under which their people have spent already."""
+        for population in populations(self.directory):
+            if population != self.population and tables & replace(self, population=population).tables():
+                raise charged_to_another(self.population, population)
 
     def reserve(
         self,
@@ -149,6 +194,7 @@ class PrivacyLedger:
         run_id: str,
         made_of: str,
         partition: str | None = None,
+        sources: Collection[str] = (),
         expected: Collection[str] = (),
     ) -> Spending:
         """Record a fit before it touches a record; waits while another process does so.
@@ -161,20 +207,24 @@ class PrivacyLedger:
             Largest epsilon of all fits together, at this delta.
         release, run_id, made_of, partition : str
             What it is spent for.
+        sources : collection of str
+            Fingerprints of the tables that the records came from.
         expected : collection of str
             Digests of all fits that are known from elsewhere.
 
         Raises
         ------
         PrivacyBudgetError
-            If less is left, or the ledger cannot be trusted.
+            If less is left, the ledger cannot be trusted, or the same records were charged to another population.
         """
         require(is_number(rho, 0) and rho > 0, "rho", rho, "a number above 0", UNDONE)
         require(is_number(at_most, 0), "at_most", at_most, "a number, 0 or more", UNDONE)
         check_delta(delta)
         check_delta(total_delta)
         with self._alone():
-            before = self.require_known(expected)
+            before = self._known(expected)
+            tables = {made_of, *sources}
+            self._require_own_people(tables)
             spent = [entry.rho for entry in before]
             after = epsilon_of(fsum([*spent, rho]), total_delta)
             if after > at_most:
@@ -197,7 +247,13 @@ class PrivacyLedger:
                 previous=before[-1].digest if before else "",
             )
             entry = Spending(**{**asdict(entry), "digest": entry.own_digest})
+            witness = self._witness()
+            tables |= set(witness.tables if witness else ())
+            if len(self.entries()) < len(before):
+                self._append(before[-1])  # The process that reserved it ended before it could.
+            self._write_witness(entry, before, tables, is_recorded=False)
             self._append(entry)
+            self._write_witness(entry, before, tables, is_recorded=True)
         return entry
 
     @contextmanager
@@ -211,7 +267,7 @@ class PrivacyLedger:
 
         A last line without an end is what a process left that died while writing, before it touched a record.
         """
-        content = self._content()
+        content = self._content(self.path)
         complete = content[: content.rfind(b"\n") + 1]
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, PRIVATE_FILE_MODE)
         with os.fdopen(descriptor, "r+b") as file:
@@ -223,15 +279,33 @@ class PrivacyLedger:
             os.fsync(descriptor)
         sync_directory(self.directory)
 
-    def _content(self) -> bytes:
+    def _write_witness(
+        self, entry: Spending, before: Collection[Spending], tables: Collection[str], *, is_recorded: bool
+    ) -> None:
+        """Replace the witness, and return after it has reached the disk; only under the lock."""
+        rho = fsum([*(each.rho for each in before), entry.rho])
+        known = sorted({*tables, entry.made_of, *(each.made_of for each in before)})
+        make_private_directory(self.witness_path.parent)
+        replace_file(self.witness_path, Witness(entry, rho, tuple(known), is_recorded).to_bytes())
+
+    def _witness(self) -> Witness | None:
+        content = self._content(self.witness_path)
+        if not content and not self.witness_path.exists():
+            return None
+        witness = parse_witness(content)
+        if witness is None or witness.entry.population != self.population:
+            raise self._damaged("it was changed", self.witness_path)
+        return witness
+
+    def _content(self, path: Path) -> bytes:
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
             return b""
         except OSError:
             descriptor = -1
         if descriptor < 0:
-            raise self._damaged("it cannot be read")
+            raise self._damaged("it cannot be read", path)
         with os.fdopen(descriptor, "rb") as file:
             return file.read()
 
@@ -240,7 +314,7 @@ class PrivacyLedger:
         *lines, rest = content.split(b"\n")
         entries: list[Spending] = []
         for line in lines:
-            entry = _spending(line)
+            entry = _entry(line)
             previous = entries[-1].digest if entries else ""
             if (
                 entry is None
@@ -253,26 +327,36 @@ class PrivacyLedger:
             entries.append(entry)
         return tuple(entries), rest
 
-    def _damaged(self, how: str) -> PrivacyBudgetError:
+    def _damaged(self, how: str, path: Path | None = None) -> PrivacyBudgetError:
+        path = path or self.path
+        what = "ledger" if path == self.path else "witness"
         return PrivacyBudgetError(
-            f"The ledger of the privacy budget of {self.population!r} cannot be trusted: {how}. Restore "
-            f"{str(self.path)!r} from its newest copy. {UNDONE}"
+            f"The {what} of the privacy budget of {self.population!r} cannot be trusted: {how}. Restore "
+            f"{str(path)!r} from its newest copy. {UNDONE}"
         )
 
 
 def populations(directory: Path) -> tuple[str, ...]:
-    """Return the populations that have a ledger in a directory."""
-    return tuple(sorted(path.stem for path in directory.glob(f"*{SUFFIX}") if POPULATION.fullmatch(path.stem)))
+    """Return the populations that have a ledger in a directory, or a witness beside it."""
+    found = [*directory.glob(f"*{SUFFIX}"), *(directory.parent / WITNESSES).glob(f"*{WITNESS_SUFFIX}")]
+    return tuple(sorted({path.stem for path in found if POPULATION.fullmatch(path.stem)}))
 
 
-def _spending(line: bytes) -> Spending | None:
+def charged_to_another(population: str, other: str) -> PrivacyBudgetError:
+    """Return the error of a fit whose records have spent from the budget of another population."""
+    return PrivacyBudgetError(
+        f"These records were charged to the privacy budget of {other!r} before, and are now to be charged to "
+        f"{population!r}. The same people have one budget, under one name. Set `privacy_budget.population` to "
+        f"{other!r}. {UNDONE}"
+    )
+
+
+def _follows(entry: Spending, entries: Sequence[Spending]) -> bool:
+    return entry.previous == (entries[-1].digest if entries else "")
+
+
+def _entry(line: bytes) -> Spending | None:
     try:
-        found: Any = json.loads(line)
-        entry = Spending(**found)
-    except (ValueError, TypeError, RecursionError):
+        return parse_spending(json.loads(line))
+    except (ValueError, RecursionError):
         return None
-    texts = (entry.at, entry.population, entry.release, entry.run_id, entry.made_of, entry.previous, entry.digest)
-    numbers = (entry.epsilon, entry.delta, entry.rho)
-    are_texts = all(isinstance(text, str) for text in texts) and isinstance(entry.partition, str | None)
-    are_right = are_texts and is_integer(entry.number, 1) and all(is_number(number, 0) for number in numbers)
-    return entry if are_right else None

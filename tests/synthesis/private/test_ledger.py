@@ -17,6 +17,7 @@ from privacy_assets.errors import InvalidSettingError, PrivacyBudgetError
 from privacy_assets.storage import durable_files
 from privacy_assets.storage.durable_files import locked
 from privacy_assets.synthesis.private import ledger as ledger_module
+from privacy_assets.synthesis.private import witness as witness_module
 from privacy_assets.synthesis.private.accounting import epsilon_of, rho_of
 from privacy_assets.synthesis.private.ledger import PrivacyLedger
 from privacy_assets.synthesis.private.mst import Mst
@@ -52,7 +53,7 @@ def test_releases_and_partitions_of_a_population_add_up_and_others_do_not(tmp_pa
     ledger = ledger_in(tmp_path)
     reserve(ledger, release="a", partition="2024")
     reserve(ledger, release="b", partition="2025")
-    reserve(ledger_in(tmp_path, "others"))
+    reserve(ledger_in(tmp_path, "others"), made_of="y")
     assert ledger.rho() == pytest.approx(2 * ONE, abs=1e-15)
     assert ledger_in(tmp_path, "others").rho() == pytest.approx(ONE, abs=1e-15)
     with pytest.raises(PrivacyBudgetError, match="used up"):
@@ -64,6 +65,9 @@ def test_the_file_is_private(tmp_path):
     reserve(ledger)
     assert ledger.path.stat().st_mode & 0o777 == 0o600
     assert ledger.directory.stat().st_mode & 0o777 == 0o700
+    assert ledger.witness_path.stat().st_mode & 0o777 == 0o600
+    assert ledger.witness_path.parent.stat().st_mode & 0o777 == 0o700
+    assert ledger.witness_path.parent != ledger.directory
 
 
 @pytest.fixture
@@ -72,31 +76,199 @@ def spent(tmp_path):
     return ledger, [reserve(ledger, run_id=f"run {number}").digest for number in range(4)]
 
 
+def kept(ledger):
+    """Return the ledger and its witness, as a backup of both has them."""
+    return {path: path.read_bytes() for path in (ledger.path, ledger.witness_path)}
+
+
+def restore(backup):
+    for path, content in backup.items():
+        path.write_bytes(content)
+
+
+def cut(ledger, n_kept):
+    lines = ledger.path.read_bytes().splitlines(keepends=True)
+    ledger.path.write_bytes(b"".join(lines[:n_kept]))
+
+
 def test_a_deleted_ledger_is_refused(spent):
-    ledger, digests = spent
+    ledger, _ = spent
     ledger.path.unlink()
-    with pytest.raises(PrivacyBudgetError, match=r"lacks 4 fits .* older copy"):
-        reserve(ledger, expected=digests)
+    for ask in (lambda: reserve(ledger), lambda: ledger.require_known(()), ledger.adopt):
+        with pytest.raises(PrivacyBudgetError, match=r"has 0 fits, and its witness knows of 4: .* was deleted, cut"):
+            ask()
     assert not ledger.path.exists()
 
 
 @pytest.mark.parametrize("n_kept", [0, 1, 3])
-def test_an_older_copy_is_refused(spent, n_kept):
-    ledger, digests = spent
-    lines = ledger.path.read_bytes().splitlines(keepends=True)
-    ledger.path.write_bytes(b"".join(lines[:n_kept]))
-    with pytest.raises(PrivacyBudgetError, match=f"lacks {4 - n_kept} fits"):
-        reserve(ledger, expected=digests)
+def test_a_ledger_that_was_cut_is_refused(spent, n_kept):
+    ledger, _ = spent
+    cut(ledger, n_kept)
+    for ask in (lambda: reserve(ledger), lambda: ledger.require_known(()), ledger.adopt):
+        with pytest.raises(PrivacyBudgetError, match=f"has {n_kept} fits, and its witness knows of 4"):
+            ask()
     assert len(ledger.entries()) == n_kept
 
 
-def test_an_older_copy_that_was_continued_is_refused(spent):
+def test_a_ledger_without_its_witness_is_refused(spent):
     ledger, digests = spent
-    lines = ledger.path.read_bytes().splitlines(keepends=True)
-    ledger.path.write_bytes(b"".join(lines[:2]))
-    reserve(ledger)
+    ledger.witness_path.unlink()
+    for ask in (lambda: reserve(ledger), lambda: ledger.require_known(())):
+        with pytest.raises(PrivacyBudgetError, match=r"has 4 fits, and its witness .* is missing"):
+            ask()
+    cut(ledger, 2)
     with pytest.raises(PrivacyBudgetError, match="lacks 2 fits"):
         ledger.require_known(digests)
+
+
+def test_a_ledger_and_a_witness_that_are_both_gone_are_missed_by_others(spent):
+    ledger, digests = spent
+    ledger.path.unlink()
+    ledger.witness_path.unlink()
+    with pytest.raises(PrivacyBudgetError, match=r"lacks 4 fits .* older copy"):
+        reserve(ledger, expected=digests)
+    with pytest.raises(PrivacyBudgetError, match="nothing to adopt"):
+        ledger.adopt()
+    assert not ledger.path.exists()
+
+
+def test_an_older_copy_of_both_is_refused_by_who_knows_more(tmp_path):
+    ledger = ledger_in(tmp_path)
+    reserve(ledger)
+    backup = kept(ledger)
+    later = reserve(ledger, run_id="later")
+    restore(backup)
+    for ask in (lambda: reserve(ledger, expected=[later.digest]), lambda: ledger.adopt([later.digest])):
+        with pytest.raises(PrivacyBudgetError, match="lacks 1 fits"):
+            ask()
+    # Continuing the older copy where nobody knew more does not hide the later fit.
+    reserve(ledger)
+    with pytest.raises(PrivacyBudgetError, match="lacks 1 fits"):
+        ledger.require_known([later.digest])
+
+
+def test_an_older_copy_of_the_ledger_that_was_continued_elsewhere_is_refused(spent, tmp_path):
+    ledger, _ = spent
+    other = ledger_in(tmp_path / "elsewhere")
+    for number in range(5):
+        reserve(other, run_id=f"other run {number}")
+    ledger.path.write_bytes(other.path.read_bytes())
+    for ask in (lambda: reserve(ledger), ledger.adopt):
+        with pytest.raises(PrivacyBudgetError, match="its witness knows another entry"):
+            ask()
+
+
+def test_an_older_witness_is_refused_until_the_ledger_is_adopted(tmp_path):
+    ledger = ledger_in(tmp_path)
+    reserve(ledger)
+    older = ledger.witness_path.read_bytes()
+    reserve(ledger)
+    newest = ledger.witness_path.read_bytes()
+    ledger.witness_path.write_bytes(older)
+    with pytest.raises(PrivacyBudgetError, match="knows of 1 fits, and the ledger has 2: .* by an older copy"):
+        reserve(ledger)
+    assert len(ledger.adopt()) == 2
+    assert ledger.witness_path.read_bytes() == newest
+    assert reserve(ledger).number == 3
+
+
+def test_a_ledger_of_an_earlier_version_is_adopted_by_a_command(spent, capsys):
+    ledger, digests = spent
+    ledger.witness_path.unlink()
+    root = str(ledger.directory.parent)
+    assert main(["budget", root]) == 1
+    assert "--population people --adopt" in capsys.readouterr().out
+    assert main(["budget", root, "--adopt"]) == 1
+    assert "--adopt needs --population" in capsys.readouterr().out
+    assert main(["budget", root, "--population", "people", "--adopt"]) == 0
+    assert "people: 4 fits" in capsys.readouterr().out
+    assert reserve(ledger, expected=digests).number == 5
+    cut(ledger, 4)
+    assert main(["budget", root, "--population", "people", "--adopt"]) == 1
+    assert "has 4 fits, and its witness knows of 5" in capsys.readouterr().out
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.data())
+def test_any_edit_of_the_witness_is_found(tmp_path_factory, data):
+    ledger = ledger_in(tmp_path_factory.mktemp("edited"))
+    reserve(ledger)
+    cut_to = data.draw(st.sampled_from([0, 1]))
+    cut(ledger, cut_to)
+    content = bytearray(ledger.witness_path.read_bytes())
+    content[data.draw(st.integers(0, len(content) - 2))] = data.draw(st.sampled_from(b'x"{9}1'))
+    changed = bytes(content) != ledger.witness_path.read_bytes()
+    ledger.witness_path.write_bytes(bytes(content))
+    if changed or not cut_to:
+        with pytest.raises(PrivacyBudgetError, match="witness"):
+            reserve(ledger)
+    else:
+        assert reserve(ledger).number == 2
+
+
+def stopped_between(ledger, monkeypatch, **others):
+    """Reserve a fit in a process that ends after the witness, and before the ledger has it."""
+
+    class EndedError(Exception):
+        pass
+
+    def end(*_):
+        raise EndedError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PrivacyLedger, "_append", end)
+        with pytest.raises(EndedError):
+            reserve(ledger, **others)
+
+
+@pytest.mark.parametrize("n_before", [0, 2])
+def test_a_fit_that_only_the_witness_has_counts_as_spent(tmp_path, monkeypatch, capsys, n_before):
+    ledger = ledger_in(tmp_path)
+    for _ in range(n_before):
+        reserve(ledger)
+    stopped_between(ledger, monkeypatch, run_id="killed")
+    assert len(ledger.entries()) == n_before
+    assert [entry.run_id for entry in ledger.require_known(())] == ["run"] * n_before + ["killed"]
+    assert main(["budget", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert f"people: {n_before + 1} fit" in said
+    assert f"Fit {n_before + 1} was reserved, and its process ended before the ledger had it. It counts as" in said
+    with pytest.raises(PrivacyBudgetError, match=f"used up: {n_before + 1} fits have spent"):
+        reserve(ledger, at_most=epsilon_of((n_before + 2) * ONE, DELTA) * 0.999)
+    assert reserve(ledger).number == n_before + 2
+    assert [entry.run_id for entry in ledger.entries()] == ["run"] * n_before + ["killed", "run"]
+    assert len(ledger.require_known(())) == n_before + 2
+
+
+def test_the_same_records_have_one_population(tmp_path, monkeypatch):
+    town = ledger_in(tmp_path, "town")
+    reserve(town, made_of="records", sources=["table"])
+    again = reserve(town, made_of="other records", sources=["table"])
+    assert again.number == 2
+    others = ledger_in(tmp_path, "others")
+    for tables in ({"made_of": "records"}, {"made_of": "split again", "sources": ["table"]}):
+        with pytest.raises(PrivacyBudgetError, match=r"to the privacy budget of 'town' before, .* 'others'\. .* Set"):
+            reserve(others, **tables)
+    assert not others.path.exists()
+    assert not others.witness_path.exists()
+    assert reserve(others, made_of="people of elsewhere").number == 1
+    # What one of the two files knows is enough, also of a fit whose process ended.
+    town.path.unlink()
+    with pytest.raises(PrivacyBudgetError, match="'town'"):
+        reserve(others, made_of="records")
+    third = ledger_in(tmp_path, "third")
+    stopped_between(third, monkeypatch, made_of="new records")
+    with pytest.raises(PrivacyBudgetError, match="'third'"):
+        reserve(others, made_of="new records")
+
+
+def test_a_damaged_ledger_of_another_population_is_not_taken_for_an_empty_one(tmp_path):
+    town = ledger_in(tmp_path, "town")
+    reserve(town, made_of="records")
+    town.witness_path.unlink()
+    town.path.write_bytes(b"damaged\n")
+    with pytest.raises(PrivacyBudgetError, match="ledger of the privacy budget of 'town' cannot be trusted"):
+        reserve(ledger_in(tmp_path, "others"), made_of="records")
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -142,7 +314,12 @@ def test_a_link_is_not_followed(tmp_path, spent):
     elsewhere = tmp_path / "elsewhere.jsonl"
     ledger.path.rename(elsewhere)
     ledger.path.symlink_to(elsewhere)
-    with pytest.raises(PrivacyBudgetError, match="cannot be read"):
+    with pytest.raises(PrivacyBudgetError, match="ledger .* cannot be read"):
+        reserve(ledger)
+    elsewhere.rename(ledger.path)
+    ledger.witness_path.rename(elsewhere)
+    ledger.witness_path.symlink_to(elsewhere)
+    with pytest.raises(PrivacyBudgetError, match="witness .* cannot be read"):
         reserve(ledger)
 
 
@@ -215,7 +392,8 @@ def test_a_killed_run_never_leaves_a_fit_without_a_record(tmp_path):
             return super().__getitem__(key)
 
     watched = Watched(table)
-    files = {ledger_module.__file__, sys.modules[Mst.__module__].__file__, json.__file__, durable_files.__file__}
+    modules = (ledger_module, witness_module, sys.modules[Mst.__module__], json, durable_files)
+    files = {module.__file__ for module in modules}
 
     def fit(directory, kill_after):
         ledger, n_lines = ledger_in(directory), 0
@@ -251,16 +429,19 @@ def test_a_killed_run_never_leaves_a_fit_without_a_record(tmp_path):
         kill_after = max(1, kill_after) if place < 40 else n_reserved + (n_lines - n_reserved) * (place - 39) // 14
         status = os.waitpid(in_child(lambda where=directory, when=kill_after: fit(where, when)), 0)[1]
         assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
-        touched, n_recorded = (tmp_path / "touched").exists(), len(ledger_in(directory).entries())
+        ledger = ledger_in(directory)
+        touched, n_recorded = (tmp_path / "touched").exists(), len(ledger.entries())
+        n_spent = len(ledger.require_known(()))
         assert n_recorded == 1 or not touched
-        assert reserve(ledger_in(directory)).number == n_recorded + 1
-        seen.add((touched, n_recorded))
-    assert seen == {(False, 0), (False, 1), (True, 1)}
+        assert reserve(ledger).number == n_spent + 1
+        assert len(ledger.entries()) == n_spent + 1
+        seen.add((touched, n_recorded, n_spent))
+    assert seen == {(False, 0, 0), (False, 0, 1), (False, 1, 1), (True, 1, 1)}
 
 
 def test_the_command_shows_what_was_spent(tmp_path, spent, capsys):
     ledger, _ = spent
-    reserve(ledger_in(tmp_path, "others"), release="b", partition="2024")
+    reserve(ledger_in(tmp_path, "others"), release="b", partition="2024", made_of="y")
     assert main(["budget", str(tmp_path), "--delta", "1e-6"]) == 0
     said = capsys.readouterr().out
     assert "people: 4 fits, epsilon 2.1" in said

@@ -1,0 +1,67 @@
+"""One fit of a private synthesizer, as the ledger of a privacy budget and the witness of the ledger record it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from privacy_assets.setting_checks import is_integer, is_number
+from privacy_assets.storage.artifact import canonical_json
+
+
+@dataclass(frozen=True)
+class Spending:
+    """One fit, from the moment before it touched a record.
+
+    Attributes
+    ----------
+    number : int
+        Place in the ledger, from 1.
+    at : str
+        Time in UTC.
+    population : str
+        The people on whom it was spent.
+    release, partition, run_id : str or None
+        What it was spent for.
+    made_of : str
+        Fingerprint of the records.
+    epsilon, delta : float
+        Its own guarantee.
+    rho : float
+        Its cost in zCDP, by OpenDP's accounting.
+    previous, digest : str
+        Digest of the entry before it, and its own.
+    """
+
+    number: int
+    at: str
+    population: str
+    release: str
+    partition: str | None
+    run_id: str
+    made_of: str
+    epsilon: float
+    delta: float
+    rho: float
+    previous: str
+    digest: str = ""
+
+    @property
+    def own_digest(self) -> str:
+        """The digest of everything else in the entry."""
+        body = {name: value for name, value in asdict(self).items() if name != "digest"}
+        return hashlib.sha256(canonical_json(body).encode()).hexdigest()
+
+
+def parse_spending(found: Any) -> Spending | None:
+    """Return the entry that a parsed line is, or None if it is not one."""
+    try:
+        entry = Spending(**found)
+    except TypeError:
+        return None
+    texts = (entry.at, entry.population, entry.release, entry.run_id, entry.made_of, entry.previous, entry.digest)
+    numbers = (entry.epsilon, entry.delta, entry.rho)
+    are_texts = all(isinstance(text, str) for text in texts) and isinstance(entry.partition, str | None)
+    are_right = are_texts and is_integer(entry.number, 1) and all(is_number(number, 0) for number in numbers)
+    return entry if are_right else None

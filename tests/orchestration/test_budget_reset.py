@@ -1,0 +1,211 @@
+"""A privacy budget that cannot be reset: whoever removes some of what knows of a fit is stopped by what is left."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from privacy_assets.cli import main
+from privacy_assets.orchestration.evidence.spending import recorded_fits
+from privacy_assets.orchestration.settings.privacy_budget import PrivacyBudget
+from privacy_assets.orchestration.settings.synthetic import Split
+from privacy_assets.release.policy import Limit
+from privacy_assets.synthesis.private.ledger import PrivacyLedger
+from privacy_assets.synthesis.private.records import PrivateRecords
+from tests.extras import NEEDS_DP
+from tests.orchestration.project import failure_of, key, people, refusal
+from tests.orchestration.test_private_synthesis import definitions, ledger
+
+pytestmark = NEEDS_DP
+TO_THE_FIT = ("source", "original", "control", "noisy_model")
+
+
+@pytest.fixture
+def project(project):
+    people(600, 1).drop(columns="joined").to_parquet(project.root / "data" / "people.parquet", index=False)
+    return project
+
+
+def wipe_events(project):
+    with project.instance() as instance:
+        instance.wipe_assets([key("noisy_model")])
+        assert recorded_fits(instance) == []
+
+
+def wipe_everything(project):
+    delete_runs(project)
+    with project.instance() as instance:
+        instance.wipe_assets(instance.all_asset_keys())
+        assert recorded_fits(instance) == []
+
+
+def delete_runs(project):
+    with project.instance() as instance:
+        for run in instance.get_runs():
+            instance.delete_run(run.run_id)
+
+
+def files(project, population="people"):
+    own = ledger(project, population)
+    return own.path, own.witness_path
+
+
+def backup(project):
+    return {path: path.read_bytes() for path in files(project)}
+
+
+def cut(project):
+    path = ledger(project).path
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+
+
+def delete_ledger(project):
+    ledger(project).path.unlink()
+
+
+def delete_both(project):
+    for path in files(project):
+        path.unlink()
+
+
+def delete_witness(project):
+    ledger(project).witness_path.unlink()
+
+
+def forget_model(project):
+    shutil.rmtree(project.stored("noisy_model"))
+
+
+def forget_releases(project):
+    shutil.rmtree(project.root / "releases")
+
+
+def restore(copies):
+    for path, content in copies.items():
+        path.write_bytes(content)
+
+
+OLDER = object()
+ATTEMPTS = {
+    "wiped events, deleted ledger": ([wipe_events, delete_ledger], "its witness knows of 2"),
+    "wiped events, cut ledger": ([wipe_events, cut], "its witness knows of 2"),
+    "deleted runs, deleted ledger": ([delete_runs, delete_ledger], "its witness knows of 2"),
+    "everything of Dagster, cut ledger, no releases": ([wipe_everything, forget_releases, cut], "witness knows of 2"),
+    "deleted witness": ([delete_witness], "its witness .* is missing"),
+    "wiped events, cut ledger, deleted witness": ([wipe_events, cut, delete_witness], "lacks 1 fits"),
+    "ledger and witness": ([delete_both], "lacks 2 fits"),
+    "ledger, witness and releases": ([delete_both, forget_releases, forget_model], "lacks 2 fits"),
+    "wiped events, ledger, witness": ([wipe_events, delete_both], "lacks 2 fits"),
+    "wiped events, ledger, witness, releases": ([wipe_events, delete_both, forget_releases], "lacks 1 fits"),
+    "wiped events, ledger, witness, model": ([wipe_events, delete_both, forget_model], "lacks 1 fits"),
+    "everything of Dagster, ledger, witness, model": ([wipe_everything, delete_both, forget_model], "lacks 1 fits"),
+    "older copies": ([OLDER], "lacks 1 fits"),
+    "wiped events, older copies": ([wipe_events, OLDER], "lacks 1 fits"),
+}
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_whoever_removes_what_knows_of_a_fit_is_stopped_by_what_is_left(project, monkeypatch, attempt):
+    made = definitions(project)
+    assert project.run(made).success
+    older = backup(project)
+    assert project.run(made, "noisy_model", "synthetic", "preprocessed", "mpucc_assessment").success
+    acts, says = ATTEMPTS[attempt]
+    for act in acts:
+        if act is OLDER:
+            restore(older)
+        else:
+            act(project)
+    manifests = set((project.root / "releases").rglob("manifest.json"))
+
+    # The release alone, which asks the gate.
+    released = project.run(made, "synthetic_release")
+    assert re.search(says, refusal(released)), refusal(released)
+    assert set((project.root / "releases").rglob("manifest.json")) == manifests
+
+    counted = []
+    monkeypatch.setattr(PrivateRecords, "__init__", lambda *_: counted.append(1))
+    fitted = project.run(made, *TO_THE_FIT)
+    assert not fitted.success
+    assert re.search(says, failure_of(fitted)), failure_of(fitted)
+    assert not counted
+
+
+def test_a_budget_is_as_before_after_both_newest_copies_were_restored(project):
+    made = definitions(project)
+    assert project.run(made).success
+    newest = backup(project)
+    delete_both(project)
+    assert "lacks 1 fits" in failure_of(project.run(made, "noisy_model"))
+    restore(newest)
+    assert project.run(made, "noisy_model").success
+    assert len(ledger(project).require_known(())) == 2
+
+
+def test_a_ledger_of_an_earlier_version_is_adopted_and_continued(project, capsys):
+    made = definitions(project)
+    assert project.run(made).success
+    older = ledger(project).path.read_bytes()
+    assert project.run(made, "noisy_model").success
+    delete_witness(project)
+    assert "is missing" in failure_of(project.run(made, "noisy_model"))
+    newest = ledger(project).path.read_bytes()
+    command = ["budget", str(project.private), "--population", "people", "--adopt"]
+    # Adopting a ledger that was cut gains nothing: the others know more.
+    ledger(project).path.write_bytes(older)
+    assert main(command) == 0
+    assert "lacks 1 fits" in failure_of(project.run(made, "noisy_model"))
+    ledger(project).path.write_bytes(newest)
+    assert main(command) == 0
+    assert "people: 2 fits" in capsys.readouterr().out
+    assert project.run(made, "noisy_model").success
+
+
+def test_a_fit_that_ended_before_the_ledger_had_it_is_spent(project, monkeypatch):
+    made = definitions(project, Limit("total_epsilon", 1.9))
+    assert project.run(made).success
+
+    def fail(*_):
+        raise OSError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PrivacyLedger, "_append", fail)
+        assert not project.run(made, "noisy_model").success
+    assert len(ledger(project).entries()) == 1
+    # A release of the model from before is still possible, and states what is spent by now.
+    assert project.run(made, "synthetic_release").success
+    manifest = json.loads((project.releases()[-1] / "manifest.json").read_text())
+    budget = manifest["figures"]["privacy_budget"]
+    assert (budget["fits"], budget["population"]) == (2, "people")
+    assert budget["total_epsilon"] == pytest.approx(1.45, abs=0.01)
+    assert project.run(made, "noisy_model").success
+    assert len(ledger(project).entries()) == 3
+    assert "used up: 3 fits" in failure_of(project.run(made, "noisy_model"))
+
+
+@pytest.mark.parametrize("others", [{}, {"split": Split(0.5, seed=9)}], ids=["same", "split again"])
+@pytest.mark.parametrize(
+    "removed", [(), (wipe_events,), (delete_both,), (delete_ledger,), (wipe_events, delete_ledger)], ids=str
+)
+def test_the_same_people_under_another_name_are_refused(project, others, removed):
+    assert project.run(definitions(project), *TO_THE_FIT).success
+    for act in removed:
+        act(project)
+    renamed = definitions(project, privacy_budget=PrivacyBudget(population="visitors"), **others)
+    forget_model(project)
+    refused = project.run(renamed, *TO_THE_FIT)
+    assert not refused.success
+    says = "charged to the privacy budget of 'people' before, and are now to be charged to 'visitors'"
+    assert says in failure_of(refused)
+    assert not ledger(project, "visitors").path.exists()
+
+
+def test_other_people_under_another_name_are_fitted(project):
+    assert project.run(definitions(project), *TO_THE_FIT).success
+    people(600, 2).drop(columns="joined").to_parquet(project.root / "data" / "people.parquet", index=False)
+    forget_model(project)
+    renamed = definitions(project, privacy_budget=PrivacyBudget(population="visitors"))
+    fitted = project.run(renamed, *TO_THE_FIT)
+    assert fitted.success, failure_of(fitted)
+    assert len(ledger(project, "visitors").require_known(())) == 1
