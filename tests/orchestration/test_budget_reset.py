@@ -14,7 +14,8 @@ from privacy_assets.release.policy import Limit
 from privacy_assets.synthesis.private.ledger import PrivacyLedger
 from privacy_assets.synthesis.private.records import PrivateRecords
 from tests.extras import NEEDS_DP
-from tests.orchestration.project import failure_of, key, people, refusal
+from tests.orchestration import project as project_module
+from tests.orchestration.project import Project, failure_of, key, people, refusal
 from tests.orchestration.test_private_synthesis import definitions, ledger
 
 pytestmark = NEEDS_DP
@@ -193,7 +194,6 @@ def test_the_same_people_under_another_name_are_refused(project, others, removed
     for act in removed:
         act(project)
     renamed = definitions(project, privacy_budget=PrivacyBudget(population="visitors"), **others)
-    forget_model(project)
     refused = project.run(renamed, *TO_THE_FIT)
     assert not refused.success
     says = "charged to the privacy budget of 'people' before, and are now to be charged to 'visitors'"
@@ -201,11 +201,53 @@ def test_the_same_people_under_another_name_are_refused(project, others, removed
     assert not ledger(project, "visitors").path.exists()
 
 
-def test_other_people_under_another_name_are_fitted(project):
-    assert project.run(definitions(project), *TO_THE_FIT).success
+def test_other_people_under_another_name_are_fitted_and_released(project):
+    assert project.run(definitions(project)).success
     people(600, 2).drop(columns="joined").to_parquet(project.root / "data" / "people.parquet", index=False)
-    forget_model(project)
+    result = project.run(definitions(project, privacy_budget=PrivacyBudget(population="visitors")))
+    assert result.success, failure_of(result)
+    assert len(ledger(project, "visitors").require_known(())) == len(ledger(project).require_known(())) == 1
+    # What the release of the others knows is missed as before.
+    delete_both(project)
+    wipe_events(project)
+    people(600, 1).drop(columns="joined").to_parquet(project.root / "data" / "people.parquet", index=False)
+    assert "lacks 1 fits" in failure_of(project.run(definitions(project), *TO_THE_FIT))
+
+
+def test_a_release_of_a_model_that_was_charged_under_another_name_is_refused(project):
+    assert project.run(definitions(project)).success
     renamed = definitions(project, privacy_budget=PrivacyBudget(population="visitors"))
-    fitted = project.run(renamed, *TO_THE_FIT)
-    assert fitted.success, failure_of(fitted)
-    assert len(ledger(project, "visitors").require_known(())) == 1
+    assert "'visitors' has no entry for the noisy model" in refusal(project.run(renamed, "synthetic_release"))
+
+
+@pytest.mark.parametrize("also", [(), ("home",)], ids=["same instance", "new instance"])
+def test_who_starts_in_another_private_directory_is_stopped_by_what_is_left(project, also):
+    assert project.run(definitions(project)).success
+    for name in also:
+        shutil.rmtree(project.root / name)
+    moved = Project(project.root)
+    fitted = moved.run(definitions(moved, private_path=str(project.root / "private again")))
+    assert not fitted.success
+    assert "lacks 1 fits" in failure_of(fitted)
+
+
+def test_another_release_of_the_same_table_names_its_population(project, monkeypatch):
+    assert project.run(definitions(project), *TO_THE_FIT).success
+    # By default, a population is called like its release.
+    monkeypatch.setattr(project_module, "NAME", "again")
+    for split in (Split(0.5), Split(0.6)):
+        refused = project.run(definitions(project, split=split), *TO_THE_FIT)
+        assert "charged to the privacy budget of 'people' before, and are now" in failure_of(refused)
+    named = definitions(project, privacy_budget=PrivacyBudget(population="people"))
+    assert project.run(named, *TO_THE_FIT).success
+    assert [entry.release for entry in ledger(project).require_known(())] == ["people", "again"]
+
+
+def test_witnesses_cannot_be_linked_elsewhere(project):
+    made = definitions(project)
+    assert project.run(made, *TO_THE_FIT).success
+    directory, elsewhere = ledger(project).witness_path.parent, project.root / "elsewhere"
+    directory.rename(elsewhere)
+    directory.symlink_to(elsewhere)
+    assert "symbolic link leads" in failure_of(project.run(made, "noisy_model"))
+    assert len(ledger(project).entries()) == 1

@@ -19,7 +19,7 @@ from privacy_assets.release.manifest import MANIFEST_FILE, parse_manifest, read_
 from privacy_assets.release.metrics import PRIVACY_BUDGET
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.synthesis.private.accounting import epsilon_of
-from privacy_assets.synthesis.private.ledger import DIRECTORY, PrivacyLedger, charged_to_another
+from privacy_assets.synthesis.private.ledger import DIRECTORY, PrivacyLedger, charged_to_another, populations
 from privacy_assets.synthesis.private.spending import Spending
 from privacy_assets.synthesis.private.witness import WITNESSES
 
@@ -101,12 +101,27 @@ def known_spending(
     """Return the digests of entries that the ledger of a release must have.
 
     They are known to Dagster's events, to the manifests of what was released from these people's noisy models, and to
-    the stored noisy model.
+    the stored noisy model. If the release was charged to another population before, the ledger of that one has them.
+
+    Raises
+    ------
+    PrivacyBudgetError
+        If a ledger was changed.
+    InvalidTableError
+        If the private record of publications is damaged.
     """
     by_dagster = {fit.digest for fit in recorded_fits(instance) if fit.population == release.population}
     header, _ = _stored(release, private_tables, partition_key)
     stored = {str(header["spending"])} if "spending" in header else set()
-    return by_dagster | _published(release, instance, private_tables, release_store) | stored
+    ledger = ledger_of(release, private_tables)
+    others = _published(release, instance, private_tables, release_store) | stored
+    missing = others - {entry.digest for entry in ledger.entries()}
+    return by_dagster | (others - _charged_elsewhere(ledger) if missing else others)
+
+
+def _charged_elsewhere(ledger: PrivacyLedger) -> set[str]:
+    names = [name for name in populations(ledger.directory) if name != ledger.population]
+    return {entry.digest for name in names for entry in PrivacyLedger(ledger.directory, name).entries()}
 
 
 def recorded_fits(instance: dg.DagsterInstance) -> list[KnownFit]:

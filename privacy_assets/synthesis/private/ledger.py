@@ -222,9 +222,9 @@ class PrivacyLedger:
         check_delta(delta)
         check_delta(total_delta)
         with self._alone():
-            before = self._known(expected)
             tables = {made_of, *sources}
             self._require_own_people(tables)
+            before = self._known(expected)
             spent = [entry.rho for entry in before]
             after = epsilon_of(fsum([*spent, rho]), total_delta)
             if after > at_most:
