@@ -58,7 +58,11 @@ def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> 
             print(f"  - {problem}")
         return 1
     print(f"Verified: {directory} has {found.n_records:,} records with fingerprint {found.fingerprint}.")
-    print("Its files, its table and the figures it was admitted for match the manifest.")
+    if found.figures_withheld:
+        print("Its files and its table match the manifest. The figures it was admitted for are withheld, so that they")
+        print("met their limits is only stated.")
+    else:
+        print("Its files, its table and the figures it was admitted for match the manifest.")
     if found.trusted_key is not None:
         print(f"Signed with the key {found.signing_key_id} ({found.trusted_key}).")
     elif found.signing_key_id is not None:

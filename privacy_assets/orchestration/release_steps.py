@@ -21,7 +21,7 @@ from privacy_assets.orchestration.private.directories import mark_releases
 from privacy_assets.orchestration.private.guard import ADVICE, ReleaseRefused, guarded, log_openly
 from privacy_assets.orchestration.refusal_page import AT_THE_GATE, known_so_far, page_of_refusal
 from privacy_assets.orchestration.registered import update_register
-from privacy_assets.orchestration.report_material import release_record, report_material
+from privacy_assets.orchestration.report_material import release_record, report_material, without_figures
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.orchestration.shown.limit_bars import picture_of_limits
@@ -193,6 +193,8 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         gathered = replace(gathered, found={})
         give_back_memory()
         record = release_record(context, release, side, gathered, decided, partition_key, len(refusals))
+        if side == SIDES[PRIVACY_BUDGET] and not release.privacy_budget.publish_figures:
+            record, report = without_figures(record, report)
         store = context.resources.release_store
         mark_releases(Path(store.base_path))
         directory = store.directory(release.name, side, partition_key)

@@ -1,6 +1,7 @@
 """Content of the report in addition to the manifest: pictures, measured advice, history of refusals."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -19,14 +20,25 @@ from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.pictures import Drawn
 from privacy_assets.release.files import ReleaseRecord
 from privacy_assets.release.gate import Verdict
-from privacy_assets.release.metrics import DISCLOSURE, MPUCC, REIDENTIFICATION, SEMANTIC, UTILITY
+from privacy_assets.release.metrics import (
+    DISCLOSURE,
+    MPUCC,
+    PRIVACY_BUDGET,
+    REIDENTIFICATION,
+    SEMANTIC,
+    SIDES,
+    UTILITY,
+)
 from privacy_assets.release.pictures import draw_limits
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial
+from privacy_assets.release.withheld import IN_WORDS, WITHHELD, is_withheld
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.memory import give_back_memory
 
 SECONDS_TO_MEASURE_CHANGES = 60.0
 SECRETS = ("seed", "scale_digests")
+OF_THE_RECORDS = "ledger"
+"""The figure of the budget that depends on the records: the digest of an entry, which contains their fingerprint."""
 
 
 def report_material(
@@ -95,6 +107,26 @@ def release_record(
         options_compared=candidates_compared(context.instance, private_tables, release.key(OPTIONS), partition_key),
         waivers=[each for each in release.waivers_of(side).usable if each.file in waived_by],
     )
+
+
+def without_figures(record: ReleaseRecord, report: ReportMaterial) -> tuple[ReleaseRecord, ReportMaterial]:
+    """Return what is published of a release that withholds its figures; what was decided on them stays."""
+    budget = record.figures.get(PRIVACY_BUDGET, {})
+    published = replace(
+        record,
+        verdicts=tuple(_without_figure(verdict, record) for verdict in record.verdicts),
+        figures={PRIVACY_BUDGET: {name: value for name, value in budget.items() if name != OF_THE_RECORDS}},
+        settings={stage: own for stage, own in record.settings.items() if stage not in SIDES},
+        figures_withheld=True,
+    )
+    return published, ReportMaterial(refusals=report.refusals, notes=(IN_WORDS,))
+
+
+def _without_figure(verdict: Verdict, record: ReleaseRecord) -> Verdict:
+    limit = None if verdict.metric is None else record.policy.limit_on(verdict.metric)
+    if limit is not None and is_withheld(limit.metric):
+        return replace(verdict, value=None, advice="", reason=f"{limit.metric} is {WITHHELD}; expected {limit.bound}")
+    return verdict if verdict.passed else replace(verdict, advice="", reason=f"what was found is {WITHHELD}")
 
 
 def _without_secrets(settings: Any) -> Any:

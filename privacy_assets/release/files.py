@@ -34,6 +34,7 @@ from privacy_assets.release.signature import write_signature
 from privacy_assets.release.signing import Signer
 from privacy_assets.release.verification import verify_release
 from privacy_assets.release.waivers import Waiver
+from privacy_assets.release.withheld import KEY as WITHHELD_KEY
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.durable_files import (
     PRIVATE_DIRECTORY_MODE,
@@ -93,6 +94,8 @@ class ReleaseRecord:
         Candidate releases that were compared before.
     declaration : mapping of str to str
         What is declared about the release, such as its purpose.
+    figures_withheld : bool
+        Whether figures that were computed on people's records are left out.
     """
 
     release: str
@@ -109,6 +112,7 @@ class ReleaseRecord:
     acknowledged: Mapping[str, str] = field(default_factory=dict)
     options_compared: int = 0
     declaration: Mapping[str, str] = field(default_factory=dict)
+    figures_withheld: bool = False
 
 
 def write_release(
@@ -357,6 +361,7 @@ def _recorded(record: ReleaseRecord, table: pd.DataFrame | None, content: str, c
         "refusals_before": record.refusals_before,
         "options_compared": record.options_compared,
         **({"declaration": dict(record.declaration)} if record.declaration else {}),
+        **({WITHHELD_KEY: True} if record.figures_withheld else {}),
         "waivers": [waiver.to_json() for waiver in record.waivers],
         "versions": {"python": sys.version.split()[0], **{name: version(name) for name in RECORDED_VERSIONS}},
     }

@@ -27,7 +27,9 @@ MANIFEST_KEYS = {
     *("formats", "columns", "files", "policy", "verdicts", "settings", "figures", "refusals_before", "versions"),
     *("waivers", "columns_leaving_as_is", "signed_by", "digest"),
 }
-OPTIONAL_KEYS = frozenset({"csv", "options_compared", "declaration", "fingerprint_version", "parts"})
+OPTIONAL_KEYS = frozenset(
+    {"csv", "options_compared", "declaration", "fingerprint_version", "parts", "figures_withheld"}
+)
 """Not in every release: of CSV files and tables in parts, and what earlier versions did not record."""
 KEYS_SINCE_VERSION_2 = frozenset({"columns_leaving_as_is", "signed_by", "digest"})
 """Releases of version 1 verify without these keys: they are not signed, and a consistent edit goes unnoticed."""
@@ -166,6 +168,7 @@ _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "csv": _is_mapping,
     "parts": are_parts,
     "declaration": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
+    "figures_withheld": lambda value: value is True,
     "signed_by": lambda value: value is None or is_sha256(value),
     "digest": is_sha256,
 }

@@ -22,6 +22,7 @@ from privacy_assets.release.register_figures import Trend, interval_of, trends_o
 from privacy_assets.release.signature import find_signature
 from privacy_assets.release.signing import PublicKey, read_public_key
 from privacy_assets.release.verification import verify_release
+from privacy_assets.release.withheld import WITHHELD, are_withheld, is_withheld
 from privacy_assets.shown_numbers import number
 from privacy_assets.storage.durable_files import TEMPORARY_MARK, locked, remove_leftovers, sync_directory, write_file
 
@@ -290,8 +291,8 @@ def _described(
         verdict=said,
         kind="waived" if waived else "warning" if warnings else "good",
         n_records=int(manifest["n_records"]),
-        figures=tuple(_figure(verdict, manifest["figures"]) for verdict in outcomes),
-        worth=_worth(manifest["figures"].get(UTILITY, {})),
+        figures=tuple(_figure(verdict, manifest) for verdict in outcomes),
+        worth=WITHHELD if are_withheld(manifest) else _worth(manifest["figures"].get(UTILITY, {})),
         refusals_before=int(manifest["refusals_before"]),
         waivers=tuple(
             f"{str(each['metric']).replace('_', ' ')}, by {each['person']}, expires {each['expires_on']}"
@@ -320,16 +321,17 @@ def _table_name(release: str, side: str, partition: str | None) -> str:
     return f"{release}, {side}" + ("" if partition is None else f", {partition}")
 
 
-def _figure(verdict: Verdict, figures: Mapping[str, Any]) -> _Figure:
+def _figure(verdict: Verdict, manifest: Mapping[str, Any]) -> _Figure:
     metric, limit = str(verdict.metric), float(verdict.limit or 0)
     value = limit if verdict.value is None else float(verdict.value)
     found, bound = shown_figure(metric, str(verdict.direction), value, limit)
+    absent = WITHHELD if are_withheld(manifest) and is_withheld(metric) else "no value"
     kind = "waived" if verdict.waived_by is not None else "good" if verdict.passed else "warning"
     return _Figure(
         metric.replace("_", " "),
-        "no value" if verdict.value is None else found,
+        absent if verdict.value is None else found,
         bound,
-        interval_of(metric, figures),
+        interval_of(metric, manifest["figures"]),
         kind,
     )
 

@@ -47,6 +47,7 @@ from privacy_assets.release.report_words import (
     plain_words,
     worth_in_words,
 )
+from privacy_assets.release.withheld import IN_WORDS, WITHHELD, are_withheld, is_withheld
 from privacy_assets.semantic_risk.result import LACKED_COLUMNS
 from privacy_assets.shown_numbers import against, in_full, number, percent, yes_or_no
 
@@ -156,9 +157,7 @@ def render_report(
     decided = [Verdict(**verdict) for verdict in manifest["verdicts"]]
     has_sensitive = any(column.get("role") == "sensitive" for column in manifest["columns"])
     limits = [
-        _outcome(verdict, manifest["figures"], has_sensitive=has_sensitive)
-        for verdict in decided
-        if verdict.metric is not None
+        _outcome(verdict, manifest, has_sensitive=has_sensitive) for verdict in decided if verdict.metric is not None
     ]
     bounds = {str(verdict.metric): verdict.limit for verdict in decided if verdict.limit is not None}
     side = manifest["stage"]
@@ -187,7 +186,7 @@ def render_report(
         waived=[verdict for verdict in decided if verdict.waived_by is not None],
         waivers=_waivers_table(manifest["waivers"]),
         words=plain_words(manifest["figures"], bounds),
-        caveats=CAVEATS[side],
+        caveats=((IN_WORDS,) if are_withheld(manifest) else ()) + tuple(CAVEATS[side]),
         criteria=_Table(
             "The questions of the law (WP216) and what was found",
             HEADINGS,
@@ -213,7 +212,7 @@ def render_report(
     )
 
 
-def _outcome(verdict: Verdict, figures: Mapping[str, Any], *, has_sensitive: bool) -> _Outcome:
+def _outcome(verdict: Verdict, manifest: Mapping[str, Any], *, has_sensitive: bool) -> _Outcome:
     name = str(verdict.metric)
     metric = METRICS[name]
     word, kind = ("met", "good") if verdict.passed else ("not met: warning", "warning")
@@ -221,7 +220,7 @@ def _outcome(verdict: Verdict, figures: Mapping[str, Any], *, has_sensitive: boo
         word, kind = "not met: refused", "refused"
     if verdict.waived_by is not None:
         word, kind = "not met: waived", "waived"
-    found, bound = "no value", ""
+    found, bound = WITHHELD if are_withheld(manifest) and is_withheld(name) else "no value", ""
     if verdict.limit is not None:
         value = verdict.limit if verdict.value is None else verdict.value
         shown, bound = shown_figure(name, str(verdict.direction), value, verdict.limit)
@@ -233,7 +232,7 @@ def _outcome(verdict: Verdict, figures: Mapping[str, Any], *, has_sensitive: boo
         meaning=_in_words(metric.meaning),
         found=found,
         limit=bound,
-        interval=interval_of(name, figures),
+        interval=interval_of(name, manifest["figures"]),
         word=word,
         kind=kind,
         advice=verdict.advice,

@@ -42,6 +42,7 @@ from privacy_assets.release.released_csv import read_csv, write_csv
 from privacy_assets.release.signature import agreement_problems, find_signature
 from privacy_assets.release.signing import PublicKey, read_public_key
 from privacy_assets.release.waivers import Waiver
+from privacy_assets.release.withheld import are_withheld, is_withheld, withheld_problems
 from privacy_assets.storage.artifact import canonical_json
 from privacy_assets.storage.batch_fingerprint import table_fingerprint
 from privacy_assets.storage.memory import give_back_memory
@@ -71,6 +72,8 @@ class ReleaseVerification:
         Key that the signature names; None without a readable signature.
     trusted_key : str or None
         Name of the trusted key that made the signature; None if the signature was not checked, or another key made it.
+    figures_withheld : bool
+        Whether the figures that were computed on people's records are left out: which limits they met is only stated.
     """
 
     directory: Path
@@ -79,6 +82,7 @@ class ReleaseVerification:
     problems: tuple[str, ...]
     signing_key_id: str | None = None
     trusted_key: str | None = None
+    figures_withheld: bool = False
 
     @property
     def verified(self) -> bool:
@@ -152,6 +156,7 @@ def verify_release(
         _shown(problems),
         signature.key_id,
         signature.trusted_key,
+        are_withheld(manifest),
     )
 
 
@@ -394,16 +399,23 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
         verdict = by_metric.get(limit.metric)
         if verdict is not None and verdict.waived_by is not None:
             problems += _waived_problems(manifest, limit, verdict)
-        elif verdict is None or verdict.passed != limit.holds_for(verdict.value) or _is_of_another(verdict, limit):
+        elif verdict is None or _is_of_another(verdict, limit) or not _follows(verdict, limit, manifest):
             problems.append(f"the limit on {limit.metric!r} is not decided as recorded")
         elif limit.severity == "error" and not verdict.passed:
             problems.append(f"the limit on {limit.metric!r} is not met")
+    problems += withheld_problems(manifest)
     limited = [limit.metric for limit in policy.limits_of(manifest["stage"])]
     waived = [(verdict.waived_by, verdict.metric) for verdict in decided if verdict.waived_by is not None]
     recorded_waivers = [(waiver["file"], waiver["metric"]) for waiver in manifest["waivers"]]
     if Counter(waived) != Counter(recorded_waivers) or not all(metric in limited for _, metric in waived):
         problems.append("the waivers differ from those that the verdicts name")
     return problems
+
+
+def _follows(verdict: Verdict, limit: Limit, manifest: Mapping[str, Any]) -> bool:
+    """Return whether a verdict follows from its figure; where that is withheld, the verdict is only stated."""
+    is_only_stated = are_withheld(manifest) and is_withheld(limit.metric)
+    return is_only_stated or verdict.passed == limit.holds_for(verdict.value)
 
 
 def _is_of_another(verdict: Verdict, limit: Limit) -> bool:

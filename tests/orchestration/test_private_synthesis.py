@@ -19,6 +19,7 @@ from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from privacy_assets.release.verification import verify_release
 from privacy_assets.storage.artifact_files import read_artifact
 from privacy_assets.storage.durable_files import locked
 from privacy_assets.synthesis.private.accounting import epsilon_of, rho_of
@@ -233,6 +234,43 @@ def test_two_runs_at_once_wait_for_each_other_and_never_overspend(project, limit
         assert known_fits(instance, "people") == {entry.digest for entry in entries}
 
 
+def test_figures_that_were_computed_on_people_are_withheld_on_request(project):
+    made = definitions(project, privacy_budget=PrivacyBudget(publish_figures=False), formats=("parquet", "csv"))
+    result = project.run(made)
+    assert result.success, failure_of(result)
+    (release,) = project.releases()
+    assert verify_release(release).figures_withheld
+    assert verify_release(release).verified
+    manifest = json.loads((release / "manifest.json").read_text())
+    assert manifest["figures"].keys() == {"privacy_budget"}
+    assert manifest["figures"]["privacy_budget"].keys() == {"epsilon", "total_epsilon", "delta", "fits"}
+    assert manifest["settings"].keys() == {"split", "synthetic"}
+    assert {each["value"] for each in manifest["verdicts"] if each["metric"] == "privacy_risk_score"} == {None}
+    # Dagster's own record, which only the owner of the instance reads, has the figure.
+    (check,) = [each for each in result.get_asset_check_evaluations() if "privacy_risk_score" in each.check_name]
+    score = check.metadata["score"].value
+    assert 0 < score < 1
+    published = [path for path in project.root.joinpath("releases").rglob("*") if path.suffix in (".html", ".json")]
+    assert len(published) >= 3, published
+    ledger_digest = ledger(project).entries()[-1].digest
+    for path in published:
+        text = path.read_text()
+        assert f"{score:.3g}" not in text
+        assert str(score) not in text
+        assert ledger_digest not in text
+        assert "data:image" not in text
+
+
+def test_a_refusal_shows_its_figures_also_where_a_release_withholds_them(project):
+    budget = PrivacyBudget(publish_figures=False)
+    strict = Policy((Limit("privacy_risk_score", 1e-6, "at_most"),), policy().required)
+    result = project.run(definitions(project, policy=strict, privacy_budget=budget))
+    assert not result.success
+    assert "privacy_risk_score is 0." in failure_of(result) + str(
+        [each.description for each in result.get_asset_check_evaluations()]
+    )
+
+
 def test_a_method_without_a_guarantee_fails_a_limit_on_epsilon(project):
     copula = definitions(project, Limit("epsilon", 1.0), synthetic=Synthesis())
     result = project.run(copula)
@@ -274,6 +312,8 @@ def test_partitions_add_up(project):
         ),
         ({}, {"privacy_budget": lambda: PrivacyBudget(population="a/b")}, "privacy_budget.population is 'a/b'"),
         ({}, {"privacy_budget": lambda: PrivacyBudget(delta=0)}, "delta is 0"),
+        ({}, {"privacy_budget": lambda: PrivacyBudget(publish_figures="no")}, "publish_figures is 'no'. Expected true"),
+        ({}, {"privacy_budget": lambda: PrivacyBudget(publish_figures=False), "waivers": "w"}, "and there are waivers"),
     ],
 )
 def test_settings_that_no_fit_could_have_are_refused_when_definitions_are_built(project, settings, more, says):

@@ -244,6 +244,7 @@ WRONG = {
     "columns_leaving_as_is": [{}, [5]],
     "csv": [[], 5],
     "declaration": [[], 5, {"purpose": 5}],
+    "figures_withheld": [False, 1, "yes", None],
     "signed_by": ["", "me", 5],
     "parts": [[], {"rows_per_part": 3, "rows": [3]}, {"rows": [3, 3]}, {"rows_per_part": 3, "rows": [2, 3]}],
 }

@@ -170,6 +170,7 @@ class ReleaseSettings:
                 )
             return
         self.private.check(self.contract)
+        self.privacy_budget.require_figures_for(self.waivers)
         stated = {"epsilon": self.private.epsilon, "delta": max(self.private.delta, self.privacy_budget.delta)}
         stated["total_epsilon"] = epsilon_of(
             rho_of(self.private.epsilon, self.private.delta), self.privacy_budget.delta

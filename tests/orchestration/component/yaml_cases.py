@@ -647,6 +647,7 @@ CASES = {
     **by_name("PrivacyBudget", "privacy_budget", then=PRIVATE)(
         population=("patients", "a/b", "privacy_budget.population is 'a/b'. Expected letters, digits, '_' and '-'"),
         delta=(1e-7, 0, "delta is 0. Expected a number above 0 and below 1"),
+        publish_figures=(False, "no", "'no' is not of type 'boolean'"),
     ),
     **by_name("DisclosureSettings", "disclosure")(
         sensitive=(["diagnosis"], ["disease"], "`sensitive` names columns that the tables do not have: ['disease']"),
