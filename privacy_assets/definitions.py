@@ -5,29 +5,42 @@ are synthetic, of the table with ages, incomes, counts and indices in bands, as 
 sharing it. One is made with the Gaussian copula, which learns margins and correlations. The other is made with CART,
 which keeps more of the data and therefore carries more risk. The third releases the records themselves, from exact
 values, in classes that are the same on all quasi-identifiers.
+
+The synthetic releases are in `quickstart.yaml` beside this file, where one line switches on one with differential
+privacy.
 """
 
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import dagster as dg
+import yaml
 
 from privacy_assets.examples.rand_hie import load_rand_hie, rand_hie_contract
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
-from privacy_assets.orchestration.settings.synthetic import Synthesis
+from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
 from privacy_assets.release.policy import Policy
 
 POLICY = Policy.for_use_case("internal_analytics").with_required(detectable_share=0.02)
 """Of 5,912 people a control that shows copies of 1 % leaves too few originals; copies of 2 % are seen."""
 
 
-def _synthetic(name: str, method: str) -> dg.Definitions:
+SYNTHETIC = yaml.safe_load(Path(__file__).with_name("quickstart.yaml").read_text(encoding="utf-8"))
+"""The synthetic releases, with the settings that they do not share."""
+RELEASES = (*SYNTHETIC, "rand_hie_records")
+"""The releases, in the order in which the quickstart runs them."""
+
+
+def _synthetic(name: str, synthetic: dict[str, Any], split: dict[str, Any] | None = None) -> dg.Definitions:
     return build_release_definitions(
         name,
         source=partial(load_rand_hie, banded=True),
-        contract=rand_hie_contract(),
+        contract=rand_hie_contract(banded=True),
         policy=POLICY,
-        synthetic=Synthesis(method=method, seed=0),
+        split=Split(**(split or {})),
+        synthetic=Synthesis(**synthetic),
         formats=("parquet", "csv"),
     )
 
@@ -44,7 +57,6 @@ def _anonymized(name: str) -> dg.Definitions:
 
 
 defs = dg.Definitions.merge(
-    _synthetic("rand_hie_copula", "gaussian_copula"),
-    _synthetic("rand_hie_cart", "cart"),
+    *(_synthetic(name, **settings) for name, settings in SYNTHETIC.items()),
     _anonymized("rand_hie_records"),
 )

@@ -7,7 +7,7 @@ from importlib import util
 import pandas as pd
 import pytest
 
-from privacy_assets.errors import InvalidSettingError
+from privacy_assets.errors import ContractError, InvalidSettingError
 from privacy_assets.examples import rand_hie
 from privacy_assets.examples.rand_hie import BANDS, load_rand_hie, rand_hie_contract
 from privacy_assets.synthesis.split import people_on_both_sides, split_records
@@ -34,6 +34,14 @@ def test_the_contract_admits_it_and_takes_the_identifier_away(banded):
     assert admitted["person_id"].max() == N_PEOPLE - 1
     assert len(contract.released_columns) == 15
     assert contract.columns_with_role("direct_identifier") == ("person_id",)
+
+
+def test_the_contract_of_the_bands_lists_their_values_and_admits_no_others(people):
+    contract, banded = rand_hie_contract(banded=True), load_rand_hie(banded=True)
+    assert contract.admit(banded).equals(rand_hie_contract().admit(banded))
+    with pytest.raises(ContractError, match="medical_expenditure"):
+        contract.admit(people)
+    assert rand_hie_contract().schema.columns["age"].checks != contract.schema.columns["age"].checks
 
 
 def test_the_first_year_of_each_person_is_taken(people):
@@ -69,7 +77,7 @@ def test_bands_keep_missing_values_and_only_their_lower_limits():
 @pytest.mark.parametrize("method", ["gaussian_copula", "cart"])
 @pytest.mark.parametrize("banded", [False, True])
 def test_synthetic_records_keep_the_contract(method, banded):
-    contract = rand_hie_contract()
+    contract = rand_hie_contract(banded=banded)
     admitted = contract.admit(load_rand_hie(banded=banded))
     split = split_records(admitted, person=contract.person)
     assert people_on_both_sides(split.original, split.control, "person_id") == 0

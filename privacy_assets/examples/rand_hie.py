@@ -107,7 +107,7 @@ def load_rand_hie(*, banded: bool = False) -> pd.DataFrame:
     ----------
     banded : bool
         Generalize ages, incomes, counts and indices to `BANDS`, as one would before sharing such a table. The contract
-        admits either form.
+        of exact values admits either form, `rand_hie_contract(banded=True)` only this one.
 
     Returns
     -------
@@ -157,9 +157,20 @@ def load_rand_hie(*, banded: bool = False) -> pd.DataFrame:
 
 
 @cache
-def rand_hie_contract() -> TableContract:
-    """Return the contract of `load_rand_hie`: types, ranges and privacy roles."""
-    return TableContract.from_mapping(CONTRACT)
+def rand_hie_contract(*, banded: bool = False) -> TableContract:
+    """Return the contract of `load_rand_hie`: types, ranges and privacy roles.
+
+    Parameters
+    ----------
+    banded : bool
+        List the values of the columns in `BANDS` instead of their ranges, as `load_rand_hie(banded=True)` has them.
+        Synthetic records then have no others, and `mst` has its public domain.
+    """
+    columns = {name: dict(column) for name, column in CONTRACT["columns"].items()}
+    for name, limits in BANDS.items() if banded else ():
+        columns[name] = {key: value for key, value in columns[name].items() if key not in ("min", "max")}
+        columns[name]["isin"] = list(limits)
+    return TableContract.from_mapping({"columns": columns})
 
 
 def _path() -> Path:
