@@ -162,7 +162,7 @@ def run_with_one_line_changed(place):
 
 @NEEDS_DP
 def test_one_line_switches_on_a_release_with_differential_privacy(tmp_path):
-    # The noise has no seed, so now and then leakage is found by chance; in docs/differential-privacy.md in 0 of 10 fits.
+    # The noise has no seed, so now and then leakage is found by chance (docs: in 0 of 10 fits).
     for attempt in ("first", "second", "third"):
         place = tmp_path / attempt
         place.mkdir()
