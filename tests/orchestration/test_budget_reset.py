@@ -15,7 +15,7 @@ from privacy_assets.synthesis.private.ledger import PrivacyLedger
 from privacy_assets.synthesis.private.records import PrivateRecords
 from tests.extras import NEEDS_DP
 from tests.orchestration import project as project_module
-from tests.orchestration.project import Project, failure_of, key, people, refusal
+from tests.orchestration.project import Project, blocked_by, failure_of, key, people, refusal
 from tests.orchestration.test_private_synthesis import definitions, ledger
 
 pytestmark = NEEDS_DP
@@ -196,9 +196,24 @@ def test_the_same_people_under_another_name_are_refused(project, others, removed
     renamed = definitions(project, privacy_budget=PrivacyBudget(population="visitors"), **others)
     refused = project.run(renamed, *TO_THE_FIT)
     assert not refused.success
-    says = "charged to the privacy budget of 'people' before, and are now to be charged to 'visitors'"
+    says = "charged to the privacy budget of 'people', and cannot be charged to that of 'visitors' as well"
     assert says in failure_of(refused)
     assert not ledger(project, "visitors").path.exists()
+
+
+def test_a_source_that_was_hidden_from_the_fit_is_found_by_the_gate(project):
+    assert project.run(definitions(project), *TO_THE_FIT).success
+    renamed = definitions(project, privacy_budget=PrivacyBudget(population="visitors"), split=Split(0.5, seed=9))
+    assert project.run(renamed, "source", "original", "control").success
+    with project.instance() as instance:
+        instance.wipe_assets([key("original")])
+    assert project.run(renamed, "noisy_model").success
+    # With the record of where they come from, the records are what they were.
+    drawn = project.run(renamed, "original", "control", "synthetic")
+    assert "total_epsilon_is_at_most_its_limit" in blocked_by(drawn)
+    released = project.run(renamed, "synthetic_release")
+    assert "cannot be charged to that of 'visitors' as well" in refusal(released)
+    assert not project.releases()
 
 
 def test_other_people_under_another_name_are_fitted_and_released(project):
@@ -237,7 +252,7 @@ def test_another_release_of_the_same_table_names_its_population(project, monkeyp
     monkeypatch.setattr(project_module, "NAME", "again")
     for split in (Split(0.5), Split(0.6)):
         refused = project.run(definitions(project, split=split), *TO_THE_FIT)
-        assert "charged to the privacy budget of 'people' before, and are now" in failure_of(refused)
+        assert "charged to the privacy budget of 'people', and cannot" in failure_of(refused)
     named = definitions(project, privacy_budget=PrivacyBudget(population="people"))
     assert project.run(named, *TO_THE_FIT).success
     assert [entry.release for entry in ledger(project).require_known(())] == ["people", "again"]

@@ -69,11 +69,7 @@ def reserve_fit(
         population.
     """
     private_tables, instance = context.resources.private_tables, context.instance
-    came_from = Recorded(instance, release.key("original"), partition_key).made_of.values()
-    tables = {made_of, *came_from}
-    for fit in recorded_fits(instance):
-        if fit.population != release.population and fit.tables & tables:
-            raise charged_to_another(release.population, fit.population)
+    tables = _require_one_population(release, instance, private_tables, partition_key, made_of)
     entry = ledger_of(release, private_tables).reserve(
         rho=rho,
         epsilon=epsilon,
@@ -117,6 +113,22 @@ def known_spending(
     others = _published(release, instance, private_tables, release_store) | stored
     missing = others - {entry.digest for entry in ledger.entries()}
     return by_dagster | (others - _charged_elsewhere(ledger) if missing else others)
+
+
+def _require_one_population(
+    release: ReleaseSettings,
+    instance: dg.DagsterInstance,
+    private_tables: PrivateParquetIOManager,
+    partition_key: str | None,
+    made_of: str,
+) -> set[str]:
+    """Return the fingerprints of the records and of their source, which no other population may have spent on."""
+    tables = {made_of, *Recorded(instance, release.key("original"), partition_key).made_of.values()}
+    for fit in recorded_fits(instance):
+        if fit.population != release.population and fit.tables & tables:
+            raise charged_to_another(release.population, fit.population)
+    ledger_of(release, private_tables).require_own_people(tables)
+    return tables
 
 
 def _charged_elsewhere(ledger: PrivacyLedger) -> set[str]:
@@ -242,12 +254,15 @@ def _charged(
     """Return all entries, that of the stored model, and what is wrong with the ledger."""
     problem = ""
     entries: tuple[Spending, ...] = ()
+    own = None
     try:
         known = known_spending(release, instance, private_tables, release_store, partition_key)
         entries = ledger_of(release, private_tables).require_known(known)
+        own = next((entry for entry in entries if entry.digest == header.get("spending")), None)
+        if own is not None:
+            _require_one_population(release, instance, private_tables, partition_key, own.made_of)
     except (PrivacyBudgetError, InvalidTableError) as error:
         problem = str(error)
-    own = next((entry for entry in entries if entry.digest == header.get("spending")), None)
     if not problem and own is None:
         problem = f"the ledger of {release.population!r} has no entry for the noisy model that the records come from"
     if own is not None and (own.epsilon, own.delta) != (header.get("epsilon"), header.get("delta")):

@@ -176,10 +176,16 @@ class PrivacyLedger:
                 f"stays spent. Restore the newest copy. {UNDONE}"
             )
 
-    def _require_own_people(self, tables: set[str]) -> None:
-        """Refuse tables that were charged to another population, under which their people have spent already."""
+    def require_own_people(self, tables: Collection[str]) -> None:
+        """Refuse tables that were charged to another population, under which their people have spent already.
+
+        Raises
+        ------
+        PrivacyBudgetError
+            If one of the fingerprints is known to another population, or a ledger or witness was changed.
+        """
         for population in populations(self.directory):
-            if population != self.population and tables & replace(self, population=population).tables():
+            if population != self.population and replace(self, population=population).tables() & set(tables):
                 raise charged_to_another(self.population, population)
 
     def reserve(
@@ -223,7 +229,7 @@ class PrivacyLedger:
         check_delta(total_delta)
         with self._alone():
             tables = {made_of, *sources}
-            self._require_own_people(tables)
+            self.require_own_people(tables)
             before = self._known(expected)
             spent = [entry.rho for entry in before]
             after = epsilon_of(fsum([*spent, rho]), total_delta)
@@ -299,15 +305,13 @@ class PrivacyLedger:
 
     def _content(self, path: Path) -> bytes:
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            with open(path, "rb", opener=_open_no_link) as file:
+                return file.read()
         except FileNotFoundError:
             return b""
         except OSError:
-            descriptor = -1
-        if descriptor < 0:
-            raise self._damaged("it cannot be read", path)
-        with os.fdopen(descriptor, "rb") as file:
-            return file.read()
+            pass
+        raise self._damaged("it cannot be read", path)
 
     def _parsed(self, content: bytes) -> tuple[tuple[Spending, ...], bytes]:
         """Return the entries, and the incomplete line after them."""
@@ -345,14 +349,18 @@ def populations(directory: Path) -> tuple[str, ...]:
 def charged_to_another(population: str, other: str) -> PrivacyBudgetError:
     """Return the error of a fit whose records have spent from the budget of another population."""
     return PrivacyBudgetError(
-        f"These records were charged to the privacy budget of {other!r} before, and are now to be charged to "
-        f"{population!r}. The same people have one budget, under one name. Set `privacy_budget.population` to "
+        f"These records were charged to the privacy budget of {other!r}, and cannot be charged to that of "
+        f"{population!r} as well: the same people have one budget, under one name. Set `privacy_budget.population` to "
         f"{other!r}. {UNDONE}"
     )
 
 
 def _follows(entry: Spending, entries: Sequence[Spending]) -> bool:
     return entry.previous == (entries[-1].digest if entries else "")
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW)
 
 
 def _entry(line: bytes) -> Spending | None:

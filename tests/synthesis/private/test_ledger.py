@@ -247,7 +247,7 @@ def test_the_same_records_have_one_population(tmp_path, monkeypatch):
     assert again.number == 2
     others = ledger_in(tmp_path, "others")
     for tables in ({"made_of": "records"}, {"made_of": "split again", "sources": ["table"]}):
-        with pytest.raises(PrivacyBudgetError, match=r"to the privacy budget of 'town' before, .* 'others'\. .* Set"):
+        with pytest.raises(PrivacyBudgetError, match=r"to the privacy budget of 'town', .* 'others' as well: .* Set"):
             reserve(others, **tables)
     assert not others.path.exists()
     assert not others.witness_path.exists()
@@ -321,6 +321,23 @@ def test_a_link_is_not_followed(tmp_path, spent):
     ledger.witness_path.symlink_to(elsewhere)
     with pytest.raises(PrivacyBudgetError, match="witness .* cannot be read"):
         reserve(ledger)
+
+
+@pytest.mark.parametrize("which", ["path", "witness_path"])
+def test_a_directory_in_place_of_a_file_is_refused(spent, which):
+    ledger, _ = spent
+    place = getattr(ledger, which)
+    place.unlink()
+    place.mkdir()
+    with pytest.raises(PrivacyBudgetError, match="cannot be read"):
+        reserve(ledger)
+
+
+def test_the_command_names_a_ledger_of_which_only_the_witness_is_left(spent, capsys):
+    ledger, _ = spent
+    ledger.path.unlink()
+    assert main(["budget", str(ledger.directory.parent)]) == 1
+    assert "'people' has 0 fits, and its witness knows of 4" in capsys.readouterr().out
 
 
 def test_a_line_that_was_being_written_is_no_fit(spent):
