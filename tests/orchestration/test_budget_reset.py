@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from privacy_assets.orchestration.settings.synthetic import Split
 from privacy_assets.release.policy import Limit
 from privacy_assets.synthesis.private.ledger import PrivacyLedger
 from privacy_assets.synthesis.private.records import PrivateRecords
+from privacy_assets.synthesis.private.witness import parse_witness
 from tests.extras import NEEDS_DP
 from tests.orchestration import project as project_module
 from tests.orchestration.project import Project, blocked_by, failure_of, key, people, refusal
@@ -233,6 +235,25 @@ def test_a_release_of_a_model_that_was_charged_under_another_name_is_refused(pro
     assert project.run(definitions(project)).success
     renamed = definitions(project, privacy_budget=PrivacyBudget(population="visitors"))
     assert "'visitors' has no entry for the noisy model" in refusal(project.run(renamed, "synthetic_release"))
+
+
+def test_a_new_name_does_not_hide_what_the_release_published_before(project):
+    assert project.run(definitions(project)).success
+    for act in (wipe_everything, delete_both, forget_model):
+        act(project)
+    fitted = project.run(definitions(project, privacy_budget=PrivacyBudget(population="visitors")), *TO_THE_FIT)
+    assert not fitted.success
+    assert "the privacy budget of 'visitors' lacks 1 fits" in failure_of(fitted)
+
+
+def test_a_witness_that_is_made_to_say_reserved_gives_the_entry_back(project):
+    made = definitions(project, Limit("total_epsilon", 1.2))
+    assert project.run(made).success
+    place = ledger(project).witness_path
+    place.write_bytes(replace(parse_witness(place.read_bytes()), is_recorded=False).to_bytes())
+    for act in (wipe_everything, forget_releases, forget_model, cut):
+        act(project)
+    assert "used up: 1 fits" in failure_of(project.run(made, *TO_THE_FIT))
 
 
 @pytest.mark.parametrize("also", [(), ("home",)], ids=["same instance", "new instance"])

@@ -159,10 +159,7 @@ def _published(
     private_tables: PrivateParquetIOManager,
     release_store: ReleaseStore,
 ) -> set[str]:
-    """Return the last entries that the manifests of releases of these people state.
-
-    A manifest that does not state the population, as those of earlier versions, counts for the release that wrote it.
-    """
+    """Return the last entries that the manifests of this release and of others of these people state."""
     key = release.key("synthetic_release")
     recorded = [*publications(instance, key), *recorded_publications(private_tables, key)]
     paths = {each.directory for each in recorded if each.directory is not None}
@@ -174,10 +171,10 @@ def _published(
         except (OSError, ValueError):
             continue  # An unreadable manifest says nothing; code that depends on the release reports it.
         budget = manifest["figures"].get(PRIVACY_BUDGET)
-        if isinstance(budget, dict) and budget.get("ledger"):
-            own = {"population": release.population} if manifest["release"] == release.name else {}
-            if (own | budget).get("population") == release.population:
-                found.add(str(budget["ledger"]))
+        if isinstance(budget, dict) and (
+            manifest["release"] == release.name or budget.get("population") == release.population
+        ):
+            found.add(str(budget.get("ledger")))
     return found
 
 
