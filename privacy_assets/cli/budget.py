@@ -30,9 +30,11 @@ def run_budget(directory: Path, population: str | None, delta: float, *, adopt: 
             print(error)
             are_intact = False
             continue
-        rho = sum(entry.rho for entry in entries)
+        rho = ledger.people.spent_rho(entries)
         fits = f"{len(entries)} fit{'' if len(entries) == 1 else 's'}"
         print(f"{name}: {fits}, epsilon {epsilon_of(rho, delta):.3g} at delta {delta:g} (rho {rho:.4g})")
+        if rho < sum(entry.rho for entry in entries) * (1 - 1e-12):
+            print("  No person is in two partitions, so that with the most counts.")
         for entry in entries:
             part = "" if entry.partition is None else f", partition {entry.partition}"
             print(f"  {entry.number}. {entry.at}  {entry.release}{part}: epsilon {entry.epsilon:g}, run {entry.run_id}")

@@ -23,6 +23,7 @@ from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
 from privacy_assets.orchestration.column_checks import check_columns, columns_check
 from privacy_assets.orchestration.control_plans import judged_metadata, plan_metadata
 from privacy_assets.orchestration.evidence.limited_figures import metrics_of
+from privacy_assets.orchestration.evidence.partition_people import keep_people_of_source
 from privacy_assets.orchestration.private.guard import guarded, log_openly, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
@@ -77,8 +78,13 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     )
     @guarded
     def source_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
-        table = read_source("source", source, partition_key_of(context, release.partitions_def), inputs)
-        admit = partial(release.contract.admit, table)
+        partition_key = partition_key_of(context, release.partitions_def)
+        table = read_source("source", source, partition_key, inputs)
+
+        def admit() -> pd.DataFrame:
+            admitted = release.contract.admit(table)
+            keep_people_of_source(release, context.resources.private_tables, partition_key, table, admitted)
+            return admitted
 
         def describe(admitted: pd.DataFrame) -> dict[str, Any]:
             planned = plan_metadata(release, admitted)

@@ -4,11 +4,14 @@ The stage `synthetic` draws records from it, which is free and can be repeated. 
 spends again, whatever becomes of it.
 """
 
+import logging
+
 import dagster as dg
 
 from privacy_assets.errors import PrivacyBudgetError
+from privacy_assets.orchestration.evidence.partition_people import people_of_fit
 from privacy_assets.orchestration.evidence.spending import ledger_of, reserve_fit
-from privacy_assets.orchestration.private.guard import guarded
+from privacy_assets.orchestration.private.guard import guarded, log_openly
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
@@ -16,6 +19,12 @@ from privacy_assets.orchestration.stages import asset_arguments, partition_key_o
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.private.settings import MstSettings
 from privacy_assets.synthesis.private.stored_model import to_artifact
+
+PEOPLE_UNKNOWN = (
+    "privacy_budget.partitions_are_disjoint is set, but it is not known whose records these are: the source was "
+    "admitted before that, or again since it was divided. So this fit adds up with those of all partitions. "
+    "Materialize from source on before the next one."
+)
 
 
 def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.AssetsDefinition:
@@ -30,11 +39,15 @@ def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.Asse
     def noisy_model_stage(context, original):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         synthesizer = private.synthesizer(release.contract)
         made_of, partition_key = fingerprint(original), partition_key_of(context, release.partitions_def)
+        people = people_of_fit(release, context.instance, context.resources.private_tables, partition_key, original)
+        if release.privacy_budget.partitions_are_disjoint and not people:
+            log_openly(context, PEOPLE_UNKNOWN, logging.WARNING)
         entry, spending = reserve_fit(
             release,
             context,
             partition_key,
             made_of,
+            people,
             rho=synthesizer.plan.rho,
             epsilon=synthesizer.epsilon,
             delta=synthesizer.delta,
@@ -51,8 +64,12 @@ def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.Asse
         whose = None if person is None else original[person]
         model = synthesizer.fit(original[columns], person=whose, charge=require_as_recorded)
         artifact = to_artifact(model, entry.digest, private.to_json(), {"original": made_of})
-        total = ledger_of(release, context.resources.private_tables).epsilon(release.privacy_budget.delta)
+        ledger = ledger_of(release, context.resources.private_tables)
+        total = ledger.epsilon(release.privacy_budget.delta)
         shown = {"epsilon": entry.epsilon, "delta": entry.delta, "total_epsilon": total, "fits": entry.number}
+        if release.privacy_budget.partitions_are_disjoint:
+            of_partitions = [each for each in ledger.entries() if each.people]
+            shown["partitions_are_disjoint"] = bool(people) and ledger.people.are_apart(of_partitions)
         yield dg.MaterializeResult(
             value=artifact,
             metadata=shown

@@ -127,7 +127,9 @@ class Project:
         suffix = f"-{partition}" if partition else ""
         synthetic_people(180, seed).to_parquet(self.root / "data" / f"synthetic{suffix}.parquet", index=False)
 
-    def definitions(self, limit: float = ADMITS, severity: str = "error", **settings: Any) -> dg.Definitions:
+    def definitions(
+        self, limit: float = ADMITS, severity: str = "error", *, name: str = NAME, **settings: Any
+    ) -> dg.Definitions:
         suffix = "-{partition_key}" if self.partitions else ""
         policy = Policy(
             (Limit("privacy_risk_score", limit, "at_most", severity=severity), Limit("leakage_detected", 0)),
@@ -145,7 +147,7 @@ class Project:
             "private_path": str(self.private),
             "release_path": str(self.root / "releases"),
         }
-        return build_release_definitions(NAME, **(arguments | self.settings | settings))
+        return build_release_definitions(name, **(arguments | self.settings | settings))
 
     def run(
         self,

@@ -189,7 +189,9 @@ def test_a_fit_that_ended_before_the_ledger_had_it_is_spent(project, monkeypatch
 
 @pytest.mark.parametrize("others", [{}, {"split": Split(0.5, seed=9)}], ids=["same", "split again"])
 @pytest.mark.parametrize(
-    "removed", [(), (wipe_events,), (delete_both,), (delete_ledger,), (wipe_events, delete_ledger)], ids=str
+    "removed",
+    [(), (wipe_events,), (delete_both,), (delete_ledger,), (wipe_events, delete_ledger)],
+    ids=lambda acts: " and ".join(act.__name__ for act in acts) or "nothing",
 )
 def test_the_same_people_under_another_name_are_refused(project, others, removed):
     assert project.run(definitions(project), *TO_THE_FIT).success
@@ -246,6 +248,15 @@ def test_a_new_name_does_not_hide_what_the_release_published_before(project):
     assert "the privacy budget of 'visitors' lacks 1 fits" in failure_of(fitted)
 
 
+def test_a_release_that_withholds_its_figures_still_knows_how_many_fits_there_were(project):
+    made = definitions(project, privacy_budget=PrivacyBudget(publish_figures=False))
+    assert project.run(made).success
+    for act in (wipe_everything, delete_both, forget_model):
+        act(project)
+    fitted = project.run(made, *TO_THE_FIT)
+    assert "has 0 fits, but a published release states 1" in failure_of(fitted)
+
+
 def test_a_witness_that_is_made_to_say_reserved_gives_the_entry_back(project):
     made = definitions(project, Limit("total_epsilon", 1.2))
     assert project.run(made).success
@@ -272,9 +283,9 @@ def test_another_release_of_the_same_table_names_its_population(project, monkeyp
     # By default, a population is called like its release.
     monkeypatch.setattr(project_module, "NAME", "again")
     for split in (Split(0.5), Split(0.6)):
-        refused = project.run(definitions(project, split=split), *TO_THE_FIT)
+        refused = project.run(definitions(project, name="again", split=split), *TO_THE_FIT)
         assert "charged to the privacy budget of 'people', and cannot" in failure_of(refused)
-    named = definitions(project, privacy_budget=PrivacyBudget(population="people"))
+    named = definitions(project, name="again", privacy_budget=PrivacyBudget(population="people"))
     assert project.run(named, *TO_THE_FIT).success
     assert [entry.release for entry in ledger(project).require_known(())] == ["people", "again"]
 

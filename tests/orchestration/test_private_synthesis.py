@@ -174,20 +174,29 @@ def test_a_fit_that_fails_has_spent(project, monkeypatch):
 
 
 def test_two_releases_of_one_population_add_up(project):
-    budget = PrivacyBudget(population="town")
-    one = definitions(project, privacy_budget=budget)
+    budget, limit = PrivacyBudget(population="town"), Limit("total_epsilon", 1.5)
+    one = definitions(project, limit, privacy_budget=budget)
+    two = definitions(project, limit, privacy_budget=budget, name="others")
     assert project.run(one).success
+    second = project.run(two)
+    assert second.success, failure_of(second)
+    town = ledger(project, "town")
+    assert [entry.release for entry in town.entries()] == ["people", "others"]
+    assert not ledger(project).path.exists()
     with project.instance() as instance:
-        known = known_fits(instance, "town")
-    other = ledger(project, "town")
-    other.reserve(
-        rho=rho_of(1.0, 1e-6), epsilon=1.0, delta=1e-6, at_most=3.0, total_delta=1e-6, release="b", run_id="r",
-        made_of="x", expected=known,
-    )  # fmt: skip
+        assert known_fits(instance, "town") == {entry.digest for entry in town.entries()}
+    # The first is released again, with what both have spent by now.
     assert stage(project, one, "synthetic_release").success
-    manifest = json.loads((project.releases()[-1] / "manifest.json").read_text())
-    assert manifest["figures"]["privacy_budget"]["fits"] == 2
-    assert manifest["figures"]["privacy_budget"]["total_epsilon"] == pytest.approx(other.epsilon(1e-6))
+    for name, n_releases in (("people", 2), ("others", 1)):
+        releases = sorted((project.root / "releases" / name / "synthetic").glob("2*"))
+        assert len(releases) == n_releases
+        spent = json.loads((releases[-1] / "manifest.json").read_text())["figures"]["privacy_budget"]
+        assert (spent["fits"], spent["epsilon"]) == (2, 1.0)
+        assert spent["ledger"] == town.entries()[-1].digest
+        assert spent["total_epsilon"] == pytest.approx(epsilon_of(2 * town.entries()[0].rho, 1e-6))
+    third = stage(project, one, "noisy_model")
+    assert "The privacy budget of 'town' is used up: 2 fits have spent epsilon 1.45" in failure_of(third)
+    assert len(town.entries()) == 2
 
 
 def fit_in_this_process(root, limit):
@@ -243,7 +252,8 @@ def test_figures_that_were_computed_on_people_are_withheld_on_request(project):
     assert verify_release(release).verified
     manifest = json.loads((release / "manifest.json").read_text())
     assert manifest["figures"].keys() == {"privacy_budget"}
-    assert manifest["figures"]["privacy_budget"].keys() == {"epsilon", "total_epsilon", "delta", "fits"}
+    assert manifest["figures"]["privacy_budget"]["epsilon"] == 1.0
+    assert "ledger" not in manifest["figures"]["privacy_budget"]
     assert manifest["settings"].keys() == {"split", "synthetic"}
     assert {each["value"] for each in manifest["verdicts"] if each["metric"] == "privacy_risk_score"} == {None}
     # Dagster's own record, which only the owner of the instance reads, has the figure.
@@ -280,19 +290,96 @@ def test_a_method_without_a_guarantee_fails_a_limit_on_epsilon(project):
     assert not project.everything_released()
 
 
-def test_partitions_add_up(project):
+PARTS = ("north", "south")
+
+
+def put_parts(project, south_from=300):
+    """Store the table of each partition; people 0 to 299 are in the north."""
     table = people(600, 1).drop(columns="joined")
-    for number, part in enumerate(("north", "south")):
-        table.iloc[number * 300 : number * 300 + 300].to_parquet(project.root / "data" / f"{part}.parquet", index=False)
-    made = definitions(
+    for part, begin in zip(PARTS, (0, south_from), strict=True):
+        own = table.iloc[begin : begin + 300]
+        own.to_parquet(project.root / "data" / f"{part}.parquet", index=False)
+
+
+def definitions_of_parts(project, *limits, **budget):
+    return definitions(
         project,
+        *limits,
         source=TableFile(str(project.root / "data" / "{partition_key}.parquet")),
-        partitions_def=dg.StaticPartitionsDefinition(["north", "south"]),
+        partitions_def=dg.StaticPartitionsDefinition(list(PARTS)),
+        privacy_budget=PrivacyBudget(**budget),
     )
-    for part in ("north", "south"):
-        fitted = project.run(made, "source", "original", "control", "noisy_model", partition=part)
+
+
+def fit_part(project, made, part, *stages):
+    fitted = project.run(made, *(stages or ("source", "original", "control", "noisy_model")), partition=part)
+    shown = [each.metadata for each in fitted.asset_materializations_for_node("people__noisy_model")]
+    return fitted, {name: value.value for name, value in shown[-1].items()} if shown else {}
+
+
+def test_partitions_add_up(project):
+    put_parts(project)
+    made = definitions_of_parts(project)
+    for part in PARTS:
+        fitted, _ = fit_part(project, made, part)
         assert fitted.success, failure_of(fitted)
     assert [entry.partition for entry in ledger(project).entries()] == ["north", "south"]
+    assert ledger(project).epsilon(1e-6) > 1.4
+
+
+def test_partitions_with_different_people_cost_as_much_as_the_largest(project):
+    put_parts(project)
+    made = definitions_of_parts(project, Limit("total_epsilon", 1.2), partitions_are_disjoint=True)
+    for part in PARTS:
+        fitted, shown = fit_part(project, made, part)
+        assert fitted.success, failure_of(fitted)
+        assert shown["partitions_are_disjoint"] is True
+        assert shown["total_epsilon"] == pytest.approx(epsilon_of(ledger(project).entries()[0].rho, 1e-6))
+    again, _ = fit_part(project, made, "south", "noisy_model")
+    assert "is used up: 2 fits have spent epsilon 1 at delta 1e-06, and with this one it would be 1.45" in (
+        failure_of(again)
+    )
+    rest = ("synthetic", "preprocessed", "mpucc_assessment", "synthetic_release")
+    released = project.run(made, *rest, partition="south")
+    assert released.success, failure_of(released)
+    (release,) = project.releases("south")
+    manifest = json.loads((release / "manifest.json").read_text())
+    assert manifest["figures"]["privacy_budget"]["fits"] == 2
+    assert manifest["figures"]["privacy_budget"]["total_epsilon"] == pytest.approx(ledger(project).epsilon(1e-6))
+    assert ledger(project).epsilon(1e-6) == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(("limit", "stops"), [(3.0, False), (1.2, True)])
+def test_people_who_are_in_two_partitions_at_any_time_make_the_fits_add_up(project, limit, stops):
+    put_parts(project)
+    made = definitions_of_parts(project, Limit("total_epsilon", limit), partitions_are_disjoint=True)
+    assert fit_part(project, made, "north")[0].success
+    # The north now has other people, and those it had are in the south: no two tables that exist have one in common.
+    table = people(600, 1).drop(columns="joined")
+    table.iloc[300:].to_parquet(project.root / "data" / "north.parquet", index=False)
+    table.iloc[:300].to_parquet(project.root / "data" / "south.parquet", index=False)
+    assert fit_part(project, made, "north", "source", "original", "control")[0].success
+    fitted, shown = fit_part(project, made, "south")
+    assert fitted.success != stops
+    if stops:
+        assert "is used up" in failure_of(fitted)
+        assert len(ledger(project).entries()) == 1
+    else:
+        assert shown["partitions_are_disjoint"] is False
+        assert shown["total_epsilon"] == pytest.approx(epsilon_of(2 * ledger(project).entries()[0].rho, 1e-6))
+
+
+def test_partitions_add_up_where_their_people_are_not_known(project):
+    put_parts(project)
+    undeclared = definitions_of_parts(project)
+    made = definitions_of_parts(project, partitions_are_disjoint=True)
+    assert fit_part(project, made, "north")[0].success
+    # The source of the south was admitted before the people of partitions were kept.
+    assert fit_part(project, undeclared, "south", "source", "original", "control")[0].success
+    fitted, shown = fit_part(project, made, "south", "noisy_model")
+    assert fitted.success, failure_of(fitted)
+    assert shown["partitions_are_disjoint"] is False
+    assert [bool(entry.people) for entry in ledger(project).entries()] == [True, False]
     assert ledger(project).epsilon(1e-6) > 1.4
 
 
@@ -312,6 +399,8 @@ def test_partitions_add_up(project):
         ),
         ({}, {"privacy_budget": lambda: PrivacyBudget(population="a/b")}, "privacy_budget.population is 'a/b'"),
         ({}, {"privacy_budget": lambda: PrivacyBudget(delta=0)}, "delta is 0"),
+        ({}, {"privacy_budget": lambda: PrivacyBudget(partitions_are_disjoint=1)}, "disjoint is 1. Expected true or"),
+        ({}, {"privacy_budget": lambda: PrivacyBudget(partitions_are_disjoint=True)}, "the release lacks partitions:"),
         ({}, {"privacy_budget": lambda: PrivacyBudget(publish_figures="no")}, "publish_figures is 'no'. Expected true"),
         ({}, {"privacy_budget": lambda: PrivacyBudget(publish_figures=False), "waivers": "w"}, "and there are waivers"),
     ],

@@ -19,7 +19,13 @@ from privacy_assets.release.manifest import MANIFEST_FILE, parse_manifest, read_
 from privacy_assets.release.metrics import PRIVACY_BUDGET
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.synthesis.private.accounting import epsilon_of
-from privacy_assets.synthesis.private.ledger import DIRECTORY, PrivacyLedger, charged_to_another, populations
+from privacy_assets.synthesis.private.ledger import (
+    DIRECTORY,
+    UNDONE,
+    PrivacyLedger,
+    charged_to_another,
+    populations,
+)
 from privacy_assets.synthesis.private.spending import Spending
 from privacy_assets.synthesis.private.witness import WITNESSES
 
@@ -48,6 +54,7 @@ def reserve_fit(
     context: Any,
     partition_key: str | None,
     made_of: str,
+    people: str,
     *,
     rho: float,
     epsilon: float,
@@ -81,6 +88,7 @@ def reserve_fit(
         made_of=made_of,
         partition=partition_key,
         sources=tables,
+        people=people,
         expected=known_spending(release, instance, private_tables, context.resources.release_store, partition_key),
     )
     said = {"population": release.population, "digest": entry.digest, "tables": sorted(tables)}
@@ -110,7 +118,14 @@ def known_spending(
     header, _ = _stored(release, private_tables, partition_key)
     stored = {str(header["spending"])} if "spending" in header else set()
     ledger = ledger_of(release, private_tables)
-    others = _published(release, instance, private_tables, release_store) | stored
+    published, n_fits = _published(release, instance, private_tables, release_store)
+    if len(ledger.entries()) < n_fits:
+        raise PrivacyBudgetError(
+            f"The ledger of the privacy budget of {release.population!r} has {len(ledger.entries())} fits, but a "
+            f"published release states {n_fits}: {str(ledger.path)!r} was deleted, cut, or replaced by an older copy. "
+            f"What was spent stays spent. Restore the newest copy. {UNDONE}"
+        )
+    others = published | stored
     missing = others - {entry.digest for entry in ledger.entries()}
     return by_dagster | (others - _charged_elsewhere(ledger) if missing else others)
 
@@ -158,13 +173,16 @@ def _published(
     instance: dg.DagsterInstance,
     private_tables: PrivateParquetIOManager,
     release_store: ReleaseStore,
-) -> set[str]:
-    """Return the last entries that the manifests of this release and of others of these people state."""
+) -> tuple[set[str], int]:
+    """Return the last entries that the manifests of this release and of others of these people state, and most fits.
+
+    A release that withholds its figures states the number of fits only.
+    """
     key = release.key("synthetic_release")
     recorded = [*publications(instance, key), *recorded_publications(private_tables, key)]
     paths = {each.directory for each in recorded if each.directory is not None}
     paths |= {path.parent for path in Path(release_store.base_path).absolute().rglob(MANIFEST_FILE)}
-    found = set()
+    found, n_fits = set(), 0
     for path in paths:
         try:
             manifest = parse_manifest(read_manifest_bytes(path))
@@ -174,8 +192,11 @@ def _published(
         if isinstance(budget, dict) and (
             manifest["release"] == release.name or budget.get("population") == release.population
         ):
-            found.add(str(budget.get("ledger")))
-    return found
+            if "ledger" in budget:
+                found.add(str(budget["ledger"]))
+            elif budget.get("population") == release.population:
+                n_fits = max(n_fits, budget.get("fits", 0))
+    return found, n_fits
 
 
 def _metadata_of_events(instance: dg.DagsterInstance, key: dg.AssetKey) -> Iterator[Any]:
@@ -211,7 +232,7 @@ def with_spending(
     figures: dict[str, float] = {}
     if own is not None and not problem:
         delta = release.privacy_budget.delta
-        total = epsilon_of(sum(entry.rho for entry in entries), delta)
+        total = epsilon_of(ledger_of(release, private_tables).people.spent_rho(entries), delta)
         figures = {"epsilon": own.epsilon, "total_epsilon": total, "delta": max(own.delta, delta)}
     ledger = entries[-1].digest if entries else ""
     shown = {**figures, "population": release.population, "fits": len(entries), "ledger": ledger}

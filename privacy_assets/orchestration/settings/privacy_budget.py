@@ -30,6 +30,12 @@ class PrivacyBudget:
         "patients",
     )
     delta: float = setting(1e-6, "Delta at which total_epsilon is stated.", 1e-7)
+    partitions_are_disjoint: bool = setting(
+        False,
+        "Whether each person is in one partition only. It is checked on keyed hashes of the people of each fit: if it "
+        "is so, the largest of what the partitions have spent counts, otherwise their sum.",
+        True,
+    )
     publish_figures: bool = setting(
         True,
         "Whether manifest and report of the synthetic records have the figures that were computed on the people's "
@@ -39,8 +45,9 @@ class PrivacyBudget:
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
-        is_flag = isinstance(self.publish_figures, bool)
-        require(is_flag, "privacy_budget.publish_figures", self.publish_figures, "true or false", UNDONE)
+        for name in ("partitions_are_disjoint", "publish_figures"):
+            is_flag = isinstance(getattr(self, name), bool)
+            require(is_flag, f"privacy_budget.{name}", getattr(self, name), "true or false", UNDONE)
         is_name = self.population is None or (
             isinstance(self.population, str) and POPULATION.fullmatch(self.population)
         )
@@ -49,8 +56,22 @@ class PrivacyBudget:
                 f"privacy_budget.population is {self.population!r}. Expected letters, digits, '_' and '-', at most 64."
             )
 
-    def require_figures_for(self, waivers: Path | None) -> None:
-        """Refuse waivers where figures are withheld."""
+    def check(self, waivers: Path | None, person: str | None, *, has_partitions: bool, has_source: bool) -> None:
+        """Refuse settings that the rest of a release contradicts."""
+        lacking = [
+            what
+            for what, is_there in (
+                ("partitions", has_partitions),
+                ("a column with `person: true` in the contract", person is not None),
+                ("a source that is divided here", has_source),
+            )
+            if not is_there
+        ]
+        if self.partitions_are_disjoint and lacking:
+            raise InvalidSettingError(
+                f"privacy_budget.partitions_are_disjoint is true, but the release lacks {', and '.join(lacking)}: so "
+                "it cannot be checked who is in which partition. Leave it out, and all fits add up. Nothing was spent."
+            )
         if waivers is not None and not self.publish_figures:
             raise InvalidSettingError(
                 "privacy_budget.publish_figures is false, and there are waivers: each states the figure that it "

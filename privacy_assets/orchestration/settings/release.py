@@ -170,7 +170,9 @@ class ReleaseSettings:
                 )
             return
         self.private.check(self.contract)
-        self.privacy_budget.require_figures_for(self.waivers)
+        has_partitions, has_source = self.partitions_def is not None, self.source is not None
+        person = self.contract.person
+        self.privacy_budget.check(self.waivers, person, has_partitions=has_partitions, has_source=has_source)
         stated = {"epsilon": self.private.epsilon, "delta": max(self.private.delta, self.privacy_budget.delta)}
         stated["total_epsilon"] = epsilon_of(
             rho_of(self.private.epsilon, self.private.delta), self.privacy_budget.delta

@@ -5,7 +5,8 @@ budget, because noise may have left. Each entry contains the digest of the one b
 entry breaks the chain. A chain that ends early is found by the witness in another directory, which knows the last
 entry, and by all others who know a later digest (`expected`).
 
-Costs add up in rho (zero-concentrated differential privacy) over all fits, also of other releases and of partitions.
+Costs add up in rho (zero-concentrated differential privacy) over all fits, also of other releases, and of partitions
+unless those are known to have different people.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from privacy_assets.storage.durable_files import (
     sync_directory,
 )
 from privacy_assets.synthesis.private.accounting import check_delta, epsilon_of
+from privacy_assets.synthesis.private.partitions import Cost, PeopleOfFits
 from privacy_assets.synthesis.private.spending import Spending, parse_spending
 from privacy_assets.synthesis.private.witness import WITNESSES, Witness, parse_witness
 
@@ -81,9 +83,14 @@ class PrivacyLedger:
         """
         return self._parsed(self._content(self.path))[0]
 
+    @property
+    def people(self) -> PeopleOfFits:
+        """The people of its fits."""
+        return PeopleOfFits(self.directory, self.population)
+
     def rho(self) -> float:
-        """Return what was spent on the population."""
-        return fsum(entry.rho for entry in self.entries())
+        """Return what was spent on a person at most: all, or the largest partition where they are known to differ."""
+        return self.people.spent_rho(self.entries())
 
     def epsilon(self, delta: float) -> float:
         """Return what was spent on the population, as epsilon at `delta`."""
@@ -201,6 +208,7 @@ class PrivacyLedger:
         made_of: str,
         partition: str | None = None,
         sources: Collection[str] = (),
+        people: str = "",
         expected: Collection[str] = (),
     ) -> Spending:
         """Record a fit before it touches a record; waits while another process does so.
@@ -215,6 +223,8 @@ class PrivacyLedger:
             What it is spent for.
         sources : collection of str
             Fingerprints of the tables that the records came from.
+        people : str
+            Digest of its people by `PeopleOfFits.keep`, if partitions are declared to be disjoint.
         expected : collection of str
             Digests of all fits that are known from elsewhere.
 
@@ -231,12 +241,12 @@ class PrivacyLedger:
             tables = {made_of, *sources}
             self.require_own_people(tables)
             before = self._known(expected)
-            spent = [entry.rho for entry in before]
-            after = epsilon_of(fsum([*spent, rho]), total_delta)
+            spent = self.people.spent_rho(before)
+            after = epsilon_of(self.people.spent_rho([*before, Cost(rho, partition, people)]), total_delta)
             if after > at_most:
                 raise PrivacyBudgetError(
                     f"The privacy budget of {self.population!r} is used up: {len(before)} fits have spent epsilon "
-                    f"{epsilon_of(fsum(spent), total_delta):.3g} at delta {total_delta:g}, and with this one it would "
+                    f"{epsilon_of(spent, total_delta):.3g} at delta {total_delta:g}, and with this one it would "
                     f"be {after:.3g}; at most {at_most:g} is allowed. {UNDONE}"
                 )
             entry = Spending(
@@ -251,6 +261,7 @@ class PrivacyLedger:
                 delta=float(delta),
                 rho=float(rho),
                 previous=before[-1].digest if before else "",
+                people=people,
             )
             entry = Spending(**{**asdict(entry), "digest": entry.own_digest})
             witness = self._witness()
@@ -280,7 +291,7 @@ class PrivacyLedger:
             os.fchmod(descriptor, PRIVATE_FILE_MODE)
             file.seek(len(complete))
             file.truncate()
-            file.write(canonical_json(asdict(entry)).encode() + b"\n")
+            file.write(canonical_json(entry.to_json()).encode() + b"\n")
             file.flush()
             os.fsync(descriptor)
         sync_directory(self.directory)

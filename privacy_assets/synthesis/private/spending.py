@@ -32,6 +32,8 @@ class Spending:
         Its cost in zCDP, by OpenDP's accounting.
     previous, digest : str
         Digest of the entry before it, and its own.
+    people : str
+        Digest of the people of the fit, if partitions were declared to be disjoint; else empty.
     """
 
     number: int
@@ -46,12 +48,17 @@ class Spending:
     rho: float
     previous: str
     digest: str = ""
+    people: str = ""
 
     @property
     def own_digest(self) -> str:
         """The digest of everything else in the entry."""
-        body = {name: value for name, value in asdict(self).items() if name != "digest"}
+        body = {name: value for name, value in self.to_json().items() if name != "digest"}
         return hashlib.sha256(canonical_json(body).encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry as it is written; earlier versions had no people."""
+        return {name: value for name, value in asdict(self).items() if name != "people" or value}
 
 
 def parse_spending(found: Any) -> Spending | None:
@@ -60,7 +67,8 @@ def parse_spending(found: Any) -> Spending | None:
         entry = Spending(**found)
     except TypeError:
         return None
-    texts = (entry.at, entry.population, entry.release, entry.run_id, entry.made_of, entry.previous, entry.digest)
+    chained = (entry.made_of, entry.previous, entry.digest, entry.people)
+    texts = (entry.at, entry.population, entry.release, entry.run_id, *chained)
     numbers = (entry.epsilon, entry.delta, entry.rho)
     are_texts = all(isinstance(text, str) for text in texts) and isinstance(entry.partition, str | None)
     are_right = are_texts and is_integer(entry.number, 1) and all(is_number(number, 0) for number in numbers)

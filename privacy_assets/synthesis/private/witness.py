@@ -42,7 +42,7 @@ class Witness:
 
     def to_bytes(self) -> bytes:
         """Return the content of the file, with a digest of its own."""
-        body = asdict(self) | {"tables": list(self.tables)}
+        body = asdict(self) | {"entry": self.entry.to_json(), "tables": list(self.tables)}
         return canonical_json(body | {"digest": _digest(body)}).encode() + b"\n"
 
 

@@ -35,6 +35,7 @@ PRIVATE = {
 }
 SIGNED = {"signing": {"key_variable": "RELEASE_KEY"}}
 DAILY = {"type": "daily", "start_date": "2026-01-01"}
+BY_DAY = {"partitions": DAILY, "source": {"file": "people-{partition_key}.csv"}}
 BY_PARTITION = {"source": {"file": "people-{partition_key}.csv"}}
 NO_NUMBER = "is not of type 'integer', 'number'"
 NO_WHOLE_NUMBER = "is not of type 'integer'"
@@ -648,6 +649,9 @@ CASES = {
         population=("patients", "a/b", "privacy_budget.population is 'a/b'. Expected letters, digits, '_' and '-'"),
         delta=(1e-7, 0, "delta is 0. Expected a number above 0 and below 1"),
         publish_figures=(False, "no", "'no' is not of type 'boolean'"),
+    ),
+    **by_name("PrivacyBudget", "privacy_budget", then=PRIVATE | BY_DAY)(
+        partitions_are_disjoint=(True, 1, "1 is not of type 'boolean'"),
     ),
     **by_name("DisclosureSettings", "disclosure")(
         sensitive=(["diagnosis"], ["disease"], "`sensitive` names columns that the tables do not have: ['disease']"),

@@ -1,0 +1,173 @@
+"""Partitions whose people differ: their costs compose by the maximum instead of the sum [1]_.
+
+A person who is in one partition only is touched by the fits of that partition only. Whether that is so is decided on
+keyed hashes of the people of each fit, which are stored when it is charged. So people who are moved to another
+partition later are found, whatever became of the tables. What is missing, was changed or cannot be compared counts as
+not disjoint, and then all fits add up.
+
+References
+----------
+.. [1] F. McSherry (2009), "Privacy integrated queries", doi:10.1145/1559845.1559850, theorem 4.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import uuid
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import fsum
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy_assets.storage.durable_files import (
+    TEMPORARY_MARK,
+    locked,
+    make_private_directory,
+    remove_leftovers,
+    sync_directory,
+    write_file,
+)
+
+PEOPLE_DIRECTORY: Final = "people"
+KEY_BYTES: Final = 32
+MARK_BYTES: Final = 32
+HASH_BYTES: Final = 8
+
+
+class Cost(NamedTuple):
+    """What a fit costs, in rho, and whom: its partition, and the digest of its people; empty if they are not known."""
+
+    rho: float
+    partition: str | None
+    people: str
+
+
+class Charged(Protocol):
+    """A `Cost`, or an entry of a ledger."""
+
+    @property
+    def rho(self) -> float:
+        """What it costs."""
+
+    @property
+    def partition(self) -> str | None:
+        """Its partition."""
+
+    @property
+    def people(self) -> str:
+        """Digest of its people; empty if they are not known."""
+
+
+@dataclass(frozen=True)
+class PeopleOfFits:
+    """The people of the fits on a population, as keyed hashes in the directory of its ledger.
+
+    Parameters
+    ----------
+    directory : Path
+        Private directory of the ledgers.
+    population : str
+        Name of the population.
+    """
+
+    directory: Path
+    population: str
+
+    @property
+    def key_path(self) -> Path:
+        """The file of the key."""
+        return self.directory / PEOPLE_DIRECTORY / f"{self.population}.key"
+
+    def hashes(self, persons: Iterable[Any]) -> NDArray[np.uint64]:
+        """Return a keyed hash of each person, in their order; the first call makes the key.
+
+        Two people have the same hash with a probability of 2^-64, which can only make partitions overlap.
+        """
+        key = self._key()
+        digests = [hashlib.blake2b(str(each).encode(), key=key, digest_size=HASH_BYTES).digest() for each in persons]
+        return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+
+    def keep(self, hashes: NDArray[np.uint64], column: str) -> str:
+        """Store the people of a fit, and return the digest that its entry in the ledger has of them.
+
+        Parameters
+        ----------
+        hashes : ndarray, dtype=np.uint64
+            Their `hashes`, in any order.
+        column : str
+            Name of the column that says who they are; values of different columns cannot be compared.
+        """
+        of_column = hashlib.sha256(column.encode()).digest()
+        content = (self.mark() or b"") + of_column + np.unique(hashes).astype("<u8").tobytes()
+        digest = hashlib.sha256(content).hexdigest()
+        path = self._path(digest)
+        make_private_directory(path.parent)
+        with locked(path.parent):
+            if self._read(digest) is None:
+                path.unlink(missing_ok=True)
+                write_file(path, lambda file: file.write(content))
+                sync_directory(path.parent)
+        return digest
+
+    def are_apart(self, fits: Sequence[Charged]) -> bool:
+        """Return whether the people of every two partitions are known to differ."""
+        mark, marks, by_partition = self.mark(), set[bytes](), dict[str, list[NDArray[np.uint64]]]()
+        for fit in fits:
+            content = self._read(fit.people)
+            if content is None or fit.partition is None or content[:MARK_BYTES] != mark:
+                return False
+            marks.add(content[: 2 * MARK_BYTES])
+            by_partition.setdefault(fit.partition, []).append(np.frombuffer(content[2 * MARK_BYTES :], dtype="<u8"))
+        if len(marks) > 1:
+            return False
+        people = [np.unique(np.concatenate(own)) for own in by_partition.values()]
+        return not people or len(np.unique(np.concatenate(people))) == sum(map(len, people))
+
+    def spent_rho(self, fits: Sequence[Charged]) -> float:
+        """Return what fits have spent on a person at most: one partition and all that is not of a known partition.
+
+        Parameters
+        ----------
+        fits : sequence of Cost
+            Fits on the population, in any order. Those with people and partition count as of a known partition.
+        """
+        of_partitions = [fit for fit in fits if fit.people and fit.partition is not None]
+        if not of_partitions or not self.are_apart(of_partitions):
+            return fsum(fit.rho for fit in fits)
+        names = {fit.partition for fit in of_partitions}
+        largest = max(fsum(fit.rho for fit in of_partitions if fit.partition == name) for name in names)
+        return fsum([largest, *(fit.rho for fit in fits if not fit.people or fit.partition is None)])
+
+    def mark(self) -> bytes | None:
+        """Return what shows that hashes were made with the same key, without the key; None if there is no key."""
+        with suppress(OSError):
+            return hashlib.sha256(b"people of fits" + self.key_path.read_bytes()).digest()
+        return None
+
+    def _key(self) -> bytes:
+        # Not the directory of the ledger: whoever charges a fit has locked it.
+        make_private_directory(self.key_path.parent)
+        with locked(self.key_path.parent):
+            if not self.key_path.exists():
+                remove_leftovers(self.key_path)
+                temporary = self.key_path.parent / f"{TEMPORARY_MARK}{self.key_path.name}-{uuid.uuid4().hex}"
+                write_file(temporary, lambda file: file.write(secrets.token_bytes(KEY_BYTES)))
+                temporary.replace(self.key_path)
+                sync_directory(self.key_path.parent)
+            return self.key_path.read_bytes()
+
+    def _path(self, digest: str) -> Path:
+        return self.directory / PEOPLE_DIRECTORY / digest
+
+    def _read(self, digest: str) -> bytes | None:
+        """Return the people of a fit; None if they are missing or were changed."""
+        with suppress(OSError):
+            content = self._path(digest).read_bytes()
+            return content if hashlib.sha256(content).hexdigest() == digest else None
+        return None
