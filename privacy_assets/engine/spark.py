@@ -80,6 +80,8 @@ class SparkEngine:
             ) from None
         if self.session is not None:
             spark = getattr(self.session, "spark_session", self.session)
+            if spark is None:
+                raise EngineError("The Spark resource has no session yet. Nothing was sent. Open one before the run.")
         else:
             spark, failure = _attempt(lambda: SparkSession.builder.remote(str(self.remote)).getOrCreate())
             _refuse(failure, "connect to the server")

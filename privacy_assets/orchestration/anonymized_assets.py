@@ -38,6 +38,7 @@ from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, OtherReleaseSettings
+from privacy_assets.orchestration.settings.engine import engine_of_stage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import read_source, upstream_inputs
 from privacy_assets.orchestration.shown.metadata import (
@@ -102,7 +103,8 @@ def _generalized_asset(
             table = number_distinct_records(table)
         used = replace(asked, seed=secrets.randbits(SECRET_BITS)) if generalization.draws_seed else asked
         progress = progress_logger(context, _rows_cut)
-        anonymization = anonymize_with(table, used, generalization.hierarchies, progress=progress)
+        engine = engine_of_stage(release.engine, release.name, stage)
+        anonymization = anonymize_with(table, used, generalization.hierarchies, progress=progress, engine=engine)
         losses = require_measured(anonymization, table, generalization.hierarchies)
         report, figures = measure_anonymity(anonymization, release.contract, table, asked.subject, losses)
         failed = models_that_fail(anonymization, report)

@@ -26,6 +26,7 @@ from privacy_assets.orchestration.evidence.limited_figures import metrics_of
 from privacy_assets.orchestration.evidence.partition_people import keep_people_of_source
 from privacy_assets.orchestration.private.guard import guarded, log_openly, speaks
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
+from privacy_assets.orchestration.settings.engine import engine_of_stage
 from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import TableSource, read_source, upstream_inputs
@@ -251,6 +252,7 @@ def mpucc_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             PreprocessedTables.from_artifact(preprocessed),
             release.assessment,
             progress=progress_logger(context, _combinations_checked),
+            engine=engine_of_stage(release.engine, release.name, MPUCC),
         )
         made_of = {**preprocessed.made_of, "preprocessed": preprocessed.digest}
         artifact = replace(assessment.to_artifact(), made_of=made_of)

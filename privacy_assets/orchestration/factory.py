@@ -9,6 +9,8 @@ import dagster as dg
 from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.disclosure.settings import DisclosureSettings
+from privacy_assets.engine.local import LocalEngine
+from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.anonymized_assets import (
     anonymized_asset,
@@ -40,6 +42,7 @@ from privacy_assets.orchestration.private.resources import (
 from privacy_assets.orchestration.private_synthesis_assets import noisy_model_asset
 from privacy_assets.orchestration.release_steps import limit_checks, release_asset
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, ReidentificationSettings
+from privacy_assets.orchestration.settings.engine import read_engine, require_divisible
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.settings.options import OptionsSettings
@@ -99,6 +102,7 @@ def build_release_definitions(
     signing: SigningKey | None = None,
     privacy_budget: PrivacyBudget | None = None,
     declaration: Mapping[str, str] | None = None,
+    engine: LocalEngine | SparkEngine | Any = None,
     private_path: str = DEFAULT_PRIVATE_PATH,
     release_path: str = DEFAULT_RELEASE_PATH,
 ) -> dg.Definitions:
@@ -164,6 +168,9 @@ def build_release_definitions(
     declaration : mapping of str to str, optional
         What the first page of the report declares: ``purpose``, ``recipient``, ``legal_basis``, ``retention`` and
         ``roles_decided_by``, each a sentence. It decides nothing.
+    engine : LocalEngine, SparkEngine, SparkSession or object with ``spark_session``, optional
+        Where mpUCCs are searched, with those of the control, and anonymized records are cut into classes; the release
+        does not depend on it. All other stages run in this process, which is also the default.
     private_path, release_path : str
         Local directories of the private tables and of the releases. Definitions that are merged must agree on them. The
         private directory is closed to other users, so it must be for private tables alone: new, empty, or already a
@@ -221,7 +228,11 @@ def build_release_definitions(
         signing=signing,
         budget=privacy_budget,
         declaration=require_declaration(declaration or {}),
+        engine=read_engine(engine),
     )
+    for made_of, generalized in (("source", anonymized), ("synthetic", generalize_synthetic)):
+        if generalized is not None:
+            require_divisible(name, release.engine, release.generalization(made_of))
     assets = [] if source is None else [source_asset(release)]
     limits: dict[str, list[dg.AssetChecksDefinition]] = {}
     if "synthetic" in release.sides:

@@ -15,6 +15,7 @@ from privacy_assets.mpucc.preprocess import PreprocessedTables
 from privacy_assets.orchestration.evidence.comparisons import candidates_compared
 from privacy_assets.orchestration.evidence.evidence import UNREADABLE, Gathered
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, RecordedRefusal
+from privacy_assets.orchestration.settings.engine import ENGINE_NAMES
 from privacy_assets.orchestration.settings.options import OPTIONS
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.pictures import Drawn
@@ -104,6 +105,7 @@ def release_record(
         refusals_before=n_refusals,
         acknowledged=release.contract.acknowledged,
         declaration=release.declaration,
+        engine=ENGINE_NAMES[type(release.engine)],
         options_compared=candidates_compared(context.instance, private_tables, release.key(OPTIONS), partition_key),
         waivers=[each for each in release.waivers_of(side).usable if each.file in waived_by],
     )

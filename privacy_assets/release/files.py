@@ -96,6 +96,8 @@ class ReleaseRecord:
         What is declared about the release, such as its purpose.
     figures_withheld : bool
         Whether figures that were computed on people's records are left out.
+    engine : {"local", "spark"}
+        Engine that the release is configured with.
     """
 
     release: str
@@ -113,6 +115,7 @@ class ReleaseRecord:
     options_compared: int = 0
     declaration: Mapping[str, str] = field(default_factory=dict)
     figures_withheld: bool = False
+    engine: str = "local"
 
 
 def write_release(
@@ -362,6 +365,7 @@ def _recorded(record: ReleaseRecord, table: pd.DataFrame | None, content: str, c
         "options_compared": record.options_compared,
         **({"declaration": dict(record.declaration)} if record.declaration else {}),
         **({WITHHELD_KEY: True} if record.figures_withheld else {}),
+        "engine": record.engine,
         "waivers": [waiver.to_json() for waiver in record.waivers],
         "versions": {"python": sys.version.split()[0], **{name: version(name) for name in RECORDED_VERSIONS}},
     }

@@ -21,6 +21,7 @@ DIRECTORY_TIME = "%Y%m%dT%H%M%S.%fZ"
 SIGNATURE_FILE = "signature.json"
 MANIFEST_VERSION = 2
 MAX_MANIFEST_BYTES = 64 * 2**20
+ENGINES = ("local", "spark")
 FORMATS = ("parquet", "csv")
 MANIFEST_KEYS = {
     *("manifest_version", "release", "stage", "partition", "created_at", "run_id", "fingerprint", "n_records"),
@@ -28,7 +29,7 @@ MANIFEST_KEYS = {
     *("waivers", "columns_leaving_as_is", "signed_by", "digest"),
 }
 OPTIONAL_KEYS = frozenset(
-    {"csv", "options_compared", "declaration", "fingerprint_version", "parts", "figures_withheld"}
+    {"csv", "options_compared", "declaration", "fingerprint_version", "parts", "figures_withheld", "engine"}
 )
 """Not in every release: of CSV files and tables in parts, and what earlier versions did not record."""
 KEYS_SINCE_VERSION_2 = frozenset({"columns_leaving_as_is", "signed_by", "digest"})
@@ -167,6 +168,7 @@ _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "columns_leaving_as_is": _are_mappings,
     "csv": _is_mapping,
     "parts": are_parts,
+    "engine": lambda value: isinstance(value, str) and value in ENGINES,
     "declaration": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
     "figures_withheld": lambda value: value is True,
     "signed_by": lambda value: value is None or is_sha256(value),

@@ -243,6 +243,7 @@ WRONG = {
     "versions": [{"python": 3}, []],
     "columns_leaving_as_is": [{}, [5]],
     "csv": [[], 5],
+    "engine": ["Spark", None, ["local"]],
     "declaration": [[], 5, {"purpose": 5}],
     "figures_withheld": [False, 1, "yes", None],
     "signed_by": ["", "me", 5],

@@ -13,6 +13,7 @@ from privacy_assets.orchestration.component.anonymized import (
     ResolvedReidentification,
     ResolvedSemanticRisk,
 )
+from privacy_assets.orchestration.component.engine import EngineYaml
 from privacy_assets.orchestration.component.monitoring import ResolvedMonitoring
 from privacy_assets.orchestration.component.options import ResolvedOptions
 from privacy_assets.orchestration.component.scaffolder import scaffolded
@@ -171,6 +172,12 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         "roles_decided_by, each a sentence; all are optional, and none decides anything.",
         examples=[{"purpose": "Teaching statistics", "recipient": "Students of the course"}],
     )
+    engine: EngineYaml | None = Field(
+        None,
+        description="Where mpUCCs are searched and anonymized records are cut into classes, if not in the run itself; "
+        "the release does not depend on it.",
+        examples=[{"spark": {"remote": "{{ env.SPARK_REMOTE }}"}}],
+    )
     monitoring: ResolvedMonitoring | None = Field(
         None,
         description="How the release is monitored between its runs; by default it is not.",
@@ -247,6 +254,7 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         return arguments | {
             "name": self.name if self.name is not None else folder.name,
             "reidentification": self.reidentification and self.reidentification.from_root(root),
+            "engine": self.engine and self.engine.spark.build(),
             "signing": self.signing and self.signing.build(root),
             "waivers": None if self.waivers is None else str(root / self.waivers),
             "partitions_def": partitions and partitions.build(),

@@ -16,6 +16,8 @@ from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.disclosure.column_examination import columns_that_leave
 from privacy_assets.disclosure.settings import DisclosureSettings
+from privacy_assets.engine.local import LocalEngine
+from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.mpucc.preprocess import check_precisions
 from privacy_assets.orchestration.settings.anonymized import (
@@ -80,6 +82,7 @@ class ReleaseSettings:
     signing: SigningKey | None = None
     budget: PrivacyBudget | None = None
     declaration: Mapping[str, str] = field(default_factory=dict)
+    engine: LocalEngine | SparkEngine = field(default_factory=LocalEngine)
 
     def __post_init__(self) -> None:
         if not re.fullmatch(NAME_PATTERN, self.name):

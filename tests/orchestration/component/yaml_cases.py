@@ -34,6 +34,7 @@ PRIVATE = {
     "synthetic": {"method": "mst", "settings": {"epsilon": 1.0, "given": "plan"}},
 }
 SIGNED = {"signing": {"key_variable": "RELEASE_KEY"}}
+SPARK = {"engine": {"spark": {"remote": "sc://host:15002"}}}
 DAILY = {"type": "daily", "start_date": "2026-01-01"}
 BY_DAY = {"partitions": DAILY, "source": {"file": "people-{partition_key}.csv"}}
 BY_PARTITION = {"source": {"file": "people-{partition_key}.csv"}}
@@ -214,6 +215,7 @@ CASES = {
     ),
     "PrivacyReleaseComponent.waivers": ({"waivers": "waivers"}, {"waivers": 5}, "5 is not of type 'string', 'null'"),
     "PrivacyReleaseComponent.signing": (SIGNED, {"signing": "key.pem"}, "'key.pem' is not of type 'object', 'null'"),
+    "PrivacyReleaseComponent.engine": (SPARK, {"engine": "spark"}, "'spark' is not of type 'object', 'null'"),
     "PrivacyReleaseComponent.declaration": (
         {"declaration": {"purpose": "Teaching statistics", "roles_decided_by": "The privacy officer"}},
         {"declaration": {"aim": "Teaching statistics"}},
@@ -443,6 +445,14 @@ CASES = {
         policy(required={"signature": True}) | SIGNED,
         policy(required={"signature": True}),
         "requires that releases are signed, but this one has no signing key. Name one",
+    ),
+    # the engine
+    "EngineYaml.spark": (SPARK, {"engine": {"spark": "local[2]"}}, "'local[2]' is not of type 'object'"),
+    "SparkYaml.remote": (SPARK, {"engine": {"spark": {"remote": 5}}}, "5 is not of type 'string'"),
+    "SparkYaml.rows_per_task": (
+        {"engine": {"spark": SPARK["engine"]["spark"] | {"rows_per_task": 1_000}}},
+        {"engine": {"spark": SPARK["engine"]["spark"] | {"rows_per_task": 0}}},
+        "an integer of at least 1",
     ),
     # the signature
     **by_name("SigningYaml", "signing")(

@@ -1,0 +1,37 @@
+"""The engine of a release, as it is written in YAML."""
+
+from pydantic import Field, model_validator
+
+from privacy_assets.engine.spark import SparkEngine
+from privacy_assets.orchestration.component.yaml_settings import Whole, YamlSettings
+
+
+class SparkYaml(YamlSettings):
+    """A Spark Connect server, on whose workers the heaviest searches run (extra spark)."""
+
+    remote: str = Field(
+        description="Address of the server, such as sc://host:15002; local[2] starts one on this machine.",
+        examples=["{{ env.SPARK_REMOTE }}"],
+    )
+    rows_per_task: Whole = Field(
+        SparkEngine.rows_per_task,
+        description="Rows that one task gets, about; no task of a search gets more than twice as many.",
+        examples=[1_000_000],
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "SparkYaml":
+        self.build()
+        return self
+
+    def build(self) -> SparkEngine:
+        """Return the engine; nothing connects to the server before a run does."""
+        return SparkEngine(remote=self.remote, rows_per_task=self.rows_per_task)
+
+
+class EngineYaml(YamlSettings):
+    """Where mpUCCs are searched and anonymized records are cut into classes; the release does not depend on it."""
+
+    spark: SparkYaml = Field(
+        description="On the workers of a Spark cluster.", examples=[{"remote": "{{ env.SPARK_REMOTE }}"}]
+    )

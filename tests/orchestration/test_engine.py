@@ -1,0 +1,127 @@
+"""A release does not depend on the engine that searched it, and says which one that was."""
+
+import copy
+import json
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from privacy_assets.engine.local import LocalEngine
+from privacy_assets.engine.spark import SparkEngine
+from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration import anonymized_assets, assets
+from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
+from privacy_assets.orchestration.settings.engine import engine_of_stage, read_engine
+from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from tests.orchestration.project import ADMITS, CONTRACT, Project, failure_of
+from tests.spark_server import spark_server
+
+TINY = LocalEngine(rows_per_task=30, rows_per_batch=7, batches_per_partition=2)
+OF_THE_RUN = {"created_at", "run_id", "engine", "files", "digest"}
+POLICY = Policy(
+    (
+        Limit("privacy_risk_score", ADMITS, "at_most"),
+        Limit("leakage_detected", 0),
+        Limit("smallest_class", 5),
+    ),
+    RequiredSettings(control_records=40, detectable_share=None),
+)
+
+
+def contract_by_rows():
+    """A contract without a person, so that rows are counted, which engines can divide."""
+    contract = copy.deepcopy(CONTRACT)
+    del contract["columns"]["patient"]["person"]
+    return contract
+
+
+def both_sides(project, engine, **settings):
+    given = {"contract": contract_by_rows(), "policy": POLICY, "anonymized": AnonymizationSettings()}
+    return project.definitions(**given | {"engine": engine} | settings)
+
+
+def released(folder, engine):
+    """Run a release with both sides; return what is said and published of each."""
+    folder.mkdir()
+    project = Project(folder)
+    project.write_tables()
+    result = project.run(both_sides(project, engine))
+    assert result.success, failure_of(result)
+    made = {}
+    for side in ("synthetic", "anonymized"):
+        (directory,) = project.releases(side=side)
+        manifest = json.loads((directory / "manifest.json").read_text())
+        files = {name: each for name, each in manifest["files"].items() if name != "report.html"}
+        same = {name: value for name, value in manifest.items() if name not in OF_THE_RUN} | {"files": files}
+        made[side] = manifest["engine"], same, pd.read_parquet(directory / f"{side}.parquet")
+    return made
+
+
+def assert_equal_but_for_the_engine(expected, found, engine):
+    for side, (name, manifest, table) in expected.items():
+        assert name == "local"
+        assert found[side][0] == engine
+        assert found[side][1] == manifest
+        pd.testing.assert_frame_equal(found[side][2], table)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    return released(tmp_path_factory.mktemp("whole") / "project", None)
+
+
+def test_a_release_whose_work_is_divided_is_the_same(expected, tmp_path, monkeypatch):
+    used = []
+    for module, name in ((assets, "assess_preprocessed"), (anonymized_assets, "anonymize_with")):
+        work = getattr(module, name)
+
+        def watched(*given, work=work, name=name, **named):
+            used.append((name, named["engine"]))
+            return work(*given, **named)
+
+        monkeypatch.setattr(module, name, watched)
+    assert_equal_but_for_the_engine(expected, released(tmp_path / "project", TINY), "local")
+    assert sorted(used, key=str) == [("anonymize_with", TINY), ("assess_preprocessed", TINY)]
+
+
+def test_a_release_by_spark_is_the_same(expected, tmp_path):
+    engine = SparkEngine(session=spark_server().session, rows_per_task=50)
+    assert_equal_but_for_the_engine(expected, released(tmp_path / "project", engine), "spark")
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"contract": CONTRACT}, "counts people"),
+        ({"anonymized": AnonymizationSettings(l_diversity=2)}, "has l-diversity or t-closeness"),
+        ({"anonymized": AnonymizationSettings(t_closeness=0.4)}, "has l-diversity or t-closeness"),
+        ({"anonymized": None, "generalize_synthetic": AnonymizationSettings(k=3)}, "counts people"),
+    ],
+)
+def test_what_cannot_be_divided_is_refused_before_any_run(tmp_path, settings, reason):
+    project = Project(tmp_path)
+    with pytest.raises(InvalidSettingError, match=f"but its anonymization {reason}, which one machine"):
+        both_sides(project, TINY, **settings)
+    both_sides(project, LocalEngine(), **settings)
+
+
+def test_a_session_or_what_has_one_is_an_engine_and_nothing_else_is():
+    class Session:
+        def createDataFrame(self): ...  # noqa: N802
+
+    class Resource:
+        @property
+        def spark_session(self):
+            raise AssertionError("asked before a run")
+
+    for given in (Session(), Resource()):
+        assert read_engine(given).session is given
+    assert read_engine(None) == LocalEngine()
+    with pytest.raises(InvalidSettingError, match="The engine is a str. Expected a LocalEngine"):
+        read_engine("spark")
+
+
+def test_jobs_are_named_after_release_and_stage():
+    engine = SparkEngine(remote="sc://host", rows_per_task=5)
+    assert engine_of_stage(engine, "people", "anonymized") == replace(engine, tag="privacy_assets: people anonymized")
