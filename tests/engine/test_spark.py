@@ -160,3 +160,16 @@ def test_an_object_with_a_session_is_taken_like_a_resource_of_dagster():
 def test_settings_that_cannot_work_are_refused(wrong):
     with pytest.raises(InvalidSettingError):
         SparkEngine(**wrong)
+
+
+def test_a_resource_that_has_no_session_yet_is_refused():
+    pytest.importorskip("pyspark", reason="needs the extra `spark`")
+
+    class Resource:
+        spark_session = None
+
+    with (
+        pytest.raises(EngineError, match="The Spark resource has no session yet"),
+        SparkEngine(session=Resource()).place({"number": np.arange(3)}),
+    ):
+        pass
