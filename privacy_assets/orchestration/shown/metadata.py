@@ -101,7 +101,7 @@ def settings_metadata(settings: Mapping[str, Any]) -> dg.JsonMetadataValue:
 
 
 def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
-    """Show verdicts as a table, failed ones first: condition, result, finding and advice.
+    """Show verdicts as a table, what refuses first and what passed last: condition, result, finding and advice.
 
     The records have two fields that the table does not show: whether the condition is met, and what it does otherwise.
     """
@@ -117,7 +117,7 @@ def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
                 "if_it_fails": _consequence(verdict),
             }
         )
-        for verdict in sorted(decided, key=lambda verdict: verdict.passed)
+        for verdict in sorted(decided, key=lambda verdict: (verdict.passed, verdict.severity != "error"))
     ]
     return dg.MetadataValue.table(records, dg.TableSchema(columns))
 
