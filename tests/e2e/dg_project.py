@@ -167,8 +167,9 @@ class Site:
 
 
 @contextlib.contextmanager
-def running(project: DgProject):
-    """Start the UI and the daemon with `dg dev`, and stop them in the end."""
+def running(project, is_loaded=None):
+    """Start the UI and the daemon with `dg dev`, wait until the project is loaded, and stop them in the end."""
+    is_loaded = is_loaded or answers
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -184,7 +185,7 @@ def running(project: DgProject):
         )
     site = Site(project, f"http://127.0.0.1:{port}")
     try:
-        wait_for(lambda: server.poll() is not None or answers(site), SECONDS_TO_START, project.log)
+        wait_for(lambda: server.poll() is not None or is_loaded(site), SECONDS_TO_START, project.log)
         assert server.poll() is None, project.log.read_text()
         yield site
     finally:
