@@ -48,7 +48,13 @@ from privacy_assets.orchestration.shown.metadata import (
     table_metadata,
 )
 from privacy_assets.orchestration.shown.pictures import picture_metadata
-from privacy_assets.orchestration.stages import asset_arguments, blocking_check, partition_key_of, progress_logger
+from privacy_assets.orchestration.stages import (
+    asset_arguments,
+    blocking_check,
+    partition_key_of,
+    progress_logger,
+    stored_artifact,
+)
 from privacy_assets.reidentification.assess import assess_reidentification
 from privacy_assets.reidentification.curve import CandidateProgress
 from privacy_assets.reidentification.other_releases import OtherRelease, join_original, require_described_columns
@@ -118,9 +124,9 @@ def _generalized_asset(
             )
         artifact = replace(anonymization.to_artifact(), made_of={made_of: content})
         made_with = {name: value for name, value in anonymization.settings.items() if name != "seed"}
-        yield dg.MaterializeResult(
-            value=artifact,
-            metadata=table_metadata(
+        yield stored_artifact(
+            artifact,
+            table_metadata(
                 anonymization.table,
                 artifact.fingerprints["table"],
                 _roles_of(release, anonymization),
@@ -133,7 +139,6 @@ def _generalized_asset(
                 MADE_WITH: settings_metadata(made_with),
                 MADE_OF: dg.MetadataValue.json(dict(artifact.made_of)),
             },
-            data_version=dg.DataVersion(artifact.digest),
         )
         yield dg.AssetCheckResult(
             check_name=CLASSES_CHECK,
@@ -185,9 +190,9 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             "records_withheld": n_before - n_kept,
             "share_withheld": 1 - n_kept / n_before,
         }
-        yield dg.MaterializeResult(
-            value=artifact,
-            metadata=table_metadata(
+        yield stored_artifact(
+            artifact,
+            table_metadata(
                 kept.table,
                 artifact.fingerprints["table"],
                 _roles_of(release, kept),
@@ -200,7 +205,6 @@ def suppressed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
                 MADE_WITH: dg.MetadataValue.json({"risk_limit": risk_limit, **withheld, **notes}),
                 MADE_OF: dg.MetadataValue.json(dict(artifact.made_of)),
             },
-            data_version=dg.DataVersion(artifact.digest),
         )
 
     return suppressed_stage
@@ -229,11 +233,7 @@ def other_release_asset(release: ReleaseSettings, other: OtherReleaseSettings) -
             quasi_identifiers = list(other.quasi_identifiers)
         header = {"model": model.to_json(), "quasi_identifiers": quasi_identifiers}
         artifact = Artifact(OTHER_RELEASE_KIND, header, {"table": table})
-        yield dg.MaterializeResult(
-            value=artifact,
-            metadata=table_metadata(table, artifact.fingerprints["table"], {}),
-            data_version=dg.DataVersion(artifact.digest),
-        )
+        yield stored_artifact(artifact, table_metadata(table, artifact.fingerprints["table"], {}))
 
     return other_release_stage
 
@@ -283,10 +283,8 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
             given = inputs[name]
             made_of[name] = given.digest if isinstance(given, Artifact) else fingerprint(given)
         artifact = replace(assessment.to_artifact(), made_of=made_of)
-        yield dg.MaterializeResult(
-            value=artifact,
-            metadata=score_metadata(assessment.scores) | picture_metadata({"candidates": assessment.drawn()}),
-            data_version=dg.DataVersion(artifact.digest),
+        yield stored_artifact(
+            artifact, score_metadata(assessment.scores) | picture_metadata({"candidates": assessment.drawn()})
         )
 
     return reidentification_stage
@@ -372,11 +370,7 @@ def _semantic_result(assessment: SemanticAssessment, made_of: dict[str, str]) ->
     if LACKED_COLUMNS in assessment.scores:
         shown[LACKED_COLUMNS] = dg.MetadataValue.json(assessment.scores[LACKED_COLUMNS])
     pictures = {"risk_distribution": assessment.drawn("risks"), "riskiest_concept": assessment.drawn("concept")}
-    return dg.MaterializeResult(
-        value=artifact,
-        metadata=score_metadata(assessment.scores) | shown | picture_metadata(pictures),
-        data_version=dg.DataVersion(artifact.digest),
-    )
+    return stored_artifact(artifact, score_metadata(assessment.scores) | shown | picture_metadata(pictures))
 
 
 def _other_release(other: OtherReleaseSettings, artifact: Artifact) -> OtherRelease:

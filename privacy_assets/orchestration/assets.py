@@ -41,6 +41,7 @@ from privacy_assets.orchestration.stages import (
     output_arguments,
     partition_key_of,
     progress_logger,
+    stored_artifact,
     stored_table,
 )
 from privacy_assets.release.metrics import MPUCC
@@ -232,7 +233,7 @@ def preprocessed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             prepared = preprocess(original, synthetic, control, **settings)
         artifact = replace(prepared.to_artifact(), made_of=made_of)
         metadata = {f"{stage}_records": len(inputs[stage]) for stage in stages}
-        yield dg.MaterializeResult(value=artifact, metadata=metadata, data_version=dg.DataVersion(artifact.digest))
+        yield stored_artifact(artifact, metadata)
 
     return preprocessed_stage
 
@@ -256,11 +257,7 @@ def mpucc_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         )
         made_of = {**preprocessed.made_of, "preprocessed": preprocessed.digest}
         artifact = replace(assessment.to_artifact(), made_of=made_of)
-        yield dg.MaterializeResult(
-            value=artifact,
-            metadata=_assessment_metadata(assessment, release.policy),
-            data_version=dg.DataVersion(artifact.digest),
-        )
+        yield stored_artifact(artifact, _assessment_metadata(assessment, release.policy))
 
     return mpucc_assessment_stage
 

@@ -17,7 +17,7 @@ from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, advice_table, score_metadata, settings_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
-from privacy_assets.orchestration.stages import asset_arguments, progress_logger
+from privacy_assets.orchestration.stages import asset_arguments, progress_logger, stored_artifact
 from privacy_assets.release.evidence import SPLIT_STAGES
 from privacy_assets.release.leakage import figures_of_disclosure
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED
@@ -67,11 +67,7 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
         made_of = {name: fingerprint(inputs[name]) for name in SPLIT_STAGES}
         released = inputs[stage] if stage == "synthetic" else Anonymization.from_artifact(inputs[stage]).table
         artifact = replace(assessment.to_artifact(), made_of={**made_of, stage: fingerprint(released)})
-        yield dg.MaterializeResult(
-            value=artifact,
-            metadata=metadata,
-            data_version=dg.DataVersion(artifact.digest),
-        )
+        yield stored_artifact(artifact, metadata)
 
     return disclosure_stage
 

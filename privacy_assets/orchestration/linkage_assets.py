@@ -12,7 +12,7 @@ from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.linkage import LINKAGE_AUDIT, LinkageAuditSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import FOUND, score_metadata, settings_metadata
-from privacy_assets.orchestration.stages import asset_arguments, progress_logger
+from privacy_assets.orchestration.stages import asset_arguments, progress_logger, stored_artifact
 from privacy_assets.storage.fingerprint import fingerprint
 
 
@@ -38,12 +38,9 @@ def linkage_audit_asset(release: ReleaseSettings, settings: LinkageAuditSettings
         )
         made_of = {"source": fingerprint(inputs["source"]), stage: inputs[stage].fingerprints["table"]}
         artifact = replace(audit.to_artifact(), made_of=made_of)
-        yield dg.MaterializeResult(
-            value=artifact,
-            metadata={FOUND: audit.summary()}
-            | score_metadata(audit.scores)
-            | {MADE_WITH: settings_metadata(audit.settings)},
-            data_version=dg.DataVersion(artifact.digest),
+        yield stored_artifact(
+            artifact,
+            {FOUND: audit.summary()} | score_metadata(audit.scores) | {MADE_WITH: settings_metadata(audit.settings)},
         )
 
     return linkage_audit_stage

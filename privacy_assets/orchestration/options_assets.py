@@ -14,7 +14,7 @@ from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.settings.options import OPTIONS, OptionsSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import options_table
-from privacy_assets.orchestration.stages import asset_arguments, partition_key_of, progress_logger
+from privacy_assets.orchestration.stages import asset_arguments, partition_key_of, progress_logger, stored_artifact
 from privacy_assets.storage.fingerprint import fingerprint
 
 
@@ -47,11 +47,7 @@ def release_options_asset(release: ReleaseSettings, settings: OptionsSettings) -
         n_compared = int(options.settings["n_made_here"])
         record_comparison(private_tables, release.key(OPTIONS), partition_key, context.run.run_id, n_compared)
         artifact = replace(options.to_artifact(), made_of=made_of)
-        yield dg.MaterializeResult(
-            value=artifact,
-            metadata=_metadata(options) | {COMPARED: n_compared},
-            data_version=dg.DataVersion(artifact.digest),
-        )
+        yield stored_artifact(artifact, _metadata(options) | {COMPARED: n_compared})
 
     return release_options_stage
 

@@ -30,7 +30,7 @@ from privacy_assets.orchestration.shown.metadata import (
     NAMESPACE,
     VERDICTS,
     table_metadata,
-    verdict_metadata,
+    verdict_result,
     verdict_table,
 )
 from privacy_assets.orchestration.stages import GATE_CHECK, RESOURCES, asset_arguments, blocking_check, partition_key_of
@@ -119,14 +119,7 @@ def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = N
             refusal = _nearest(context, release, side)
             refusal |= _page_of_checks(context, release, side, name_of_checks, decided, refusal[NEAREST])
         for verdict in decided:
-            yield dg.AssetCheckResult(
-                check_name=verdict.name,
-                asset_key=key,
-                passed=verdict.passed,
-                severity=dg.AssetCheckSeverity.ERROR if verdict.severity == "error" else dg.AssetCheckSeverity.WARN,
-                metadata=verdict_metadata(verdict) | (refusal if verdict.blocks else {}),
-                description=verdict.reason,
-            )
+            yield verdict_result(key, verdict, refusal if verdict.blocks else None)
         if unrecorded is not None:
             raise unrecorded
 

@@ -6,7 +6,7 @@ A check blocks downstream assets in the same run. It releases nothing and does n
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from privacy_assets.orchestration.private.resources import (
 )
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings
-from privacy_assets.orchestration.shown.metadata import verdict_metadata
+from privacy_assets.orchestration.shown.metadata import verdict_result
 from privacy_assets.release.evidence import AssessmentEvidence, Evidence
 from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
 from privacy_assets.release.leakage import figures_of_disclosure
@@ -196,7 +196,8 @@ def _checks(asset: UpstreamAsset, limits: Sequence[Limit], others: Mapping[str, 
         for name, each in {"table": table, **inputs}.items():
             if not isinstance(each, pd.DataFrame):
                 raise InvalidTableError(f"The {name} is a {type_name(each)}; expected a pandas DataFrame.")
-        yield from _results(asset.asset_key, decide(table, inputs))
+        for verdict in decide(table, inputs):
+            yield verdict_result(asset.asset_key, verdict)
 
     return privacy_risk_checks
 
@@ -208,18 +209,6 @@ def _op_name(key: dg.AssetKey) -> str:
     if plain != written:
         plain += "_" + hashlib.sha256(key.to_string().encode()).hexdigest()[:8]
     return f"{plain}__privacy_risk"
-
-
-def _results(key: dg.AssetKey, decided: Sequence[Verdict]) -> Iterator[dg.AssetCheckResult]:
-    for verdict in decided:
-        yield dg.AssetCheckResult(
-            check_name=verdict.name,
-            asset_key=key,
-            passed=verdict.passed,
-            severity=dg.AssetCheckSeverity.ERROR if verdict.severity == "error" else dg.AssetCheckSeverity.WARN,
-            metadata=verdict_metadata(verdict),
-            description=verdict.reason,
-        )
 
 
 def _evidence_of_synthetic(

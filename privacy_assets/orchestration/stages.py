@@ -1,7 +1,7 @@
 """Code shared by the assets of all stages: storage, metadata and progress logs."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from privacy_assets.orchestration.private.guard import log_openly
 from privacy_assets.orchestration.private.partitions import not_about_one_partition
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import table_metadata
+from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
 
 GATE_CHECK = "release_gate"
@@ -104,6 +105,11 @@ def stored_table(
         | {name: dg.MetadataValue.json(value) for name, value in (made or {}).items()},
         data_version=dg.DataVersion(content),
     )
+
+
+def stored_artifact(artifact: Artifact, metadata: Mapping[str, Any]) -> dg.MaterializeResult[Artifact]:
+    """Return the result of a stage that makes an artifact; its data version is the artifact's digest."""
+    return dg.MaterializeResult(value=artifact, metadata=metadata, data_version=dg.DataVersion(artifact.digest))
 
 
 def progress_logger(context: Any, describe: Callable[[Progress], str]) -> Callable[[Progress], None]:

@@ -12,7 +12,7 @@ from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.orchestration.shown.metadata import FOUND, score_metadata, settings_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
-from privacy_assets.orchestration.stages import asset_arguments
+from privacy_assets.orchestration.stages import asset_arguments, stored_artifact
 from privacy_assets.release.evidence import SPLIT_STAGES
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.split import split_records
@@ -44,13 +44,12 @@ def utility_assessment_asset(release: ReleaseSettings, side: str) -> dg.AssetsDe
         made_of_tables = {name: fingerprint(inputs[name]) for name in made_of if name != "synthetic"}
         table = released if stage == "synthetic" else Anonymization.from_artifact(released).table
         artifact = replace(assessment.to_artifact(), made_of={**made_of_tables, stage: fingerprint(table)})
-        yield dg.MaterializeResult(
-            value=artifact,
-            metadata={FOUND: assessment.sentence or " ".join(assessment.notes)}
+        yield stored_artifact(
+            artifact,
+            {FOUND: assessment.sentence or " ".join(assessment.notes)}
             | score_metadata(assessment.shown_scores)
             | picture_metadata({"worth": assessment.drawn()})
             | {MADE_WITH: settings_metadata(assessment.settings)},
-            data_version=dg.DataVersion(artifact.digest),
         )
 
     return utility_stage

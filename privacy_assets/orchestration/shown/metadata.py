@@ -163,8 +163,12 @@ def _plain(value: Any) -> str | int | float | bool:
     return plain
 
 
-def verdict_metadata(verdict: Verdict) -> dict[str, Any]:
-    """Show one verdict: its sentence, advice, then score and limit as floats, which the Checks tab plots over time."""
+def verdict_result(key: dg.AssetKey, verdict: Verdict, more: Mapping[str, Any] | None = None) -> dg.AssetCheckResult:
+    """Return the result of the check that shows a verdict.
+
+    Its metadata is the sentence and the advice, then score and limit as floats, which the Checks tab plots over time,
+    then ``more``.
+    """
     shown: dict[str, Any] = {FOUND: verdict.reason}
     if verdict.advice:
         shown[ADVICE] = verdict.advice
@@ -172,4 +176,11 @@ def verdict_metadata(verdict: Verdict) -> dict[str, Any]:
         shown["score"] = float(verdict.value)
     if verdict.limit is not None:
         shown["limit"] = float(verdict.limit)
-    return shown
+    return dg.AssetCheckResult(
+        check_name=verdict.name,
+        asset_key=key,
+        passed=verdict.passed,
+        severity=dg.AssetCheckSeverity.ERROR if verdict.severity == "error" else dg.AssetCheckSeverity.WARN,
+        metadata=shown | dict(more or {}),
+        description=verdict.reason,
+    )
