@@ -176,7 +176,7 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         None,
         description="Where mpUCCs are searched and anonymized records are cut into classes, if not in the run itself; "
         "the release does not depend on it.",
-        examples=[{"spark": {"remote": "{{ env.SPARK_REMOTE }}"}}],
+        examples=[{"spark": {"remote": "sc://spark:15002"}}],
     )
     monitoring: ResolvedMonitoring | None = Field(
         None,

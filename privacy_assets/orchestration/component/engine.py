@@ -11,7 +11,7 @@ class SparkYaml(YamlSettings):
 
     remote: str = Field(
         description="Address of the server, such as sc://host:15002; local[2] starts one on this machine.",
-        examples=["{{ env.SPARK_REMOTE }}"],
+        examples=["sc://spark:15002"],
     )
     rows_per_task: Whole = Field(
         SparkEngine.rows_per_task,
@@ -33,5 +33,5 @@ class EngineYaml(YamlSettings):
     """Where mpUCCs are searched and anonymized records are cut into classes; the release does not depend on it."""
 
     spark: SparkYaml = Field(
-        description="On the workers of a Spark cluster.", examples=[{"remote": "{{ env.SPARK_REMOTE }}"}]
+        description="On the workers of a Spark cluster.", examples=[{"remote": "sc://spark:15002"}]
     )
