@@ -7,7 +7,8 @@ the observed one is an exact p value, whatever the scores are, as long as they d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from statistics import NormalDist
 from typing import Any, Final, Protocol
 
@@ -243,20 +244,37 @@ def raise_until_detected(
         As of `detectable_people`.
     """
     m = min((own for own in found if own is not None), default=None)
-    while m is not None and share_detected(m, deviations, effect, n_original / n_people, level, rng) < POWER:
+    while m is not None and not _are_detected(m, deviations, effect, n_original / n_people, level, rng):
         m = None if m == n_original else min(max(m + 1, int(m * STEP)), n_original)
     return [None if own is None or m is None else max(own, m) for own in found]
 
 
-def share_detected(
+def _are_detected(
     m: int,
     deviations: NDArray[np.float64],
     effect: EffectOfCopies,
     share: float,
     level: float,
     rng: np.random.Generator,
-) -> float:
-    """Return the share of trials with m copied people that the whole test detects.
+) -> bool:
+    """Return whether `POWER` of `N_TRIALS` trials detect m copied people; nothing is tried after that is decided."""
+    n_missed, most = 0, int(N_TRIALS * (1 - POWER) + 1e-9)
+    for is_detected in islice(trials(m, deviations, effect, share, level, rng), N_TRIALS):
+        n_missed += not is_detected
+        if n_missed > most:
+            return False
+    return True
+
+
+def trials(
+    m: int,
+    deviations: NDArray[np.float64],
+    effect: EffectOfCopies,
+    share: float,
+    level: float,
+    rng: np.random.Generator,
+) -> Iterator[bool]:
+    """Yield for one trial after another whether the whole test detects m copied people; it never ends.
 
     In each trial a division is the real one, and others are those that it is compared with. The real originals have
     all copies, and in the others each of the copied people is an original with probability `share`.
@@ -264,8 +282,7 @@ def share_detected(
     n_others = min(N_COMPARED, len(deviations) - 1)
     largest = np.maximum(np.abs(deviations).max(axis=0), np.abs(effect.added).max(axis=0) * m)
     unit = np.where(largest > 0, largest, 1.0) * 1e-9  # Equal sums must be equal in whatever order they are added up.
-    n_detected = 0
-    for _ in range(N_TRIALS):
+    while True:
         drawn = rng.choice(len(deviations), n_others + 1, replace=False)
         d, left = effect.draw(m, rng)
         of_real = np.ones(m) @ d
@@ -277,5 +294,19 @@ def share_detected(
             normal = rng.standard_normal((n_others, d.shape[1])) * np.sqrt(np.maximum(roots, 0.0) * share * (1 - share))
             of_others = share * d.sum(axis=0) + normal @ vectors.T
         sums = left * deviations[drawn] + np.vstack([of_real, of_others])
-        n_detected += adjusted_p_values(p_values(np.rint(sums / unit))).min() <= level
-    return n_detected / N_TRIALS
+        yield is_detected(np.rint(sums / unit), level)
+
+
+def is_detected(sums: NDArray[Any], level: float) -> bool:
+    """Return whether any of the `adjusted_p_values` of the `p_values` of all sums is at most a level.
+
+    The smallest of them is the share of divisions of which any sum is as extreme among its own as the most extreme one
+    of the first division, so only the largest sums of each criterion matter.
+    """
+    n_as_large = int((sums >= sums[0]).sum(axis=0).min())
+    if n_as_large / len(sums) > level:
+        return False
+    if n_as_large == len(sums):
+        return level >= 1
+    less_extreme = np.partition(sums, len(sums) - 1 - n_as_large, axis=0)[len(sums) - 1 - n_as_large]
+    return bool((sums > less_extreme).any(axis=1).mean() <= level)
