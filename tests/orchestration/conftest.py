@@ -8,14 +8,17 @@ from tests.orchestration.project import Project
 
 @pytest.fixture(scope="session", autouse=True)
 def faster_dagster():
-    """Spare more than half of the time of a run.
+    """Spare more than half of the time of a run."""
+    with faster_runs.kept_engines(), faster_runs.no_log_followers(), faster_runs.remembered_plans():
+        yield
 
-    A collection of garbage, which a refusal ends with, need not look at what was imported either.
-    """
+
+@pytest.fixture(scope="module", autouse=True)
+def imports_are_not_garbage():
+    """Spare the collection of garbage, with which a refusal ends, a look at what was imported."""
     gc.collect()
     gc.freeze()
-    with faster_runs.kept_engines(), faster_runs.no_log_followers():
-        yield
+    yield
     gc.unfreeze()
 
 
