@@ -301,10 +301,11 @@ def put_parts(project, south_from=300):
         own.to_parquet(project.root / "data" / f"{part}.parquet", index=False)
 
 
-def definitions_of_parts(project, *limits, **budget):
+def definitions_of_parts(project, *limits, contract=CONTRACT, **budget):
     return definitions(
         project,
         *limits,
+        contract=contract,
         source=TableFile(str(project.root / "data" / "{partition_key}.parquet")),
         partitions_def=dg.StaticPartitionsDefinition(list(PARTS)),
         privacy_budget=PrivacyBudget(**budget),
@@ -381,6 +382,21 @@ def test_partitions_add_up_where_their_people_are_not_known(project):
     assert shown["partitions_are_disjoint"] is False
     assert [bool(entry.people) for entry in ledger(project).entries()] == [True, False]
     assert ledger(project).epsilon(1e-6) > 1.4
+
+
+def test_people_whose_type_changed_are_not_known_to_differ(project):
+    """The text '007' and the number 7 have two hashes."""
+    table = people(300, 1).drop(columns="joined").assign(patient=[f"{number:04}" for number in range(300)])
+    for part in PARTS:
+        table.to_parquet(project.root / "data" / f"{part}.parquet", index=False)
+    fitted, _ = fit_part(project, definitions_of_parts(project, partitions_are_disjoint=True), "north")
+    assert fitted.success, failure_of(fitted)
+    numbers = {**CONTRACT["columns"], "patient": {**CONTRACT["columns"]["patient"], "type": "integer"}}
+    made = definitions_of_parts(project, contract={"columns": numbers}, partitions_are_disjoint=True)
+    fitted, shown = fit_part(project, made, "south")
+    assert fitted.success, failure_of(fitted)
+    assert shown["partitions_are_disjoint"] is False
+    assert shown["total_epsilon"] == pytest.approx(ledger(project).epsilon(1e-6)) == pytest.approx(1.45, abs=0.01)
 
 
 @pytest.mark.parametrize(

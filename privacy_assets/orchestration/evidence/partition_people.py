@@ -82,7 +82,11 @@ def people_of_fit(
         return ""
     hashes = np.frombuffer(content[end:], dtype="<u8")
     codes = original[person].unique()
-    return store.keep(hashes[codes], person) if len(codes) and codes.min() >= 0 and codes.max() < len(hashes) else ""
+    if not len(codes) or codes.min() < 0 or codes.max() >= len(hashes):
+        return ""
+    # The text '007' and the number 7 are one person with two hashes.
+    own = release.contract.required_type(person)
+    return store.keep(hashes[codes], f"{person}: {own.label}, {own.format}")
 
 
 def _path(release: ReleaseSettings, private_tables: PrivateParquetIOManager, partition_key: str | None) -> Path:
