@@ -62,6 +62,7 @@ def run_stage(chosen: argparse.Namespace) -> int:
 
 def run_draft(chosen: argparse.Namespace) -> int:
     """Draft a release and print it; what a person has to know goes to the other stream."""
+    from privacy_assets.contract.mapping import some_names
     from privacy_assets.orchestration.component.drafted import DraftParams, drafted_fields, release_in_yaml
 
     found = drafted_fields(DraftParams(source=chosen.table), Path.cwd())
@@ -77,7 +78,7 @@ def run_draft(chosen: argparse.Namespace) -> int:
     print(f"\nDrafted {len(draft.columns)} columns of {draft.n_rows:,} rows.", file=sys.stderr)
     for line in draft.shown():
         print(f"  It contains {line}.", file=sys.stderr)
-    is_open = f"the columns {list(draft.open_columns)}, and then " if draft.open_columns else ""
+    is_open = f"the columns {some_names(draft.open_columns)}, and then " if draft.open_columns else ""
     print(f"  Decide {is_open}every proposed role, and remove the line `drafted: true`.", file=sys.stderr)
     return 0
 

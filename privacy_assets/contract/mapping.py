@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -42,6 +42,8 @@ DRAFTED: Final = "drafted"
 """Key of a contract that was drafted from a table, and whose roles nobody has decided."""
 DECIDE: Final = "decide"
 """Value of a key that somebody has to decide."""
+MOST_NAMED: Final = 20
+"""Columns that a message names; the others are counted."""
 FLAGS: Final = ("nullable", "unique", "ordered")
 
 
@@ -78,13 +80,19 @@ def _require_decided(mapping: Mapping[str, Any]) -> None:
     is_drafted = mapping.get(DRAFTED, False)
     if is_drafted is False and not is_open:
         return
-    said = [f"{is_open} still have `{DECIDE}` as a value: replace it"] if is_open else []
+    said = [f"{some_names(is_open)} still have `{DECIDE}` as a value: replace it"] if is_open else []
     if is_drafted is not False:
         said.append(
-            f"the roles of {[name for name in columns if name not in is_open]} are proposals: read them, correct them, "
-            f"and then remove the key `{DRAFTED}`"
+            f"the roles of {some_names([name for name in columns if name not in is_open])} are proposals: read them, "
+            f"correct them, and then remove the key `{DRAFTED}`"
         )
     raise InvalidSettingError(f"The contract is a draft that nobody has decided: {'; '.join(said)}. Nothing was read.")
+
+
+def some_names(names: Sequence[str]) -> str:
+    """List the first names, and count the others."""
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return f"{list(names[:MOST_NAMED])}{more}"
 
 
 def _problems(description: object) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pandas as pd
 
 from privacy_assets.columns.safe_names import type_name
-from privacy_assets.contract.mapping import DECIDE, DRAFTED
+from privacy_assets.contract.mapping import DECIDE, DRAFTED, MOST_NAMED
 from privacy_assets.disclosure.column_examination import ColumnExamination, examine_columns
 from privacy_assets.drafting.blocks import TableBlocks, blocks_of_frame, open_table
 from privacy_assets.drafting.described import Described, describe_column
@@ -23,7 +23,6 @@ from privacy_assets.errors import InvalidTableError
 MOST_CELLS: Final = 5_000_000
 MOST_ROWS: Final = 200_000
 FEWEST_ROWS: Final = 2_000
-MOST_NAMED: Final = 20
 NOT_TEXT: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
 PLAIN_TEXT: Final = re.compile(r"[A-Za-z][\w./]*(?: [\w./]+)*")
 

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from privacy_assets.columns.safe_names import class_name
-from privacy_assets.drafting.readings import LIST, NUMBER, Reading, is_missing, matches, readings_of_text
+from privacy_assets.drafting.readings import (
+    Reading,
+    are_lists,
+    are_numbers,
+    are_plain_numbers,
+    is_missing,
+    readings_of_text,
+)
 from privacy_assets.errors import InvalidTableError
 
 MOST_CATEGORIES: Final = 60
@@ -143,7 +150,8 @@ class ColumnProfile:
     def _see_texts(self, texts: pd.Series, counts: NDArray[np.int64]) -> None:
         self.kinds["text"] += int(counts.sum())
         missing = np.zeros(len(texts), dtype=bool)
-        short = np.flatnonzero((texts.str.len() <= LONGEST_MISSING).to_numpy(dtype=bool))
+        is_short = (texts.str.len() <= LONGEST_MISSING).to_numpy(dtype=bool)
+        short = np.flatnonzero(is_short & ~are_plain_numbers(texts))
         missing[short] = [is_missing(text) for text in texts.iloc[short]]
         if missing.any():
             self.missing_texts.update(dict(zip(texts[missing], counts[missing].tolist(), strict=True)))
@@ -152,8 +160,8 @@ class ColumnProfile:
             return
         texts = texts.reset_index(drop=True)
         self.is_padded = self.is_padded or bool(texts.str.fullmatch(r"0\d+").any())
-        self.n_numbers += int(counts[matches(texts, NUMBER)].sum())
-        self.n_lists += int(counts[matches(texts, LIST)].sum())
+        self.n_numbers += int(counts[are_numbers(texts)].sum())
+        self.n_lists += int(counts[are_lists(texts)].sum())
         if self.readings is None:
             self.readings = readings_of_text(texts)
         for reading in self.readings:

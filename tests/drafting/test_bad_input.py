@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privacy_assets import InvalidTableError, PrivacyAssetsError, draft_contract
+from privacy_assets import InvalidSettingError, InvalidTableError, PrivacyAssetsError, TableContract, draft_contract
 from privacy_assets.drafting.blocks import BLOCK_BYTES
 from privacy_assets.orchestration.settings.sources import TableFile
 from tests.orchestration.sentinels import SENTINELS, TEXT, sentinel_people
@@ -174,6 +174,8 @@ def test_thousands_of_columns_are_drafted(tmp_path):
     draft = draft_contract(path)
     assert len(draft.columns) == 2_000
     assert "and 1,980 more" in draft.to_yaml()
+    with pytest.raises(InvalidSettingError, match="'question_19'] and 1,980 more are proposals: read them"):
+        TableContract.from_mapping(draft.mapping)
 
 
 MEASURE = """

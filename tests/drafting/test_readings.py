@@ -1,12 +1,17 @@
-"""Formats that shapes of texts rule out are those that cannot read them, and pandas is asked for few others."""
+"""Formats that shapes of texts rule out are those that cannot read them; numbers are read as one by one."""
 
 import warnings
 
+import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from privacy_assets.contract.written_values import read_number
 from privacy_assets.drafting import readings
 from privacy_assets.drafting.readings import DAYS, FORMATS, TIMES, readings_of_text
+from tests.examples import examples
 
 DAYS_OF_A_YEAR = pd.date_range("2019-11-04 08:05:09", periods=40, freq="37h")
 SOME = [day + TIMES[number % len(TIMES)] for number, day in enumerate(DAYS)]
@@ -43,3 +48,37 @@ def test_columns_of_other_values_take_no_parsing_of_times(monkeypatch, text):
         warnings.simplefilter("error")
         readings_of_text(pd.Series([text.format(number) for number in range(10, 90)], dtype=object))
     assert len(asked) <= 1
+
+
+WRITTEN = st.one_of(
+    st.from_regex(readings.NUMBER, fullmatch=True),
+    st.from_regex(r"-?[0-9]{1,17}([.,][0-9]{1,17})?", fullmatch=True),
+    st.from_regex(r"\s?[+-]?[0-9]{1,3}([.,' ][0-9]{3}){1,3}([.,][0-9]+)?", fullmatch=True),
+    st.sampled_from(["", "-", ".", "[1, 2]", " {1}", "a[0]", "\ud800", "٣", "1\n", "1e5", "+3", "007", "-0", "1_000"]),
+    st.text(max_size=6),
+)
+
+
+@given(st.lists(WRITTEN, min_size=1, max_size=12))
+@settings(max_examples=examples(400), deadline=None)
+def test_numbers_and_lists_are_those_of_the_patterns(written):
+    texts = pd.Series(written, dtype=object)
+    assert readings.are_numbers(texts).tolist() == [readings.NUMBER.fullmatch(text) is not None for text in written]
+    assert readings.are_lists(texts).tolist() == [readings.LIST.fullmatch(text) is not None for text in written]
+
+
+# Of control characters and the digits of other scripts, pandas and Python make different numbers.
+@given(st.lists(WRITTEN.filter(lambda text: text.isascii() and text.isprintable()), min_size=1, max_size=12))
+@settings(max_examples=examples(400), deadline=None)
+def test_numbers_are_read_as_python_reads_them(written):
+    texts = pd.Series(written, dtype=object)
+    for read, form, mark in (
+        (readings._read_point, readings.NUMBER, "."),
+        (readings._read_grouped, readings._GROUPED, "."),
+        (readings._read_comma, readings._COMMA, ","),
+    ):
+        for text, found in zip(written, read(texts), strict=True):
+            number = read_number(text, mark) if form is not readings.NUMBER else text
+            expected = float(number) if number is not None and form.fullmatch(text) else np.nan
+            expected = expected if np.isfinite(expected) else np.nan
+            assert found == pytest.approx(expected, rel=1e-15, nan_ok=True), (text, mark)
