@@ -56,6 +56,23 @@ def test_a_check_counts_what_breaks_the_contract(folder, capsys):
     assert [(each["column"], each["count"]) for each in found["failures"]] == [("age", 300)]
 
 
+@pytest.mark.parametrize("oldest", [59, 130])
+def test_a_directory_is_checked_in_batches_as_its_table_is(folder, capsys, oldest):
+    table = people(300, 0)
+    table.loc[299, "age"] = oldest
+    table.to_parquet("whole.parquet", index=False)
+    (folder / "parts").mkdir()
+    for number in range(3):
+        table.iloc[100 * number : 100 * number + 100].to_parquet(folder / "parts" / f"{number}.parquet", index=False)
+    code = int(oldest > 120)
+    whole, parts = (
+        json.loads(said(capsys, "check", name, "contract.yaml", "--json", code=code).out)
+        for name in ("whole.parquet", "parts")
+    )
+    assert parts == whole
+    assert (parts["records"], len(parts["failures"])) == ((0, 1) if code else (300, 0))
+
+
 def test_synthetic_records_are_assessed(folder, capsys):
     arguments = ("assess", "people.csv", "synthetic.csv", "--contract", "contract.yaml", "--max-cols", "2")
     alone = said(capsys, *arguments).out

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,7 @@ def add_stages(commands: Any) -> None:
     draft.add_argument("--contract-only", action="store_true", help="only the contract, without the release around it")
 
     check = commands.add_parser("check", help="check a table against its contract")
-    check.add_argument("table", type=Path, help="CSV or Parquet file")
+    check.add_argument("table", type=Path, help="CSV or Parquet file, or a directory of Parquet files, read in batches")
     check.add_argument("contract", type=Path, help=CONTRACT_HELP)
 
     assess = commands.add_parser("assess", help="assess synthetic records against their originals")
@@ -90,7 +90,10 @@ def run_check(chosen: argparse.Namespace) -> int:
     contract, source = _contract(chosen.contract)
     broken, n_records = None, 0
     try:
-        n_records = len(contract.admit(_read(chosen.table, source)))
+        if chosen.table.is_dir():
+            n_records = _admit_in_batches(contract, chosen.table)
+        else:
+            n_records = len(contract.admit(_read(chosen.table, source)))
     except ContractError as error:
         broken = error
     figures = {
@@ -104,6 +107,25 @@ def run_check(chosen: argparse.Namespace) -> int:
     said = str(broken) if broken else f"{chosen.table} keeps its contract: {n_records:,} records."
     _print(chosen, figures, [said])
     return 0 if broken is None else 1
+
+
+class _Admitted(NamedTuple):
+    n_rows: int
+
+
+def _admit_in_batches(contract: "TableContract", directory: Path) -> int:
+    """Check a directory of Parquet files batch by batch, and return the number of its rows."""
+    from privacy_assets.contract.batches import BatchAdmission
+    from privacy_assets.storage.parquet_dataset import open_parquet_dataset
+
+    admission, progress, n_rows = BatchAdmission(contract), Progress(), 0
+    for batch in open_parquet_dataset(directory).frames():
+        admission.add(batch)
+        n_rows += len(batch)
+        progress.tell(_Admitted(n_rows))
+    progress.end()
+    admission.finish()
+    return n_rows
 
 
 def run_assess(chosen: argparse.Namespace) -> int:
