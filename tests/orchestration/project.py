@@ -4,6 +4,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -82,15 +83,17 @@ def new_home() -> Path:
 
 
 @cache
-def finished_project(stages: tuple[str, ...], limit: float) -> Path:
-    """Make a project and run it with its usual definitions, once: what many tests begin with is copied to each."""
-    root = Path(tempfile.mkdtemp(prefix="finished-project-"))
+def prepared(prepare: Callable[["Project"], None]) -> Path:
+    """Make a project that many tests begin with, once; each of them gets a copy."""
+    root = Path(tempfile.mkdtemp(prefix="prepared-project-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
-    project = Project(root)
+    made = root / "made"
+    made.mkdir()
+    project = Project(made)
     project.write_tables()
-    result = project.run(project.definitions(limit), *stages)
-    assert result.success == (limit == ADMITS)
-    return root
+    prepare(project)
+    # Places that its events name are gone, so that no copy finds what is another's.
+    return made.rename(root / "prepared")
 
 
 @dataclass
@@ -176,19 +179,18 @@ class Project:
 
     def assess(self) -> None:
         """Bring a new project to where everything but the release has run, with its usual definitions."""
-        self._copy(
-            finished_project(("source", "original", "control", "synthetic", "preprocessed", *ASSESSMENTS), ADMITS)
-        )
+        self.begin_as(_assessed)
 
     def refuse(self) -> None:
         """Bring a new project to where all was run, and its limit refused the release."""
-        self._copy(finished_project((), REFUSES))
+        self.begin_as(_refused)
 
-    def _copy(self, finished: Path) -> None:
+    def begin_as(self, prepare: Callable[["Project"], None]) -> None:
+        """Bring a new project to where a function brings it, which is called once for all tests."""
         assert not self.private.exists(), "something was run already"
         # SQLite makes its index of a log again; that of a file that moved would be another's.
         ignored = shutil.ignore_patterns("*-shm")
-        shutil.copytree(finished, self.root, symlinks=True, dirs_exist_ok=True, ignore=ignored)
+        shutil.copytree(prepared(prepare), self.root, symlinks=True, dirs_exist_ok=True, ignore=ignored)
         configure(self.home)
 
     def releases(self, partition: str | None = None, side: str = "synthetic") -> list[Path]:
@@ -207,6 +209,14 @@ class Project:
     def stored(self, stage: str, partition: str | None = None) -> Path:
         path = self.private / NAME / stage
         return path.with_name(f"{stage}.artifact") if partition is None else path / f"{partition}.artifact"
+
+
+def _assessed(project: Project) -> None:
+    assert project.run(project.definitions(), *BEFORE_THE_RELEASE).success
+
+
+def _refused(project: Project) -> None:
+    assert not project.run(project.definitions(REFUSES)).success
 
 
 def key(stage: str) -> dg.AssetKey:

@@ -24,9 +24,32 @@ pytestmark = NEEDS_DP
 TO_THE_FIT = ("source", "original", "control", "noisy_model")
 
 
+def write_people(project, seed=1):
+    people(600, seed).drop(columns="joined").to_parquet(project.root / "data" / "people.parquet", index=False)
+
+
+def fit(project):
+    write_people(project)
+    assert project.run(definitions(project), *TO_THE_FIT).success
+
+
+def release(project):
+    write_people(project)
+    assert project.run(definitions(project)).success
+
+
+def release_and_fit_again(project):
+    release(project)
+    (project.root / "older").mkdir()
+    for path in files(project):
+        shutil.copy(path, project.root / "older")
+    again = ("noisy_model", "synthetic", "preprocessed", "mpucc_assessment")
+    assert project.run(definitions(project), *again).success
+
+
 @pytest.fixture
 def project(project):
-    people(600, 1).drop(columns="joined").to_parquet(project.root / "data" / "people.parquet", index=False)
+    write_people(project)
     return project
 
 
@@ -110,10 +133,9 @@ ATTEMPTS = {
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_whoever_removes_what_knows_of_a_fit_is_stopped_by_what_is_left(project, monkeypatch, attempt):
+    project.begin_as(release_and_fit_again)
     made = definitions(project)
-    assert project.run(made).success
-    older = backup(project)
-    assert project.run(made, "noisy_model", "synthetic", "preprocessed", "mpucc_assessment").success
+    older = {path: (project.root / "older" / path.name).read_bytes() for path in files(project)}
     acts, says = ATTEMPTS[attempt]
     for act in acts:
         if act is OLDER:
@@ -137,7 +159,7 @@ def test_whoever_removes_what_knows_of_a_fit_is_stopped_by_what_is_left(project,
 
 def test_a_budget_is_as_before_after_both_newest_copies_were_restored(project):
     made = definitions(project)
-    assert project.run(made).success
+    project.begin_as(release)
     newest = backup(project)
     delete_both(project)
     assert "lacks 1 fits" in failure_of(project.run(made, "noisy_model"))
@@ -148,7 +170,7 @@ def test_a_budget_is_as_before_after_both_newest_copies_were_restored(project):
 
 def test_a_ledger_of_an_earlier_version_is_adopted_and_continued(project, capsys):
     made = definitions(project)
-    assert project.run(made).success
+    project.begin_as(release)
     older = ledger(project).path.read_bytes()
     assert project.run(made, "noisy_model").success
     delete_witness(project)
@@ -194,7 +216,7 @@ def test_a_fit_that_ended_before_the_ledger_had_it_is_spent(project, monkeypatch
     ids=lambda acts: " and ".join(act.__name__ for act in acts) or "nothing",
 )
 def test_the_same_people_under_another_name_are_refused(project, others, removed):
-    assert project.run(definitions(project), *TO_THE_FIT).success
+    project.begin_as(fit)
     for act in removed:
         act(project)
     renamed = definitions(project, privacy_budget=PrivacyBudget(population="visitors"), **others)
@@ -206,7 +228,7 @@ def test_the_same_people_under_another_name_are_refused(project, others, removed
 
 
 def test_a_source_that_was_hidden_from_the_fit_is_found_by_the_gate(project):
-    assert project.run(definitions(project), *TO_THE_FIT).success
+    project.begin_as(fit)
     renamed = definitions(project, privacy_budget=PrivacyBudget(population="visitors"), split=Split(0.5, seed=9))
     assert project.run(renamed, "source", "original", "control").success
     with project.instance() as instance:
@@ -221,26 +243,26 @@ def test_a_source_that_was_hidden_from_the_fit_is_found_by_the_gate(project):
 
 
 def test_other_people_under_another_name_are_fitted_and_released(project):
-    assert project.run(definitions(project)).success
-    people(600, 2).drop(columns="joined").to_parquet(project.root / "data" / "people.parquet", index=False)
+    project.begin_as(release)
+    write_people(project, 2)
     result = project.run(definitions(project, privacy_budget=PrivacyBudget(population="visitors")))
     assert result.success, failure_of(result)
     assert len(ledger(project, "visitors").require_known(())) == len(ledger(project).require_known(())) == 1
     # What the release of the others knows is missed as before.
     delete_both(project)
     wipe_events(project)
-    people(600, 1).drop(columns="joined").to_parquet(project.root / "data" / "people.parquet", index=False)
+    write_people(project)
     assert "lacks 1 fits" in failure_of(project.run(definitions(project), *TO_THE_FIT))
 
 
 def test_a_release_of_a_model_that_was_charged_under_another_name_is_refused(project):
-    assert project.run(definitions(project)).success
+    project.begin_as(release)
     renamed = definitions(project, privacy_budget=PrivacyBudget(population="visitors"))
     assert "'visitors' has no entry for the noisy model" in refusal(project.run(renamed, "synthetic_release"))
 
 
 def test_a_new_name_does_not_hide_what_the_release_published_before(project):
-    assert project.run(definitions(project)).success
+    project.begin_as(release)
     for act in (wipe_everything, delete_both, forget_model):
         act(project)
     fitted = project.run(definitions(project, privacy_budget=PrivacyBudget(population="visitors")), *TO_THE_FIT)
@@ -269,7 +291,7 @@ def test_a_witness_that_is_made_to_say_reserved_gives_the_entry_back(project):
 
 @pytest.mark.parametrize("also", [(), ("home",)], ids=["same instance", "new instance"])
 def test_who_starts_in_another_private_directory_is_stopped_by_what_is_left(project, also):
-    assert project.run(definitions(project)).success
+    project.begin_as(release)
     for name in also:
         shutil.rmtree(project.root / name)
     moved = Project(project.root)
@@ -279,7 +301,7 @@ def test_who_starts_in_another_private_directory_is_stopped_by_what_is_left(proj
 
 
 def test_another_release_of_the_same_table_names_its_population(project, monkeypatch):
-    assert project.run(definitions(project), *TO_THE_FIT).success
+    project.begin_as(fit)
     # By default, a population is called like its release.
     monkeypatch.setattr(project_module, "NAME", "again")
     for split in (Split(0.5), Split(0.6)):
@@ -292,7 +314,7 @@ def test_another_release_of_the_same_table_names_its_population(project, monkeyp
 
 def test_witnesses_cannot_be_linked_elsewhere(project):
     made = definitions(project)
-    assert project.run(made, *TO_THE_FIT).success
+    project.begin_as(fit)
     directory, elsewhere = ledger(project).witness_path.parent, project.root / "elsewhere"
     directory.rename(elsewhere)
     directory.symlink_to(elsewhere)
