@@ -17,34 +17,16 @@ from privacy_assets.synthesis.private.records import PrivateRecords
 from privacy_assets.synthesis.private.witness import parse_witness
 from tests.extras import NEEDS_DP
 from tests.orchestration import project as project_module
-from tests.orchestration.project import Project, blocked_by, failure_of, key, people, refusal
-from tests.orchestration.test_private_synthesis import definitions, ledger
+from tests.orchestration.project import Project, blocked_by, failure_of, key, refusal
+from tests.orchestration.test_private_synthesis import definitions, ledger, release, release_and_fit_again, write_people
 
 pytestmark = NEEDS_DP
 TO_THE_FIT = ("source", "original", "control", "noisy_model")
 
 
-def write_people(project, seed=1):
-    people(600, seed).drop(columns="joined").to_parquet(project.root / "data" / "people.parquet", index=False)
-
-
 def fit(project):
     write_people(project)
     assert project.run(definitions(project), *TO_THE_FIT).success
-
-
-def release(project):
-    write_people(project)
-    assert project.run(definitions(project)).success
-
-
-def release_and_fit_again(project):
-    release(project)
-    (project.root / "older").mkdir()
-    for path in files(project):
-        shutil.copy(path, project.root / "older")
-    again = ("noisy_model", "synthetic", "preprocessed", "mpucc_assessment")
-    assert project.run(definitions(project), *again).success
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 """Differentially private records as assets: what is spent stays spent, and the gate asks the ledger."""
 
 import json
-import subprocess
-import sys
+import shutil
 import time
-from pathlib import Path
 
 import dagster as dg
 import numpy as np
@@ -26,6 +24,7 @@ from privacy_assets.synthesis.private.accounting import epsilon_of, rho_of
 from privacy_assets.synthesis.private.ledger import PrivacyLedger
 from privacy_assets.synthesis.private.records import PrivateRecords
 from tests.extras import NEEDS_DP
+from tests.orchestration.forked import PROCESSES
 from tests.orchestration.project import ADMITS, Project, failure_of, people, refusal
 
 pytestmark = NEEDS_DP
@@ -46,9 +45,13 @@ def policy(*limits):
     return Policy(own, RequiredSettings(control_records=40, detectable_share=None))
 
 
+def write_people(project, seed=1):
+    people(600, seed).drop(columns="joined").to_parquet(project.root / "data" / "people.parquet", index=False)
+
+
 @pytest.fixture
 def project(project):
-    people(600, 1).drop(columns="joined").to_parquet(project.root / "data" / "people.parquet", index=False)
+    write_people(project)
     return project
 
 
@@ -59,6 +62,20 @@ def definitions(project, *limits, synthetic=MST, **others):
 
 def ledger(project, population="people"):
     return PrivacyLedger(project.private / "privacy_budget", population)
+
+
+def release(project):
+    write_people(project)
+    assert project.run(definitions(project)).success
+
+
+def release_and_fit_again(project):
+    release(project)
+    (project.root / "older").mkdir()
+    for path in (ledger(project).path, ledger(project).witness_path):
+        shutil.copy(path, project.root / "older")
+    again = ("noisy_model", "synthetic", "preprocessed", "mpucc_assessment")
+    assert project.run(definitions(project), *again).success
 
 
 def known_fits(instance, population):
@@ -100,8 +117,8 @@ def test_records_are_released_with_what_was_spent(project):
 
 
 def test_drawing_again_is_free_and_fitting_again_spends(project):
+    project.begin_as(release)
     made = definitions(project)
-    assert project.run(made).success
     assert stage(project, made, "synthetic").success
     assert len(ledger(project).entries()) == 1
     assert stage(project, made, "noisy_model").success
@@ -130,11 +147,9 @@ def test_a_fit_beyond_the_budget_is_stopped_before_a_record_is_counted(project, 
 
 @pytest.mark.parametrize("damage", ["delete", "cut", "edit", "older"])
 def test_a_ledger_that_was_set_back_refuses_the_release_and_the_next_fit(project, damage):
+    project.begin_as(release_and_fit_again)
     made = definitions(project)
-    assert project.run(made).success
     path = ledger(project).path
-    older = path.read_bytes()
-    assert stage(project, made, "noisy_model", "synthetic", "preprocessed", "mpucc_assessment").success
     if damage == "delete":
         path.unlink()
     elif damage == "cut":
@@ -142,7 +157,7 @@ def test_a_ledger_that_was_set_back_refuses_the_release_and_the_next_fit(project
     elif damage == "edit":
         path.write_bytes(path.read_bytes().replace(b'"epsilon":1.0', b'"epsilon":0.1', 1))
     else:
-        path.write_bytes(older)
+        path.write_bytes((project.root / "older" / path.name).read_bytes())
     says = {
         "cut": "has 1 fits, and its witness knows of 2",
         "delete": "has 0 fits, and its witness knows of 2",
@@ -199,11 +214,11 @@ def test_two_releases_of_one_population_add_up(project):
     assert len(town.entries()) == 2
 
 
-def fit_in_this_process(root, limit):
-    """Materialize the noisy model of a project that another process made; print what stopped it."""
-    project = Project(Path(root))
-    fitted = stage(project, definitions(project, Limit("total_epsilon", float(limit))), "noisy_model")
-    print(json.dumps({"run_id": fitted.run_id, "success": fitted.success, "failure": failure_of(fitted)}))
+def fit_in_this_process(root, limit, says):
+    """Materialize the noisy model of a project that another process made; send what stopped it."""
+    project = Project(root)
+    fitted = stage(project, definitions(project, Limit("total_epsilon", limit)), "noisy_model")
+    says.send((fitted.run_id, fitted.success, failure_of(fitted)))
 
 
 def started_fits(project):
@@ -218,25 +233,27 @@ def test_two_runs_at_once_wait_for_each_other_and_never_overspend(project, limit
     assert stage(project, made, "source", "original", "control").success
     own = ledger(project)
     own.directory.mkdir(mode=0o700)
-    work = f"from {__name__} import fit_in_this_process as fit; fit({str(project.root)!r}, {limit})"
+    ends = [PROCESSES.Pipe(duplex=False) for _ in range(2)]
+    runs = [PROCESSES.Process(target=fit_in_this_process, args=(project.root, limit, says)) for _, says in ends]
     with locked(own.directory):
-        runs = [
-            subprocess.Popen([sys.executable, "-c", work], stdout=subprocess.PIPE, text=True, cwd=Path.cwd())
-            for _ in range(2)
-        ]
+        for run in runs:
+            run.start()
         until = time.monotonic() + 300
         while started_fits(project) < 2 and time.monotonic() < until:
-            assert all(run.poll() is None for run in runs)
+            assert all(run.is_alive() for run in runs)
             time.sleep(0.2)
         time.sleep(1)
-        assert all(run.poll() is None for run in runs)
+        assert all(run.is_alive() for run in runs)
         assert own.entries() == ()
-    found = [json.loads(run.communicate(timeout=300)[0].splitlines()[-1]) for run in runs]
-    assert [run.returncode for run in runs] == [0, 0]
+    assert all(hears.poll(300) for hears, _ in ends)
+    found = [hears.recv() for hears, _ in ends]
+    for run in runs:
+        run.join()
+    assert [run.exitcode for run in runs] == [0, 0]
     entries = own.entries()
     assert len(entries) == n_fits
-    assert {entry.run_id for entry in entries} == {each["run_id"] for each in found if each["success"]}
-    refused = [each["failure"] for each in found if not each["success"]]
+    assert {entry.run_id for entry in entries} == {run_id for run_id, success, _ in found if success}
+    refused = [failure for _, success, failure in found if not success]
     assert len(refused) == 2 - n_fits
     assert all("is used up: 1 fits have spent epsilon 1 " in says for says in refused), refused
     with project.instance() as instance:
