@@ -158,7 +158,7 @@ def test_more_concepts_than_allowed_are_not_listed():
 def test_the_words_read_for_a_basis_count_every_attribute_that_is_looked_at():
     """On ordinal scales most attributes follow from others: they are looked at, and their records are not."""
     random = np.random.default_rng(5)
-    ages = random.integers(0, 20, (300, 2))
+    ages = random.integers(0, 20, (150, 2))
     rows = [frozenset([*range(a), *range(20, 20 + b)]) for a, b in ages.tolist()]
     context = as_context(rows, frozenset(range(40)))
     found = find_stem_basis(context.packed)
