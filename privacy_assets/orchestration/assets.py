@@ -191,6 +191,7 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
                 synthetic.seed,
                 synthetic.settings or None,
                 None if person is None else original[person],
+                engine=engine_of_stage(release.engine, release.name, "synthetic"),
             )
             made_with |= {} if redrawn is None else {"redrawn": shown_redrawn(redrawn)}
         upstream = None if brought_in or release.private is not None else "original"

@@ -39,8 +39,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.disclosure.rare_values import RareColumn, people_of_values
+from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.setting_checks import is_number
+from privacy_assets.synthesis.chunked_scores import (
+    ROWS_PER_CHUNK,
+    Products,
+    Sums,
+    SumsOfValues,
+    Totals,
+    chunks_of,
+    generator_of,
+    normal_scores,
+    score_chunks,
+)
 from privacy_assets.synthesis.margins import (
     DEFAULT_SMOOTHING,
     Enough,
@@ -125,12 +137,13 @@ class GaussianCopula:
         seed: int,
         person: Sequence[Any] | None = None,
         progress: Callable[[], None] | None = None,
+        engine: Engine | None = None,
     ) -> GaussianCopula:
         """Learn the margins and the correlation of the normal scores; cost is linear in rows, quadratic in columns.
 
         `person` is the person of each row, so that somebody with many rows counts once; `redrawn` counts the redrawn
         values. `progress` is called before each column and each round of the calibration; its exceptions end the
-        learning.
+        learning. An `engine` that divides the work sums the scores, with the same result.
         """
         kinds = check_kinds(table, self.name)
         self._dtypes = table.dtypes
@@ -139,38 +152,42 @@ class GaussianCopula:
             table, columns, min_atom=self._min_atom, seed=seed, person=person, synthesizer=self.name
         )
         table = without_arrow_moments(table, kinds)
-        random = np.random.default_rng(seed)
         whose = None if person is None else pd.factorize(np.asarray(person))[0]
         n_people = len(table) if whose is None else len(pd.unique(whose))
         enough = Enough.of(n_people, self._smoothing, self._min_atom, self._min_interval)
         cells, margins = learn_margins(table, kinds, enough, self._max_discrete, whose)
-        within = random.random(table.shape)
-        scores = np.column_stack(
-            [m.scores(c, within[:, i]) for i, (c, m) in enumerate(zip(cells, margins, strict=True))]
-        )
         is_placed = [np.ones(margin.n_cells, dtype=np.bool_) for margin in margins]
-        for i, kind in enumerate(kinds.values()):
-            if progress is not None:
-                progress()
-            if margins[i].n_values > 2 and not _has_own_order(table.dtypes.iloc[i], kind):
-                is_shared = people_of_values(cells[i], margins[i].n_cells, whose)[: margins[i].n_values] >= enough.atom
-                order = order_by_association(cells[i], np.delete(scores, i, axis=1), is_shared)
-                cells[i], margins[i] = _reorder(cells[i], margins[i], order)
-                scores[:, i] = margins[i].scores(cells[i], within[:, i])
-                is_placed[i][: margins[i].n_values] = is_shared[order]
+        with score_chunks(engine, cells, [margin.upper for margin in margins], seed) as chunks:
+            for i, kind in enumerate(kinds.values()):
+                if progress is not None:
+                    progress()
+                n_values = margins[i].n_values
+                if n_values > 2 and not _has_own_order(table.dtypes.iloc[i], kind):
+                    is_shared = people_of_values(cells[i], margins[i].n_cells, whose)[:n_values] >= enough.atom
+                    counts = np.bincount(cells[i], minlength=n_values)[:n_values]
+                    order = order_by_association(counts, chunks.add(SumsOfValues(i, n_values)), is_shared)
+                    cells[i], margins[i] = _reorder(cells[i], margins[i], order)
+                    chunks.replace(i, cells[i], margins[i].upper)
+                    is_placed[i][:n_values] = is_shared[order]
+            target = _correlation(chunks.add, is_placed)
         self._names, self._margins = table.columns, tuple(margins)
-        is_counted = np.column_stack([own[c] for own, c in zip(is_placed, cells, strict=True)])
-        target = _correlation(scores, is_counted)
+        random = generator_of(seed, 0)
+        random.random((min(len(table), ROWS_PER_CHUNK), table.shape[1]))  # those of the first chunk
         self._root = np.linalg.cholesky(_calibrate(target, self._margins, is_placed, random, progress))
         return self
 
     def sample(self, n_records: int, *, seed: int) -> pd.DataFrame:
         """Draw normal scores and read each margin at their positions."""
-        from scipy.special import ndtr
-
         if not self._margins:
             raise InvalidSettingError(f"{self.name!r} cannot sample before it is fitted. Call `fit` first.")
-        random = np.random.default_rng(seed)
+        made = [
+            self._drawn(rows.stop - rows.start, generator_of(seed, i)) for i, rows in enumerate(chunks_of(n_records))
+        ]
+        return pd.concat(made, ignore_index=True)
+
+    def _drawn(self, n_records: int, random: np.random.Generator) -> pd.DataFrame:
+        from scipy.special import ndtr
+
         positions = ndtr(random.standard_normal((n_records, len(self._margins))) @ self._root.T)
         columns = [
             with_dtype(margin.read(positions[:, i]), self._dtypes.iloc[i]) for i, margin in enumerate(self._margins)
@@ -190,16 +207,16 @@ def positive_definite(correlation: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def order_by_association(
-    cells: NDArray[np.intp], others: NDArray[np.float64], is_shared: NDArray[np.bool_]
+    counts: NDArray[np.intp], sums: NDArray[np.float64], is_shared: NDArray[np.bool_]
 ) -> NDArray[np.intp]:
     """Order the values of a column so that its correlation with the other columns is strongest.
 
     Parameters
     ----------
-    cells : ndarray of shape (n_rows,), dtype=np.intp
-        Value of each record; `n_values` stands for missing.
-    others : ndarray of shape (n_rows, n_columns - 1), dtype=np.float64
-        Normal scores of the other columns.
+    counts : ndarray of shape (n_values,), dtype=np.intp
+        Records of each value.
+    sums : ndarray of shape (n_values, n_columns - 1), dtype=np.float64
+        Sums of the normal scores of the other columns over these records.
     is_shared : ndarray of shape (n_values,), dtype=np.bool_
         Whether enough people share the value. The others are treated as average, because their position would reveal
         something about their people.
@@ -209,27 +226,24 @@ def order_by_association(
     ndarray of shape (n_values,), dtype=np.intp
         Values by their mean scores' first principal component, weighted by frequency; ties keep their order.
     """
-    n_values = len(is_shared)
-    counts = np.bincount(cells, minlength=n_values)[:n_values]
-    sums = np.zeros((n_values, max(others.shape[1], 1)))
-    for position, column in enumerate(others.T):
-        sums[:, position] = np.bincount(cells, column, minlength=n_values)[:n_values]
     means = np.where(is_shared[:, None], sums / np.maximum(counts, 1)[:, None], 0.0)
     _, _, components = np.linalg.svd(np.sqrt(counts)[:, None] * means, full_matrices=False)
     return np.argsort(means @ components[0], kind="stable")
 
 
-def _correlation(scores: NDArray[np.float64], is_counted: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _correlation(
+    add: Callable[[Sums], NDArray[np.float64]], is_counted: Sequence[NDArray[np.bool_]]
+) -> NDArray[np.float64]:
     """Return the correlation of columns, each from the records that count in both.
 
+    `add` adds sums over all records; `is_counted` says by column and cell whether its records count.
     Categories of few people have no position of their own. Where they happen to be they would weaken the correlation
     of all others: on adult, two rare levels of `education` cost up to 0.03 of `utility_pairs`.
     """
-    counts = is_counted.sum(axis=0)
-    centered = np.where(is_counted, scores - (scores * is_counted).sum(axis=0) / np.maximum(counts, 1), 0.0)
-    squares = (centered**2).T @ is_counted.astype(np.float64)  # of one column where the other counts
+    counts, totals = add(Totals(is_counted))
+    squares, products = add(Products(is_counted, totals / np.maximum(counts, 1)))
     norms = np.sqrt(squares * squares.T)
-    correlation: NDArray[np.float64] = (centered.T @ centered) / np.where(norms > 0, norms, 1.0)
+    correlation: NDArray[np.float64] = products / np.where(norms > 0, norms, 1.0)
     np.fill_diagonal(correlation, 1.0)
     return correlation
 
@@ -269,12 +283,15 @@ def _calibrate(
         normal = random.standard_normal((CALIBRATION_RECORDS, len(margins)))
         positions = ndtr(normal @ np.linalg.cholesky(correlation).T)
         within = random.random(positions.shape)
-        cells = [margin.cells_at(positions[:, i]) for i, margin in enumerate(margins)]
+        cells = np.column_stack([margin.cells_at(positions[:, i]) for i, margin in enumerate(margins)])
         shown = np.column_stack(
-            [m.scores(c, within[:, i]) for i, (c, m) in enumerate(zip(cells, margins, strict=True))]
+            [
+                normal_scores(margin.upper, cells[:, i], within[:, i], CALIBRATION_RECORDS)
+                for i, margin in enumerate(margins)
+            ]
         )
-        is_counted = np.column_stack([own[c] for own, c in zip(is_placed, cells, strict=True)])
-        moved = np.clip(correlation + target - _correlation(shown, is_counted), -MAX_CORRELATION, MAX_CORRELATION)
+        found = _correlation(lambda sums, cells=cells, shown=shown: sums(cells, shown), is_placed)  # type: ignore[misc]
+        moved = np.clip(correlation + target - found, -MAX_CORRELATION, MAX_CORRELATION)
         np.fill_diagonal(moved, 1.0)
         correlation = positive_definite(moved)
     return correlation

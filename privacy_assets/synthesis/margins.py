@@ -67,17 +67,6 @@ class Margin:
         """Lower end of each cell."""
         return np.concatenate([[0.0], self.upper[:-1]])
 
-    def scores(self, cells: NDArray[np.intp], within: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the normal scores of records at `within` (0 to 1) of the width of their `cells`."""
-        from scipy.special import ndtri
-
-        if self.n_cells == 1:  # a constant column has no dependence; random scores would only add noise
-            return np.zeros(len(cells))
-        lower = self.lower[cells]
-        half = 0.5 / (len(cells) + 1)  # kept off 0 and 1, where scores are infinite
-        scores: NDArray[np.float64] = ndtri(np.clip(lower + within * (self.upper[cells] - lower), half, 1 - half))
-        return scores
-
     def cells_at(self, positions: NDArray[np.float64]) -> NDArray[np.intp]:
         """Return the cell of each position."""
         return np.minimum(np.searchsorted(self.upper, positions, side="right"), self.n_cells - 1)

@@ -18,6 +18,7 @@ from pandas.api import types
 
 from privacy_assets.columns.safe_names import dtype_name, type_name
 from privacy_assets.disclosure.rare_values import RareColumn
+from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer
 
@@ -81,6 +82,7 @@ def synthesize(
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     person: Sequence[Any] | pd.Series[Any] | None = None,
+    engine: Engine | None = None,
 ) -> pd.DataFrame:
     """Learn from `original` and make synthetic records of the same columns, order and dtypes.
 
@@ -104,6 +106,9 @@ def synthesize(
     person : sequence, optional
         Person of each row of `original`, so that a person with many records counts once; only used by the built-in
         methods. By default each record counts as a person.
+    engine : LocalEngine or SparkEngine, optional
+        Where `gaussian_copula` learns the dependence of the columns; the records do not depend on it. Its margins, and
+        all other methods, are learned in this process, where records are drawn as well.
 
     Returns
     -------
@@ -117,8 +122,10 @@ def synthesize(
     InvalidTableError
         If the synthesizer cannot learn from `original`, a column has no value that enough people share, or the
         synthesizer did not return such a table.
+    EngineError
+        If the engine fails, or its workers do not have this version of the package.
     """
-    return make_synthetic_records(original, method, n_records, seed, settings, person).table
+    return make_synthetic_records(original, method, n_records, seed, settings, person, engine=engine).table
 
 
 def make_synthetic_records(
@@ -129,6 +136,7 @@ def make_synthetic_records(
     settings: Mapping[str, Any] | None,
     person: Sequence[Any] | pd.Series[Any] | None,
     progress: Callable[[], None] | None = None,
+    engine: Engine | None = None,
 ) -> SyntheticRecords:
     """Make synthetic records like `synthesize`, and count redrawn values.
 
@@ -142,7 +150,9 @@ def make_synthetic_records(
     _check_whole_number("n_records", count, at_least=1)
     fit_seed, sample_seed = (int(state) for state in np.random.SeedSequence(seed).generate_state(2))
     redraws = is_embedded(synthesizer)
-    more = {"person": person, "progress": progress} if redraws else {}
+    more: dict[str, Any] = {"person": person, "progress": progress} if redraws else {}
+    if redraws and name == "gaussian_copula":
+        more["engine"] = engine
     fitted = synthesizer.fit(original, seed=fit_seed, **more)
     synthetic = fitted.sample(count, seed=sample_seed)
     _check_output(synthetic, original, count, name)

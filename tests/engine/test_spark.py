@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from privacy_assets import anonymize, assess_mpuccs
+from privacy_assets import anonymize, assess_mpuccs, synthesize
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import EngineError, InvalidSettingError
@@ -91,6 +91,7 @@ def test_assessments_on_a_server_are_equal_and_leave_no_value_there(engine):
     assert anonymize(original, quasi_identifiers=known, k=5, engine=engine) == anonymize(
         original, quasi_identifiers=known, k=5
     )
+    pd.testing.assert_frame_equal(synthesize(original, seed=2, engine=engine), synthesize(original, seed=2))
     files = [path for path in spark_server().files.rglob("*") if path.is_file()]
     held = {path: read_uncompressed(path) for path in files}
     # The names of the jobs are there, so these are the files of this server.
