@@ -44,7 +44,9 @@ def write_settings(files):
     }
     text = "".join(f"{name} {value}\n" for name, value in settings.items())
     (files / "spark-defaults.conf").write_text(text)
-    return {"SPARK_CONF_DIR": str(files), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    # A server in tests takes any free port.
+    environment = {"SPARK_CONF_DIR": str(files), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_TESTING": "1"}
+    return environment | {"PYSPARK_PYTHON": sys.executable}
 
 
 @cache
