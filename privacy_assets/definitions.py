@@ -33,7 +33,9 @@ RELEASES = (*SYNTHETIC, "rand_hie_records")
 """The releases, in the order in which the quickstart runs them."""
 
 
-def _synthetic(name: str, synthetic: dict[str, Any], split: dict[str, Any] | None = None) -> dg.Definitions:
+def _synthetic(
+    name: str, synthetic: dict[str, Any], split: dict[str, Any] | None = None, **more: Any
+) -> dg.Definitions:
     return build_release_definitions(
         name,
         source=partial(load_rand_hie, banded=True),
@@ -42,10 +44,11 @@ def _synthetic(name: str, synthetic: dict[str, Any], split: dict[str, Any] | Non
         split=Split(**(split or {})),
         synthetic=Synthesis(**synthetic),
         formats=("parquet", "csv"),
+        **more,
     )
 
 
-def _anonymized(name: str) -> dg.Definitions:
+def _anonymized(name: str, **more: Any) -> dg.Definitions:
     return build_release_definitions(
         name,
         source=load_rand_hie,
@@ -53,10 +56,16 @@ def _anonymized(name: str) -> dg.Definitions:
         policy=POLICY,
         anonymized=AnonymizationSettings(pictured=("age", "income")),
         formats=("parquet", "csv"),
+        **more,
     )
 
 
-defs = dg.Definitions.merge(
-    *(_synthetic(name, **settings) for name, settings in SYNTHETIC.items()),
-    _anonymized("rand_hie_records"),
-)
+def quickstart_definitions(**more: Any) -> dg.Definitions:
+    """Build the releases of the quickstart, with more arguments of `build_release_definitions`, such as an engine."""
+    return dg.Definitions.merge(
+        *(_synthetic(name, **settings, **more) for name, settings in SYNTHETIC.items()),
+        _anonymized("rand_hie_records", **more),
+    )
+
+
+defs = quickstart_definitions()

@@ -35,10 +35,10 @@ from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.columns.scale_digests import scale_digests
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.published import published_besides
-from privacy_assets.orchestration.private.guard import guarded
+from privacy_assets.orchestration.private.guard import guarded, log_openly
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, OtherReleaseSettings
-from privacy_assets.orchestration.settings.engine import engine_of_stage
+from privacy_assets.orchestration.settings.engine import engine_of_stage, why_gathered
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import read_source, upstream_inputs
 from privacy_assets.orchestration.shown.metadata import (
@@ -110,6 +110,9 @@ def _generalized_asset(
         used = replace(asked, seed=secrets.randbits(SECRET_BITS)) if generalization.draws_seed else asked
         progress = progress_logger(context, _rows_cut)
         engine = engine_of_stage(release.engine, release.name, stage)
+        gathered = why_gathered(release.engine, generalization)
+        if gathered:
+            log_openly(context, f"The anonymization {gathered}, so all {len(table):,} records are cut here.")
         anonymization = anonymize_with(table, used, generalization.hierarchies, progress=progress, engine=engine)
         losses = require_measured(anonymization, table, generalization.hierarchies)
         report, figures = measure_anonymity(anonymization, release.contract, table, asked.subject, losses)

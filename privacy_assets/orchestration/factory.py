@@ -42,7 +42,7 @@ from privacy_assets.orchestration.private.resources import (
 from privacy_assets.orchestration.private_synthesis_assets import noisy_model_asset
 from privacy_assets.orchestration.release_steps import limit_checks, release_asset
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings, ReidentificationSettings
-from privacy_assets.orchestration.settings.engine import read_engine, require_divisible
+from privacy_assets.orchestration.settings.engine import read_engine
 from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING, MonitoringSettings
 from privacy_assets.orchestration.settings.options import OptionsSettings
@@ -230,9 +230,6 @@ def build_release_definitions(
         declaration=require_declaration(declaration or {}),
         engine=read_engine(engine),
     )
-    for made_of, generalized in (("source", anonymized), ("synthetic", generalize_synthetic)):
-        if generalized is not None:
-            require_divisible(name, release.engine, release.generalization(made_of))
     assets = [] if source is None else [source_asset(release)]
     limits: dict[str, list[dg.AssetChecksDefinition]] = {}
     if "synthetic" in release.sides:

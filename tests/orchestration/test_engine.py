@@ -14,10 +14,12 @@ from privacy_assets.orchestration import anonymized_assets, assets
 from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
 from privacy_assets.orchestration.settings.engine import engine_of_stage, read_engine
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
+from privacy_assets.storage.artifact_files import read_artifact
 from tests.orchestration.project import ADMITS, CONTRACT, Project, failure_of
 from tests.spark_server import spark_server
 
 TINY = LocalEngine(rows_per_task=30, rows_per_batch=7, batches_per_partition=2)
+HIERARCHIES = {"age": {"intervals": [5, 20]}, "plan": {"prefixes": [1]}, "joined": {"dates": ["month", "year"]}}
 OF_THE_RUN = {"created_at", "run_id", "engine", "files", "digest"}
 POLICY = Policy(
     (
@@ -95,15 +97,25 @@ def test_a_release_by_spark_is_the_same(expected, tmp_path):
     [
         ({"contract": CONTRACT}, "counts people"),
         ({"anonymized": AnonymizationSettings(l_diversity=2)}, "has l-diversity or t-closeness"),
-        ({"anonymized": AnonymizationSettings(t_closeness=0.4)}, "has l-diversity or t-closeness"),
-        ({"anonymized": None, "generalize_synthetic": AnonymizationSettings(k=3)}, "counts people"),
+        ({"anonymized": AnonymizationSettings(method="lattice", hierarchies=HIERARCHIES)}, "uses the lattice"),
+        ({"anonymized": None, "generalize_synthetic": AnonymizationSettings(k=3)}, ""),
     ],
 )
-def test_what_cannot_be_divided_is_refused_before_any_run(tmp_path, settings, reason):
+def test_what_needs_all_records_is_cut_here_and_the_log_says_so(tmp_path, settings, reason):
     project = Project(tmp_path)
-    with pytest.raises(InvalidSettingError, match=f"but its anonymization {reason}, which one machine"):
-        both_sides(project, TINY, **settings)
-    both_sides(project, LocalEngine(), **settings)
+    project.write_tables()
+    stage = "anonymized" if settings.get("anonymized", True) else "generalized_synthetic"
+    stored = {}
+    for engine in (TINY, LocalEngine()):
+        made = both_sides(project, engine, **settings)
+        result = project.run(made, "source", "original", "control", "synthetic", stage)
+        assert result.success, failure_of(result)
+        with project.instance() as instance:
+            logged = [each.user_message for each in instance.all_logs(result.run_id)]
+        said = f"The anonymization {reason}, so all 300 records are cut here."
+        assert (said in logged) == (reason != "" and engine is TINY)
+        stored[engine] = read_artifact(project.stored(stage)).fingerprints
+    assert stored[TINY] == stored[LocalEngine()]
 
 
 def test_a_session_or_what_has_one_is_an_engine_and_nothing_else_is():

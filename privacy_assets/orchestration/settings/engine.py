@@ -35,14 +35,8 @@ def read_engine(given: Any) -> LocalEngine | SparkEngine:
     )
 
 
-def require_divisible(release: str, engine: LocalEngine | SparkEngine, generalization: Generalization) -> None:
-    """Refuse an anonymization that the engine cannot divide, and that would silently stay on this machine.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the engine divides the work, and classes need all of their rows in one place.
-    """
+def why_gathered(engine: LocalEngine | SparkEngine, generalization: Generalization) -> str:
+    """Return why one machine must have all rows to cut them into classes; empty if the engine divides them."""
     asked = generalization.settings
     needs_rows = {
         "counts people": asked.subject is not None,
@@ -50,11 +44,7 @@ def require_divisible(release: str, engine: LocalEngine | SparkEngine, generaliz
         "uses the lattice": asked.method == "lattice",
     }
     reasons = [reason for reason, applies in needs_rows.items() if applies]
-    if engine.rows_per_task is not None and reasons:
-        raise InvalidSettingError(
-            f"The release {release!r} has an engine that divides tables, but its anonymization {' and '.join(reasons)},"
-            " which one machine must do with all rows. Leave out the engine, or make the sides two releases."
-        )
+    return "" if engine.rows_per_task is None else " and ".join(reasons)
 
 
 def engine_of_stage(engine: LocalEngine | SparkEngine, release: str, stage: str) -> Engine:
