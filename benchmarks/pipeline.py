@@ -42,7 +42,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from measurements import Measurements, add_json_option
@@ -124,8 +124,15 @@ def generate(n_rows: int, seed: int = 0):
     )
 
 
-def definitions(root: Path, with_reidentification: bool):
-    """Build the definitions of both sides of a release of ``root / people.parquet``."""
+class Asked(NamedTuple):
+    """What the release is asked for beyond what every release has, or not."""
+
+    reidentification: bool
+    synthetic_side: bool
+
+
+def definitions(root: Path, asked: Asked):
+    """Build the definitions of a release of ``root / people.parquet``, of both sides unless one is asked for."""
     from privacy_assets.orchestration.factory import build_release_definitions
     from privacy_assets.orchestration.settings.anonymized import AnonymizationSettings
     from privacy_assets.orchestration.settings.sources import TableFile
@@ -136,10 +143,11 @@ def definitions(root: Path, with_reidentification: bool):
         Limit("leakage_detected", 0),
         Limit("privacy_risk_score", 0.1, severity="warn"),
         Limit("rare_values_released", 0, severity="warn"),
-        Limit("smallest_class", K),
-        Limit("share_in_homogeneous_classes", 0, severity="warn"),
-        *([Limit("max_reidentification_probability", 1 / K)] if with_reidentification else []),
     ]
+    if not asked.synthetic_side:
+        limits += [Limit("smallest_class", K), Limit("share_in_homogeneous_classes", 0, severity="warn")]
+    if asked.reidentification:
+        limits.append(Limit("max_reidentification_probability", 1 / K))
     return build_release_definitions(
         NAME,
         contract={"columns": CONTRACT},
@@ -147,7 +155,7 @@ def definitions(root: Path, with_reidentification: bool):
         policy=Policy(tuple(limits), RequiredSettings(detectable_share=None)),
         source=TableFile(str(root / "people.parquet")),
         synthetic=Synthesis("gaussian_copula", seed=0),
-        anonymized=AnonymizationSettings(),
+        anonymized=None if asked.synthetic_side else AnonymizationSettings(),
         formats=("parquet", "csv"),
         private_path=str(root / "private"),
         release_path=str(root / "releases"),
@@ -181,14 +189,14 @@ class StepClock:
             self.failed.append(event.step_key)
 
 
-STEPS_FILE, FOLDER_VARIABLE = "steps.jsonl", "PRIVACY_ASSETS_BENCHMARK"
+STEPS_FILE, ASKED_VARIABLE = "steps.jsonl", "PRIVACY_ASSETS_BENCHMARK"
 
 
 def job_with_step_processes():
     """Build the job of the folder in the environment; each step runs in a process that calls this again."""
     import dagster as dg
 
-    folder, _, with_reidentification = os.environ[FOLDER_VARIABLE].partition(":")
+    asked, folder = json.loads(os.environ[ASKED_VARIABLE])
     root = Path(folder)
 
     @dg.success_hook
@@ -198,17 +206,15 @@ def job_with_step_processes():
             file.write(json.dumps([step, time.process_time(), peak_mib()]) + "\n")
 
     one_at_a_time = dg.multiprocess_executor.configured({"max_concurrent": 1})
-    built = dg.Definitions.merge(
-        definitions(root, with_reidentification=bool(with_reidentification)), dg.Definitions(executor=one_at_a_time)
-    )
+    built = dg.Definitions.merge(definitions(root, Asked(*asked)), dg.Definitions(executor=one_at_a_time))
     return built.resolve_job_def(f"{NAME}_release").with_hooks({keep_figures})
 
 
-def run_step_processes(root: Path, with_reidentification: bool) -> dict[str, tuple[float, float]]:
+def run_step_processes(root: Path, asked: Asked) -> dict[str, tuple[float, float]]:
     """Materialize everything with a process for each step; return CPU seconds and the peak of each."""
     import dagster as dg
 
-    os.environ[FOLDER_VARIABLE] = f"{root}:{'yes' if with_reidentification else ''}"
+    os.environ[ASKED_VARIABLE] = json.dumps([asked, str(root)])
     (root / "home").mkdir()
     quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     with dg.DagsterInstance.local_temp(str(root / "home")) as instance:
@@ -270,13 +276,13 @@ def give_back_memory() -> None:
     ctypes.CDLL(None).malloc_trim(0)
 
 
-def run(root: Path, with_reidentification: bool) -> StepClock:
+def run(root: Path, asked: Asked) -> StepClock:
     """Materialize everything in one run of the in-process executor."""
     import dagster as dg
 
     clock = StepClock()
     run_id = str(uuid.uuid4())
-    built = definitions(root, with_reidentification)
+    built = definitions(root, asked)
     (root / "home").mkdir()
     with dg.DagsterInstance.local_temp(str(root / "home")) as instance:
         instance.add_event_listener(run_id, clock)
@@ -393,26 +399,26 @@ def parts(table) -> dict[str, float]:
     }
 
 
-def child_with_step_processes(n_rows: int, with_reidentification: bool) -> None:
+def child_with_step_processes(n_rows: int, asked: Asked) -> None:
     """Measure each step of one number of rows in a process of its own; print the figures as JSON."""
     with tempfile.TemporaryDirectory() as folder:
         # Whatever is compiled here is in Numba's cache for the processes of the steps.
         generate(WARM_UP_ROWS).to_parquet(Path(folder) / "people.parquet", index=False)
-        run(Path(folder), with_reidentification)
+        run(Path(folder), asked)
     with tempfile.TemporaryDirectory() as folder:
         generate(n_rows).to_parquet(Path(folder) / "people.parquet", index=False)
         give_back_memory()
-        steps = run_step_processes(Path(folder), with_reidentification)
+        steps = run_step_processes(Path(folder), asked)
     print(json.dumps({"steps": steps}))
 
 
-def child(n_rows: int, with_reidentification: bool, profile: Path | None) -> None:
+def child(n_rows: int, asked: Asked, profile: Path | None) -> None:
     """Measure one number of rows in this process; print the figures as JSON."""
     inside = KernelClock()
     inside.watch_every_module()
     with tempfile.TemporaryDirectory() as folder:
         generate(WARM_UP_ROWS).to_parquet(Path(folder) / "people.parquet", index=False)
-        run(Path(folder), with_reidentification)
+        run(Path(folder), asked)
     with tempfile.TemporaryDirectory() as folder:
         generate(n_rows).to_parquet(Path(folder) / "people.parquet", index=False)
         profiler = cProfile.Profile()
@@ -420,7 +426,7 @@ def child(n_rows: int, with_reidentification: bool, profile: Path | None) -> Non
         start = time.process_time()
         if profile is not None:
             profiler.enable()
-        clock = run(Path(folder), with_reidentification)
+        clock = run(Path(folder), asked)
         if profile is not None:
             profiler.disable()
             profiler.dump_stats(profile)
@@ -435,6 +441,7 @@ def child(n_rows: int, with_reidentification: bool, profile: Path | None) -> Non
 def measure(n_rows: int, options: argparse.Namespace) -> dict[str, Any]:
     arguments = [sys.executable, __file__, "--child", str(n_rows)]
     arguments += ["--reidentification"] if options.reidentification else []
+    arguments += ["--synthetic-side"] if options.synthetic_side else []
     arguments += ["--step-processes"] if options.step_processes else []
     arguments += ["--profile", str(options.profile)] if options.profile else []
     done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True)
@@ -495,9 +502,12 @@ def check_bars(measured: Measurements, found: dict[int, dict[str, Any]]) -> None
             f"{what}: fingerprint at most {FINGERPRINT_BAR:g} times SHA-256", fingerprint_ratio(own) <= FINGERPRINT_BAR
         )
         measured.check(f"{what}: admit at most {ADMIT_BAR:g} times factorize", admit_ratio(own) <= ADMIT_BAR)
-    sizes = sorted(found)
-    for small, large in itertools.pairwise(sizes):
-        exponent = math.log(found[large]["total"] / found[small]["total"]) / math.log(large / small)
+    check_exponents(measured, {n_rows: own["total"] for n_rows, own in found.items()})
+
+
+def check_exponents(measured: Measurements, seconds: dict[int, float]) -> None:
+    for small, large in itertools.pairwise(sorted(seconds)):
+        exponent = math.log(seconds[large] / seconds[small]) / math.log(large / small)
         print(f"exponent from {small:,} to {large:,} rows: {exponent:.3f}")
         measured.keep(**{f"exponent_{small}_to_{large}": exponent})
         measured.check(f"exponent from {small:,} to {large:,} rows at most {EXPONENT_BAR}", exponent <= EXPONENT_BAR)
@@ -510,6 +520,9 @@ def check_memory(measured: Measurements, found: dict[int, dict[str, Any]]) -> No
         if n_rows >= LARGE:
             most = PEAK_BAR_MIB if n_rows <= ROWS[-1] else LARGEST_PEAK_BAR_MIB
             measured.check(f"{n_rows:,} rows: no step above {most:,.0f} MiB", max(peaks.values()) <= most)
+    check_exponents(
+        measured, {n_rows: sum(spent for spent, _ in own["steps"].values()) for n_rows, own in found.items()}
+    )
 
 
 def main() -> int:
@@ -517,16 +530,18 @@ def main() -> int:
     parser.add_argument("--rows", type=int, nargs="+", default=list(ROWS))
     parser.add_argument("--five-million", action="store_true", help=f"also {MOST_ROWS:,} rows")
     parser.add_argument("--reidentification", action="store_true", help="also limit and assess re-identification")
+    parser.add_argument("--synthetic-side", action="store_true", help="no anonymized records and their release")
     parser.add_argument("--step-processes", action="store_true", help="a process for each step, to measure memory")
     parser.add_argument("--profile", type=Path, help="write the profile of the (last) run to this file")
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     add_json_option(parser)
     options = parser.parse_args()
+    asked = Asked(options.reidentification, options.synthetic_side)
     if options.child and options.step_processes:
-        child_with_step_processes(options.child, options.reidentification)
+        child_with_step_processes(options.child, asked)
         return 0
     if options.child:
-        child(options.child, options.reidentification, options.profile)
+        child(options.child, asked, options.profile)
         return 0
     sizes = [*options.rows, *([MOST_ROWS] if options.five_million else [])]
     measured = Measurements("pipeline", options)
