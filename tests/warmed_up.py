@@ -57,6 +57,7 @@ def anonymize(table):
     privacy_assets.anonymize(wide, quasi_identifiers=["number", "text"], k=30_000)
     divided = privacy_assets.LocalEngine(rows_per_task=30)
     privacy_assets.anonymize(table, quasi_identifiers=known, k=3, engine=divided)
+    privacy_assets.anonymize(table, quasi_identifiers=known, k=3, subject="person", engine=divided)
     privacy_assets.anonymize(wide, quasi_identifiers=["text"], k=9_000, sensitive=["number"], l_diversity=2)
     by_lattice = privacy_assets.anonymize(
         table,

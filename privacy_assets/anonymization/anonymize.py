@@ -125,7 +125,7 @@ def anonymize(
         Maximum number of threads (default: all cores; the lattice uses one), which does not affect the result; function
         called from time to time, whose exceptions end the work.
     engine : LocalEngine or SparkEngine, optional
-        Where the table is cut; the result does not depend on it. Default: in this process. With ``subject``, l or t,
+        Where the table is cut; the result does not depend on it. Default: in this process. With l or t,
         and with "lattice", it is always this process, which needs all rows of a class.
 
     Raises

@@ -219,8 +219,8 @@ def _attempts(
             if progress is not None:
                 progress(AnonymizationProgress(f"{stage} by {normalize}", n_done, n_rows))
 
-        if engine is not None and engine.rows_per_task is not None and not _needs_rows(models):
-            return partition_by(engine, coded.cut_codes, n_values, dimensions, models, on_rows)
+        if engine is not None and engine.rows_per_task is not None and not models.needs_values:
+            return partition_by(engine, coded.cut_codes, n_values, dimensions, models, coded.people, on_rows)
         return partition_rows(
             pack_rows(coded.cut_codes, n_values),
             dimensions,
@@ -237,11 +237,6 @@ def _attempts(
     if settings.max_suppression > 0 and settings.needs_values:
         partition = run(models._replace(needs_values=False), "cut and suppress")
         yield CutClasses(partition, _kept(models, coded.sensitive, partition), normalize)
-
-
-def _needs_rows(models: Models) -> bool:
-    """Return whether counts of parts of a class do not add up, so that one machine must have all of its rows."""
-    return bool(models.counts_people or models.needs_values)
 
 
 def _kept(models: Models, values: SensitiveValues, partition: Partition) -> NDArray[np.bool_]:

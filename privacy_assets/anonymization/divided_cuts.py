@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privacy_assets.anonymization.divided_leaves import SortIntoLeaves
+from privacy_assets.anonymization.divided_people import PeopleOfCuts, count_people
 from privacy_assets.anonymization.kernels.models import Models
 from privacy_assets.anonymization.kernels.mondrian import Grower, Partition, Task
 from privacy_assets.anonymization.kernels.mondrian_cuts import (
@@ -27,12 +29,20 @@ from privacy_assets.anonymization.kernels.mondrian_cuts import (
     Dimensions,
     make_lists,
 )
-from privacy_assets.anonymization.kernels.mondrian_divided import add_counts, choose_cut, choose_cut_on_codes, cover
+from privacy_assets.anonymization.kernels.mondrian_divided import (
+    Listed,
+    add_counts,
+    choose_cut,
+    choose_cut_of_people,
+    choose_cut_on_codes,
+    cover,
+    list_cuts,
+    list_cuts_on_codes,
+)
 from privacy_assets.anonymization.kernels.mondrian_rows import pack_matrix, pack_rows
-from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays, route_rows
-from privacy_assets.engine.protocol import Engine, gather_batches
+from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays
+from privacy_assets.engine.protocol import Engine
 
-ROWS_PER_BLOB = 1 << 18
 PARTS_OF_FINISHED_CLASS = 64
 """A large class that cannot be cut is collected in so many parts, because nobody needs all of its rows."""
 COUNTS = pa.schema([("bin", pa.int64()), ("n_rows", pa.int64())])
@@ -55,30 +65,11 @@ class _Node:
     sides: tuple[int, int] | None = None
 
 
-def _codes_of(table: pa.Table, n_values: Sequence[int]) -> NDArray[Any]:
-    return pack_rows([table.column(f"c{j}").to_numpy() for j in range(len(n_values))], n_values).codes
-
-
-@dataclass(frozen=True)
-class _SortIntoLeaves:
-    """Sorts rows by the leaf of a tree that they are in."""
-
-    tree: TreeArrays
-    n_values: tuple[int, ...]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.Table, NDArray[Any], NDArray[np.int64]]]:
-        for table in gather_batches(batches, ROWS_PER_BLOB):
-            codes = _codes_of(table, self.n_values)
-            leaf = route_rows(self.tree, codes[:, : len(self.n_values)].astype(np.int64))
-            order = np.argsort(leaf, kind="stable")
-            yield table.take(order), np.ascontiguousarray(codes[order]), leaf[order]
-
-
 @dataclass(frozen=True)
 class _Count:
     """Counts the rows of each bin of some leaves."""
 
-    sort: _SortIntoLeaves
+    sort: SortIntoLeaves
     boxes: dict[int, Box]
     first_bin: NDArray[np.int64]
 
@@ -99,7 +90,7 @@ class _Count:
 class _CountCodes:
     """Counts the rows of each code of one leaf."""
 
-    sort: _SortIntoLeaves
+    sort: SortIntoLeaves
     leaf: int
     first: NDArray[np.int64]
 
@@ -125,21 +116,24 @@ class _AddCounts:
 class _SendClasses:
     """Sends the rows of each leaf to the task that finishes it, and the records of those that are finished."""
 
-    sort: _SortIntoLeaves
+    sort: SortIntoLeaves
     is_finished: NDArray[np.bool_]
+    has_people: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         n_leaves = len(self.is_finished)
         for table, codes, leaf in self.sort(batches):
             records = table.column("row").to_numpy()
+            people = table.column("person").to_numpy() if self.has_people else records[:0]
             distinct, begins = np.unique(leaf, return_index=True)
             tasks, blobs = [], []
             for own, begin, stop in zip(distinct, begins, np.append(begins[1:], len(leaf)), strict=True):
                 part = int(records[begin]) % PARTS_OF_FINISHED_CLASS if self.is_finished[own] else 0
                 tasks.append(int(own) + part * n_leaves)
                 sent = codes[begin:stop, : 0 if self.is_finished[own] else codes.shape[1]]
+                of_people = people[:0] if self.is_finished[own] else people[begin:stop]
                 blobs.append(b"".join([int(stop - begin).to_bytes(8, "little"), records[begin:stop].tobytes(),
-                                       sent.tobytes()]))  # fmt: skip
+                                       of_people.tobytes(), sent.tobytes()]))  # fmt: skip
             yield pa.record_batch([pa.array(tasks, pa.int64()), pa.array(blobs, pa.binary())], schema=ROWS_OF_CLASSES)
 
 
@@ -158,18 +152,26 @@ class _Finish:
         task = int(table.column("task")[0].as_py())
         leaf = task % len(self.corners)
         n_codes = 0 if self.is_finished[leaf] else self.n_padded
-        records, codes = [], []
+        counts_people = self.models.counts_people and not self.is_finished[leaf]
+        records, people, codes = [], [], []
         for value in table.column("rows"):
             blob = value.as_buffer()
             n_rows = int.from_bytes(blob[:8].to_pybytes(), "little")
             records.append(np.frombuffer(blob, np.int64, n_rows, 8))
-            codes.append(np.frombuffer(blob, self.dtype, n_rows * n_codes, 8 + 8 * n_rows).reshape(n_rows, n_codes))
+            place = 8 + 8 * n_rows
+            if counts_people:
+                people.append(np.frombuffer(blob, np.int64, n_rows, place))
+                place += 8 * n_rows
+            codes.append(np.frombuffer(blob, self.dtype, n_rows * n_codes, place).reshape(n_rows, n_codes))
         numbers = np.concatenate(records)
         if self.is_finished[leaf]:
             return _described(task, numbers, np.zeros(1, np.int64), np.zeros((0, 5), np.int64))
         order = np.argsort(numbers)
         rows = pack_matrix(np.ascontiguousarray(np.concatenate(codes)[order]))
-        grower = Grower(rows, self.dimensions, self.models, None, None, True, len(numbers))
+        person = None
+        if counts_people:
+            person = np.unique(np.concatenate(people)[order], return_inverse=True)[1].astype(np.int32)
+        grower = Grower(rows, self.dimensions, self.models, person, None, True, len(numbers))
         low, high = self.corners[leaf]
         grown = grower.grow(Task(0, len(numbers), low.copy(), high.copy()))
         return _described(task, numbers[order][rows.records], np.sort(grown.begins), grown.cuts)
@@ -227,12 +229,29 @@ class _DividedCuts:
         if not large:
             return False
         boxes = {number: cover(node.size, node.low, node.high, self.dimensions) for number, node in large.items()}
-        sort = _SortIntoLeaves(self.tree(), self.n_values)
+        sort = SortIntoLeaves(self.tree(), self.n_values)
         n_bins = int(self.dimensions.first_bin[-1])
         counts = self._sum(_Count(sort, boxes, self.dimensions.first_bin), len(large) * n_bins)
-        for (number, node), histogram in zip(large.items(), counts.reshape(len(large), n_bins), strict=True):
-            self._cut(node, number, boxes[number], histogram, sort)
+        histograms = dict(zip(large, counts.reshape(len(large), n_bins), strict=True))
+        sides: dict[int, tuple[Listed, PeopleOfCuts]] = {}
+        if self.models.counts_people:
+            lists = make_lists(self.dimensions)
+            listed = {
+                number: list_cuts(histogram.copy(), self.dimensions, boxes[number], lists)
+                for number, histogram in histograms.items()
+            }
+            sides = self._count_people(sort, boxes, listed)
+        for number, node in large.items():
+            self._cut(node, number, boxes[number], histograms[number], sort, sides.get(number))
         return True
+
+    def _count_people(
+        self, sort: SortIntoLeaves, boxes: dict[int, Box], listed: dict[int, Listed]
+    ) -> dict[int, tuple[Listed, PeopleOfCuts]]:
+        classes = {number: (each, boxes[number]) for number, each in listed.items()}
+        n_tasks = -(-self.nodes[0].size // self.rows_per_task)
+        found = count_people(self.engine, self.batches, sort, classes, n_tasks)
+        return {number: (listed[number], people) for number, people in found.items()}
 
     def _sum(self, count: _Count | _CountCodes, n_bins: int) -> NDArray[np.int64]:
         made = self.engine.map_reduce(self.batches, count, COUNTS, "bin", _AddCounts(), COUNTS)
@@ -241,10 +260,25 @@ class _DividedCuts:
         total[added.column("bin").to_numpy()] = added.column("n_rows").to_numpy()
         return total
 
-    def _cut(self, node: _Node, number: int, box: Box, histogram: NDArray[np.int64], sort: _SortIntoLeaves) -> None:
+    def _cut(
+        self,
+        node: _Node,
+        number: int,
+        box: Box,
+        histogram: NDArray[np.int64],
+        sort: SortIntoLeaves,
+        sides: tuple[Listed, PeopleOfCuts] | None,
+    ) -> None:
         dimensions, lists, cut = self.dimensions, make_lists(self.dimensions), np.full(5, NO_CUT, np.int64)
         cut[IS_COARSE] = cut[N_HEAD] = 0
-        choose_cut(node.size, histogram.copy(), dimensions, box, lists, self.models, cut)
+
+        def choose_of_people(listed: Listed, people: PeopleOfCuts) -> None:
+            choose_cut_of_people(node.size, *people, listed, dimensions, box, lists, self.models, cut)
+
+        if sides is None:
+            choose_cut(node.size, histogram.copy(), dimensions, box, lists, self.models, cut)
+        else:
+            choose_of_people(*sides)
         shift, base = box.shift.copy(), box.base.copy()
         if cut[DIMENSION] == NO_CUT and cut[IS_COARSE] == 1:
             n_codes = np.where(shift > 0, dimensions.n_values, 0)
@@ -252,9 +286,13 @@ class _DividedCuts:
             n_rows = self._sum(_CountCodes(sort, number, first), int(first[-1]))
             codes = np.concatenate([np.arange(n) for n in n_codes]).astype(np.int64)
             occurs = n_rows > 0
-            n_before = np.concatenate([[0], np.cumsum(occurs)]).astype(np.int64)
-            choose_cut_on_codes(node.size, codes[occurs], n_rows[occurs], n_before[first], dimensions, box,
-                                self.models, cut)  # fmt: skip
+            first_listed = np.concatenate([[0], np.cumsum(occurs)]).astype(np.int64)[first]
+            if sides is None:
+                choose_cut_on_codes(node.size, codes[occurs], n_rows[occurs], first_listed, dimensions, box,
+                                    self.models, cut)  # fmt: skip
+            else:
+                listed = list_cuts_on_codes(codes[occurs], n_rows[occurs], first_listed, dimensions, box)
+                choose_of_people(*self._count_people(sort, {number: box}, {number: listed})[number])
             histogram, shift, base = n_rows, np.zeros_like(shift), np.zeros_like(base)
             first_bin = first
         else:
@@ -284,7 +322,7 @@ class _DividedCuts:
         layout = pack_rows([np.zeros(0, np.int64) for _ in self.n_values], self.n_values).codes
         corners = tuple((leaf.low, leaf.high) for leaf in leaves)
         finish = _Finish(corners, is_finished, self.dimensions, self.models, layout.shape[1], layout.dtype)
-        send = _SendClasses(_SortIntoLeaves(self.tree(), self.n_values), is_finished)
+        send = _SendClasses(SortIntoLeaves(self.tree(), self.n_values), is_finished, self.models.counts_people)
         made = self.engine.collect(
             self.engine.map_reduce(self.batches, send, ROWS_OF_CLASSES, "task", finish, FINISHED)
         )
@@ -324,9 +362,10 @@ def partition_by(
     n_values: Sequence[int],
     dimensions: Dimensions,
     models: Models,
+    person: NDArray[np.int32] | None = None,
     on_rows: Callable[[int], None] | None = None,
 ) -> Partition:
-    """Cut a table into the classes of `partition_rows` by the tasks of an engine; only rows are counted.
+    """Cut a table into the classes of `partition_rows` by the tasks of an engine.
 
     Parameters
     ----------
@@ -334,8 +373,8 @@ def partition_by(
         An engine that divides the work.
     columns, n_values
         As for `pack_rows`.
-    dimensions, models, on_rows
-        As for `partition_rows`; the models may need neither people nor values.
+    dimensions, models, person, on_rows
+        As for `partition_rows`; the models may need no values.
 
     Returns
     -------
@@ -344,6 +383,9 @@ def partition_by(
     """
     n_rows = len(columns[0])
     placed = {"row": np.arange(n_rows), **{f"c{j}": codes.astype(np.int64) for j, codes in enumerate(columns)}}
+    if models.counts_people:
+        assert person is not None  # noqa: S101 - the caller counts people
+        placed["person"] = person.astype(np.int64)
     with engine.place(placed) as batches:
         cuts = _DividedCuts(engine, batches, n_rows, n_values, dimensions, models)
         while cuts.cut_large_classes():

@@ -16,9 +16,9 @@ from tests.engines import ShufflingEngine
 from tests.examples import examples
 
 
-def agree(engine, columns, n_values, dimensions, models):
-    expected = partition_rows(pack_rows(columns, n_values), dimensions, models)
-    found = partition_by(engine, columns, n_values, dimensions, models)
+def agree(engine, columns, n_values, dimensions, models, person=None):
+    expected = partition_rows(pack_rows(columns, n_values), dimensions, models, person=person)
+    found = partition_by(engine, columns, n_values, dimensions, models, person)
     assert found.begins.tolist() == expected.begins.tolist()
     assert found.cuts.tolist() == expected.cuts.tolist()
     assert [sorted(own) for own in classes_of(found)] == [sorted(own) for own in classes_of(expected)]
@@ -45,11 +45,62 @@ def test_tasks_cut_like_the_kernels(seed, n_rows, kinds, k, rows_per_task, is_by
     agree(engine, columns, n_values, dimensions, row_models(k, is_by_range=is_by_range))
 
 
+@settings(max_examples=examples(80), deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([60, 250, 700]),
+    st.lists(st.tuples(st.booleans(), st.sampled_from([1, 2, 7, 40, 700, 5000])), min_size=1, max_size=4),
+    st.sampled_from([1, 2, 9, 40]),
+    st.sampled_from([20, 50, 150]),
+    st.booleans(),
+    st.sampled_from([1.0, 1.3, 3.0, 20.0]),
+)
+def test_tasks_count_people_like_the_kernels(seed, n_rows, kinds, k, rows_per_task, is_by_range, rows_per_person):
+    random = np.random.default_rng(seed)
+    columns = [np.minimum(random.geometric(4 / n, n_rows) - 1 if n > 4 else random.integers(0, n, n_rows), n - 1)
+               for _, n in kinds]  # fmt: skip
+    n_people = max(int(n_rows / rows_per_person), 1)
+    # Some have many rows, and the rows of a person are anywhere.
+    person = np.minimum(random.geometric(2 / n_people, n_rows) - 1 if n_people > 2 else 0, n_people - 1) + np.zeros(
+        n_rows, np.int32
+    )
+    if rows_per_person == 1.0:
+        person = random.permutation(n_rows)
+    n_values = [n for _, n in kinds]
+    dimensions = make_dimensions([even(n) if is_ordered else None for is_ordered, n in kinds], n_values)
+    models = row_models(k, is_by_range=is_by_range)._replace(counts_people=True)
+    engine = ShufflingEngine(rows_per_task=rows_per_task, seed=seed + 1)
+    agree(engine, columns, n_values, dimensions, models, np.unique(person, return_inverse=True)[1].astype(np.int32))
+
+
+@pytest.mark.parametrize("most_of", ["rows of one value", "rows of one person"])
+def test_what_has_most_rows_does_not_change_what_is_counted(most_of):
+    random = np.random.default_rng(4)
+    codes, person = random.integers(0, 300, 2_000), random.integers(0, 900, 2_000)
+    is_of_one = np.arange(2_000) % 10 > 0
+    if most_of == "rows of one value":
+        codes[is_of_one] = 7
+    else:
+        person[is_of_one] = 7
+    columns, n_values = [codes, random.integers(0, 5, 2_000), np.zeros(2_000, np.int64)], [300, 5, 1]
+    dimensions = make_dimensions([even(300), None, None], n_values)
+    models = row_models(5)._replace(counts_people=True)
+    person = np.unique(person, return_inverse=True)[1].astype(np.int32)
+    expected = agree(
+        ShufflingEngine(rows_per_task=100, rows_per_batch=30), columns, n_values, dimensions, models, person
+    )
+    assert len(expected.begins) > 3
+
+
+@pytest.mark.parametrize("has_people", [False, True])
 @pytest.mark.parametrize("seed", range(8))
-def test_single_codes_are_counted_where_bins_are_too_coarse(seed):
+def test_single_codes_are_counted_where_bins_are_too_coarse(seed, has_people):
     kinds, columns, k = heavy_neighbors(seed, 900)
     dimensions, n_values = describe(kinds, columns)
-    agree(ShufflingEngine(rows_per_task=100, rows_per_batch=50), columns, n_values, dimensions, row_models(k))
+    n_rows = len(columns[0])
+    person = np.random.default_rng(seed).permutation(n_rows).astype(np.int32) if has_people else None
+    models = row_models(k)._replace(counts_people=has_people)
+    agree(ShufflingEngine(rows_per_task=100, rows_per_batch=50), columns, n_values, dimensions, models, person)
 
 
 def test_wide_codes_and_classes_that_cannot_be_cut():

@@ -6,7 +6,8 @@ dimensions (:func:`decide_on_codes`). Histograms of chunks of a class add up to 
 thread, several, chunks of a file, a query engine) gets the same cut from the same functions.
 
 This does not work for k in people, l-diversity and t-closeness: counts of people do not add up, because a person may
-have rows in several chunks. They need the rows of the class (`mondrian_guarded`).
+have rows in several chunks. They need the rows of the class (`mondrian_guarded`), or chunks in which each person is
+whole (`choose_cut_of_people` in `mondrian_divided`).
 
 A *dimension* is a column in codes 0, 1, ... in the order of its values. An *ordered* dimension has a coordinate per
 code, and its width in a class is the distance between the outermost coordinates, at most 1. A *set* has no order: its

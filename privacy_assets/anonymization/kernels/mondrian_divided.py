@@ -1,21 +1,35 @@
-"""Decisions on a class of which nobody has all rows: counts of its parts are added, and decide as those of a whole."""
+"""Decisions on a class of which nobody has all rows: counts of its parts are added, and decide as those of a whole.
+
+People add up as well if each is counted once: by the first and by the last bin in which they have a row, in the order
+in which a dimension is cut.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.anonymization.kernels.models import Models, no_evidence
+from privacy_assets.anonymization.kernels.models import Evidence, Models, no_evidence
 from privacy_assets.anonymization.kernels.mondrian_cuts import (
+    DIMENSION,
+    IS_COARSE,
+    NO_CUT,
     Box,
     Dimensions,
     Lists,
+    can_score,
     decide,
     decide_on_codes,
+    keep_cut,
+    list_bins,
     make_box,
     set_bins,
+    sort_set,
+    take_codes,
+    tighten,
+    weigh_cuts,
 )
 from privacy_assets.anonymization.kernels.mondrian_rows import count_rows
 from privacy_assets.kernels.compilation import kernel
@@ -73,3 +87,105 @@ def _choose_cut_on_codes(
     box: Box, models: Models, evidence: Any, cut: NDArray[np.int64],
 ) -> None:  # fmt: skip
     decide_on_codes(size, codes, tally, first, dimensions, box, models, evidence, cut)
+
+
+class Listed(NamedTuple):
+    """The occurring bins of a class, dimension by dimension, each in the order in which it is cut.
+
+    Attributes
+    ----------
+    first : ndarray of shape (n_dimensions + 1,), dtype=int64
+        Where the bins of each dimension begin.
+    bins, tally : ndarray of shape (n_listed,), dtype=int64
+        The bins, and the rows of each.
+    widths : ndarray of shape (n_dimensions,), dtype=float64
+        Width of each dimension in the class.
+    """
+
+    first: NDArray[np.int64]
+    bins: NDArray[np.int64]
+    tally: NDArray[np.int64]
+    widths: NDArray[np.float64]
+
+
+def list_cuts(histogram: NDArray[np.int64], dimensions: Dimensions, box: Box, lists: Lists) -> Listed:
+    """List the bins of a class, and shrink its box as `decide` does; the histogram is zero afterwards."""
+    n_dimensions, n_bins = len(box.low), len(histogram)
+    made = Listed(
+        np.zeros(n_dimensions + 1, np.int64), np.zeros(n_bins, np.int64), np.zeros(n_bins, np.int64),
+        np.zeros(n_dimensions, np.float64),
+    )  # fmt: skip
+    _list_cuts(histogram, dimensions, box, lists, made)
+    n_listed = made.first[-1]
+    return Listed(made.first, made.bins[:n_listed], made.tally[:n_listed], made.widths)
+
+
+@kernel
+def _list_cuts(histogram: NDArray[np.int64], dimensions: Dimensions, box: Box, lists: Lists, made: Listed) -> None:
+    n_done = 0
+    for j in range(len(box.low)):
+        n_listed = list_bins(histogram, dimensions.first_bin[j], box.n_bins[j], lists)
+        made.widths[j] = tighten(n_listed, j, dimensions, box, lists)
+        if dimensions.is_set[j]:
+            sort_set(n_listed, j, dimensions, lists)
+        for x in range(n_listed):
+            made.bins[n_done + x] = lists.bins[x]
+            made.tally[n_done + x] = lists.tally[x]
+        n_done += n_listed
+        made.first[j + 1] = n_done
+
+
+def list_cuts_on_codes(
+    codes: NDArray[np.int64], tally: NDArray[np.int64], first: NDArray[np.int64], dimensions: Dimensions, box: Box
+) -> Listed:
+    """Treat the codes of dimensions that have bins of several as bins, and shrink the box to them."""
+    made = Listed(first, codes, tally, np.zeros(len(box.low), np.float64))
+    _list_cuts_on_codes(dimensions, box, made)
+    return made
+
+
+@kernel
+def _list_cuts_on_codes(dimensions: Dimensions, box: Box, made: Listed) -> None:
+    for j in range(len(box.low)):
+        begin, stop = made.first[j], made.first[j + 1]
+        if stop > begin:
+            lists = Lists(made.bins[begin:stop], made.tally[begin:stop], made.bins[:0])
+            made.widths[j] = take_codes(stop - begin, j, dimensions, box, lists)
+
+
+def choose_cut_of_people(
+    size: int, n_people: int, people_left: NDArray[np.int64], people_right: NDArray[np.int64], listed: Listed,
+    dimensions: Dimensions, box: Box, lists: Lists, models: Models, cut: NDArray[np.int64],
+) -> None:  # fmt: skip
+    """Choose the cut by the rows of each bin and the people on each side, as `decide_on_rows` does.
+
+    ``people_left`` and ``people_right`` count the people on each side of a cut after each listed bin.
+    """
+    sides = Evidence(n_people, people_left, people_right, *no_evidence()[3:])
+    _choose_cut_of_people(size, listed, dimensions, box, lists, models, sides, cut)
+
+
+@kernel
+def _choose_cut_of_people(
+    size: int, listed: Listed, dimensions: Dimensions, box: Box, lists: Lists, models: Models, sides: Evidence,
+    cut: NDArray[np.int64],
+) -> None:  # fmt: skip
+    cut[DIMENSION] = NO_CUT
+    cut[IS_COARSE] = 0
+    best = -np.inf
+    for j in range(len(box.low)):
+        begin, stop = listed.first[j], listed.first[j + 1]
+        width = listed.widths[j]
+        if stop == begin or not can_score(size, width, best, models):
+            continue
+        own = Lists(listed.bins[begin:stop], listed.tally[begin:stop], lists.head)
+        evidence = Evidence(
+            sides.n_people, sides.people_left[begin:stop], sides.people_right[begin:stop], sides.arranged,
+            sides.sensitive, sides.left, sides.right, sides.present,
+        )  # fmt: skip
+        score, place = weigh_cuts(size, width, stop - begin, j, dimensions, box, own, models, evidence)
+        if box.shift[j] > 0 and place == NO_CUT:
+            cut[IS_COARSE] = 1
+        if score > best:
+            best = score
+            keep_cut(place, j, dimensions, box, own, cut)

@@ -39,7 +39,6 @@ def why_gathered(engine: LocalEngine | SparkEngine, generalization: Generalizati
     """Return why one machine must have all rows to cut them into classes; empty if the engine divides them."""
     asked = generalization.settings
     needs_rows = {
-        "counts people": asked.subject is not None,
         "has l-diversity or t-closeness": asked.needs_values,
         "uses the lattice": asked.method == "lattice",
     }

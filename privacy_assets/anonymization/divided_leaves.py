@@ -1,0 +1,37 @@
+"""Rows of a table that an engine divides, by the class of a tree of cuts that they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privacy_assets.anonymization.kernels.mondrian_rows import pack_rows
+from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays, route_rows
+from privacy_assets.engine.protocol import gather_batches
+
+ROWS_PER_BLOB = 1 << 18
+
+
+def _codes_of(table: pa.Table, n_values: Sequence[int]) -> NDArray[Any]:
+    return pack_rows([table.column(f"c{j}").to_numpy() for j in range(len(n_values))], n_values).codes
+
+
+@dataclass(frozen=True)
+class SortIntoLeaves:
+    """Sorts rows by the leaf of a tree that they are in."""
+
+    tree: TreeArrays
+    n_values: tuple[int, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.Table, NDArray[Any], NDArray[np.int64]]]:
+        """Yield rows, their codes and their leaves, which ascend."""
+        for table in gather_batches(batches, ROWS_PER_BLOB):
+            codes = _codes_of(table, self.n_values)
+            leaf = route_rows(self.tree, codes[:, : len(self.n_values)].astype(np.int64))
+            order = np.argsort(leaf, kind="stable")
+            yield table.take(order), np.ascontiguousarray(codes[order]), leaf[order]
