@@ -1,21 +1,29 @@
 """Division of a level of the mpUCC search into tasks that need only some of the rows.
 
 Rows that agree on a combination agree on its first column, the *pivot*. So the rows are put into buckets by the pivot
-and a hash of its code, and every combination is searched in the buckets of its own pivot. A bucket that has too many
-rows, because some code is frequent, is divided again by each further column, down to whole combinations; a bucket of
-a whole combination of any size is small, because two rows of each side represent all with the same codes.
+and a hash of its code, and every combination is searched in the buckets of its own pivot. A bucket that gets too many
+rows, because some code is frequent, is divided again by each further column, down to whole combinations.
+
+Where columns have few codes, rows are dropped before they are sent: a few of them represent all with equal codes. They
+do so in each blob of rows that is sent, so what a task gets grows with the number of blobs. A bucket of a whole
+combination is not divided again, because its frequent codes are represented by a few rows of each blob. By person these
+are as many as somebody has records, so such a bucket may be larger where somebody has very many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 LARGEST_SHARE = 2
-"""A bucket of more than this many times the rows of a task is divided."""
+"""A bucket that gets more than this many times the rows of a task is divided."""
+
+FEW_CODES = 4
+"""Each code of a column gets a bucket if there are at most this many times the buckets wanted."""
 
 
 class Bucket(NamedTuple):
@@ -66,25 +74,41 @@ class Part(NamedTuple):
         return [*(bucket.column for bucket in self.within), self.column]
 
 
-def bucket_numbers(codes: NDArray[Any], n_buckets: int) -> NDArray[np.int64]:
-    """Return the bucket of each code, from 0 to ``n_buckets - 1``."""
+def bucket_numbers(codes: NDArray[Any], n_codes: int, n_buckets: int) -> NDArray[np.int64]:
+    """Return the bucket of each code, from 0 to ``n_buckets - 1``; each code has its own if there are enough."""
+    if n_buckets >= n_codes:
+        return codes.astype(np.int64)
     # Fibonacci hashing, as in `code_blocks`: neighboring codes are often equally frequent.
     mixed = (codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)
     return mixed.astype(np.int64) % n_buckets
 
 
-def rows_within(columns: Sequence[NDArray[Any]], within: tuple[Bucket, ...]) -> NDArray[np.int64] | None:
+def rows_within(
+    columns: Sequence[NDArray[Any]], n_codes: Sequence[int], within: tuple[Bucket, ...]
+) -> NDArray[np.int64] | None:
     """Return the positions of the rows in all of the buckets; None for all rows."""
     rows: NDArray[np.int64] | None = None
     for column, n_buckets, number in within:
         codes = columns[column] if rows is None else columns[column][rows]
-        kept = np.flatnonzero(bucket_numbers(codes, n_buckets) == number)
+        kept = np.flatnonzero(bucket_numbers(codes, n_codes[column], n_buckets) == number)
         rows = kept if rows is None else rows[kept]
     return rows
 
 
 class Division:
-    """The parts of a level, for combinations of one size in lexicographic order."""
+    """The parts of a level, for combinations of one size in lexicographic order.
+
+    Parameters
+    ----------
+    columns, n_codes
+        As for :func:`~privacy_assets.mpucc.kernels.search.find_mpuccs`.
+    combos : ndarray of shape (n_combos, size), dtype=int16
+        The combinations.
+    rows_per_task : int
+        Rows that a task gets, about.
+    rows_per_tuple : int
+        Rows that a task gets at most of those with equal codes, if rows are thinned: see :func:`rows_per_tuple`.
+    """
 
     def __init__(
         self,
@@ -92,38 +116,58 @@ class Division:
         n_codes: Sequence[int],
         combos: NDArray[np.int16],
         rows_per_task: int,
+        rows_per_tuple: int,
     ) -> None:
-        self.columns, self.n_codes, self.combos = columns, n_codes, combos
-        self.rows_per_task = rows_per_task
+        self.columns, self.n_codes, self.combos = columns, [max(int(n), 1) for n in n_codes], combos
+        self.rows_per_task, self.rows_per_tuple = rows_per_task, rows_per_tuple
         self.size = combos.shape[1]
         self.parts: list[Part] = []
         self.n_tasks = 0
-        self._divide((), 0, len(combos))
+        self._divide((), 1, 0, len(combos))
 
-    def _divide(self, within: tuple[Bucket, ...], begin: int, stop: int) -> None:
-        """Add the parts of all combinations from ``begin`` to ``stop``, which begin with the columns of ``within``."""
-        rows = rows_within(self.columns, within)
+    def _divide(self, within: tuple[Bucket, ...], n_tuples: int, begin: int, stop: int) -> None:
+        """Add the parts of all combinations from ``begin`` to ``stop``, which begin with the columns of ``within``.
+
+        These columns have at most ``n_tuples`` tuples of codes in these buckets.
+        """
+        rows = rows_within(self.columns, self.n_codes, within)
         last = self.combos[begin:stop, len(within)]
-        for column in np.unique(last):
+        for column in np.unique(last).tolist():
             first, end = np.searchsorted(last, [column, column + 1])
-            self._divide_by(int(column), within, begin + int(first), begin + int(end), rows)
+            self._divide_by(column, within, n_tuples, begin + int(first), begin + int(end), rows)
 
     def _divide_by(
-        self, column: int, within: tuple[Bucket, ...], begin: int, stop: int, rows: NDArray[np.int64] | None
+        self,
+        column: int,
+        within: tuple[Bucket, ...],
+        n_tuples: int,
+        begin: int,
+        stop: int,
+        rows: NDArray[np.int64] | None,
     ) -> None:
-        codes = self.columns[column] if rows is None else self.columns[column][rows]
-        n_wanted = -(-len(codes) // self.rows_per_task)
-        n_buckets = max(1, min(int(self.n_codes[column]), n_wanted))
+        codes, n_codes = self.columns[column], self.n_codes[column]
+        rows_of_code = np.bincount(codes if rows is None else codes[rows], minlength=n_codes)
         is_whole = len(within) + 1 == self.size
-        is_thinned = is_whole or self._has_few_tuples(column, within)
-        n_rows = np.bincount(bucket_numbers(codes, n_buckets), minlength=n_buckets)
-        is_large = (n_rows > LARGEST_SHARE * self.rows_per_task) & (not is_thinned)
-        self._add(within, column, n_buckets, np.flatnonzero((n_rows > 0) & ~is_large), begin, stop, False, is_thinned)
+        # Most rows that are sent of one code of this column, if they are thinned.
+        most_of_code = self.rows_per_tuple * n_tuples * (1 if is_whole else prod(self.n_codes[column + 1 :]))
+        n_rows = int(rows_of_code.sum())
+        # Thinning sorts the rows, which is worth it if at least half of them are dropped.
+        is_thinned = is_whole or 2 * most_of_code * n_codes <= n_rows
+        sent_of_code = np.minimum(rows_of_code, min(most_of_code, n_rows)) if is_thinned else rows_of_code
+        n_wanted = max(-(-int(sent_of_code.sum()) // self.rows_per_task), 1)
+        # Few codes get a bucket each, because two frequent ones could have the same hash.
+        n_buckets = n_wanted if n_wanted <= 1 or n_codes > FEW_CODES * n_wanted else n_codes
+        bucket_of_code = bucket_numbers(np.arange(n_codes), n_codes, n_buckets)
+        n_sent, n_own_codes = (
+            np.bincount(bucket_of_code, weights, n_buckets).astype(np.int64) for weights in (sent_of_code, None)
+        )
+        is_large = (n_sent > LARGEST_SHARE * self.rows_per_task) & (not is_whole)
+        self._add(within, column, n_buckets, np.flatnonzero((n_sent > 0) & ~is_large), begin, stop, False, is_thinned)
         for number in np.flatnonzero(is_large).tolist():
             if len(within) + 2 == self.size:
                 # The parts of whole combinations do not see whole classes of the combination before.
                 self._add(within, column, n_buckets, np.array([number]), begin, stop, True, True)
-            self._divide((*within, Bucket(column, n_buckets, number)), begin, stop)
+            self._divide((*within, Bucket(column, n_buckets, number)), n_tuples * int(n_own_codes[number]), begin, stop)
 
     def _add(
         self,
@@ -142,15 +186,6 @@ class Division:
             part = Part(within, column, n_buckets, kept, self.n_tasks, begin, stop, is_whole, is_base, is_thinned)
             self.parts.append(part)
             self.n_tasks += n_buckets
-
-    def _has_few_tuples(self, column: int, within: tuple[Bucket, ...]) -> bool:
-        """Return whether at most a task's rows are left if a few rows represent all with equal codes."""
-        n_tuples = 4
-        for c in [*(bucket.column for bucket in within), *range(column, len(self.n_codes))]:
-            n_tuples *= max(int(self.n_codes[c]), 1)
-            if n_tuples > self.rows_per_task:
-                return False
-        return True
 
 
 def number_tuples(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> NDArray[np.int64]:
@@ -188,34 +223,61 @@ class Rows(NamedTuple):
         )
 
 
+def rows_per_tuple(n_blobs: int, most_records: int, by_person: bool) -> int:
+    """Return how many rows a task gets at most of those with equal codes, if each blob of rows is thinned."""
+    return n_blobs * (most_records + 2 if by_person else 2)
+
+
 def thin(keys: NDArray[np.int64], rows: Rows, most_records: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Choose rows that represent all of those with equal keys; return their positions and weights.
 
-    These are two synthetic rows, open ones first, and two originals. By person they are one more synthetic row than
-    the records of anybody, and the first original row of two people, each with all records of that person.
+    If there are more synthetic records than ``most_records``, the most of one person, nobody is identified, so one row,
+    an open one first, has the weight of ``most_records + 1``; otherwise all are kept. Of the originals it is one row
+    with the weight of up to two, or by person the first row of two people, each with all records of that person.
     """
     by_person = len(rows.person) > 0
     is_original = rows.side == 2
     synthetic, original = np.flatnonzero(~is_original), np.flatnonzero(is_original)
-    order = synthetic[np.lexsort((rows.number[synthetic], rows.side[synthetic], keys[synthetic]))]
-    kept = order[_ranks(keys[order]) < (most_records + 1 if by_person else 2)]
+    synthetic = synthetic[np.lexsort((rows.number[synthetic], rows.side[synthetic], keys[synthetic]))]
     weight = rows.weight.copy()
-    if by_person and len(original):
+    synthetic = _add_weights(synthetic, keys[synthetic], weight, most_records)
+    if by_person:
         original = original[np.lexsort((rows.number[original], rows.person[original], keys[original]))]
         person, key = rows.person[original], keys[original]
-        begins = np.flatnonzero(np.append(True, (person[1:] != person[:-1]) | (key[1:] != key[:-1])))
+        begins = np.flatnonzero(_changes(person) | _changes(key))
         firsts = original[begins]
-        weight[firsts] = np.add.reduceat(rows.weight[original], begins)
-        original = firsts
+        if len(begins):
+            weight[firsts] = np.add.reduceat(rows.weight[original], begins)
+        original = firsts[_ranks(keys[firsts]) < 2]
     else:
         original = original[np.lexsort((rows.number[original], keys[original]))]
-    kept = np.concatenate([kept, original[_ranks(keys[original]) < 2]])
+        original = _add_weights(original, keys[original], weight, 1)
+    kept = np.concatenate([synthetic, original])
     return kept, weight[kept]
+
+
+def _add_weights(
+    rows: NDArray[np.int64], keys: NDArray[np.int64], weight: NDArray[np.int32], most: int
+) -> NDArray[np.int64]:
+    """Keep one of the rows with equal keys if they have more than ``most`` records, and write this into its weight."""
+    begins = np.flatnonzero(_changes(keys))
+    if len(begins) == 0:
+        return rows
+    total = np.add.reduceat(weight[rows], begins, dtype=np.int64)
+    is_dropped = np.repeat(total > most, np.diff(np.append(begins, len(rows))))
+    is_dropped[begins] = False
+    weight[rows[begins[total > most]]] = most + 1
+    return rows[~is_dropped]
+
+
+def _changes(sorted_values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where a sorted array begins or has another value than before."""
+    is_first = np.ones(len(sorted_values), np.bool_)
+    is_first[1:] = sorted_values[1:] != sorted_values[:-1]
+    return is_first
 
 
 def _ranks(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the position of each sorted key in its run of equal ones, from 0."""
     places = np.arange(len(keys))
-    is_first = np.ones(len(keys), np.bool_)
-    is_first[1:] = keys[1:] != keys[:-1]
-    return places - np.maximum.accumulate(np.where(is_first, places, 0)) if len(keys) else places
+    return places - np.maximum.accumulate(np.where(_changes(keys), places, 0)) if len(keys) else places

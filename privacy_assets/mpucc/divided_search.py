@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from privacy_assets.mpucc.divided_level import (
     Rows,
     bucket_numbers,
     number_tuples,
+    rows_per_tuple,
     rows_within,
     thin,
 )
@@ -43,11 +45,13 @@ from privacy_assets.mpucc.kernels.search import (
 from privacy_assets.mpucc.kernels.uniqueness import Profile, profile_combinations
 
 ROWS_PER_BLOB = 1 << 18
+COUNT = pa.schema([("n_blobs", pa.int64())])
 ROWS_OF_TASKS = pa.schema([("task", pa.int32()), ("rows", pa.binary())])
 FOUND = pa.schema(
     [
         ("task", pa.int32()),
         ("n_rows", pa.int64()),
+        ("n_bytes", pa.int64()),
         *((name, pa.binary()) for name in ("row", "first", "partner", "together", "is_checked", "is_live", "n_unique")),
     ]
 )
@@ -67,6 +71,10 @@ class _Level:
         """Return the columns that a task of a part needs: those of its buckets, and all after them."""
         after = [] if _is_whole(part) else range(part.column + 1, len(self.n_codes))
         return [*part.prefix, *after]
+
+    def part_of(self, task: int) -> Part:
+        """Return the part that a task belongs to."""
+        return self.parts[bisect_right(self.parts, task, key=lambda part: part.first_task) - 1]
 
     def types_of(self, part: Part) -> list[np.dtype[Any]]:
         """Return the types in which the rows of a task are written."""
@@ -94,7 +102,7 @@ class _PutIntoBuckets:
             own_rows: dict[tuple[Bucket, ...], NDArray[np.int64] | None] = {}
             for part in self.level.parts:
                 if part.within not in own_rows:
-                    own_rows = {part.within: rows_within(columns, part.within)}
+                    own_rows = {part.within: rows_within(columns, self.level.n_codes, part.within)}
                 for task, blob in self._of_part(part, rows, columns, own_rows[part.within]):
                     tasks.append(task)
                     blobs.append(blob)
@@ -122,7 +130,7 @@ class _PutIntoBuckets:
         if part.is_thinned:
             rows, sent = _thinned(self.level, part, rows, sent)
         # The columns of the prefix come first, the last of them is the one with buckets.
-        buckets = bucket_numbers(sent[len(part.within)], part.n_buckets)
+        buckets = bucket_numbers(sent[len(part.within)], self.level.n_codes[part.column], part.n_buckets)
         order = np.argsort(buckets, kind="stable")
         edges = np.searchsorted(buckets[order], np.arange(part.n_buckets + 1))
         for number in part.numbers:
@@ -159,8 +167,8 @@ class _SearchBucket:
 
     def __call__(self, table: pa.Table) -> pa.Table:
         task = int(table.column("task")[0].as_py())
-        part = _part_of(self.level.parts, task)
-        rows, columns = self._read(table, part)
+        part = self.level.part_of(task)
+        rows, columns, n_received = self._read(table, part)
         order = np.lexsort((rows.number, rows.side))
         rows, columns = rows.take(order), [codes[order] for codes in columns]
         combos, blocks_of = self._own_combinations(part)
@@ -181,8 +189,12 @@ class _SearchBucket:
             identify_people(combos, is_skipped, 0, n_combos, blocks, len(copies), n_open, n_subject, rows.person,
                             rows.weight, first, partner, together, is_checked, is_live)  # fmt: skip
         else:
-            copies = np.repeat(np.arange(len(rows.number)), np.minimum(rows.weight, 2))
-            n_synthetic = int(np.minimum(rows.weight[:n_subject], 2).sum())
+            # The second copy of an open row that represents others is not open.
+            n_copies = np.minimum(rows.weight, 2)
+            more = n_copies.copy()
+            more[:n_open] -= 1
+            copies = np.concatenate([np.arange(n_open), np.repeat(np.arange(len(more)), more)])
+            n_synthetic = int(n_copies[:n_subject].sum())
             copied = take_rows(blocks, copies)
             is_grouped = combos.shape[1] >= FIRST_GROUPED_SIZE
             suffixes = suffix_groups(copied) if is_grouped else no_suffix_groups(len(blocks_of))
@@ -196,9 +208,11 @@ class _SearchBucket:
         found = np.flatnonzero(first < NOT_IDENTIFIED)
         partners = rows.number[copies[partner[found]]]
         arrays = [rows.number[found], first[found], partners, together[found], is_checked, is_live, n_unique]
-        return pa.table([[task], [len(rows.number)], *([array.tobytes()] for array in arrays)], schema=FOUND)
+        n_bytes = sum(len(value.as_buffer()) for value in table.column("rows"))
+        return pa.table([[task], [n_received], [n_bytes], *([array.tobytes()] for array in arrays)], schema=FOUND)
 
-    def _read(self, table: pa.Table, part: Part) -> tuple[Rows, list[NDArray[Any]]]:
+    def _read(self, table: pa.Table, part: Part) -> tuple[Rows, list[NDArray[Any]], int]:
+        """Return the rows of a task, their codes, and how many rows came."""
         types = self.level.types_of(part)
         read: list[list[NDArray[Any]]] = [[] for _ in types]
         for value in table.column("rows"):
@@ -210,7 +224,10 @@ class _SearchBucket:
         number, side, weight, *others = [np.concatenate(arrays) for arrays in read]
         person = others.pop(0) if self.level.has_people else np.zeros(0, np.int32)
         rows = Rows(number, side, weight, person)
-        return _thinned(self.level, part, rows, others) if part.is_thinned else (rows, others)
+        n_received = len(number)
+        if part.is_thinned:
+            rows, others = _thinned(self.level, part, rows, others)
+        return rows, others, n_received
 
     def _own_combinations(self, part: Part) -> tuple[NDArray[np.int16], list[int]]:
         """Return the combinations of a task over its own columns, the prefix as one of them, and these columns."""
@@ -220,12 +237,31 @@ class _SearchBucket:
         return np.ascontiguousarray(own, np.int16), list(range(len(self.level.n_codes) - part.column))
 
 
-def _part_of(parts: tuple[Part, ...], task: int) -> Part:
-    return parts[int(np.searchsorted([part.first_task for part in parts], task, side="right")) - 1]
+@dataclass(frozen=True)
+class _CountGathered:
+    """Counts the blobs that the batches of a partition make."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        n_blobs = sum(1 for _ in gather_batches(batches, ROWS_PER_BLOB))
+        yield pa.record_batch([pa.array([n_blobs], pa.int64())], schema=COUNT)
+
+
+def _count_blobs(engine: Engine, batches: Any) -> int:
+    return int(engine.collect(engine.map(batches, _CountGathered(), COUNT)).column("n_blobs").to_numpy().sum())
 
 
 class DividedSearch(LevelSearch):
-    """A search whose levels are searched by an engine."""
+    """A search whose levels are searched by an engine.
+
+    Attributes
+    ----------
+    n_tasks : int
+        Tasks of all levels so far.
+    largest_task : int
+        Most rows that a task got.
+    n_bytes_sent : int
+        Bytes that the tasks got.
+    """
 
     def __init__(
         self,
@@ -247,8 +283,9 @@ class DividedSearch(LevelSearch):
         )  # fmt: skip
         assert engine.rows_per_task is not None  # noqa: S101 - otherwise the work is not divided
         self.engine, self.batches, self.rows_per_task = engine, batches, engine.rows_per_task
-        self.columns, self.n_codes = list(columns), tuple(int(n) for n in n_codes)
-        self.largest_task = 0
+        self.columns, self.n_codes = list(columns), tuple(max(int(n), 1) for n in n_codes)
+        self.rows_per_tuple = rows_per_tuple(_count_blobs(engine, batches), self.most_records, subjects is not None)
+        self.n_tasks = self.largest_task = self.n_bytes_sent = 0
         self.n_unique: list[NDArray[np.int64]] = []
 
     def search(
@@ -256,10 +293,9 @@ class DividedSearch(LevelSearch):
     ) -> Findings:
         """Search all candidates in the tasks of a division."""
         n_synthetic, n_combos = len(self.combo_of_row), len(combos)
-        division = Division(self.columns, self.n_codes, combos, self.rows_per_task)
-        parts = tuple(division.parts)
+        division = Division(self.columns, self.n_codes, combos, self.rows_per_task, self.rows_per_tuple)
         has_people = self.subjects is not None
-        level = _Level(parts, self.n_codes, n_synthetic, has_people, self.most_records)
+        level = _Level(tuple(division.parts), self.n_codes, n_synthetic, has_people, self.most_records)
         is_open = np.zeros(n_synthetic, np.bool_)
         is_open[open_rows] = True
         put = _PutIntoBuckets(level, np.packbits(is_open, bitorder="little"))
@@ -275,9 +311,11 @@ class DividedSearch(LevelSearch):
         if combos.shape[1] == 1:
             is_checked[:] = len(open_rows) > 0 and len(self.weights) > n_synthetic
         for of_task in found.to_pylist():
-            part = _part_of(parts, of_task["task"])
+            part = level.part_of(of_task["task"])
             own = slice(part.begin, part.stop)
+            self.n_tasks += 1
             self.largest_task = max(self.largest_task, of_task["n_rows"])
+            self.n_bytes_sent += of_task["n_bytes"]
             live = np.frombuffer(of_task["is_live"], np.bool_)
             if part.is_base:
                 is_checked[own] |= live[0]

@@ -1,5 +1,7 @@
 """A search divided into tasks equals that of the kernels in every array."""
 
+from functools import cached_property
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,37 +24,69 @@ def test_tasks_find_what_the_kernels_find(case, rows_per_task, seed):
     agree(ShufflingEngine(rows_per_task=rows_per_task, seed=seed), tables, arguments)
 
 
-def skewed_table(n_rows=20_000):
-    """Columns in which one value has 90 % of the rows, so that every first column leaves one large bucket."""
+class RecordingEngine(ShufflingEngine):
+    """Records how many rows each call of a reducing function gets."""
+
+    def map_reduce(self, batches, function, schema, key, reduce, reduced):
+        def record(table):
+            self.n_rows.append(sum(int.from_bytes(blob[:8], "little") for blob in table.column("rows").to_pylist()))
+            return reduce(table)
+
+        return super().map_reduce(batches, function, schema, key, record, reduced)
+
+    @cached_property
+    def n_rows(self):
+        return []
+
+
+def skewed_table(n_values, share, n_rows=20_000):
+    """Columns in which one value has a share of the rows, so that every first column leaves one large bucket."""
     rng = np.random.default_rng(5)
-    columns = [np.where(rng.random(n_rows) < 0.9, 0, rng.integers(0, n, n_rows)) for n in (900, 400, 300, 200)]
-    return columns, [900, 400, 300, 200], n_rows // 2, np.ones(n_rows, np.int32)
+    columns = [np.where(rng.random(n_rows) < share, 0, rng.integers(0, n, n_rows)) for n in n_values]
+    return columns, n_values, n_rows // 2, np.ones(n_rows, np.int32)
 
 
-@pytest.mark.parametrize("by_person", [False, True])
-def test_one_value_in_most_rows_does_not_end_in_one_task(by_person):
+MANY = [900, 400, 300, 200]
+
+
+@pytest.mark.parametrize(
+    ("n_values", "share", "records_per_person", "rows_per_batch"),
+    [
+        (MANY, 0.9, None, 1_000),
+        (MANY, 0.99, 40, 1_000),
+        ([2] * 7, 0.9, None, 50),
+        ([2] * 6, 0.0, None, 50),
+        ([2] * 7, 0.9, 40, 1_000),
+        ([2, 1, 900, 2, 30], 0.9, 2, 1_000),
+        ([9_000, 2, 2, 2], 0.9, None, 1_000),
+    ],
+)
+def test_one_value_in_most_rows_does_not_end_in_one_task(n_values, share, records_per_person, rows_per_batch):
     rows_per_task = 1_000
-    tables = skewed_table()
+    tables = skewed_table(n_values, share)
     columns, _, n_synthetic, weights = tables
-    people = np.where(np.arange(len(weights)) < n_synthetic, -1, np.arange(len(weights)) // 2).astype(np.int32)
-    subjects = people if by_person else None
-    engine = ShufflingEngine(rows_per_task=rows_per_task, rows_per_batch=1_000)
+    subjects = None
+    if records_per_person is not None:
+        is_original = np.arange(len(weights)) >= n_synthetic
+        subjects = np.where(is_original, np.arange(len(weights)) // records_per_person, -1).astype(np.int32)
+    engine = RecordingEngine(rows_per_task=rows_per_task, rows_per_batch=rows_per_batch)
     with engine.place(columns_to_place(columns, weights, subjects)) as batches:
         search = DividedSearch(engine, batches, *tables, subjects, 3, None, 0.0, None)
         found = search_levels(
             search, only_with_first=False, max_combinations=None, with_profile=True, n_threads=1, on_progress=None
         )
     expected = find_mpuccs(*tables, subjects=subjects, max_size=3)
-    for name in ("combo_of_row", "partner_of_row", "together_of_row", "was_exhausted"):
+    for name in ("combos", "combo_of_row", "partner_of_row", "together_of_row", "was_exhausted"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    assert (expected.combo_of_row >= 0).any()
-    assert 0 < search.largest_task <= LARGEST_SHARE * rows_per_task
+    np.testing.assert_array_equal(found.profile.n_unique, expected.profile.n_unique)
+    assert len(engine.n_rows) == search.n_tasks > 1
+    assert 0 < max(engine.n_rows) == search.largest_task <= LARGEST_SHARE * rows_per_task
 
 
 def test_large_buckets_are_divided_down_to_whole_combinations():
-    columns, n_codes, _, _ = skewed_table()
+    columns, n_codes, _, _ = skewed_table(MANY, 0.9)
     combos = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], np.int16)
-    parts = Division(columns, n_codes, combos, 1_000).parts
+    parts = Division(columns, n_codes, combos, 1_000, 10).parts
     assert {len(part.prefix) for part in parts} == {1, 2, 3}
     assert all(part.is_whole == (len(part.prefix) == 3) for part in parts)
     assert [part.prefix for part in parts if part.is_base] == [[0, 1], [0, 2], [1, 2]]
