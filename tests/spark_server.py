@@ -16,6 +16,17 @@ REMOTE = "PRIVACY_ASSETS_SPARK_REMOTE"
 FILES = "PRIVACY_ASSETS_SPARK_FILES"
 
 
+LOGGING = """\
+rootLogger.level = info
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {path}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d %p %c: %m%n%ex
+"""
+
+
 class Server(NamedTuple):
     """A session, and the directory of the server's local files and event log."""
 
@@ -24,7 +35,7 @@ class Server(NamedTuple):
 
 
 def write_settings(files):
-    """Write the settings of a server that keeps its files in one directory; return its environment."""
+    """Write the settings of a server that keeps its files and its log in one directory; return its environment."""
     for name in ("local", "events"):
         (files / name).mkdir(parents=True, exist_ok=True)
     settings = {
@@ -35,6 +46,7 @@ def write_settings(files):
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": (files / "events").as_uri(),
         "spark.eventLog.buffer.kb": "1k",
+        "spark.eventLog.compress": "false",
         # Uncompressed, so that a test can look for values in them.
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",
@@ -44,6 +56,7 @@ def write_settings(files):
     }
     text = "".join(f"{name} {value}\n" for name, value in settings.items())
     (files / "spark-defaults.conf").write_text(text)
+    (files / "log4j2.properties").write_text(LOGGING.format(path=files / "server.log"))
     # A server in tests takes any free port.
     environment = {"SPARK_CONF_DIR": str(files), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_TESTING": "1"}
     return environment | {"PYSPARK_PYTHON": sys.executable}
