@@ -108,6 +108,13 @@ class Division:
         Rows that a task gets, about.
     rows_per_tuple : int
         Rows that a task gets at most of those with equal codes, if rows are thinned: see :func:`rows_per_tuple`.
+
+    Attributes
+    ----------
+    parts : list of Part
+        In the order of their tasks.
+    largest : int
+        The most rows that a task gets, or less; those of bases are not counted.
     """
 
     def __init__(
@@ -123,6 +130,7 @@ class Division:
         self.size = combos.shape[1]
         self.parts: list[Part] = []
         self.n_tasks = 0
+        self.largest = 0
         self._divide((), 1, 0, len(combos))
 
     def _divide(self, within: tuple[Bucket, ...], n_tuples: int, begin: int, stop: int) -> None:
@@ -163,6 +171,7 @@ class Division:
         )
         is_large = (n_sent > LARGEST_SHARE * self.rows_per_task) & (not is_whole)
         self._add(within, column, n_buckets, np.flatnonzero((n_sent > 0) & ~is_large), begin, stop, False, is_thinned)
+        self.largest = max(self.largest, int(n_sent[~is_large].max(initial=0)))
         for number in np.flatnonzero(is_large).tolist():
             if len(within) + 2 == self.size:
                 # The parts of whole combinations do not see whole classes of the combination before.
@@ -188,8 +197,8 @@ class Division:
             self.n_tasks += n_buckets
 
 
-def number_tuples(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> NDArray[np.int64]:
-    """Give rows with equal codes in all columns one number."""
+def number_tuples(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> NDArray[Any]:
+    """Give rows with equal codes in all columns one number, in a small type if there are few."""
     keys = np.zeros(len(columns[0]), np.int64)
     n_keys = 1
     for codes, n in zip(columns, n_codes, strict=True):
@@ -198,7 +207,8 @@ def number_tuples(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> ND
             n_keys = len(keys)
         keys = keys * n + codes
         n_keys *= n
-    return keys
+    # Numbers of 16 bits are sorted in linear time.
+    return keys.astype(np.uint16) if n_keys <= 1 << 16 else keys
 
 
 class Rows(NamedTuple):
@@ -228,21 +238,20 @@ def rows_per_tuple(n_blobs: int, most_records: int, by_person: bool) -> int:
     return n_blobs * (most_records + 2 if by_person else 2)
 
 
-def thin(keys: NDArray[np.int64], rows: Rows, most_records: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Choose rows that represent all of those with equal keys; return their positions and weights.
+def thin(keys: NDArray[Any], rows: Rows, most_records: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Choose rows that represent all of those with equal keys; return their positions in ascending order, and weights.
 
-    If there are more synthetic records than ``most_records``, the most of one person, nobody is identified, so one row,
-    an open one first, has the weight of ``most_records + 1``; otherwise all are kept. Of the originals it is one row
-    with the weight of up to two, or by person the first row of two people, each with all records of that person.
+    The rows are sorted by side and number. If there are more synthetic records than ``most_records``, the most of one
+    person, nobody is identified, so the first row has the weight of ``most_records + 1``; otherwise all are kept. Of
+    the originals it is one row with the weight of up to two, or by person the first row of two people, each with all
+    records of that person.
     """
-    by_person = len(rows.person) > 0
-    is_original = rows.side == 2
-    synthetic, original = np.flatnonzero(~is_original), np.flatnonzero(is_original)
-    synthetic = synthetic[np.lexsort((rows.number[synthetic], rows.side[synthetic], keys[synthetic]))]
+    n_synthetic = int(np.searchsorted(rows.side, 2))
+    synthetic = np.argsort(keys[:n_synthetic], kind="stable")
     weight = rows.weight.copy()
     synthetic = _add_weights(synthetic, keys[synthetic], weight, most_records)
-    if by_person:
-        original = original[np.lexsort((rows.number[original], rows.person[original], keys[original]))]
+    if len(rows.person) > 0:
+        original = n_synthetic + np.lexsort((rows.person[n_synthetic:], keys[n_synthetic:]))
         person, key = rows.person[original], keys[original]
         begins = np.flatnonzero(_changes(person) | _changes(key))
         firsts = original[begins]
@@ -250,14 +259,14 @@ def thin(keys: NDArray[np.int64], rows: Rows, most_records: int) -> tuple[NDArra
             weight[firsts] = np.add.reduceat(rows.weight[original], begins)
         original = firsts[_ranks(keys[firsts]) < 2]
     else:
-        original = original[np.lexsort((rows.number[original], keys[original]))]
+        original = n_synthetic + np.argsort(keys[n_synthetic:], kind="stable")
         original = _add_weights(original, keys[original], weight, 1)
-    kept = np.concatenate([synthetic, original])
+    kept = np.sort(np.concatenate([synthetic, original]))
     return kept, weight[kept]
 
 
 def _add_weights(
-    rows: NDArray[np.int64], keys: NDArray[np.int64], weight: NDArray[np.int32], most: int
+    rows: NDArray[np.int64], keys: NDArray[Any], weight: NDArray[np.int32], most: int
 ) -> NDArray[np.int64]:
     """Keep one of the rows with equal keys if they have more than ``most`` records, and write this into its weight."""
     begins = np.flatnonzero(_changes(keys))
@@ -277,7 +286,7 @@ def _changes(sorted_values: NDArray[Any]) -> NDArray[np.bool_]:
     return is_first
 
 
-def _ranks(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+def _ranks(keys: NDArray[Any]) -> NDArray[np.int64]:
     """Return the position of each sorted key in its run of equal ones, from 0."""
     places = np.arange(len(keys))
     return places - np.maximum.accumulate(np.where(_changes(keys), places, 0)) if len(keys) else places

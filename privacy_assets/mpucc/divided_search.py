@@ -45,6 +45,8 @@ from privacy_assets.mpucc.kernels.search import (
 from privacy_assets.mpucc.kernels.uniqueness import Profile, profile_combinations
 
 ROWS_PER_BLOB = 1 << 18
+N_HEAD = 4
+"""Numbers at the begin of a blob: its rows of each side, and whether their weights follow."""
 COUNT = pa.schema([("n_blobs", pa.int64())])
 ROWS_OF_TASKS = pa.schema([("task", pa.int32()), ("rows", pa.binary())])
 FOUND = pa.schema(
@@ -63,6 +65,7 @@ class _Level:
 
     parts: tuple[Part, ...]
     n_codes: tuple[int, ...]
+    n_rows: int
     n_synthetic: int
     has_people: bool
     most_records: int
@@ -76,11 +79,30 @@ class _Level:
         """Return the part that a task belongs to."""
         return self.parts[bisect_right(self.parts, task, key=lambda part: part.first_task) - 1]
 
-    def types_of(self, part: Part) -> list[np.dtype[Any]]:
-        """Return the types in which the rows of a task are written."""
-        of_rows: list[np.dtype[Any]] = [np.dtype(np.int64), np.dtype(np.int8), np.dtype(np.int32)]
-        of_people = [np.dtype(np.int32)] if self.has_people else []
-        return [*of_rows, *of_people, *(_code_type(self.n_codes[c]) for c in self.columns_of(part))]
+    def to_blob(self, rows: Rows, columns: list[NDArray[Any]]) -> bytes:
+        """Write rows that are sorted by side: how many there are of each, and their arrays one after the other."""
+        has_weights = bool((rows.weight != 1).any())
+        head = np.array([*np.bincount(rows.side, minlength=3), has_weights], np.int64)
+        arrays = [head, rows.number.astype(_code_type(self.n_rows)), *([rows.weight] if has_weights else []),
+                  *([rows.person] if self.has_people else []), *columns]  # fmt: skip
+        return b"".join(array.tobytes() for array in arrays)
+
+    def read_blob(self, part: Part, blob: pa.Buffer) -> tuple[Rows, list[NDArray[Any]]]:
+        """Return rows and codes that `to_blob` wrote."""
+        head = np.frombuffer(blob, np.int64, N_HEAD)
+        n_rows, at = int(head[:3].sum()), head.nbytes
+
+        def read(dtype: np.dtype[Any]) -> NDArray[Any]:
+            nonlocal at
+            array = np.frombuffer(blob, dtype, n_rows, at)
+            at += array.nbytes
+            return array
+
+        number = read(_code_type(self.n_rows)).astype(np.int64)
+        weight = read(np.dtype(np.int32)) if head[3] else np.ones(n_rows, np.int32)
+        person = read(np.dtype(np.int32)) if self.has_people else np.zeros(0, np.int32)
+        side = np.repeat(np.arange(3, dtype=np.int8), head[:3])
+        return Rows(number, side, weight, person), [read(_code_type(self.n_codes[c])) for c in self.columns_of(part)]
 
 
 def _code_type(n_codes: int) -> np.dtype[Any]:
@@ -110,6 +132,7 @@ class _PutIntoBuckets:
                 yield pa.record_batch([pa.array(tasks, pa.int32()), pa.array(blobs, pa.binary())], schema=ROWS_OF_TASKS)
 
     def _read(self, table: pa.Table) -> tuple[Rows, list[NDArray[Any]]]:
+        """Return rows and codes, sorted by side and number."""
         number = table.column("row").to_numpy()
         side = np.full(len(number), 2, np.int8)
         synthetic = np.flatnonzero(number < self.level.n_synthetic)
@@ -119,7 +142,9 @@ class _PutIntoBuckets:
         columns = [
             table.column(f"c{c}").to_numpy().astype(_code_type(n), copy=False) for c, n in enumerate(self.level.n_codes)
         ]
-        return Rows(number, side, table.column("weight").to_numpy(), person), columns
+        order = np.lexsort((number, side))
+        rows = Rows(number, side, table.column("weight").to_numpy(), person).take(order)
+        return rows, [codes[order] for codes in columns]
 
     def _of_part(
         self, part: Part, rows: Rows, columns: list[NDArray[Any]], own: NDArray[np.int64] | None
@@ -136,14 +161,11 @@ class _PutIntoBuckets:
         for number in part.numbers:
             kept = order[edges[number] : edges[number + 1]]
             if len(kept):
-                taken = rows.take(kept)
-                arrays = [*taken[: 3 + self.level.has_people], *(codes[kept] for codes in sent)]
-                blob = b"".join([len(kept).to_bytes(8, "little"), *(array.tobytes() for array in arrays)])
-                yield part.first_task + number, blob
+                yield part.first_task + number, self.level.to_blob(rows.take(kept), [codes[kept] for codes in sent])
 
 
 def _thinned(level: _Level, part: Part, rows: Rows, columns: list[NDArray[Any]]) -> tuple[Rows, list[NDArray[Any]]]:
-    """Drop rows that others represent."""
+    """Drop rows that others represent; they are and stay sorted by side and number."""
     n_codes = [level.n_codes[c] for c in level.columns_of(part)]
     n_needed = len(part.prefix) if _is_whole(part) else len(n_codes)
     keys = number_tuples(columns[:n_needed], n_codes[:n_needed])
@@ -169,8 +191,6 @@ class _SearchBucket:
         task = int(table.column("task")[0].as_py())
         part = self.level.part_of(task)
         rows, columns, n_received = self._read(table, part)
-        order = np.lexsort((rows.number, rows.side))
-        rows, columns = rows.take(order), [codes[order] for codes in columns]
         combos, blocks_of = self._own_combinations(part)
         n_prefix = len(part.prefix)
         n_codes = [self.level.n_codes[c] for c in self.level.columns_of(part)]
@@ -213,17 +233,13 @@ class _SearchBucket:
 
     def _read(self, table: pa.Table, part: Part) -> tuple[Rows, list[NDArray[Any]], int]:
         """Return the rows of a task, their codes, and how many rows came."""
-        types = self.level.types_of(part)
-        read: list[list[NDArray[Any]]] = [[] for _ in types]
-        for value in table.column("rows"):
-            blob = value.as_buffer()
-            n_rows, at = int.from_bytes(blob[:8].to_pybytes(), "little"), 8
-            for array, dtype in zip(read, types, strict=True):
-                array.append(np.frombuffer(blob, dtype, n_rows, at))
-                at += n_rows * dtype.itemsize
-        number, side, weight, *others = [np.concatenate(arrays) for arrays in read]
-        person = others.pop(0) if self.level.has_people else np.zeros(0, np.int32)
-        rows = Rows(number, side, weight, person)
+        blobs = [self.level.read_blob(part, value.as_buffer()) for value in table.column("rows")]
+        number, side, weight, person = (
+            np.concatenate(arrays) for arrays in zip(*(own for own, _ in blobs), strict=True)
+        )
+        others = [np.concatenate(codes) for codes in zip(*(own for _, own in blobs), strict=True)]
+        order = np.lexsort((number, side))
+        rows, others = Rows(number, side, weight, person).take(order), [codes[order] for codes in others]
         n_received = len(number)
         if part.is_thinned:
             rows, others = _thinned(self.level, part, rows, others)
@@ -295,7 +311,9 @@ class DividedSearch(LevelSearch):
         n_synthetic, n_combos = len(self.combo_of_row), len(combos)
         division = Division(self.columns, self.n_codes, combos, self.rows_per_task, self.rows_per_tuple)
         has_people = self.subjects is not None
-        level = _Level(tuple(division.parts), self.n_codes, n_synthetic, has_people, self.most_records)
+        level = _Level(
+            tuple(division.parts), self.n_codes, len(self.weights), n_synthetic, has_people, self.most_records
+        )
         is_open = np.zeros(n_synthetic, np.bool_)
         is_open[open_rows] = True
         put = _PutIntoBuckets(level, np.packbits(is_open, bitorder="little"))

@@ -29,7 +29,9 @@ class RecordingEngine(ShufflingEngine):
 
     def map_reduce(self, batches, function, schema, key, reduce, reduced):
         def record(table):
-            self.n_rows.append(sum(int.from_bytes(blob[:8], "little") for blob in table.column("rows").to_pylist()))
+            # A blob begins with its numbers of open, other synthetic, and original rows.
+            heads = [np.frombuffer(blob, np.int64, 3) for blob in table.column("rows").to_pylist()]
+            self.n_rows.append(int(np.sum(heads)))
             return reduce(table)
 
         return super().map_reduce(batches, function, schema, key, record, reduced)
