@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 from uuid import uuid4
 
@@ -28,6 +28,45 @@ INSTALL = (
 )
 ROWS_PER_UPLOAD = 1 << 20
 """Rows of a message in which codes reach the cluster; with 50 columns it has 200 MB."""
+ROWS_PER_CELL = 1 << 16
+"""Rows whose codes are one value for Spark, at most."""
+CELLS = pa.schema([("cell", pa.binary())])
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Codes on the cluster: a row of the frame is a batch of them, because Spark converts single numbers slowly."""
+
+    frame: Any
+    schema: pa.Schema
+
+
+@dataclass(frozen=True)
+class _OfPlaced:
+    """A function of the batches in the cells."""
+
+    function: Mapper
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from self.function(_unpack(batches))
+
+
+def _pack(table: pa.Table, n_rows: int) -> pa.Table:
+    """Write so many rows into each cell."""
+    cells = []
+    for batch in table.combine_chunks().to_batches(max_chunksize=n_rows):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_batch(batch)
+        cells.append(sink.getvalue().to_pybytes())
+    return pa.table([pa.array(cells, pa.binary())], schema=CELLS)
+
+
+def _unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for cell in batch.column("cell"):
+            with pa.ipc.open_stream(cell.as_buffer()) as stream:
+                yield from stream
 
 
 @dataclass(frozen=True)
@@ -94,15 +133,19 @@ class SparkEngine:
         whole = pa.table(dict(columns))
 
         def upload(spark: Any) -> Any:
-            schema = _spark_types(whole.schema)
-            frame = spark.createDataFrame(whole.slice(0, ROWS_PER_UPLOAD), schema)
-            for begin in range(ROWS_PER_UPLOAD, whole.num_rows, ROWS_PER_UPLOAD):
-                frame = frame.unionAll(spark.createDataFrame(whole.slice(begin, ROWS_PER_UPLOAD), schema))
-            return frame.persist()
+            frames = []
+            for begin in range(0, max(whole.num_rows, 1), ROWS_PER_UPLOAD):
+                cells = _pack(whole.slice(begin, ROWS_PER_UPLOAD), min(self.rows_per_task, ROWS_PER_CELL))
+                frames.append(spark.createDataFrame(cells, _spark_types(CELLS)))
+            while len(frames) > 1:
+                # In pairs, because Spark does not take plans that are a thousand levels deep.
+                pairs = [frames[begin : begin + 2] for begin in range(0, len(frames), 2)]
+                frames = [reduce(lambda one, other: one.unionAll(other), pair) for pair in pairs]
+            return frames[0].persist()
 
         frame = self._run(upload)
         try:
-            yield frame
+            yield _Placed(frame, whole.schema)
         finally:
             # The session may be lost, and its data with it.
             with suppress(Exception):
@@ -110,6 +153,8 @@ class SparkEngine:
 
     def map(self, batches: Any, function: Mapper, schema: pa.Schema) -> Any:
         """Return the batches that a function makes of each partition."""
+        if isinstance(batches, _Placed):
+            return batches.frame.mapInArrow(_OfPlaced(function), _spark_types(schema))
         return batches.mapInArrow(function, _spark_types(schema))
 
     def map_reduce(
@@ -125,6 +170,9 @@ class SparkEngine:
 
     def collect(self, batches: Any) -> pa.Table:
         """Return all batches as one table."""
+        if isinstance(batches, _Placed):
+            cells = self._run(lambda _: batches.frame.toArrow())
+            return pa.Table.from_batches(_unpack(iter(cells.to_batches())), batches.schema)
         return self._run(lambda _: batches.toArrow())
 
     def _run(self, work: Callable[[Any], Any]) -> Any:

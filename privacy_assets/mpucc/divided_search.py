@@ -368,7 +368,7 @@ def columns_to_place(
 ) -> dict[str, NDArray[Any]]:
     """Return what an engine gets of the tables of a search: numbers of rows, weights, people and codes."""
     person = {} if subjects is None else {"person": subjects}
-    codes = {f"c{c}": codes.astype(np.int32) for c, codes in enumerate(columns)}
+    codes = {f"c{c}": codes.astype(_code_type(int(codes.max(initial=0)) + 1)) for c, codes in enumerate(columns)}
     return {"row": np.arange(len(weights)), "weight": weights, **person, **codes}
 
 
