@@ -76,7 +76,7 @@ class _Count:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         n_bins = int(self.first_bin[-1])
         histograms = np.zeros((len(self.boxes), n_bins), np.int64)
-        for _, codes, leaf in self.sort(batches):
+        for _, _, codes, leaf in self.sort(batches):
             for histogram, (own, box) in zip(histograms, self.boxes.items(), strict=True):
                 begin, stop = np.searchsorted(leaf, [own, own + 1])
                 if begin < stop:
@@ -96,7 +96,7 @@ class _CountCodes:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         n_rows = np.zeros(int(self.first[-1]), np.int64)
-        for _, codes, leaf in self.sort(batches):
+        for _, _, codes, leaf in self.sort(batches):
             begin, stop = np.searchsorted(leaf, [self.leaf, self.leaf + 1])
             for j, n in enumerate(np.diff(self.first)):
                 if n > 0:
@@ -122,9 +122,9 @@ class _SendClasses:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         n_leaves = len(self.is_finished)
-        for table, codes, leaf in self.sort(batches):
-            records = table.column("row").to_numpy()
-            people = table.column("person").to_numpy() if self.has_people else records[:0]
+        for table, order, codes, leaf in self.sort(batches):
+            records = table.column("row").to_numpy()[order]
+            people = table.column("person").to_numpy()[order] if self.has_people else records[:0]
             distinct, begins = np.unique(leaf, return_index=True)
             tasks, blobs = [], []
             for own, begin, stop in zip(distinct, begins, np.append(begins[1:], len(leaf)), strict=True):
@@ -382,7 +382,9 @@ def partition_by(
         That of `partition_rows`, but for the order of the records within a class.
     """
     n_rows = len(columns[0])
-    placed = {"row": np.arange(n_rows), **{f"c{j}": codes.astype(np.int64) for j, codes in enumerate(columns)}}
+    types = [np.min_scalar_type(max(n - 1, 0)) for n in n_values]
+    codes = {f"c{j}": codes.astype(types[j], copy=False) for j, codes in enumerate(columns)}
+    placed = {"row": np.arange(n_rows), **codes}
     if models.counts_people:
         assert person is not None  # noqa: S101 - the caller counts people
         placed["person"] = person.astype(np.int64)

@@ -28,10 +28,12 @@ class SortIntoLeaves:
     tree: TreeArrays
     n_values: tuple[int, ...]
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.Table, NDArray[Any], NDArray[np.int64]]]:
-        """Yield rows, their codes and their leaves, which ascend."""
+    def __call__(
+        self, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[tuple[pa.Table, NDArray[np.int64], NDArray[Any], NDArray[np.int64]]]:
+        """Yield rows as they came, their order, and their codes and ascending leaves in it."""
         for table in gather_batches(batches, ROWS_PER_BLOB):
             codes = _codes_of(table, self.n_values)
             leaf = route_rows(self.tree, codes[:, : len(self.n_values)].astype(np.int64))
             order = np.argsort(leaf, kind="stable")
-            yield table.take(order), np.ascontiguousarray(codes[order]), leaf[order]
+            yield table, order, np.ascontiguousarray(codes[order]), leaf[order]

@@ -80,8 +80,8 @@ class _MeetPeople:
     n_tasks: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table, codes, leaf in self.sort(batches):
-            people = table.column("person").to_numpy()
+        for table, order, codes, leaf in self.sort(batches):
+            people = table.column("person").to_numpy()[order]
             tasks: list[int] = []
             leaves: list[int] = []
             blobs: list[bytes] = []
@@ -93,9 +93,9 @@ class _MeetPeople:
                 for d, each in enumerate(dimensions):
                     placed[:, d] = each.of(codes[begin:stop, each.dimension].astype(np.int64))
                 met, first, last = _outermost(people[begin:stop], placed, placed)
-                order = np.argsort(met % self.n_tasks, kind="stable")
-                task, starts = np.unique((met % self.n_tasks)[order], return_index=True)
-                for number, rows in zip(task, np.split(order, starts[1:]), strict=True):
+                by_task = np.argsort(met % self.n_tasks, kind="stable")
+                task, starts = np.unique((met % self.n_tasks)[by_task], return_index=True)
+                for number, rows in zip(task, np.split(by_task, starts[1:]), strict=True):
                     tasks.append(int(number))
                     leaves.append(own)
                     blobs.append(met[rows].tobytes() + first[rows].tobytes() + last[rows].tobytes())
