@@ -11,7 +11,7 @@ import pandera.pandas as pa
 from privacy_assets.columns.distinct_values import DistinctValues
 from privacy_assets.contract.contract import TABLE, Failure, TableContract, broken_contract, shape_failures
 from privacy_assets.contract.conversion import convert, zones_of
-from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
 
 ROW_BY_ROW: Final = frozenset(
     {
@@ -25,6 +25,8 @@ NOT_MISSING: Final = "is_not_missing"
 ALL_MISSING: Final = "is_not_all_missing"
 SEVERAL_ZONES: Final = "has_one_time_zone"
 NOT_EVALUATED: Final = " (could not be evaluated)"
+Counts = tuple[int, list[tuple[str, str, int]], list[tuple[str, str, int]], list[tuple[str, Any, int]]]
+"""Rows; losses by column and check; failures of checks by column and check; times by column and zone."""
 
 
 class BatchAdmission:
@@ -67,6 +69,15 @@ class BatchAdmission:
         InvalidTableError
             If it has other columns than the batches before.
         """
+        result = self.check(batch)
+        person = self._contract.person
+        if person in result.columns:
+            result[person] = self._people.add(result[person])
+        kept = [name for name in self._contract.columns if name in self._contract.released_columns or name == person]
+        return result[[name for name in kept if name in result.columns]]
+
+    def check(self, batch: pd.DataFrame) -> pd.DataFrame:
+        """Check and convert the next rows like `add`; return all of their columns, and persons as they are."""
         self._check_shape(batch)
         converted = {}
         for name in self._contract.columns:
@@ -83,11 +94,30 @@ class BatchAdmission:
             self._contract.check_failures(result, with_table_checks=False) if len(batch) else []
         ):
             self._checked[column, check] += count
-        person = self._contract.person
-        if person in result.columns:
-            result[person] = self._people.add(result[person])
-        kept = [name for name in self._contract.columns if name in self._contract.released_columns or name == person]
-        return result[[name for name in kept if name in result.columns]]
+        return result
+
+    @property
+    def counts(self) -> Counts:
+        """What was counted of the rows so far, as plain data without values."""
+        lost = [(name, check, n) for name, own in self._lost.items() for check, n in own.items()]
+        zones = [(name, zone, n) for name, own in self._zones.items() for zone, n in own.items()]
+        return self._n_rows, lost, [(*place, n) for place, n in self._checked.items()], zones
+
+    def include(self, counts: Counts) -> None:
+        """Count rows that were checked elsewhere, against the same contract."""
+        n_rows, lost, checked, zones = counts
+        self._n_rows += n_rows
+        for name, check, count in lost:
+            self._lost[name][check] += count
+        for name, check, count in checked:
+            self._checked[name, check] += count
+        for name, zone, count in zones:
+            self._zones[name][zone] += count
+
+    @property
+    def mixed_columns(self) -> set[str]:
+        """Columns with times of several zones, so that none of their values can be converted."""
+        return {name for name, zones in self._zones.items() if len(zones) > 1}
 
     @property
     def has_failures(self) -> bool:
@@ -103,21 +133,34 @@ class BatchAdmission:
         ContractError
             If the table violates the contract; all violations are counted by column and check.
         """
-        failures = list(self._shape)
+        failures = self.losses() + self.check_failures()
+        if failures:
+            raise refusal(self._contract, failures)
+
+    def losses(self) -> list[Failure]:
+        """Return what is wrong with the columns, and values that could not be converted, by column and check.
+
+        Raises
+        ------
+        ContractError
+            If there are no rows.
+        """
         if self._n_rows == 0:
-            raise broken_contract("The table", [*failures, (TABLE, "has_records", 1)])
-        is_mixed = {name for name, zones in self._zones.items() if len(zones) > 1}
+            raise broken_contract("The table", [*self._shape, (TABLE, "has_records", 1)])
+        failures, is_mixed = list(self._shape), self.mixed_columns
         for name in self._contract.columns:
             if name in (self._names or []):
                 failures += [(name, check, count) for check, count in self._losses(name, is_mixed) if count]
+        return failures
+
+    def check_failures(self) -> list[Failure]:
+        """Return the failures of the schema's checks, by column and check."""
+        failures, is_mixed = [], self.mixed_columns
         for (column, check), count in self._checked.items():
             if column in is_mixed or (column, check + NOT_EVALUATED) in self._checked:
                 continue
             failures.append((column, check, 1 if check.endswith(NOT_EVALUATED) else count))
-        if failures:
-            acknowledged = self._contract.acknowledged
-            gone = [name for name, check, _ in failures if check == "is_present" and name in acknowledged]
-            raise broken_contract("The table", failures, gone)
+        return failures
 
     def _check_shape(self, batch: pd.DataFrame) -> None:
         names = [str(name) for name in batch.columns]
@@ -147,6 +190,13 @@ class BatchAdmission:
         return losses if is_nullable else [*losses, (NOT_MISSING, n_missing)]
 
 
+def refusal(contract: TableContract, failures: list[Failure]) -> ContractError:
+    """Return the refusal of a table, with advice on acknowledged columns that it no longer has."""
+    acknowledged = contract.acknowledged
+    gone = [name for name, check, _ in failures if check == "is_present" and name in acknowledged]
+    return broken_contract("The table", failures, gone)
+
+
 def _require_row_by_row(contract: TableContract) -> None:
     """Refuse checks that a batch cannot decide."""
     schema = contract.schema
@@ -156,7 +206,9 @@ def _require_row_by_row(contract: TableContract) -> None:
     for name, column in schema.columns.items():
         own = ["unique"] if column.unique else []
         own += [
-            contract.name_of_check(str(name), place) for place, each in enumerate(column.checks) if not _is_local(each)
+            contract.name_of_check(str(name), place)
+            for place, each in enumerate(column.checks)
+            if not decides_on_each_value(each)
         ]
         if own:
             found[str(name)] = own
@@ -168,9 +220,13 @@ def _require_row_by_row(contract: TableContract) -> None:
         )
 
 
-def _is_local(check: Any) -> bool:
-    if check.element_wise:
-        return True
+def decides_on_each_value(check: Any) -> bool:
+    """Whether a check needs no other value of the column."""
+    return bool(check.element_wise) or is_built_in(check)
+
+
+def is_built_in(check: Any) -> bool:
+    """Whether a check is one of `ROW_BY_ROW` of pandera itself."""
     # A user's own function may have the name of a check of pandera.
-    is_built_in = type(check._check_fn) is type(pa.Check.greater_than(0)._check_fn)
-    return check.groupby is None and check.name in ROW_BY_ROW and is_built_in
+    is_of_pandera = type(check._check_fn) is type(pa.Check.greater_than(0)._check_fn)
+    return check.groupby is None and check.name in ROW_BY_ROW and is_of_pandera

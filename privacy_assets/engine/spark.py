@@ -1,11 +1,12 @@
 """The engine of a Spark cluster, through any session of Spark 4: Spark Connect, Databricks Connect or classic.
 
-Only integer codes reach the cluster. Nothing of Spark's own error texts is passed on, because a worker's traceback may
-quote what it worked on.
+Of tables that come from elsewhere, only integer codes reach the cluster; a table of the cluster is read there. Nothing
+of Spark's own error texts is passed on, because a worker's traceback may quote what it worked on.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,6 +27,8 @@ INSTALL = (
     "Install the same version of this package, of Python and of numpy where the tasks run: in the image or the"
     " environment archive of the executors (`spark.archives`), or as a library of the Databricks cluster."
 )
+CONDITION = re.compile(r"[A-Z][A-Z0-9_]*(\.[A-Z0-9_]+)*")
+"""Names of Spark's error conditions, which are part of its documentation and quote nothing."""
 ROWS_PER_UPLOAD = 1 << 20
 """Rows of a message in which codes reach the cluster; with 50 columns it has 200 MB."""
 ROWS_PER_CELL = 1 << 16
@@ -175,7 +178,45 @@ class SparkEngine:
             return pa.Table.from_batches(_unpack(iter(cells.to_batches())), batches.schema)
         return self._run(lambda _: batches.toArrow())
 
+    def open_table(self, ask: Callable[[Any], Any]) -> tuple[Any, list[tuple[str, str]]]:
+        """Return what the session is asked for, a table of the cluster, and the names and types of its columns.
+
+        Raises
+        ------
+        EngineError
+            If the cluster does not give it; the name of Spark's error condition is all that is said of its own error.
+        """
+        with self._named_jobs() as spark:
+
+            def described() -> tuple[Any, list[tuple[str, str]]]:
+                frame = ask(spark)
+                return frame, [(column.name, column.dataType.typeName()) for column in frame.schema]
+
+            found, failure = _attempt(described)
+            _refuse(failure, "find the table or open it")
+        frame, columns = found
+        return frame, columns
+
+    def stream(self, batches: Any) -> Iterator[Mapping[str, Any]]:
+        """Yield the records of all batches, in any order, as they arrive."""
+        with self._named_jobs():
+            records, failure = _attempt(batches.toLocalIterator)
+            while failure is None:
+                record, failure = _attempt(lambda: next(records, None))
+                if record is None:
+                    break
+                yield record.asDict()
+            _refuse(failure, "run the tasks")
+
     def _run(self, work: Callable[[Any], Any]) -> Any:
+        """Do work with the session."""
+        with self._named_jobs() as spark:
+            made, failure = _attempt(lambda: work(spark))
+            _refuse(failure, "run the tasks")
+        return made
+
+    @contextmanager
+    def _named_jobs(self) -> Iterator[Any]:
         """Name the jobs of this thread, and cancel them if anything ends the work early."""
         spark = self._spark
         tags = [self.tag, f"{self.tag} {uuid4().hex}"]
@@ -183,16 +224,14 @@ class SparkEngine:
         try:
             for tag in tags:
                 spark.addTag(tag)
-            made, failure = _attempt(lambda: work(spark))
-            is_done = failure is None
+            yield spark
+            is_done = True
         finally:
             with suppress(Exception):
                 if not is_done:
                     spark.interruptTag(tags[1])
                 for tag in tags:
                     spark.removeTag(tag)
-        _refuse(failure, "run the tasks")
-        return made
 
 
 def _attempt(work: Callable[[], Any]) -> tuple[Any, str | None]:
@@ -200,7 +239,16 @@ def _attempt(work: Callable[[], Any]) -> tuple[Any, str | None]:
     try:
         return work(), None
     except Exception as error:  # noqa: BLE001 - Spark raises errors of many libraries
-        return None, type(error).__name__
+        return None, _kind_of(error)
+
+
+def _kind_of(error: Exception) -> str:
+    """Return the class of an error, and the name of Spark's condition, such as TABLE_OR_VIEW_NOT_FOUND."""
+    condition = None
+    with suppress(Exception):
+        condition = error.getCondition()  # type: ignore[attr-defined]
+    is_name = isinstance(condition, str) and CONDITION.fullmatch(condition)
+    return f"{type(error).__name__}, {condition}" if is_name else type(error).__name__
 
 
 def _refuse(failure: str | None, task: str) -> None:

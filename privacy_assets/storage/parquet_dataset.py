@@ -89,11 +89,11 @@ class ParquetDataset:
     def frames(self, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[pd.DataFrame]:
         """Yield the rows as frames whose dtypes do not depend on which values are missing in a batch."""
         for batch in self.batches(rows_per_batch):
-            yield _frame(pa.Table.from_batches([batch]))
+            yield as_frame(pa.Table.from_batches([batch]))
 
     def read(self) -> pd.DataFrame:
         """Return all rows."""
-        return _frame(pa.Table.from_batches(self.batches(), schema=self.schema))
+        return as_frame(pa.Table.from_batches(self.batches(), schema=self.schema))
 
     def _batches_of(self, part: _Part, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(part.path) as file:
@@ -207,7 +207,8 @@ def _repeated(value: str | None, n_rows: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(codes.take(pa.array([0] * n_rows, pa.int32())), pa.array([value or ""]))
 
 
-def _frame(table: pa.Table) -> pd.DataFrame:
+def as_frame(table: pa.Table) -> pd.DataFrame:
+    """Return rows as a frame whose dtypes do not depend on which values are missing."""
     mapper: Any = _NULLABLE.get
     frame: pd.DataFrame = table.to_pandas(types_mapper=mapper, split_blocks=True)
     return frame

@@ -1,0 +1,315 @@
+"""Admission of a table on the workers of a cluster, with the result and the refusals of the whole table.
+
+Workers convert and check their rows, and count violations, which add up. Admitted columns come back as codes with
+their dictionaries; direct identifiers stay on the cluster unless a check needs them as a whole, such as uniqueness.
+Tables of a cluster have no order. Their rows are put in the order of their values, so that a table has one digest
+however it is divided.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pandera
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privacy_assets.contract.batches import NOT_EVALUATED, BatchAdmission, is_built_in, refusal
+from privacy_assets.contract.contract import TABLE, Failure, TableContract
+from privacy_assets.contract.conversion import TEXT_DTYPE, ColumnType, convert
+from privacy_assets.contract.written_values import FORMAT_KEYS
+from privacy_assets.engine.protocol import gather_batches
+from privacy_assets.errors import EngineError, InvalidTableError
+from privacy_assets.storage.coded_columns import CodedColumn, ColumnCoder
+from privacy_assets.storage.parquet_dataset import as_frame
+
+ANSWERS: Final = pa.schema([("counts", pa.binary()), ("rows", pa.binary())])
+"""What workers send: either what they counted, as JSON, or rows, as an Arrow stream."""
+ROWS_PER_CHUNK: Final = 1 << 16
+SUPPORTED: Final = frozenset(
+    {
+        *("string", "char", "varchar", "boolean", "byte", "short", "integer", "long", "float", "double", "decimal"),
+        *("date", "timestamp", "timestamp_ntz", "void"),
+    }
+)
+"""Spark's types with one value a cell."""
+
+
+class AdmittedRows(NamedTuple):
+    """An admitted table, and the people whose rows they are.
+
+    Attributes
+    ----------
+    table : DataFrame
+        As `TableContract.admit` returns it.
+    people : DataFrame
+        The person of each row, as the contract converts it; without columns if the contract has no person.
+    """
+
+    table: pd.DataFrame
+    people: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class AdmitRows:
+    """Checks rows on a worker; makes answers of `ANSWERS`.
+
+    Parameters
+    ----------
+    schema : DataFrameSchema, optional
+        The contract, with no other checks than pandera's own on each value; by default rows are sent as they are.
+    kept : tuple of str
+        Columns to send.
+    """
+
+    schema: pandera.DataFrameSchema | None
+    kept: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Check the rows of one partition."""
+        problem = ""
+        try:
+            with warnings.catch_warnings():
+                # Warnings may quote values, and a worker's log is not private.
+                warnings.simplefilter("ignore")
+                yield from self._answers(batches)
+        except Exception as error:  # noqa: BLE001 - the worker would log the text of the error, which may quote values
+            problem = type(error).__name__
+        if problem:
+            yield _answer(counts=json.dumps({"problem": problem}).encode())
+
+    def _answers(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        admission = BatchAdmission(TableContract(self.schema)) if self.schema is not None else None
+        for chunk in gather_batches(batches, ROWS_PER_CHUNK):
+            for begin in range(0, chunk.num_rows, ROWS_PER_CHUNK):
+                rows = as_frame(chunk.slice(begin, ROWS_PER_CHUNK))
+                if admission is not None:
+                    rows = admission.check(rows)
+                yield _answer(rows=_packed(rows[[name for name in self.kept if name in rows.columns]]))
+        if admission is not None:
+            yield _answer(counts=json.dumps({"counts": admission.counts}).encode())
+
+
+class DividedAdmission:
+    """The contract's decision on a table whose rows are checked on workers.
+
+    Parameters
+    ----------
+    contract : TableContract
+        The contract.
+    columns : mapping of str to str
+        Columns of the table, and their types as Spark names them.
+
+    Raises
+    ------
+    ContractError
+        If the table has hardly any column of the contract.
+    InvalidTableError
+        If columns have types with more than one value a cell, or that cannot be read.
+    """
+
+    def __init__(self, contract: TableContract, columns: Sequence[tuple[str, str]]) -> None:
+        self._contract = contract
+        self._divided, self._rest = _divide(contract)
+        self._admission = BatchAdmission(TableContract(self._divided))
+        names = [name for name, _ in columns]
+        self._admission.check(pd.DataFrame(columns=pd.Index(names, dtype=object)))
+        require_supported([(name, kind) for name, kind in columns if name in contract.columns])
+        self.columns = tuple(name for name in contract.columns if name in names)
+
+    @property
+    def task(self) -> AdmitRows:
+        """What the workers do with the rows of `columns`."""
+        joint = self._rest.unique or []
+        whole = {joint} if isinstance(joint, str) else {*joint}
+        whole |= set(self.columns) if self._rest.checks else set()
+        whole |= {str(name) for name, each in self._rest.columns.items() if each.checks or each.unique}
+        whole |= {*self._contract.released_columns, self._contract.person}
+        return AdmitRows(self._divided, tuple(name for name in self.columns if name in whole))
+
+    def finish(self, answers: Iterable[Mapping[str, Any]]) -> AdmittedRows:
+        """Add up the answers of the workers, check what needs whole columns, and put the rows in order.
+
+        Raises
+        ------
+        ContractError
+            If the table violates the contract; all violations are counted by column and check.
+        EngineError
+            If a worker could not check its rows.
+        """
+        contract = self._contract
+        types = {name: contract.required_type(name) for name in self.columns}
+        coded = self._gather(answers, types)
+        losses, checked = self._admission.losses(), self._admission.check_failures()
+        admitted = [name for name in self.columns if name in (*contract.released_columns, contract.person)]
+        frame = _in_order(coded, admitted, self._admission.counts[0])
+        for name in frame.columns:
+            frame[name] = _narrowed(frame[name], types[name])
+        for name in self._admission.mixed_columns & set(frame.columns):
+            frame[name] = pd.Series(pd.NaT, frame.index, dtype=types[name].label)
+        checked += TableContract(self._rest).check_failures(frame, with_table_checks=not losses)
+        if losses or checked:
+            raise refusal(contract, losses + sorted(checked, key=self._place_of_check))
+        people = frame[[name for name in admitted if name == contract.person]].copy()
+        if contract.person is not None:
+            frame[contract.person] = pd.factorize(frame[contract.person])[0].astype("int64")
+        return AdmittedRows(frame[admitted], people)
+
+    def _gather(self, answers: Iterable[Mapping[str, Any]], types: Mapping[str, ColumnType]) -> dict[str, CodedColumn]:
+        with ColumnCoder() as coder:
+            for counts, rows in _read(answers):
+                if counts is not None:
+                    self._admission.include(counts)
+                if rows is not None:
+                    coder.add(
+                        pd.DataFrame({str(name): _typed(column, types[str(name)]) for name, column in rows.items()})
+                    )
+            return dict(coder.finish())
+
+    def _place_of_check(self, failure: Failure) -> tuple[int, int]:
+        """Return where a failure stands in a refusal of the whole table."""
+        name, check, _ = failure
+        if name == TABLE:
+            return (-1, 0) if check == "is_unique" else (len(self.columns), 0)
+        names = [
+            self._contract.name_of_check(name, place)
+            for place in range(len(self._contract.schema.columns[name].checks))
+        ]
+        plain = check.removesuffix(NOT_EVALUATED)
+        return self.columns.index(name), names.index(plain) if plain in names else -1
+
+
+def gather_rows(answers: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return rows that workers sent as they are, in the order of their values, missing ones last."""
+    n_rows = 0
+    with ColumnCoder() as coder:
+        for _, rows in _read(answers):
+            if rows is not None:
+                coder.add(rows)
+                n_rows += len(rows)
+        coded = coder.finish()
+    return _in_order(coded, list(coded), n_rows)
+
+
+def require_supported(columns: Sequence[tuple[str, str]]) -> None:
+    """Refuse types of Spark that have several values in a cell, or bytes.
+
+    Raises
+    ------
+    InvalidTableError
+        If there are such columns; the message names them with their types.
+    """
+    unsupported = {name: kind for name, kind in columns if kind not in SUPPORTED}
+    if unsupported:
+        raise InvalidTableError(
+            f"Columns of the Spark table have types that a contract cannot describe: {unsupported}. Expected text, "
+            "numbers, booleans, dates and timestamps. Nothing was read; take such columns apart, or leave them out."
+        )
+
+
+def _divide(contract: TableContract) -> tuple[pandera.DataFrameSchema, pandera.DataFrameSchema]:
+    """Return a schema of what each row decides by itself, and one of the rest.
+
+    Functions of the user may decide on each value, too, but workers need not have the module that they are in.
+    """
+    divided, rest = {}, {}
+    for name, column in contract.schema.columns.items():
+        metadata = {key: value for key, value in column.metadata.items() if key in ("role", "person", *FORMAT_KEYS)}
+        own = [check for check in column.checks if is_built_in(check)]
+        others = [check for check in column.checks if not is_built_in(check)]
+        divided[name] = pandera.Column(column.dtype, own, nullable=column.nullable, metadata=metadata)
+        rest[name] = pandera.Column(
+            column.dtype, others, nullable=column.nullable, unique=column.unique, metadata=metadata
+        )
+    schema = contract.schema
+    return pandera.DataFrameSchema(divided), pandera.DataFrameSchema(rest, checks=schema.checks, unique=schema.unique)
+
+
+def _answer(counts: bytes | None = None, rows: bytes | None = None) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([counts], pa.binary()), pa.array([rows], pa.binary())], schema=ANSWERS)
+
+
+def _packed(rows: pd.DataFrame) -> bytes:
+    """Write rows as codes with a dictionary for each column."""
+    columns = {str(name): _coded(column) for name, column in rows.items()}
+    table = pa.table(columns)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def _coded(column: pd.Series) -> pa.Array:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        # Categories without any value have no type of their own.
+        column = column.astype(object) if column.cat.categories.empty else column.cat.remove_unused_categories()
+    values = pa.array(column, from_pandas=True)
+    is_coded = pa.types.is_dictionary(values.type) or pa.types.is_null(values.type)
+    return values if is_coded else values.dictionary_encode()
+
+
+def _read(answers: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Any, pd.DataFrame | None]]:
+    """Yield what was counted, or rows, of each answer.
+
+    Raises
+    ------
+    EngineError
+        If a worker could not check its rows.
+    """
+    for answer in answers:
+        counts, rows = answer["counts"], None
+        if answer["rows"] is not None:
+            with pa.ipc.open_stream(pa.py_buffer(bytes(answer["rows"]))) as stream:
+                table = stream.read_all()
+            plain = [_plain(column) for column in table.columns]
+            rows = as_frame(pa.table(plain, names=table.column_names))
+        found = {} if counts is None else json.loads(bytes(counts))
+        if "problem" in found:
+            raise EngineError(
+                f"A worker could not read or check its rows of the table ({found['problem']}). Nothing was admitted; "
+                "the text of the error stayed there, as it may quote a record. Compare the types of the columns with "
+                "the contract."
+            )
+        yield found.get("counts"), rows
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _typed(column: pd.Series, wanted: ColumnType) -> pd.Series:
+    """Return values that were converted, in the dtype that all batches of the column have."""
+    if wanted.kind == "category":
+        return convert(column, wanted).column
+    dtypes: dict[str, Any] = {"integer": "Int64", "float": "float64", "boolean": "boolean", "text": TEXT_DTYPE}
+    return column.astype(dtypes.get(wanted.kind, wanted.label))
+
+
+def _narrowed(column: pd.Series, wanted: ColumnType) -> pd.Series:
+    """Return a column that cannot have missing values, and has none, in the dtype that has no room for them."""
+    plain: Any = {"integer": "int64", "boolean": "bool"}.get(wanted.kind)
+    return column if plain is None or wanted.nullable or column.isna().any() else column.astype(plain)
+
+
+def _in_order(columns: Mapping[str, CodedColumn], keys: Sequence[str], n_rows: int) -> pd.DataFrame:
+    """Return rows in the order of their values in some columns, the first of them deciding first, missing ones last."""
+    # The index keeps the number of rows of a table in which there is nothing but direct identifiers.
+    order = np.lexsort([_ranks(columns[name]) for name in reversed(keys)]) if keys else np.arange(n_rows)
+    names = pd.Index(list(columns), dtype=TEXT_DTYPE)
+    return pd.DataFrame({name: column.take(order) for name, column in columns.items()}, range(n_rows), names)
+
+
+def _ranks(column: CodedColumn) -> NDArray[Any]:
+    """Return the place of each row's value among the sorted values of the column."""
+    in_order = column.distinct.sort_values(kind="stable", na_position="last").index.to_numpy()
+    rank = np.empty(len(in_order), column.codes.dtype)
+    rank[in_order] = np.arange(len(in_order))
+    ranks: NDArray[Any] = rank[column.codes]
+    return ranks
