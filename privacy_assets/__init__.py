@@ -83,6 +83,7 @@ _PUBLIC_NAMES = {
     "SimilarText": "columns.masks",
     "SmoothCart": "synthesis.smooth_cart",
     "SparkEngine": "engine.spark",
+    "SparkSource": "orchestration.settings.spark_source",
     "Split": "orchestration.settings.synthetic",
     "SqlQuery": "orchestration.settings.sources",
     "Suppressed": "columns.masks",

@@ -62,6 +62,16 @@ def write_settings(files):
     return environment | {"PYSPARK_PYTHON": sys.executable}
 
 
+def read_uncompressed(path):
+    """The bytes of a file; event logs are compressed, and not finished yet."""
+    import zstandard
+
+    content = path.read_bytes()
+    if path.suffix != ".zstd":
+        return content
+    return zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True).read()
+
+
 @cache
 def spark_server():
     """Start a server with two workers; skip where Java or pyspark is missing."""

@@ -85,6 +85,7 @@ PUBLIC_NAMES = [
     "SimilarText",
     "SmoothCart",
     "SparkEngine",
+    "SparkSource",
     "Split",
     "SqlQuery",
     "Suppressed",

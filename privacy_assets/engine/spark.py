@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -193,11 +193,15 @@ class SparkEngine:
                 return frame, [(column.name, column.dataType.typeName()) for column in frame.schema]
 
             found, failure = _attempt(described)
-            _refuse(failure, "find the table or open it")
+            if failure is not None:
+                raise EngineError(
+                    f"Spark could not open the table ({failure}). Nothing was read. Check the name or path, the format,"
+                    " and whether the user of the session may read it."
+                )
         frame, columns = found
         return frame, columns
 
-    def stream(self, batches: Any) -> Iterator[Mapping[str, Any]]:
+    def stream(self, batches: Any) -> Generator[Mapping[str, Any]]:
         """Yield the records of all batches, in any order, as they arrive."""
         with self._named_jobs():
             records, failure = _attempt(batches.toLocalIterator)

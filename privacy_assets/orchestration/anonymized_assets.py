@@ -228,7 +228,8 @@ def other_release_asset(release: ReleaseSettings, other: OtherReleaseSettings) -
             table, model, quasi_identifiers = read_anonymized_release(Path(other.directory))
         else:
             assert other.table is not None and other.model is not None  # noqa: S101 - checked by the settings
-            table = read_source(other.stage, other.table, partition_key_of(context, release.partitions_def), inputs)
+            partition_key = partition_key_of(context, release.partitions_def)
+            table = read_source(other.stage, other.table, partition_key, inputs, release.engine, release.name)
             model, quasi_identifiers = other.model, None
             known = (*release.contract.columns, *(other.quasi_identifiers or ()))
             require_described_columns(other.name, table, other.key, model, known)

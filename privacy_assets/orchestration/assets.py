@@ -30,6 +30,7 @@ from privacy_assets.orchestration.settings.engine import engine_of_stage
 from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.sources import TableSource, read_source, upstream_inputs
+from privacy_assets.orchestration.settings.spark_source import SparkSource
 from privacy_assets.orchestration.settings.synthetic import ExternalSynthetic, GivenSplit
 from privacy_assets.orchestration.shown.limit_bars import limits_metadata
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, score_metadata
@@ -81,10 +82,14 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     @guarded
     def source_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         partition_key = partition_key_of(context, release.partitions_def)
-        table = read_source("source", source, partition_key, inputs)
 
         def admit() -> pd.DataFrame:
-            admitted = release.contract.admit(table)
+            if isinstance(source, SparkSource):
+                jobs = f"{release.name} source"
+                admitted, table = source.admit(release.contract, partition_key, release.engine, jobs)
+            else:
+                table = read_source("source", source, partition_key, inputs, release.engine, release.name)
+                admitted = release.contract.admit(table)
             keep_people_of_source(release, context.resources.private_tables, partition_key, table, admitted)
             return admitted
 
@@ -178,7 +183,8 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     def synthetic_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
         made_with = release.for_manifest()["synthetic"]
         if isinstance(synthetic, ExternalSynthetic):
-            made = read_source("synthetic", synthetic.source, partition_key_of(context, release.partitions_def), inputs)
+            partition_key = partition_key_of(context, release.partitions_def)
+            made = read_source("synthetic", synthetic.source, partition_key, inputs, release.engine, release.name)
         elif synthetic.private is not None:
             model = from_artifact(inputs[NOISY_MODEL], synthetic.private.domain(release.contract))
             made = model.sample(synthetic.n_records, seed=synthetic.seed)
@@ -318,7 +324,10 @@ def _given_sides(
     release: ReleaseSettings, given: dict[str, TableSource], partition_key: str | None, inputs: dict[str, Any]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Admit both sides as one table, so that one person has one code on both."""
-    sides = [read_source(stage, source, partition_key, inputs) for stage, source in given.items()]
+    sides = [
+        read_source(stage, source, partition_key, inputs, release.engine, release.name)
+        for stage, source in given.items()
+    ]
     for side in sides:
         # A concatenation would have the columns of both.
         release.contract.require_known_columns(side)

@@ -50,6 +50,7 @@ from privacy_assets.orchestration.settings.privacy_budget import PrivacyBudget
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import TableSource, UpstreamAsset
+from privacy_assets.orchestration.settings.spark_source import SparkSource
 from privacy_assets.orchestration.settings.synthetic import (
     AssessmentSettings,
     ExternalSynthetic,
@@ -116,7 +117,7 @@ def build_release_definitions(
         The table's contract, the Python path of a pandera schema (``"package.module:schema"``), or its mapping.
     policy : Policy or str
         Policy that a table must meet to be released, or the name of a use case.
-    source : TableFile, SqlQuery, UpstreamAsset or callable, optional
+    source : TableFile, SqlQuery, SparkSource, UpstreamAsset or callable, optional
         Where the table comes from. Omit it if `split` gives original and control.
     split : Split or GivenSplit, optional
         How to divide people into originals and control; by default the synthesizer sees 80 % of the people.
@@ -230,6 +231,9 @@ def build_release_definitions(
         declaration=require_declaration(declaration or {}),
         engine=read_engine(engine),
     )
+    for stage, each in release.sources.items():
+        if isinstance(each, SparkSource):
+            each.require_session(stage, release.engine)
     assets = [] if source is None else [source_asset(release)]
     limits: dict[str, list[dg.AssetChecksDefinition]] = {}
     if "synthetic" in release.sides:

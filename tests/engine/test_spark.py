@@ -17,7 +17,7 @@ from privacy_assets.engine.protocol import Engine
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import EngineError, InvalidSettingError
 from tests.mpucc.search_cases import agree, searches
-from tests.spark_server import spark_server
+from tests.spark_server import read_uncompressed, spark_server
 
 NUMBER = pa.schema([("number", pa.int64())])
 SENTINEL = 918_273_645
@@ -60,16 +60,6 @@ class DiesOnce:
 def test_tasks_on_a_server_find_what_the_kernels_find(engine, case):
     tables, arguments = case
     agree(engine, tables, arguments | {"max_size": min(arguments["max_size"], 2)})
-
-
-def read_uncompressed(path):
-    """The bytes of a file; event logs are compressed, and not finished yet."""
-    import zstandard
-
-    content = path.read_bytes()
-    if path.suffix != ".zstd":
-        return content
-    return zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True).read()
 
 
 def test_assessments_on_a_server_are_equal_and_leave_no_value_there(engine):

@@ -20,6 +20,7 @@ from privacy_assets.orchestration.component.yaml_settings import (
     written_as_one_of,
 )
 from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
+from privacy_assets.orchestration.settings.spark_source import FORMATS, SparkSource
 from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.policy import USE_CASES, Limit, Policy, RequiredSettings, resolve_policy
 from privacy_assets.setting_checks import REQUIRED, setting
@@ -57,17 +58,36 @@ _FUNCTION = written(
     kinds={"function": Annotated[str | Callable[..., Any], dg.Resolver.default(model_field_type=str)]},
     read={"function": _read_function},
 )
-COMPANIONS = {"format": "file", "separator": "file", "url_variable": "query", "io_manager_key": "asset"}
+PLACES = {
+    "file": "file",
+    "query": "query",
+    "spark_table": "spark",
+    "spark_path": "spark",
+    "asset": "asset",
+    "function": "function",
+}
+"""Keys of which one is given, and the kind of source that has it."""
+COMPANIONS = {
+    "format": ("file",),
+    "separator": ("file",),
+    "url_variable": ("query",),
+    "spark_format": ("spark_path",),
+    "spark_columns": ("spark_table", "spark_path"),
+    "spark_remote": ("spark_table", "spark_path"),
+    "io_manager_key": ("asset",),
+}
+"""Keys that belong to one of these."""
 
 
 def _place_of_table(given: Mapping[str, Any]) -> str:
-    """Return which of the places of a table is given."""
-    places = [name for name in ("file", "query", "asset", "function") if name in given]
-    stray = [(name, of) for name, of in COMPANIONS.items() if name in given and of not in places]
+    """Return which kind of source is given."""
+    places = [name for name in PLACES if name in given]
+    stray = [(name, " or ".join(of)) for name, of in COMPANIONS.items() if name in given and not set(of) & set(places)]
     if len(places) != 1:
         found = str(places) if places else f"only {stray[0][0]}, which belongs to {stray[0][1]}" if stray else "nothing"
+        *others, last = PLACES
         raise InvalidSettingError(
-            f"A table comes from one of file, query, asset and function; this one has {found}. Give one of the four."
+            f"A table comes from one of {', '.join(others)} and {last}; this one has {found}. Give one of them."
         )
     for name, of in stray:
         raise InvalidSettingError(f"{name} belongs to {of}, but the table comes from {places[0]}. Leave it out.")
@@ -75,19 +95,24 @@ def _place_of_table(given: Mapping[str, Any]) -> str:
         raise InvalidSettingError(
             "A query needs url_variable: the name of the environment variable with the URL of the database."
         )
-    return places[0]
+    return PLACES[places[0]]
 
 
 ResolvedSource: TypeAlias = Annotated[
-    TableFile | SqlQuery | UpstreamAsset | Callable[..., Any],
+    TableFile | SqlQuery | SparkSource | UpstreamAsset | Callable[..., Any],
     written_as_one_of(
         "Source",
-        "Where a table comes from: give one of file, query, asset and function.",
+        "Where a table comes from: give one of file, query, spark_table, spark_path, asset and function.",
         _place_of_table,
         file=written(
             TableFile, names={"path": "file"}, kinds={"format": Literal["csv", "parquet"] | None, "separator": str}
         ),
         query=written(SqlQuery),
+        spark=written(
+            SparkSource,
+            names={name: f"spark_{name}" for name in ("table", "path", "format", "columns", "remote")},
+            kinds={"format": Literal[FORMATS]},
+        ),
         asset=written(UpstreamAsset, names={"key": "asset"}, kinds={"key": str, "io_manager_key": str | None}),
         function=Written(FUNCTION, _FUNCTION.model, lambda given: _FUNCTION.make(given).function),
     ),

@@ -1,4 +1,4 @@
-"""Where a table comes from: a file, a query, an asset that exists already, or a function."""
+"""Where a table comes from: a file, a query, a Spark cluster, an asset that exists already, or a function."""
 
 import inspect
 import os
@@ -13,7 +13,10 @@ import pandas as pd
 
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.drafting.blocks import require_table_file, why_unreadable
+from privacy_assets.engine.local import LocalEngine
+from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.orchestration.settings.spark_source import PARTITION_FIELD, SparkSource
 from privacy_assets.orchestration.settings.sql_rows import PARTITION_PARAMETER, read_rows
 from privacy_assets.setting_checks import REQUIRED, described, setting
 from privacy_assets.storage.parquet_dataset import open_parquet_dataset
@@ -31,7 +34,6 @@ def _read_parquet(path: Path, separator: str) -> pd.DataFrame:  # noqa: ARG001
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 READERS: dict[str, Callable[[Path, str], pd.DataFrame]] = {"csv": _read_csv, "parquet": _read_parquet}
 SEPARATORS = (",", ";", "\t", "|")
-PARTITION_FIELD = "{partition_key}"
 NOT_BOUND = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", flags=re.DOTALL)
 """Texts, quoted names and comments of a query, in which a parameter would bind nothing."""
 BOUND = re.compile(rf"(?<![:\w\\]):{PARTITION_PARAMETER}\b")
@@ -175,7 +177,7 @@ class UpstreamAsset:
         return dg.AssetKey.from_user_string(self.key) if isinstance(self.key, str) else dg.AssetKey(self.key)
 
 
-TableSource: TypeAlias = TableFile | SqlQuery | UpstreamAsset | Callable[..., pd.DataFrame]
+TableSource: TypeAlias = TableFile | SqlQuery | SparkSource | UpstreamAsset | Callable[..., pd.DataFrame]
 
 
 def from_root(settings: Any, root: Path) -> Any:
@@ -211,6 +213,9 @@ def require_partitioned(name: str, source: TableSource) -> None:
     if isinstance(source, TableFile):
         is_partitioned = PARTITION_FIELD in source.path
         found, expected = f"the file {source.path!r}", f"{PARTITION_FIELD} in its path"
+    elif isinstance(source, SparkSource):
+        is_partitioned = source.is_partitioned
+        found, expected = "a Spark table", f"{PARTITION_FIELD} in its name or path"
     elif isinstance(source, SqlQuery):
         is_partitioned = BOUND.search(NOT_BOUND.sub("", source.query)) is not None
         found, expected = "the rows of a query", f":{PARTITION_PARAMETER} in it, outside of texts and comments"
@@ -232,8 +237,15 @@ def _takes_partition(source: Callable[..., pd.DataFrame]) -> bool:
         return False
 
 
-def read_source(name: str, source: TableSource, partition_key: str | None, inputs: dict[str, Any]) -> pd.DataFrame:
-    """Read a table from where it comes.
+def read_source(
+    name: str,
+    source: TableSource,
+    partition_key: str | None,
+    inputs: dict[str, Any],
+    engine: LocalEngine | SparkEngine,
+    release: str,
+) -> pd.DataFrame:
+    """Read a table of a release from where it comes.
 
     Raises
     ------
@@ -244,6 +256,8 @@ def read_source(name: str, source: TableSource, partition_key: str | None, input
         table = inputs[f"{name}_upstream"]
     elif isinstance(source, TableFile | SqlQuery):
         table = source.read(partition_key)
+    elif isinstance(source, SparkSource):
+        table = source.read(partition_key, engine, f"{release} {name}")
     else:
         table = source(partition_key=partition_key) if _takes_partition(source) else source()
     if not isinstance(table, pd.DataFrame):

@@ -172,7 +172,7 @@ def test_a_key_with_null_or_its_default_is_as_if_it_were_not_written(as_default,
 
 
 OTHER = {"name": "last", "key": "age", "masks": {"age": {"kind": "exact", "column": "age"}}}
-A_SOURCE = "Expected TableFile, SqlQuery, UpstreamAsset, a function or a mapping of their fields"
+A_SOURCE = "Expected TableFile, SqlQuery, SparkSource, UpstreamAsset, a function or a mapping of their fields"
 AN_ANONYMIZATION = "Expected AnonymizationSettings or a mapping of its fields; found int."
 WRONG_KINDS = [
     ({"source": "people.csv"}, f"source: {A_SOURCE}; found str."),

@@ -265,12 +265,38 @@ CASES = {
     "Source.query": (
         source(query="SELECT 1", url_variable="URL"),
         source(query="SELECT 1", file="people.csv"),
-        "source: A table comes from one of file, query, asset and function; this one has ['file', 'query']. Give one",
+        "source: A table comes from one of file, query, spark_table, spark_path, asset and function; this one has "
+        "['file', 'query']. Give one",
     ),
     "Source.url_variable": (
         source(query="SELECT 1", url_variable="URL"),
         source(query="SELECT 1"),
         "source: A query needs url_variable: the name of the environment variable with the URL of the database.",
+    ),
+    "Source.spark_table": (
+        source(spark_table="medical.people", spark_remote="sc://spark"),
+        source(spark_table="medical.people"),
+        "The source is a Spark table, but neither it nor the release says on which cluster. Expected `remote`",
+    ),
+    "Source.spark_path": (
+        source(spark_path="s3a://lake/people", spark_remote="sc://spark"),
+        source(spark_path="s3a://lake/people", spark_table="people"),
+        "asset and function; this one has ['spark_table', 'spark_path']. Give one of them.",
+    ),
+    "Source.spark_format": (
+        source(spark_path="s3a://lake/people", spark_format="delta", spark_remote="sc://spark"),
+        source(spark_table="people", spark_format="delta", spark_remote="sc://spark"),
+        "source: spark_format belongs to spark_path, but the table comes from spark_table. Leave it out.",
+    ),
+    "Source.spark_columns": (
+        source(spark_table="people", spark_columns=["age", "sex"], spark_remote="sc://spark"),
+        source(spark_table="people", spark_columns=["age", "age"], spark_remote="sc://spark"),
+        "`columns` of a Spark source must be a list of distinct column names.",
+    ),
+    "Source.spark_remote": (
+        source(spark_table="people", spark_remote="sc://spark"),
+        source(file="people.csv", spark_remote="sc://spark"),
+        "source: spark_remote belongs to spark_table or spark_path, but the table comes from file. Leave it out.",
     ),
     "Source.asset": (
         source(asset="warehouse/people"),
@@ -729,12 +755,13 @@ GIVEN_SPLIT = {"original": {"file": "a.csv"}, "control": {"file": "b.csv"}}
 MORE_WRONG = [
     (
         source(),
-        "source: A table comes from one of file, query, asset and function; this one has nothing. Give one of the four",
+        "source: A table comes from one of file, query, spark_table, spark_path, asset and function; this one has "
+        "nothing. Give one of them",
     ),
     (
         source(url_variable="URL"),
-        "source: A table comes from one of file, query, asset and function; this one has only url_variable, which "
-        "belongs to query.",
+        "source: A table comes from one of file, query, spark_table, spark_path, asset and function; this one has only "
+        "url_variable, which belongs to query.",
     ),
     (
         source(file="people.csv", url_variable="URL"),
@@ -761,7 +788,7 @@ MORE_WRONG = [
         {"synthetic": {"external": {"file": "s.csv"}}},
         "has synthetic records that were made elsewhere, divides the source itself, and limits leakage",
     ),
-    ({"synthetic": "{{ {'external': {}} }}"}, "synthetic.external: A table comes from one of file, query, asset"),
+    ({"synthetic": "{{ {'external': {}} }}"}, "synthetic.external: A table comes from one of file, query, spark"),
     ({"signing": {}}, "The settings of signing need one of key_file and key_variable"),
     ({"signing": {"key_file": "a.pem", "key_variable": "KEY"}}, "need one of key_file and key_variable"),
     ({"signing": {"key_variable": "MC4CAQAwBQYDK2VwBCIEI" + "A" * 43}}, "What was given is not shown"),
@@ -807,6 +834,10 @@ MORE_WRONG = [
     ({"monitoring": {"freshness_days": 10**12}}, "freshness_days is 1000000000000; expected a number of days from 1"),
     ({"owners": ["team:privacy", "bob smith"]}, "owners names 'bob smith'; expected 'team:' and a name"),
     (STATIC, "its source is the file '/project/people.csv', the same for each of them"),
+    (
+        STATIC | source(spark_table="people", spark_remote="sc://spark"),
+        "its source is a Spark table, the same for each of them",
+    ),
     (
         STATIC | source(query="SELECT * FROM people -- :partition_key", url_variable="URL"),
         "its source is the rows of a query, the same for each of them",

@@ -1,0 +1,170 @@
+"""A table that a Spark cluster has, or files that it can read."""
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.contract.divided_admission import (
+    ANSWERS,
+    AdmitRows,
+    AdmittedRows,
+    DividedAdmission,
+    gather_rows,
+    require_supported,
+)
+from privacy_assets.engine.local import LocalEngine
+from privacy_assets.engine.spark import SparkEngine
+from privacy_assets.errors import InvalidSettingError, InvalidTableError
+from privacy_assets.setting_checks import described, setting
+
+PARTITION_FIELD = "{partition_key}"
+FORMATS = ("parquet", "delta", "iceberg", "orc", "avro")
+"""Formats that have the types of their columns; Spark would have to guess those of a text file."""
+KEY_IN_NAME = re.compile(r"[^`/\\\0]+")
+
+
+@described
+@dataclass(frozen=True)
+class SparkSource:
+    """A table of a Spark catalog, or files that the cluster can read (needs the extra ``spark``).
+
+    The workers check the contract. Admitted columns come here; direct identifiers stay there unless a check needs the
+    whole column. Rows are put in the order of the admitted columns, because a table of Spark has none.
+
+    The session is that of the release's `SparkEngine`, one of the server ``remote``, or that given as ``session``:
+    a SparkSession, or an object with a ``spark_session``.
+
+    Raises
+    ------
+    InvalidSettingError
+        If not exactly one of ``table`` and ``path`` is given, both ``remote`` and ``session`` are, or the format or
+        the columns cannot be used.
+    """
+
+    table: str | None = setting(
+        None,
+        "A table or view of a Spark catalog (extra spark), checked on the cluster and put in the order of its admitted "
+        "columns. {partition_key} in its name stands for the partition that is materialized.",
+        "medical.patients",
+    )
+    path: str | None = setting(
+        None,
+        "Files that the Spark cluster can read (extra spark), such as a directory of an object store. {partition_key} "
+        "in it stands for the partition that is materialized.",
+        "s3a://lake/patients",
+    )
+    format: str = setting("parquet", "Format of the files.", "delta")
+    columns: Sequence[str] | None = setting(
+        None, "Columns to read; by default all, and one that is not in the contract is an error.", ["patient", "age"]
+    )
+    remote: str | None = setting(
+        None,
+        "Address of the Spark Connect server; by default, the engine of the release has it.",
+        "sc://spark:15002",
+    )
+    session: Any = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("table", "path") if getattr(self, name) is not None]
+        if len(given) != 1 or not isinstance(getattr(self, given[0]), str):
+            raise InvalidSettingError("A Spark source needs the text of either `table` or `path`. Give one of them.")
+        if self.remote is not None and self.session is not None:
+            raise InvalidSettingError("A Spark source has both `remote` and `session`. Give one of them, or neither.")
+        if self.format not in FORMATS:
+            raise InvalidSettingError(
+                f"The format of a Spark source is {self.format!r}; expected one of {list(FORMATS)}. Read text files "
+                "with TableFile, or make a table of them in the catalog."
+            )
+        names = self.columns
+        is_list = names is None or (not isinstance(names, str) and all(isinstance(name, str) for name in names))
+        if not is_list or (names is not None and (not names or len(set(names)) < len(names))):
+            raise InvalidSettingError("`columns` of a Spark source must be a list of distinct column names.")
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether each partition has a table of its own."""
+        return PARTITION_FIELD in (self.table or self.path or "")
+
+    def read(self, partition_key: str | None, engine: LocalEngine | SparkEngine, jobs: str) -> pd.DataFrame:
+        """Read all rows as they are, in the order of their values.
+
+        Parameters
+        ----------
+        partition_key : str or None
+            The partition, if there are any.
+        engine : LocalEngine or SparkEngine
+            That of the release.
+        jobs : str
+            What Spark's jobs are named after.
+        """
+        spark, frame, columns = self._open(partition_key, engine, jobs)
+        require_supported(columns)
+        names = tuple(name for name, _ in columns)
+        with closing(spark.stream(spark.map(_select(frame, names), AdmitRows(None, names), ANSWERS))) as answers:
+            return gather_rows(answers)
+
+    def admit(
+        self, contract: TableContract, partition_key: str | None, engine: LocalEngine | SparkEngine, jobs: str
+    ) -> AdmittedRows:
+        """Let the workers check the contract, and read the admitted columns; parameters as for `read`."""
+        spark, frame, columns = self._open(partition_key, engine, jobs)
+        admission = DividedAdmission(contract, columns)
+        checked = spark.map(_select(frame, admission.columns), admission.task, ANSWERS)
+        with closing(spark.stream(checked)) as answers:
+            return admission.finish(answers)
+
+    def require_session(self, name: str, engine: LocalEngine | SparkEngine) -> None:
+        """Refuse a source of which nothing says where the cluster is.
+
+        Raises
+        ------
+        InvalidSettingError
+            If neither the source nor the release has a session or an address.
+        """
+        if self.remote is None and self.session is None and not isinstance(engine, SparkEngine):
+            raise InvalidSettingError(
+                f"The {name} is a Spark table, but neither it nor the release says on which cluster. Expected `remote` "
+                "or `session` of the SparkSource, or a SparkEngine as the engine of the release."
+            )
+
+    def _open(
+        self, partition_key: str | None, engine: LocalEngine | SparkEngine, jobs: str
+    ) -> tuple[SparkEngine, Any, list[tuple[str, str]]]:
+        self.require_session("source", engine)
+        is_own = self.remote is not None or self.session is not None
+        spark = SparkEngine(self.remote, self.session) if is_own else engine
+        assert isinstance(spark, SparkEngine)  # noqa: S101 - require_session
+        spark = replace(spark, tag=f"{spark.tag}: {jobs}")
+        frame, columns = spark.open_table(self._asked(partition_key))
+        if self.columns is not None:
+            missing = sorted(set(self.columns) - {name for name, _ in columns})
+            if missing:
+                raise InvalidTableError(
+                    f"`columns` of the Spark source names columns that the table does not have: {missing}. Nothing was "
+                    "read."
+                )
+            columns = [(name, kind) for name, kind in columns if name in self.columns]
+        return spark, frame, columns
+
+    def _asked(self, partition_key: str | None) -> Callable[[Any], Any]:
+        """Return what to ask a session for."""
+        if partition_key is not None and (not KEY_IN_NAME.fullmatch(partition_key) or partition_key in (".", "..")):
+            raise InvalidSettingError(
+                f"The partition key {partition_key!r} cannot stand in the name or path of a Spark table. Expected no "
+                "separator and no backtick. Nothing was read; name the partition otherwise."
+            )
+        place = self.table if self.table is not None else str(self.path)
+        if partition_key is not None:
+            place = place.replace(PARTITION_FIELD, partition_key)
+        if self.table is not None:
+            return lambda spark: spark.read.table(place)
+        return lambda spark: spark.read.format(self.format).load(place)
+
+
+def _select(frame: Any, names: Sequence[str]) -> Any:
+    return frame.select(*("`" + name.replace("`", "``") + "`" for name in names))
