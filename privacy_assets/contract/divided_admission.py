@@ -116,8 +116,9 @@ class DividedAdmission:
 
     def __init__(self, contract: TableContract, columns: Sequence[tuple[str, str]]) -> None:
         self._contract = contract
-        self._divided, self._rest = _divide(contract)
-        self._admission = BatchAdmission(TableContract(self._divided))
+        self._checked_here = _checked_here(contract)
+        self._schema = _for_workers(contract, self._checked_here)
+        self._admission = BatchAdmission(TableContract(self._schema))
         names = [name for name, _ in columns]
         self._admission.check(pd.DataFrame(columns=pd.Index(names, dtype=object)))
         require_supported([(name, kind) for name, kind in columns if name in contract.columns])
@@ -126,12 +127,8 @@ class DividedAdmission:
     @property
     def task(self) -> AdmitRows:
         """What the workers do with the rows of `columns`."""
-        joint = self._rest.unique or []
-        whole = {joint} if isinstance(joint, str) else {*joint}
-        whole |= set(self.columns) if self._rest.checks else set()
-        whole |= {str(name) for name, each in self._rest.columns.items() if each.checks or each.unique}
-        whole |= {*self._contract.released_columns, self._contract.person}
-        return AdmitRows(self._divided, tuple(name for name in self.columns if name in whole))
+        kept = {*self._contract.released_columns, self._contract.person} | self._checked_here
+        return AdmitRows(self._schema, tuple(name for name in self.columns if name in kept))
 
     def finish(self, answers: Iterable[Mapping[str, Any]]) -> AdmittedRows:
         """Add up the answers of the workers, check what needs whole columns, and put the rows in order.
@@ -153,7 +150,9 @@ class DividedAdmission:
             frame[name] = _narrowed(frame[name], types[name])
         for name in self._admission.mixed_columns & set(frame.columns):
             frame[name] = pd.Series(pd.NaT, frame.index, dtype=types[name].label)
-        checked += TableContract(self._rest).check_failures(frame, with_table_checks=not losses)
+        whole = frame[[name for name in frame.columns if name in self._checked_here]]
+        if len(whole.columns):
+            checked += contract.check_failures(whole, with_table_checks=not losses)
         if losses or checked:
             raise refusal(contract, losses + sorted(checked, key=self._place_of_check))
         people = frame[[name for name in admitted if name == contract.person]].copy()
@@ -213,22 +212,30 @@ def require_supported(columns: Sequence[tuple[str, str]]) -> None:
         )
 
 
-def _divide(contract: TableContract) -> tuple[pandera.DataFrameSchema, pandera.DataFrameSchema]:
-    """Return a schema of what each row decides by itself, and one of the rest.
+def _checked_here(contract: TableContract) -> set[str]:
+    """Return the columns whose checks no worker can decide.
 
-    Functions of the user may decide on each value, too, but workers need not have the module that they are in.
+    Functions of the user may decide on each value, too, but workers need not have the module that they are in. Their
+    names are those that the contract recorded before they saw a table, so they are not made a contract of again.
     """
-    divided, rest = {}, {}
+    schema = contract.schema
+    if schema.checks:
+        return set(contract.columns)
+    found = {schema.unique} if isinstance(schema.unique, str) else {*(schema.unique or [])}
+    for name, column in schema.columns.items():
+        if column.unique or not all(is_built_in(check) for check in column.checks):
+            found.add(str(name))
+    return found
+
+
+def _for_workers(contract: TableContract, checked_here: set[str]) -> pandera.DataFrameSchema:
+    """Return the contract with the checks of the other columns, and without what only later stages need."""
+    columns = {}
     for name, column in contract.schema.columns.items():
         metadata = {key: value for key, value in column.metadata.items() if key in ("role", "person", *FORMAT_KEYS)}
-        own = [check for check in column.checks if is_built_in(check)]
-        others = [check for check in column.checks if not is_built_in(check)]
-        divided[name] = pandera.Column(column.dtype, own, nullable=column.nullable, metadata=metadata)
-        rest[name] = pandera.Column(
-            column.dtype, others, nullable=column.nullable, unique=column.unique, metadata=metadata
-        )
-    schema = contract.schema
-    return pandera.DataFrameSchema(divided), pandera.DataFrameSchema(rest, checks=schema.checks, unique=schema.unique)
+        checks = [] if name in checked_here else column.checks
+        columns[name] = pandera.Column(column.dtype, checks, nullable=column.nullable, metadata=metadata)
+    return pandera.DataFrameSchema(columns)
 
 
 def _answer(counts: bytes | None = None, rows: bytes | None = None) -> pa.RecordBatch:

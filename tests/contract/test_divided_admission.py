@@ -171,7 +171,7 @@ def test_checks_of_whole_columns_and_tables_and_functions_of_the_user_are_the_dr
     contract = TableContract(schema)
     table = pa.table({"a": [1, 1, 0, 2], "b": [1, 1, -1, 2], "c": [9, 9, 9, 1]})
     admission = DividedAdmission(contract, [(name, "long") for name in "abc"])
-    assert not [column for column in admission.task.schema.columns.values() if len(column.checks) > 1]
+    assert not [column for column in admission.task.schema.columns.values() if column.checks]
     refusals = []
     for admit in (lambda: contract.admit(as_frame(table)), lambda: divided(table, contract)):
         with pytest.raises(ContractError) as raised:
@@ -180,6 +180,19 @@ def test_checks_of_whole_columns_and_tables_and_functions_of_the_user_are_the_dr
     assert refusals[0] == refusals[1]
     assert "own in 1 records" in refusals[0]
     assert "a_below_c fails" in refusals[0]
+
+
+def test_a_check_that_changes_its_name_when_it_sees_a_table_says_no_value():
+    def other_than_the_first(values):
+        check.name = values.iloc[0]
+        return values != values.iloc[0]
+
+    check = pandera.Check(other_than_the_first, name="own")
+    contract = TableContract(pandera.DataFrameSchema({"a": pandera.Column(str, check, metadata={"role": "other"})}))
+    for _ in range(2):
+        with pytest.raises(ContractError, match="fails own in 2 records") as raised:
+            divided(pa.table({"a": ["SENTINEL", "SENTINEL", "b"]}), contract)
+        assert "SENTINEL" not in str(raised.value)
 
 
 def test_a_worker_that_fails_says_only_how_and_logs_nothing(caplog, capfd):
