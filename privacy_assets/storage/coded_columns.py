@@ -6,8 +6,10 @@ writes their pages out and reads them again as memory allows.
 
 from __future__ import annotations
 
+import mmap
+import secrets
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,10 +65,14 @@ class ColumnCoder:
     ----------
     directory : Path, optional
         Where the files are made, such as a private directory; by default that for temporary files.
+    hashed : collection of str
+        Columns of text without missing values of which nearly every value may differ. Their distinct values are
+        keyed hashes of 64 bits, so that no text is kept; two texts may have one.
     """
 
-    def __init__(self, directory: Path | None = None) -> None:
+    def __init__(self, directory: Path | None = None, hashed: Collection[str] = ()) -> None:
         self._directory = directory
+        self._hashed, self._hash_key = hashed, secrets.token_hex(8)
         self._values: dict[str, DistinctValues] = {}
         self._files: dict[str, IO[bytes]] = {}
         self._open = ExitStack()
@@ -95,6 +101,10 @@ class ColumnCoder:
         if list(batch.columns) != list(self._values):
             raise InvalidTableError("The batches of the table have different columns. Nothing was coded.")
         for name, values in self._values.items():
+            if name in self._hashed:
+                hashes = pd.util.hash_pandas_object(batch[name], index=False, hash_key=self._hash_key)
+                self._files[name].write(hashes.to_numpy(np.uint64).data)
+                continue
             numbers = values.add(batch[name])
             self._has_missing[name] |= bool((numbers < 0).any())
             self._files[name].write(numbers.astype(np.int32).data)
@@ -102,18 +112,46 @@ class ColumnCoder:
 
     def finish(self) -> Mapping[str, CodedColumn]:
         """Return the columns; the coder cannot be used again."""
-        return {name: self._finished(name) for name in list(self._values)}
+        return {
+            name: self._finished_hashes(name) if name in self._hashed else self._finished(name)
+            for name in list(self._values)
+        }
 
     def _finished(self, name: str) -> CodedColumn:
         values, has_missing = self._values.pop(name), self._has_missing[name]
         with self._files.pop(name) as file:
-            file.flush()
-            numbers = np.memmap(file, np.int32, "r", shape=(self._n_rows,)) if self._n_rows else np.zeros(0, np.int32)
+            file.seek(0)
             # -1, the missing value, is the last.
             dtype = np.min_scalar_type(max(len(values) - 1 + has_missing, 0))
             code_of = np.append(np.arange(len(values)), len(values)).astype(dtype)
-            codes = mapped(self._n_rows, dtype, self._directory, lambda begin, stop: code_of[numbers[begin:stop]])
+            # Read and not mapped, so that no page of it counts as memory of the process.
+            codes = mapped(
+                self._n_rows,
+                dtype,
+                self._directory,
+                lambda begin, stop: code_of[np.fromfile(file, np.int32, stop - begin)],
+            )
         return CodedColumn(values.series(name, with_missing=has_missing), codes, self._directory)
+
+    def _finished_hashes(self, name: str) -> CodedColumn:
+        with self._files.pop(name) as file:
+            file.seek(0)
+            numbers, distinct = pd.factorize(np.fromfile(file, np.uint64))
+        dtype = np.min_scalar_type(max(len(distinct) - 1, 0))
+        codes = mapped(self._n_rows, dtype, self._directory, lambda begin, stop: numbers[begin:stop])
+        return CodedColumn(pd.Series(distinct, name=name), codes, self._directory)
+
+
+def unload(array: NDArray[Any]) -> None:
+    """Let the system take back the memory of codes that `mapped` made; what is used again is read again.
+
+    Its mapping is shared, so what was written into the codes stays in the file.
+    """
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def mapped(n_rows: int, dtype: Any, directory: Path | None, block: Any) -> NDArray[Any]:

@@ -2,10 +2,13 @@
 
 import ctypes
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import pyarrow as pa
+
+Item = TypeVar("Item")
 
 
 @contextmanager
@@ -26,6 +29,13 @@ def give_back_memory() -> None:
     """Give freed memory back to the system."""
     pa.default_memory_pool().release_unused()
     _trim()(0)
+
+
+def memory_given_back(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield items, and give freed memory back after each: what many small steps free is scattered."""
+    for item in items:
+        yield item
+        give_back_memory()
 
 
 @functools.cache

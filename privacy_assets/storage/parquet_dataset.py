@@ -96,7 +96,8 @@ class ParquetDataset:
         return as_frame(pa.Table.from_batches(self.batches(), schema=self.schema))
 
     def _batches_of(self, part: _Part, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
-        with pq.ParquetFile(part.path) as file:
+        # Arrow would otherwise keep every page of the file until it is closed.
+        with pq.ParquetFile(part.path, pre_buffer=False) as file:
             for batch in file.iter_batches(rows_per_batch):
                 columns = [
                     batch.column(name).cast(kind)

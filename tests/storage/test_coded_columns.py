@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.storage import coded_columns
-from privacy_assets.storage.coded_columns import ColumnCoder
+from privacy_assets.storage.coded_columns import ColumnCoder, unload
 from tests.examples import examples
 from tests.mixed_tables import table_pairs
 
@@ -58,3 +58,35 @@ def test_a_table_without_rows_has_codes_without_rows():
 def test_batches_with_other_columns_are_refused():
     with pytest.raises(InvalidTableError, match="different columns"):
         coded(pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]}))
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(st.lists(st.sampled_from(["a", "b", "", "á", "[1]", "x" * 300]), min_size=1, max_size=30), st.integers(1, 7))
+def test_hashed_texts_have_equal_codes_where_they_are_equal(texts, rows_per_batch):
+    table = pd.DataFrame({"text": texts, "place": np.arange(len(texts))})
+    with ColumnCoder(hashed=["text"]) as coder:
+        for begin in range(0, len(table), rows_per_batch):
+            coder.add(table.iloc[begin : begin + rows_per_batch].reset_index(drop=True))
+        found = coder.finish()
+    assert found["text"].codes.tolist() == pd.factorize(table["text"])[0].tolist()
+    assert found["text"].distinct.dtype == np.uint64
+    assert len(found["text"].distinct) == len(set(texts))
+    assert found["place"].distinct.tolist() == list(range(len(texts)))
+
+
+def test_two_coders_hash_with_different_keys():
+    def hashes():
+        with ColumnCoder(hashed=["text"]) as coder:
+            coder.add(pd.DataFrame({"text": ["a", "b"]}))
+            return set(coder.finish()["text"].distinct)
+
+    assert not hashes() & hashes()
+
+
+def test_codes_whose_pages_were_let_go_are_still_there(tmp_path):
+    codes = coded(pd.DataFrame({"a": np.arange(50_000)}), directory=tmp_path)["a"].codes
+    expected = codes.tolist()
+    codes[3] = 7
+    unload(codes)
+    unload(np.arange(3))
+    assert codes.tolist() == [*expected[:3], 7, *expected[4:]]
