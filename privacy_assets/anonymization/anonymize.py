@@ -236,7 +236,9 @@ def classes_of_cuts(
     """Describe the classes that are kept."""
     partition = found.partition
     n_rows = len(coded.dimensions[0].codes)
-    if len(partition.records) != n_rows or not bool((np.bincount(partition.records, minlength=n_rows) == 1).all()):
+    is_there = np.zeros(n_rows, np.bool_)
+    is_there[partition.records] = True
+    if len(partition.records) != n_rows or not bool(is_there.all()):
         raise AssertionError("the partition lost or duplicated rows")
     records, edges = found.kept_records
     own = class_of_leaf[found.kept]
@@ -253,7 +255,7 @@ def _described(
     records: NDArray[np.integer[Any]],
     sizes: NDArray[np.int64],
     settings: AnonymizeSettings,
-    generalizations: list[Generalization] | None = None,
+    generalizations: Sequence[Generalization] = (),
 ) -> Classes:
     """Measure classes of these sizes; their records are sorted by class."""
     edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -264,13 +266,13 @@ def _described(
     if int(people.min()) < settings.k:
         raise AssertionError(f"a class has {people.min()} {settings.unit}, fewer than k = {settings.k}")
     values = coded.sensitive
-    if generalizations is None:
+    if not generalizations:
         generalizations = [generalize(each.scale, each.codes[records], edges) for each in coded.dimensions]
     return Classes(
         records,
         edges,
         people,
-        generalizations,
+        list(generalizations),
         measure_classes(values.codes[records], values.first, values.is_ordered, edges),
     )
 

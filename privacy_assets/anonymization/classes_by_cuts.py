@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -72,14 +72,14 @@ class CutClasses(NamedTuple):
         Whether the rows of a class can stay.
     normalize : {"rank", "range"}
         What the cuts were chosen by.
-    generalizations : list of Generalization or None
-        The values of the classes that stay, by dimension; None if they were not needed.
+    generalizations : list of Generalization
+        The values of the classes that stay, by dimension; empty before they are found.
     """
 
     partition: Partition
     kept: NDArray[np.bool_]
     normalize: Normalization
-    generalizations: list[Generalization] | None = None
+    generalizations: Sequence[Generalization] = ()
 
     @property
     def kept_records(self) -> tuple[NDArray[np.integer[Any]], NDArray[np.int64]]:
@@ -137,8 +137,12 @@ def cut_table(
     n_threads: int,
     progress: Callable[[AnonymizationProgress], None] | None,
     engine: Engine | None = None,
+    *,
+    with_cuts: bool = True,
 ) -> CutClasses:
     """Cut a table into classes; among several ways, take the one that loses least.
+
+    The cuts themselves are kept if ``with_cuts`` asks for them.
 
     Raises
     ------
@@ -149,32 +153,30 @@ def cut_table(
     models = make_models(settings, coded.sensitive)
     if settings.max_suppression == 0 and not table_holds(models, coded.sensitive):
         require_reachable(settings, coded.sensitive, models)
-    tried = [
-        attempt
-        for normalize in _normalizations(coded, settings)
-        for attempt in _attempts(coded, settings, models, normalize, n_threads, progress, engine)
-    ]
     n_rows = len(coded.dimensions[0].codes)
-    n_suppressed = [_n_suppressed(each) for each in tried]
     most = min(settings.most_suppressed(n_rows), n_rows - 1)
-    allowed = [each for each, n in zip(tried, n_suppressed, strict=True) if n <= most]
-    if not allowed:
-        share, limit = against(min(n_suppressed) / n_rows, settings.max_suppression)
+    fewest_suppressed = n_rows
+    best, least, positions = None, np.inf, None
+    # Classes take most of the memory, so only the best are kept.
+    for normalize in _normalizations(coded, settings):
+        for attempt in _attempts(coded, settings, models, normalize, n_threads, progress, engine, with_cuts=with_cuts):
+            fewest_suppressed = min(fewest_suppressed, _n_suppressed(attempt))
+            if _n_suppressed(attempt) > most:
+                continue
+            if positions is None:
+                positions = [positions_of_most(each.scale, each.codes, settings.k) for each in coded.dimensions]
+            found = attempt._replace(generalizations=_generalize(coded, attempt))
+            loss = _loss(coded, settings, found, positions)
+            if best is None or loss < least:
+                best, least = found, loss
+            del attempt, found
+    if best is None:
+        share, limit = against(fewest_suppressed / n_rows, settings.max_suppression)
         raise InvalidSettingError(
-            f"The table as one class does not satisfy l_diversity, and {min(n_suppressed)} of {n_rows} rows, a share "
+            f"The table as one class does not satisfy l_diversity, and {fewest_suppressed} of {n_rows} rows, a share "
             f"of {share}, would have to be left out. Expected at most max_suppression = {limit}. Nothing was "
             "anonymized; lower l or k, or raise max_suppression."
         )
-    if len(allowed) == 1:
-        return allowed[0]
-    positions = [positions_of_most(each.scale, each.codes, settings.k) for each in coded.dimensions]
-    best, least = None, np.inf
-    for each in allowed:
-        generalizations = _generalize(coded, each)
-        loss = _loss(coded, settings, each, generalizations, positions)
-        if best is None or loss < least:
-            best, least = each._replace(generalizations=generalizations), loss
-    assert best is not None  # noqa: S101 - several are allowed
     return best
 
 
@@ -201,6 +203,8 @@ def _attempts(
     n_threads: int,
     progress: Callable[[AnonymizationProgress], None] | None,
     engine: Engine | None,
+    *,
+    with_cuts: bool,
 ) -> Iterator[CutClasses]:
     """Cut so that all classes satisfy the models and, if rows may be left out, also by k alone, and keep which do."""
     n_rows = len(coded.dimensions[0].codes)
@@ -227,6 +231,7 @@ def _attempts(
             models,
             person=coded.people,
             sensitive=coded.sensitive.codes if settings.needs_values else None,
+            with_cuts=with_cuts,
             n_threads=n_threads,
             on_rows=None if progress is None else on_rows,
         )
@@ -259,13 +264,12 @@ def _loss(
     coded: CodedTable,
     settings: AnonymizeSettings,
     found: CutClasses,
-    generalizations: list[Generalization],
     positions: list[NDArray[np.float64] | None],
 ) -> float:
     """Sum the loss of all cells, with ordered values at the given positions; suppressed rows lose 1."""
     records, edges = found.kept_records
     total = 0.0
-    for along, generalization, own in zip(coded.along, generalizations, positions, strict=True):
+    for along, generalization, own in zip(coded.along, found.generalizations, positions, strict=True):
         if along is not None and settings.output == "labels":
             widths = along.column.loss[along.common_nodes(records, edges)]
         else:

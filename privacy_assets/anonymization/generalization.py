@@ -23,20 +23,22 @@ class Generalization:
     ----------
     scale : Scale
         The values.
-    low, high : ndarray of shape (n_classes,), dtype=int64
+    low, high : ndarray of shape (n_classes,), dtype int32 or int64
         Ordered dimensions: smallest and largest code that is not missing; ``low > high`` if all are. Empty for sets.
     has_missing : ndarray of shape (n_classes,), dtype=bool
         Whether a value of the class is missing.
-    first, values : ndarray, dtype=int64
-        Sets: start of the codes of each class in ``values``, and the codes, ascending. Empty for ordered dimensions.
+    first : ndarray of shape (n_classes + 1,), dtype=int64
+        Sets: start of the codes of each class in ``values``. Empty for ordered dimensions.
+    values : ndarray, integer
+        Sets: the codes of each class, ascending. Empty for ordered dimensions.
     """
 
     scale: Scale
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    low: NDArray[np.signedinteger[Any]]
+    high: NDArray[np.signedinteger[Any]]
     has_missing: NDArray[np.bool_]
     first: NDArray[np.int64]
-    values: NDArray[np.int64]
+    values: NDArray[np.integer[Any]]
 
     @property
     def has_known(self) -> NDArray[np.bool_]:
@@ -47,7 +49,7 @@ class Generalization:
         """Return a class for each distinct generalization, and the generalization of every class."""
         if self.scale.is_ordered:
             n = self.scale.n_known + 1
-            keys = (np.minimum(self.low, n) * (n + 1) + self.high + 1) * 2 + self.has_missing
+            keys = (np.minimum(self.low, n).astype(np.int64) * (n + 1) + self.high + 1) * 2 + self.has_missing
         elif self.scale.n_values <= _MOST_BITS:
             bits = np.left_shift(np.int64(1), self.values)
             keys = np.bitwise_or.reduceat(bits, self.first[:-1])
@@ -57,7 +59,7 @@ class Generalization:
         return example, which.astype(np.int64)
 
 
-def _number_lists(first: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+def _number_lists(first: NDArray[np.int64], values: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """Give equal lists of values the same number, in the order in which they first appear."""
     sizes = np.diff(first)
     keys = np.empty(len(sizes), np.int64)
@@ -81,11 +83,12 @@ def generalize(scale: Scale, codes: NDArray[np.integer[Any]], edges: NDArray[np.
         has_missing = np.zeros(len(begins), np.bool_)
         if scale.has_missing:
             has_missing = values[first[1:] - 1] == scale.n_known
-        return Generalization(scale, none, none, has_missing, first, values)
-    low = np.minimum.reduceat(codes, begins).astype(np.int64)
-    high = np.maximum.reduceat(codes, begins).astype(np.int64)
+        return Generalization(scale, none, none, has_missing, first, values.astype(codes.dtype))
+    low = np.minimum.reduceat(codes, begins).astype(np.int32)
+    high = np.maximum.reduceat(codes, begins).astype(np.int32)
     has_missing = high == scale.n_known
     if has_missing.any():
-        known = np.where(codes == scale.n_known, -1, codes.astype(np.int64))
+        known = codes.astype(np.int32)
+        known[known == scale.n_known] = -1
         high = np.maximum.reduceat(known, begins)
     return Generalization(scale, low, high, has_missing, none, none)

@@ -488,7 +488,8 @@ def group_rows(columns: Sequence[NDArray[Any]], n_codes: Sequence[int]) -> tuple
         if n_keys * n > LARGEST_INT64:
             key, distinct = pd.factorize(key)
             n_keys = max(len(distinct), 1)
-        key = key * n + column
+        key *= n
+        key += column
         n_keys *= max(n, 1)
     groups, distinct = pd.factorize(key)
     return groups.astype(np.int64, copy=False), len(distinct)

@@ -33,20 +33,20 @@ class _Table(NamedTuple):
 
     Attributes
     ----------
-    values : ndarray of shape (n_rows,), dtype=int64
+    values : ndarray of shape (n_rows,), dtype=int32
         Value of each row, from 0 without a gap.
     totals : ndarray of shape (n_values,), dtype=int64
         Rows of each value.
     prefix : ndarray of shape (n_values + 1,), dtype=float64
         Sums, before each value, of the rows up to a value. Whole numbers, but they may exceed 64 bits.
-    in_order : ndarray of shape (n_rows,), dtype=int64
-        All values, ascending.
+    in_order : ndarray of shape (n_rows,), dtype=int32
+        All values, ascending; empty if the values have no order.
     """
 
-    values: NDArray[np.int64]
+    values: NDArray[np.int32]
     totals: NDArray[np.int64]
     prefix: NDArray[np.float64]
-    in_order: NDArray[np.int64]
+    in_order: NDArray[np.int32]
 
 
 class _Counts(NamedTuple):
@@ -85,7 +85,7 @@ def measure_classes(
     shape = (len(edges) - 1, len(is_ordered))
     found = ClassMeasures(np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape))
     for v in range(len(is_ordered)):
-        table = _read(codes[:, v], int(first[v]), int(first[v + 1]))
+        table = _read(codes[:, v], int(first[v]), int(first[v + 1]), is_ordered=bool(is_ordered[v]))
         for own, counts in _count(table, edges):
             found.n_distinct[own, v] = _n_distinct(counts)
             found.entropy_l[own, v] = np.exp(_entropy(counts))
@@ -111,7 +111,8 @@ def hold_by_class(
     codes, edges = codes[np.repeat(is_kept, sizes)], np.concatenate([[0], np.cumsum(sizes[is_kept])])
     holds = np.ones(len(edges) - 1, np.bool_)
     for v in range(len(models.l_kind)):
-        table = _read(codes[:, v], int(models.first_value[v]), int(models.first_value[v + 1]))
+        begin, stop = int(models.first_value[v]), int(models.first_value[v + 1])
+        table = _read(codes[:, v], begin, stop, is_ordered=bool(models.is_ordered[v]))
         for own, counts in _count(table, edges):
             holds[own] &= _is_diverse(
                 counts, int(models.l_kind[v]), float(models.l_least[v]), float(models.l_factor[v])
@@ -123,14 +124,16 @@ def hold_by_class(
     return found
 
 
-def _read(codes: NDArray[np.integer[Any]], first: int, last: int) -> _Table:
+def _read(codes: NDArray[np.integer[Any]], first: int, last: int, *, is_ordered: bool) -> _Table:
     """Read a column whose values have the numbers from ``first`` to ``last``, exclusive."""
-    own = codes.astype(np.int64) - first
-    totals = np.bincount(own, minlength=last - first)
+    values = codes.astype(np.int32) - np.int32(first)
+    totals = np.bincount(values, minlength=last - first)
     occurs = totals > 0
-    totals = totals[occurs]
+    if not occurs.all():
+        values, totals = (np.cumsum(occurs, dtype=np.int32) - 1)[values], totals[occurs]
     prefix = np.concatenate([[0.0], np.cumsum(np.cumsum(totals).astype(np.float64))])
-    return _Table((np.cumsum(occurs) - 1)[own], totals, prefix, np.repeat(np.arange(len(totals)), totals))
+    in_order = np.repeat(np.arange(len(totals), dtype=np.int32), totals) if is_ordered else np.zeros(0, np.int32)
+    return _Table(values, totals, prefix, in_order)
 
 
 def _count(table: _Table, edges: NDArray[np.int64]) -> Iterator[tuple[slice, _Counts]]:
