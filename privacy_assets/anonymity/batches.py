@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L
+from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L, group_by_class
 from privacy_assets.anonymity.report import AnonymityReport
 from privacy_assets.anonymity.verify import MeasuredColumn, measure_codes
-from privacy_assets.storage.coded_columns import CodedColumn
+from privacy_assets.columns.coding import group_rows
+from privacy_assets.storage.coded_columns import CodedColumn, unload
 
 
 def verify_coded(
@@ -32,8 +33,13 @@ def verify_coded(
     """
     labels = [columns[name] for name in quasi_identifiers]
     values = {name: _measured(columns[name], name) for name in (*sensitive, *([] if subject is None else [subject]))}
+    grouped = group_rows([column.codes for column in labels], [len(column.distinct) for column in labels])
+    for column in labels:
+        unload(column.codes)
+    classes = group_by_class(*grouped)
+    del grouped
     return measure_codes(
-        ([column.codes for column in labels], [len(column.distinct) for column in labels]),
+        classes,
         values,
         tuple(quasi_identifiers),
         subject,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privacy_assets.anonymity.kernels.measures import (
     LARGEST_RECURSIVE_L,
     ClassMeasures,
+    RowsByClass,
     count_people,
     group_by_class,
     measure_classes,
@@ -87,21 +88,21 @@ def verify_anonymity(
             f"`recursive_l` is {recursive_l!r}. Expected a whole number of at least 1. Nothing was computed."
         )
     labels, values = _read(table, roles["quasi_identifiers"], roles["sensitive"], subject)
-    return measure_codes(labels, values, roles["quasi_identifiers"], subject, len(table), recursive_l)
+    classes = group_by_class(*group_rows(*labels))
+    return measure_codes(classes, values, roles["quasi_identifiers"], subject, len(table), recursive_l)
 
 
 def measure_codes(
-    labels: tuple[Sequence[NDArray[Any]], Sequence[int]],
+    classes: RowsByClass,
     values: dict[str, MeasuredColumn],
     quasi_identifiers: tuple[str, ...],
     subject: str | None,
     n_rows: int,
     recursive_l: int,
 ) -> AnonymityReport:
-    """Measure a table in codes: the labels of the quasi-identifiers with their numbers of codes, and other columns."""
-    class_of_row, n_classes = group_rows(*labels)
-    classes = group_by_class(class_of_row, n_classes)
+    """Measure a table in codes: its rows by class, and its other columns."""
     sizes = np.diff(classes.starts)
+    n_classes = len(sizes)
     people = None
     if subject is not None:
         person_of_row, n_people = values.pop(subject).exact

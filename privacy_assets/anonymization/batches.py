@@ -11,11 +11,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.anonymize import check_columns, check_size, classes_of_cuts
+from privacy_assets.anonymization.class_labels import (
+    CLASSES_AT_A_TIME,
+    ClassLabels,
+    GivenLabels,
+    IntervalLabels,
+    SetLabels,
+    labels_in_blocks,
+)
+from privacy_assets.anonymization.class_statistics import Classes
 from privacy_assets.anonymization.classes_by_cuts import CodedTable, cut_table, cut_tree_of
 from privacy_assets.anonymization.cut_tree import CutTree
-from privacy_assets.anonymization.labels import require_free_names
+from privacy_assets.anonymization.labels import centroid_column, require_free_names
 from privacy_assets.anonymization.quasi_identifiers import Dimension, read_dimension
-from privacy_assets.anonymization.release import cells_of, describe_release, label_classes
+from privacy_assets.anonymization.release import Cells, cells_of, describe_release
 from privacy_assets.anonymization.result import AnonymizationProgress
 from privacy_assets.anonymization.row_hashes import hash_coded_rows, hash_rows
 from privacy_assets.anonymization.sensitive_values import SensitiveValues
@@ -23,7 +32,8 @@ from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import threads_to_use
-from privacy_assets.storage.coded_columns import CodedColumn
+from privacy_assets.storage.coded_columns import CodedColumn, unload
+from privacy_assets.storage.memory import give_back_memory
 
 ROWS_PER_BATCH = 2**20
 
@@ -35,11 +45,11 @@ class AnonymizationInBatches:
     Attributes
     ----------
     model, classes, stats, tree, settings
-        As there.
+        As there; the tree only if it was asked for.
     columns : mapping of str to CodedColumn
         The table handed in.
-    labels : dict of str to (dict of str to Series)
-        Released columns of each quasi-identifier, with one row per class.
+    labels : mapping of str to ClassLabels
+        Released columns of each quasi-identifier by class.
     records : ndarray of shape (n_released,), integer
         Position in the table handed in of each released row. Private.
     class_of_row : ndarray of shape (n_released,), dtype=int32
@@ -49,15 +59,15 @@ class AnonymizationInBatches:
     model: ReleaseModel
     classes: pd.DataFrame
     stats: dict[str, Any]
-    tree: CutTree
+    tree: CutTree | None
     settings: dict[str, Any]
     columns: Mapping[str, CodedColumn]
-    labels: Mapping[str, Mapping[str, pd.Series[Any]]]
+    labels: Mapping[str, ClassLabels]
     records: NDArray[np.integer[Any]]
     class_of_row: NDArray[np.int32]
 
     def batches(self, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[pd.DataFrame]:
-        """Yield the rows to release, in the order in which `anonymize` has them."""
+        """Yield the rows to release, in the order in which `anonymize` has them, with labels as text."""
         hidden = {*self.settings["direct_identifiers"], self.settings["subject"]}
         for begin in range(0, len(self.records), rows_per_batch):
             rows, classes = (
@@ -67,7 +77,7 @@ class AnonymizationInBatches:
             batch: dict[str, Any] = {}
             for name, column in self.columns.items():
                 if name in self.labels:
-                    batch.update({label: own.array.take(classes) for label, own in self.labels[name].items()})
+                    batch.update(self.labels[name].columns(classes))
                 elif name not in hidden:
                     batch[name] = column.take(rows)
             yield pd.DataFrame(batch, copy=False)
@@ -79,6 +89,7 @@ def anonymize_coded(
     *,
     n_threads: int | None = None,
     progress: Callable[[AnonymizationProgress], None] | None = None,
+    with_tree: bool = True,
 ) -> AnonymizationInBatches:
     """Do for a coded table what `anonymize` does for a frame, with the same result.
 
@@ -90,6 +101,8 @@ def anonymize_coded(
         ``method`` is "mondrian" without hierarchies, and ``relaxed`` is False.
     n_threads, progress
         As in `anonymize`.
+    with_tree : bool
+        Whether to return the cuts.
 
     Raises
     ------
@@ -98,8 +111,8 @@ def anonymize_coded(
 
     Notes
     -----
-    Memory: codes, record numbers and classes of the rows, the values and labels of all classes, and the distinct values
-    of all columns; measured in ``docs/scale.md``.
+    Memory: codes, record numbers and classes of the rows, the codes of the values of all classes, and the distinct
+    values of all columns; measured in ``docs/scale.md``. Pages of mapped files are let go after each step.
     """
     settings.check()
     n_used = threads_to_use(n_threads, "Nothing was anonymized.")
@@ -112,27 +125,66 @@ def anonymize_coded(
     check_columns(list(columns), n_rows, settings)
     coded = _coded_table(columns, settings)
     check_size(coded, settings)
-    found = cut_table(coded, settings, n_used, progress)
+    for name in settings.quasi_identifiers:
+        unload(columns[name].codes)
+    with_cuts = with_tree or settings.bounds == "cell"
+    give_back_memory()
+    found = cut_table(coded, settings, n_used, progress, with_cuts=with_cuts)
     settings = replace(settings, normalize=found.normalize)
-    tree = cut_tree_of(coded, found, settings)
-    classes = classes_of_cuts(coded, found, tree.class_of_leaf, settings)
+    tree = cut_tree_of(coded, found, settings) if with_cuts else None
+    # Without hierarchies, each leaf that stays is a class.
+    class_of_leaf = np.where(found.kept, np.cumsum(found.kept) - 1, -1)
+    classes = classes_of_cuts(coded, found, class_of_leaf, settings)
     del found
+    sizes = classes.sizes
+    n_classes = len(sizes)
     cells = cells_of(tree, settings)
-    labels = label_classes(coded.dimensions, classes, settings, cells, {})
-    model, frame, stats = describe_release(list(columns), coded.dimensions, classes, settings, labels, cells, {})
-    class_of_row = np.repeat(np.arange(len(classes.sizes), dtype=np.int32), classes.sizes)
-    order = _order_of_release(columns, labels, classes.records, class_of_row, settings)
+    labels = _labels_of(coded.dimensions, classes, settings, cells)
+    model, frame, stats = describe_release(
+        list(columns),
+        coded.dimensions,
+        classes,
+        settings,
+        lambda name: labels_in_blocks(labels[name], n_classes),
+        cells,
+        {},
+    )
+    for each in coded.dimensions:
+        unload(each.codes)
+    records = classes.records
+    del classes, cells, coded
+    give_back_memory()
+    class_of_row = np.repeat(np.arange(n_classes, dtype=np.int32), sizes)
+    order = _order_of_release(columns, labels, records, class_of_row, n_classes, settings)
     return AnonymizationInBatches(
         model,
         frame,
         stats,
-        tree,
+        tree if with_tree else None,
         settings.described(),
         columns,
         labels,
-        classes.records[order],
+        records[order],
         class_of_row[order],
     )
+
+
+def _labels_of(
+    dimensions: list[Dimension], classes: Classes, settings: AnonymizeSettings, cells: Cells | None
+) -> dict[str, ClassLabels]:
+    """Prepare the labels of each quasi-identifier."""
+    labels: dict[str, ClassLabels] = {}
+    for j, (dimension, own) in enumerate(zip(dimensions, classes.generalizations, strict=True)):
+        name = dimension.scale.name
+        if settings.output == "centroid":
+            by_class = np.arange(len(classes.sizes))
+            centers = centroid_column(own, dimension.codes[classes.records], classes.edges, by_class)
+            labels[name] = GivenLabels({name: centers})
+        elif dimension.scale.is_ordered:
+            labels[name] = IntervalLabels.of(own, None if cells is None else (cells[0][:, j], cells[1][:, j]))
+        else:
+            labels[name] = SetLabels.of(own)
+    return labels
 
 
 def _coded_table(columns: Mapping[str, CodedColumn], settings: AnonymizeSettings) -> CodedTable:
@@ -192,15 +244,18 @@ def _people(column: CodedColumn, name: str) -> NDArray[np.int32]:
 
 def _order_of_release(
     columns: Mapping[str, CodedColumn],
-    labels: Mapping[str, Mapping[str, pd.Series[Any]]],
+    labels: Mapping[str, ClassLabels],
     records: NDArray[np.integer[Any]],
     class_of_row: NDArray[np.int32],
+    n_classes: int,
     settings: AnonymizeSettings,
 ) -> NDArray[np.integer[Any]]:
     """Order rows by a keyed hash of what is released of them; see `release`."""
-    hash_of_class = hash_rows(
-        (own[name] for name, own in labels.items()), len(class_of_row) and int(class_of_row[-1]) + 1, settings.seed
-    )
+    hash_of_class = np.zeros(n_classes, np.uint64)
+    for begin in range(0, n_classes, CLASSES_AT_A_TIME):
+        classes = np.arange(begin, min(begin + CLASSES_AT_A_TIME, n_classes))
+        texts = (own.columns(classes)[name] for name, own in labels.items())
+        hash_of_class[classes] = hash_rows(texts, len(classes), settings.seed)
     hidden = {*settings.direct_identifiers, settings.subject, *labels}
 
     def codes_of(column: CodedColumn) -> Callable[[int, int], NDArray[Any]]:
@@ -209,4 +264,7 @@ def _order_of_release(
     others = ((column.distinct, codes_of(column)) for name, column in columns.items() if name not in hidden)
     by_class = (pd.Series(hash_of_class), lambda begin, stop: class_of_row[begin:stop])
     hashes = hash_coded_rows([by_class, *others], len(records), settings.seed)
+    for name, column in columns.items():
+        if name not in hidden:
+            unload(column.codes)
     return np.lexsort((records, hashes))

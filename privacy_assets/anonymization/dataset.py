@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from privacy_assets.anonymity.batches import verify_coded
 from privacy_assets.anonymity.report import AnonymityReport
-from privacy_assets.anonymization.batches import AnonymizationInBatches, anonymize_coded
+from privacy_assets.anonymization.batches import anonymize_coded
 from privacy_assets.anonymization.result import AnonymizationProgress
 from privacy_assets.anonymization.settings import (
     AnonymizeSettings,
@@ -25,22 +26,24 @@ from privacy_assets.anonymization.settings import (
     diversities,
     spread,
 )
-from privacy_assets.columns.masks import ReleaseModel, columns_of
+from privacy_assets.columns.masks import ReleaseModel, ValueSet, columns_of
 from privacy_assets.contract.batches import BatchAdmission
 from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.notebook import ShowsFigures
 from privacy_assets.progress_bar import shows_progress
 from privacy_assets.setting_checks import is_integer, require
-from privacy_assets.storage.batch_fingerprint import fingerprint_of_batches
+from privacy_assets.storage.batch_fingerprint import BatchFingerprint
 from privacy_assets.storage.coded_columns import CodedColumn, ColumnCoder
 from privacy_assets.storage.durable_files import sync_directory, temporary_sibling
-from privacy_assets.storage.parquet_dataset import ROWS_PER_BATCH, ParquetDataset, open_parquet_dataset
+from privacy_assets.storage.memory import give_back_memory, memory_given_back, memory_of_the_system
+from privacy_assets.storage.parquet_dataset import ROWS_PER_BATCH, ParquetDataset, as_frame, open_parquet_dataset
 from privacy_assets.storage.parquet_parts import ROWS_PER_PART, WrittenParts, write_parts
 
 __all__ = ["AnonymizedDataset", "anonymize_dataset"]
 
 NOTHING = "Nothing was anonymized."
+ROWS_READ_BACK = 2**16
 
 
 @dataclass(frozen=True, repr=False)
@@ -158,17 +161,23 @@ def anonymize_dataset(
     dataset = open_parquet_dataset(Path(source))
     temporary = temporary_sibling(directory)
     try:
-        columns = code_dataset(dataset, contract, directory.parent)
-        found = anonymize_coded(columns, settings, n_threads=n_threads, progress=progress)
-        written = write_parts(temporary, found.batches(ROWS_PER_BATCH), rows_per_part)
-        report = _measured_again(temporary, written, found, settings)
+        with memory_of_the_system():
+            columns = code_dataset(dataset, contract, directory.parent)
+            give_back_memory()
+            found = anonymize_coded(columns, settings, n_threads=n_threads, progress=progress, with_tree=False)
+            del columns
+            give_back_memory()
+            written = write_parts(temporary, memory_given_back(found.batches(ROWS_PER_BATCH)), rows_per_part)
+            # The rows and labels are let go before the parts are measured.
+            model, stats, described, classes = found.model, found.stats, found.settings, found.classes
+            del found
+            give_back_memory()
+            report = _measured_again(temporary, written, model, classes, stats, settings)
         temporary.rename(directory)
         sync_directory(directory.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return AnonymizedDataset(
-        directory, written.rows, written.fingerprint, found.model, report, found.stats, found.settings, found.classes
-    )
+    return AnonymizedDataset(directory, written.rows, written.fingerprint, model, report, stats, described, classes)
 
 
 def code_dataset(
@@ -184,7 +193,7 @@ def code_dataset(
     admission = BatchAdmission(contract)
     is_broken = False
     with ColumnCoder(directory) as coder:
-        for frame in dataset.frames(rows_per_batch):
+        for frame in memory_given_back(dataset.frames(rows_per_batch)):
             batch = admission.add(frame)
             # Values that could not be converted are missing, and a table with such values is refused at the end.
             is_broken = is_broken or admission.has_failures
@@ -195,26 +204,35 @@ def code_dataset(
 
 
 def _measured_again(
-    directory: Path, written: WrittenParts, found: AnonymizationInBatches, settings: AnonymizeSettings
+    directory: Path,
+    written: WrittenParts,
+    model: ReleaseModel,
+    classes: pd.DataFrame,
+    stats: Mapping[str, Any],
+    settings: AnonymizeSettings,
 ) -> AnonymityReport:
     """Read the parts back, compare them with what was written, and measure them from outside."""
     dataset = open_parquet_dataset(directory)
-    content = fingerprint_of_batches(dataset.schema, dataset.batches())
-    labels = [label for name in settings.quasi_identifiers for label in columns_of(found.model.masks[name])]
+    content = BatchFingerprint(dataset.schema)
+    labels = [label for name in settings.quasi_identifiers for label in columns_of(model.masks[name])]
     measured = [*labels, *settings.sensitive]
-    with ColumnCoder(directory.parent) as coder:
-        for frame in dataset.frames():
-            coder.add(frame[measured])
+    masks = [model.masks[name] for name in settings.quasi_identifiers]
+    # Nearly every class may have a set of its own. If two sets had one hash, there would be fewer classes.
+    sets = [mask.column for mask in masks if isinstance(mask, ValueSet)]
+    with ColumnCoder(directory.parent, hashed=sets) as coder:
+        for batch in memory_given_back(dataset.batches(ROWS_READ_BACK)):
+            content.update(batch)
+            coder.add(as_frame(pa.Table.from_batches([batch.select(measured)])))
         columns = coder.finish()
+    give_back_memory()
     report = verify_coded(columns, labels, settings.sensitive)
-    sizes = np.sort(found.classes["rows"].to_numpy())
+    sizes = np.sort(classes["rows"].to_numpy())
     is_same = (report.n_rows, report.n_classes, report.k) == (int(sizes.sum()), len(sizes), int(sizes[0]))
     if (
-        content != written.fingerprint
+        content.hexdigest() != written.fingerprint
         or not is_same
         or any(
-            report.sensitive[name].l_distinct != found.stats["sensitive"][name]["distinct_l"]
-            for name in settings.sensitive
+            report.sensitive[name].l_distinct != stats["sensitive"][name]["distinct_l"] for name in settings.sensitive
         )
     ):
         raise InvalidTableError(

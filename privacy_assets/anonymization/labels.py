@@ -61,7 +61,7 @@ def quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _quoted(texts: list[str]) -> list[str]:
+def quote_all(texts: list[str]) -> list[str]:
     """Quote many texts; all at once if none has anything to quote."""
     together = "\n".join(["", *texts, ""])
     characters = set(together)
@@ -135,7 +135,7 @@ def _interval_columns(
     low = np.minimum(generalization.low[example], max(scale.n_known - 1, 0))
     high = np.maximum(generalization.high[example], 0)
     has_missing = generalization.has_missing[example]
-    lows, highs, low_texts, high_texts = _ends(scale, low, high, is_cell=is_cell)
+    lows, highs, low_texts, high_texts = interval_ends(scale, low, high, is_cell=is_cell)
     closing = "]" if scale.is_closed else ")"
     labels = []
     for i in range(len(example)):
@@ -149,15 +149,15 @@ def _interval_columns(
     group = which[rows]
     columns = {
         scale.name: repeated_text(labels, group),
-        scale.name + LOW: _typed(scale, lows, has_known, group),
-        scale.name + HIGH: _typed(scale, highs, has_known, group),
+        scale.name + LOW: typed_ends(scale, lows, has_known, group),
+        scale.name + HIGH: typed_ends(scale, highs, has_known, group),
     }
     if scale.has_missing:
         columns[scale.name + MISSING] = pd.Series(has_missing[group])
     return columns
 
 
-def _ends(
+def interval_ends(
     scale: Scale, low: NDArray[np.int64], high: NDArray[np.int64], *, is_cell: bool
 ) -> tuple[NDArray[Any], NDArray[Any], list[str], list[str]]:
     """Return the ends of intervals of codes as values and as text."""
@@ -200,7 +200,9 @@ def just_above(values: NDArray[np.float64], decimals: int | None) -> NDArray[np.
     return np.asarray(np.where(np.isfinite(above), np.maximum(above, nearest), nearest), np.float64)
 
 
-def _typed(scale: Scale, ends: NDArray[Any], has_known: NDArray[np.bool_], group: NDArray[np.int64]) -> pd.Series[Any]:
+def typed_ends(
+    scale: Scale, ends: NDArray[Any], has_known: NDArray[np.bool_], group: NDArray[np.int64]
+) -> pd.Series[Any]:
     """Convert ends of intervals to the type of the column, with a missing value if there is no end."""
     if scale.kind == "category" or ends.dtype.kind == "O":
         return repeated_text([str(end) for end in ends], np.where(has_known[group], group, -1))
@@ -229,7 +231,7 @@ def _set_columns(generalization: Generalization, rows: NDArray[np.int64]) -> dic
     example, which = generalization.distinct()
     texts = texts_of(scale)
     # Each value is written once, regardless of the number of classes with it.
-    quoted = [*_quoted(texts), MISSING_LABEL]
+    quoted = [*quote_all(texts), MISSING_LABEL]
     dumped = [*map(encode_basestring, texts), "null"]
     sizes = np.diff(generalization.first)[example]
     ends = np.cumsum(sizes)
@@ -316,7 +318,7 @@ def _means(
         offsets = mean_of(values.view(np.uint64)[codes] - lows.view(np.uint64)[class_of_code])
         if scale.kind != "number":
             moments = (lows.view(np.uint64) + np.round(offsets).astype(np.uint64)).view(scale.known.dtype)
-            return _typed(scale, moments, has_known, rows)
+            return typed_ends(scale, moments, has_known, rows)
         means = lows + offsets
     else:
         # Sums of the largest floats overflow; divided by a power of two they keep all digits.

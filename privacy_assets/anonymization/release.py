@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from privacy_assets.columns.masks import (
 )
 
 Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
+Labels = Mapping[str, "pd.Series[Any]"]
 
 
 def release(
@@ -82,7 +83,7 @@ def release(
     released = pd.DataFrame(columns, copy=False)
     members = pd.DataFrame({"class": class_of_released, "row": records.astype(np.int64)})
     model, frame, stats = describe_release(
-        list(table.columns), dimensions, classes, settings, generalized, cells, nodes
+        list(table.columns), dimensions, classes, settings, lambda name: [generalized[name]], cells, nodes
     )
     return Anonymization(released, model, frame, members, stats, tree, settings.described())
 
@@ -120,17 +121,20 @@ def describe_release(
     dimensions: list[Dimension],
     classes: Classes,
     settings: AnonymizeSettings,
-    generalized: dict[str, dict[str, pd.Series[Any]]],
+    labels_of: Callable[[str], Iterable[Labels]],
     cells: Cells | None,
     nodes: Mapping[str, NodeLabels],
 ) -> tuple[ReleaseModel, pd.DataFrame, dict[str, Any]]:
-    """Return the model, one row per class, and the figures of a release of a table with these columns."""
+    """Return the model, one row per class, and the figures of a release of a table with these columns.
+
+    ``labels_of`` returns the released columns of a quasi-identifier, with one row per class, in one or more blocks.
+    """
     frame, stats = describe_classes(classes, settings), measure(classes, dimensions, settings)
     model = _release_model(columns, [d.scale for d in dimensions], settings)
     model = ReleaseModel({**model.masks, **{name: HierarchyMapping(name, name) for name in nodes}})
     penalties = {name: own.penalties for name, own in nodes.items()}
     if cells is not None:
-        penalties |= _use_cells(generalized, model, cells, dimensions, classes, stats)
+        penalties |= _use_cells(labels_of, model, cells, dimensions, classes, stats)
     if penalties:
         _use_penalties(penalties, classes, frame, stats)
     for dimension in dimensions:
@@ -160,7 +164,7 @@ def _use_penalties(
 
 
 def _use_cells(
-    labels: dict[str, dict[str, pd.Series[Any]]],
+    labels_of: Callable[[str], Iterable[Labels]],
     model: ReleaseModel,
     cells: Cells,
     dimensions: list[Dimension],
@@ -174,7 +178,7 @@ def _use_cells(
         mask = model.masks[scale.name]
         if isinstance(mask, HierarchyMapping):
             continue
-        penalties[scale.name] = label_widths(labels[scale.name], mask, scale)
+        penalties[scale.name] = np.concatenate([label_widths(each, mask, scale) for each in labels_of(scale.name)])
         if scale.is_ordered:
             wide = widened(own, cells[0][:, j], cells[1][:, j])
             stats["non_uniform_entropy"][scale.name] = non_uniform_entropy(wide, dimension.codes, classes.sizes)

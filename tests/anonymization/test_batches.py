@@ -83,7 +83,12 @@ def test_a_table_in_batches_is_anonymized_as_the_frame_is(table, which, rows_rea
     found = anonymize_coded(columns, own)
     released = pd.concat([batch.astype(object) for batch in found.batches(rows_released)], ignore_index=True)
     pd.testing.assert_frame_equal(released, expected.table.astype(object))
-    assert next(found.batches(rows_released)).dtypes.to_dict() == expected.table.dtypes.to_dict()
+    types = expected.table.dtypes.to_dict()
+    if which != "centroid":
+        # Batches have no categories in common.
+        texts = {label for name in own.quasi_identifiers for label in (name, f"{name}_values")}
+        types |= {name: pd.Series(["text"]).dtype for name in texts & set(types)}
+    assert next(found.batches(rows_released)).dtypes.to_dict() == types
     assert (found.model, found.stats, found.settings) == (expected.model, expected.stats, expected.settings)
     assert found.tree == expected.tree
     pd.testing.assert_frame_equal(found.classes, expected.classes)

@@ -17,6 +17,7 @@ from privacy_assets.contract.contract import TableContract
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError
 from privacy_assets.storage.batch_fingerprint import table_fingerprint
 from privacy_assets.storage.parquet_dataset import open_parquet_dataset
+from privacy_assets.storage.parquet_parts import write_parts
 from tests.examples import examples
 
 CONTRACT = TableContract.from_mapping(
@@ -58,6 +59,10 @@ def write_source(directory, table, rows_per_file):
     return directory
 
 
+def contents(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
 def anonymized_frame(table, **options):
     return anonymize(
         CONTRACT.admit(table),
@@ -96,6 +101,9 @@ def test_a_directory_is_anonymized_as_its_table_is(
     assert found.anonymity == verify_anonymity(expected.table, labels, ["ill"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["released", "source"]
     assert stat.S_IMODE(found.directory.stat().st_mode) == 0o700
+    (tmp_path / "frame").mkdir()
+    write_parts(tmp_path / "frame", [expected.table], rows_per_part)
+    assert contents(found.directory) == contents(tmp_path / "frame")
 
 
 def test_batches_of_any_size_have_the_codes_of_the_table(tmp_path):
@@ -149,6 +157,15 @@ def test_parts_that_are_not_read_back_as_written_never_appear(tmp_path, monkeypa
     with pytest.raises(InvalidTableError, match="not those that were written"):
         anonymize_dataset(source, tmp_path / "released", CONTRACT, k=3)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_sets_with_one_hash_are_noticed(tmp_path, monkeypatch):
+    contract = TableContract.from_mapping({"columns": {"town": {"type": "text", "role": "quasi_identifier"}}})
+    source = write_source(tmp_path / "source", pd.DataFrame({"town": ["a", "b"] * 20}), 15)
+    assert anonymize_dataset(source, tmp_path / "released", contract, k=3).anonymity.n_classes == 2
+    monkeypatch.setattr(pd.util, "hash_pandas_object", lambda column, **_: pd.Series(np.zeros(len(column), np.uint64)))
+    with pytest.raises(InvalidTableError, match="not those that were written"):
+        anonymize_dataset(source, tmp_path / "again", contract, k=3)
 
 
 def test_an_existing_directory_is_not_replaced(tmp_path):

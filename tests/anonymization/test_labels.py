@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privacy_assets.anonymization.anonymize import anonymize
-from privacy_assets.anonymization.labels import _quoted, quote, set_label
+from privacy_assets.anonymization.labels import quote, quote_all, set_label
 from privacy_assets.storage.fingerprint import fingerprint
 from tests.mixed_tables import through_parquet
 
@@ -83,8 +83,8 @@ def test_times_of_day_periods_and_intervals_are_released_as_intervals():
 
 @given(st.lists(st.text(st.sampled_from('ab c,[]{}()*"\\\n\r\t\x0b\u2028mising')), max_size=4))
 def test_many_texts_are_quoted_as_each_alone(texts):
-    assert _quoted(texts) == [quote(text) for text in texts]
-    assert _quoted([*texts, "missing"]) == [*(quote(text) for text in texts), '"missing"']
+    assert quote_all(texts) == [quote(text) for text in texts]
+    assert quote_all([*texts, "missing"]) == [*(quote(text) for text in texts), '"missing"']
 
 
 def test_integers_beyond_int64_keep_every_digit():
