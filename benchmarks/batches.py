@@ -22,7 +22,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from measurements import Measurements, add_json_option
-from memory import peak_mib, start_peak
+from memory import OwnPeak, peak_mib, start_peak
 
 from privacy_assets import TableContract, anonymize, anonymize_dataset
 from privacy_assets.anonymization import batches
@@ -115,11 +115,12 @@ def child(kind: str, source: Path, target: Path) -> None:
         write_source(small / "source", 2_000, 1)
         anonymize_dataset(small / "source", small / "warm", CONTRACT, k=K)
     begin, base = time.process_time(), start_peak()
-    if kind == "frame":
-        run_frame(source)
-    else:
-        run_in_batches(source, target)
-    print(f"USED {time.process_time() - begin:.1f} {peak_mib():.0f} {base:.0f}")
+    with OwnPeak() as own:
+        if kind == "frame":
+            run_frame(source)
+        else:
+            run_in_batches(source, target)
+    print(f"USED {time.process_time() - begin:.1f} {peak_mib():.0f} {base:.0f} {own.peak:.0f} {own.base:.0f}")
 
 
 def main() -> None:
@@ -138,21 +139,26 @@ def main() -> None:
         try:
             write_source(place / "source", n_rows, options.seed)
             found = run_alone("batches", place / "source", place / "released")
-            seconds, peak, base = (float(value) for value in found["USED"])
+            seconds, peak, base, own_peak, own_base = (float(value) for value in found["USED"])
             used[n_rows] = seconds
-            per_row = (peak - base) * 2**20 / n_rows
+            per_row, own_per_row = (
+                (most - least) * 2**20 / n_rows for most, least in ((peak, base), (own_peak, own_base))
+            )
             print(
-                f"{n_rows:,} rows: {seconds:,.0f} CPU s, peak {peak:,.0f} MiB, {per_row:,.0f} bytes a row", flush=True
+                f"{n_rows:,} rows: {seconds:,.0f} CPU s, peak {peak:,.0f} MiB, {per_row:,.0f} bytes a row; without "
+                f"mapped files {own_peak:,.0f} MiB, {own_per_row:,.0f} bytes a row",
+                flush=True,
             )
             for name, own, so_far in found["steps"]:
                 print(f"  {name.replace('_', ' '):24} {float(own):8.1f} CPU s, peak so far {float(so_far):,.0f} MiB")
             measured.keep(**{f"cpu_s_{n_rows}": seconds, f"peak_mib_{n_rows}": peak, f"bytes_a_row_{n_rows}": per_row})
+            measured.keep(**{f"own_peak_mib_{n_rows}": own_peak, f"own_bytes_a_row_{n_rows}": own_per_row})
             if n_rows >= 10_000_000:
                 measured.check(f"at most {MAX_GIB} GiB at {n_rows:,} rows", peak <= MAX_GIB * 1024)
                 measured.check(f"at most {MAX_BYTES_PER_ROW} bytes a row at {n_rows:,}", per_row <= MAX_BYTES_PER_ROW)
             if n_rows <= options.frame_rows:
                 whole = run_alone("frame", place / "source", place / "released")
-                frame_seconds, frame_peak, frame_base = (float(value) for value in whole["USED"])
+                frame_seconds, frame_peak, frame_base = (float(value) for value in whole["USED"][:3])
                 measured.check(f"the frame of {n_rows:,} rows has the same rows", whole["FOUND"] == found["FOUND"])
                 ratio = (frame_peak - frame_base) / (peak - base)
                 print(

@@ -4,7 +4,9 @@
 """
 
 import re
+import threading
 from pathlib import Path
+from typing import Self
 
 PROCESS = Path("/proc/self")
 
@@ -17,7 +19,38 @@ def start_peak() -> float:
 
 def peak_mib() -> float:
     """Most memory that the process held since it started, or since :func:`start_peak`, in MiB."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", (PROCESS / "status").read_text())
+    return _status("VmHWM")
+
+
+def _status(name: str) -> float:
+    found = re.search(rf"{name}:\s+(\d+) kB", (PROCESS / "status").read_text())
     if found is None:
-        raise SystemExit("/proc/self/status does not tell VmHWM. Expected Linux 4.0 or later.")
+        raise SystemExit(f"/proc/self/status does not tell {name}. Expected Linux 4.5 or later.")
     return int(found[1]) / 1024
+
+
+class OwnPeak:
+    """Most memory without mapped files that the process held in a ``with`` statement, read every 10 milliseconds.
+
+    Attributes
+    ----------
+    base, peak : float
+        What the process held at the beginning, and the most, in MiB.
+    """
+
+    def __init__(self) -> None:
+        self.base = self.peak = _status("RssAnon")
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.01):
+            self.peak = max(self.peak, _status("RssAnon"))
