@@ -51,6 +51,9 @@ def write_settings(files):
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",
         "spark.broadcast.compress": "false",
+        # With SPARK_TESTING, shuffle files would be removed at once.
+        "spark.sql.shuffleDependency.fileCleanup.enabled": "false",
+        "spark.sql.connect.shuffleDependency.fileCleanup.enabled": "false",
         # Spark's own retry: a task whose worker dies is run again.
         "spark.task.maxFailures": "4",
     }
