@@ -45,7 +45,9 @@ from privacy_assets.engine.protocol import Engine
 
 PARTS_OF_FINISHED_CLASS = 64
 """A large class that cannot be cut is collected in so many parts, because nobody needs all of its rows."""
-COUNTS = pa.schema([("bin", pa.int64()), ("n_rows", pa.int64())])
+BINS_PER_CHUNK = 1 << 14
+COUNTS = pa.schema([("chunk", pa.int64()), ("counts", pa.binary())])
+"""Counts of the bins of a chunk, those without rows left out: their places in it, and then their counts."""
 ROWS_OF_CLASSES = pa.schema([("task", pa.int64()), ("rows", pa.binary())])
 FINISHED = pa.schema([("task", pa.int64()), *((name, pa.binary()) for name in ("records", "begins", "cuts"))])
 
@@ -81,9 +83,7 @@ class _Count:
                 begin, stop = np.searchsorted(leaf, [own, own + 1])
                 if begin < stop:
                     add_counts(codes, begin, stop, self.first_bin, box, histogram)
-        place, bins = np.nonzero(histograms)
-        counts = histograms[place, bins]
-        yield pa.record_batch([pa.array(place * n_bins + bins), pa.array(counts)], schema=COUNTS)
+        yield _in_chunks(histograms.ravel())
 
 
 @dataclass(frozen=True)
@@ -101,15 +101,36 @@ class _CountCodes:
             for j, n in enumerate(np.diff(self.first)):
                 if n > 0:
                     n_rows[self.first[j] : self.first[j + 1]] += np.bincount(codes[begin:stop, j], minlength=n)
-        places = np.flatnonzero(n_rows)
-        yield pa.record_batch([pa.array(places), pa.array(n_rows[places])], schema=COUNTS)
+        yield _in_chunks(n_rows)
 
 
 @dataclass(frozen=True)
 class _AddCounts:
+    """Adds the counts of the bins of a chunk."""
+
     def __call__(self, table: pa.Table) -> pa.Table:
-        total = int(table.column("n_rows").to_numpy().sum())
-        return pa.table([[table.column("bin")[0].as_py()], [total]], schema=COUNTS)
+        total = np.zeros(BINS_PER_CHUNK, np.int64)
+        for value in table.column("counts"):
+            places, counts = _read_counts(value.as_buffer())
+            total[places] += counts
+        return pa.table([table.column("chunk")[:1], [_written_counts(total)]], schema=COUNTS)
+
+
+def _in_chunks(counts: NDArray[np.int64]) -> pa.RecordBatch:
+    """Write counts that are not zero, by chunk: Spark takes one row for thousands of bins instead of one for each."""
+    chunks = np.unique(np.flatnonzero(counts) // BINS_PER_CHUNK)
+    blobs = [_written_counts(counts[chunk * BINS_PER_CHUNK : (chunk + 1) * BINS_PER_CHUNK]) for chunk in chunks]
+    return pa.record_batch([pa.array(chunks, pa.int64()), pa.array(blobs, pa.binary())], schema=COUNTS)
+
+
+def _written_counts(counts: NDArray[np.int64]) -> bytes:
+    places = np.flatnonzero(counts)
+    return np.concatenate([places, counts[places]]).tobytes()
+
+
+def _read_counts(blob: pa.Buffer) -> NDArray[np.int64]:
+    """Return places and counts, of shape (2, n)."""
+    return np.frombuffer(blob, np.int64).reshape(2, -1)
 
 
 @dataclass(frozen=True)
@@ -254,10 +275,12 @@ class _DividedCuts:
         return {number: (listed[number], people) for number, people in found.items()}
 
     def _sum(self, count: _Count | _CountCodes, n_bins: int) -> NDArray[np.int64]:
-        made = self.engine.map_reduce(self.batches, count, COUNTS, "bin", _AddCounts(), COUNTS)
+        made = self.engine.map_reduce(self.batches, count, COUNTS, "chunk", _AddCounts(), COUNTS)
         added = self.engine.collect(made)
         total = np.zeros(n_bins, np.int64)
-        total[added.column("bin").to_numpy()] = added.column("n_rows").to_numpy()
+        for chunk, value in zip(added.column("chunk").to_pylist(), added.column("counts"), strict=True):
+            places, counts = _read_counts(value.as_buffer())
+            total[chunk * BINS_PER_CHUNK + places] = counts
         return total
 
     def _cut(
