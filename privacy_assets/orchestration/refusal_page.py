@@ -1,7 +1,6 @@
 """The page of a refusal: what was found, what was expected and what would lower the risk, in the private directory."""
 
 import logging
-import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,12 +19,7 @@ from privacy_assets.release.files import render_refusal
 from privacy_assets.release.gate import MEASURED_AT_THE_GATE, Verdict
 from privacy_assets.release.metrics import METRICS, MPUCC
 from privacy_assets.release.report_words import CONTROL
-from privacy_assets.storage.durable_files import (
-    TEMPORARY_MARK,
-    make_private_directory,
-    sync_directory,
-    write_file,
-)
+from privacy_assets.storage.durable_files import make_private_directory, replace_file
 
 PAGE = "refusal.html"
 PAGES_DIRECTORY = "refusal_pages"
@@ -95,13 +89,7 @@ def _write(
     directory: Path = private_tables.private_path(PAGES_DIRECTORY, "__".join(key.path), partition_key) / run_id
     make_private_directory(directory)
     path: Path = directory / PAGE
-    temporary = directory / f"{TEMPORARY_MARK}{PAGE}-{uuid.uuid4().hex}"
-    try:
-        write_file(temporary, lambda file: file.write(page))
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_directory(directory)
+    replace_file(path, page)
     return path
 
 

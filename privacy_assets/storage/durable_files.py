@@ -69,8 +69,11 @@ def replace_file(path: Path, content: bytes, mode: int = PRIVATE_FILE_MODE) -> N
     """Replace a file as a whole, and return after it has reached the disk; only one process at a time may do so."""
     remove_leftovers(path)
     temporary = path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}"
-    write_file(temporary, lambda file: file.write(content), mode)
-    temporary.replace(path)
+    try:
+        write_file(temporary, lambda file: file.write(content), mode)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
 
 

@@ -248,8 +248,7 @@ def test_every_other_call_of_the_guard_is_attacked_here():
     # `wrapper` is what makes a stage of a body, and `load_input` looks at the partitions of a run alone; the others are
     # attacked by the tests of storage and of loading below.
     assert written_in_the_code(calls_the_guard) - {"guarded", "load_input", "wrapper"} == {
-        *("dump_to_path", "load_from_path", "load_guarded"),
-        *("guarded_input_manager", "guarded_partition_input_manager"),
+        *("dump_to_path", "load_from_path", "load_guarded", "guarded_input_manager"),
     }
 
 
@@ -312,9 +311,8 @@ def store_or_load(what: str, path: Path, load_input: Callable[..., object]) -> o
         return PrivateParquetIOManager(str(path)).dump_to_path(context, pd.DataFrame({"a": [1]}), path / "a")
     if what == "reading":
         return PrivateParquetIOManager(str(path)).load_from_path(context, path / "a")
-    of_partitions = what == "loading a partition"
-    make = resources.guarded_partition_input_manager if of_partitions else resources.guarded_input_manager
-    return make("upstream", str(path)).resource_fn(None).load_input(context)
+    manager = resources.guarded_input_manager("upstream", str(path), of_the_run=what == "loading a partition")
+    return manager.resource_fn(None).load_input(context)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

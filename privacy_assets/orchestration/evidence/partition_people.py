@@ -3,7 +3,6 @@
 After that nobody knows who a record belongs to, because persons are then only numbered within a table.
 """
 
-import uuid
 from pathlib import Path
 
 import dagster as dg
@@ -16,13 +15,7 @@ from privacy_assets.orchestration.evidence.spending import ledger_of
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.storage.durable_files import (
-    TEMPORARY_MARK,
-    make_private_directory,
-    remove_leftovers,
-    sync_directory,
-    write_file,
-)
+from privacy_assets.storage.durable_files import make_private_directory, replace_file
 from privacy_assets.storage.fingerprint import fingerprint
 
 DIRECTORY = "people_of_sources"
@@ -49,11 +42,7 @@ def keep_people_of_source(
     content = (store.mark() or b"") + fingerprint(admitted).encode() + hashes.astype("<u8").tobytes()
     path = _path(release, private_tables, partition_key)
     make_private_directory(path.parent)
-    remove_leftovers(path)
-    temporary = path.parent / f"{TEMPORARY_MARK}{path.name}-{uuid.uuid4().hex}"
-    write_file(temporary, lambda file: file.write(content))
-    temporary.replace(path)
-    sync_directory(path.parent)
+    replace_file(path, content)
 
 
 def people_of_fit(

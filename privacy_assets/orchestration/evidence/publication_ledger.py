@@ -4,18 +4,17 @@ A line is added after a release has appeared. If the process ends between the tw
 adds the line. A damaged line refuses the release, because its content is unknown.
 """
 
-import json
-import os
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
 from privacy_assets.errors import InvalidTableError
+from privacy_assets.orchestration.private.histories import add_to_history, read_history
 from privacy_assets.orchestration.private.recorded import Publication
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
 from privacy_assets.release.files import RELEASE_NAME
 from privacy_assets.release.manifest import DamagedManifestError, parse_manifest, read_manifest_bytes
-from privacy_assets.storage.durable_files import PRIVATE_FILE_MODE, make_private_directory
 
 DIRECTORY = "publications"
 
@@ -37,28 +36,19 @@ def record_publications(
         The releases of this table, or of this partition.
     """
     known = {each.directory for each in recorded_publications(private_tables, key)}
-    lines = []
+    entries = []
     for path in sorted(directory.glob("*")):
         if RELEASE_NAME.fullmatch(path.name) and path not in known:
             try:
                 manifest = parse_manifest(read_manifest_bytes(path))
             except (OSError, DamagedManifestError):
                 continue  # Code that depends on an unreadable release reports it.
-            entry = {
-                "fingerprint": manifest["fingerprint"],
-                "directory": str(path),
-                "partition": None if partition_key is None else str(partition_key),
-                "run_id": manifest["run_id"],
-            }
-            lines.append("\n" + json.dumps(entry))
-    if lines:
-        path = _path(private_tables, key)
-        make_private_directory(path.parent)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, PRIVATE_FILE_MODE)
-        with os.fdopen(descriptor, "w") as file:
-            file.write("".join(lines))
-            file.flush()
-            os.fsync(file.fileno())
+            partition = None if partition_key is None else str(partition_key)
+            about = {"fingerprint": manifest["fingerprint"], "directory": str(path), "partition": partition}
+            entries.append(about | {"run_id": manifest["run_id"]})
+    if entries:
+        history = private_tables.history_path(DIRECTORY, key)
+        add_to_history(history, entries, "this release", "Its record is missing.")
 
 
 def recorded_publications(private_tables: PrivateParquetIOManager, key: dg.AssetKey) -> list[Publication]:
@@ -69,18 +59,11 @@ def recorded_publications(private_tables: PrivateParquetIOManager, key: dg.Asset
     InvalidTableError
         If the record is damaged.
     """
-    path = _path(private_tables, key)
-    if not path.exists():
-        return []
-    try:
-        lines = path.read_text().splitlines() if path.is_file() else [""]
-        entries = [json.loads(line) for line in lines if line or not path.is_file()]
-        return [
-            Publication(str(each["fingerprint"]), Path(each["directory"]), str(each["run_id"]), each["partition"])
-            for each in entries
-        ]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        pass
+    path = private_tables.history_path(DIRECTORY, key)
+    entries = read_history(path, _read)
+    found = [each for each in entries if each is not None]
+    if len(found) == len(entries):
+        return found
     raise InvalidTableError(
         f"{str(path)!r}, the record of what {key.to_user_string()} published, is damaged. Attackers may have releases "
         "that it listed. Restore it from a backup, or rebuild it from the existing releases. Nothing was "
@@ -88,5 +71,5 @@ def recorded_publications(private_tables: PrivateParquetIOManager, key: dg.Asset
     )
 
 
-def _path(private_tables: PrivateParquetIOManager, key: dg.AssetKey) -> Path:
-    return private_tables.private_path(DIRECTORY, "__".join(key.path) + ".jsonl", None)
+def _read(entry: Any) -> Publication:
+    return Publication(str(entry["fingerprint"]), Path(entry["directory"]), str(entry["run_id"]), entry["partition"])

@@ -3,7 +3,6 @@
 Either record can be lost: the history with its directory, the events with their run. So both are used.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,11 +10,13 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from privacy_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, AssetCheckExecutionRecord, check_history
+from privacy_assets.orchestration.private.histories import read_history
 from privacy_assets.orchestration.private.resources import (
     DAMAGED_REFUSAL,
     REFUSALS_DIRECTORY,
     PrivateParquetIOManager,
     RecordedRefusal,
+    RefusalEntry,
 )
 from privacy_assets.orchestration.shown.metadata import REFUSES, VERDICTS
 from privacy_assets.release.register import RecordedRun
@@ -105,14 +106,10 @@ def every_refusal(private_tables: PrivateParquetIOManager) -> Iterator[RecordedR
     for path in sorted(directory.glob("*.jsonl")):
         release, _, stage = path.stem.rpartition("__")
         side = stage.removesuffix("_release")
-        for line in filter(None, path.read_text(errors="replace").splitlines()):
-            try:
-                entry = json.loads(line)
-                partition = None if entry["partition"] is None else str(entry["partition"])
-                failed = tuple(str(name) for name in entry["failed"])
-                yield RecordedRun(release, side, partition, str(entry["refused_at"]), failed)
-            except (ValueError, KeyError, TypeError, RecursionError):
-                yield RecordedRun(release, side, None, DAMAGED_REFUSAL.refused_at, DAMAGED_REFUSAL.failed)
+        for entry in read_history(path, RefusalEntry.of):
+            partition = None if entry is None or entry.partition is None else str(entry.partition)
+            refusal = entry or DAMAGED_REFUSAL
+            yield RecordedRun(release, side, partition, refusal.refused_at, refusal.failed)
 
 
 def _evaluations(

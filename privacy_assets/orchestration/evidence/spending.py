@@ -1,6 +1,6 @@
 """What was spent of a privacy budget: the ledger, and what Dagster knows of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ import dagster as dg
 from privacy_assets.errors import InvalidTableError, PrivacyBudgetError
 from privacy_assets.orchestration.evidence.evidence import UNREADABLE, Gathered
 from privacy_assets.orchestration.evidence.publication_ledger import recorded_publications
-from privacy_assets.orchestration.private.recorded import MADE_OF, Recorded, publications
+from privacy_assets.orchestration.private.recorded import MADE_OF, Recorded, all_records, publications
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, ReleaseStore
 from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
@@ -31,7 +31,6 @@ from privacy_assets.synthesis.private.witness import WITNESSES
 
 SPENDING = "privacy_assets/spending"
 """Metadata of a fit: the population, the digest of its entry in the ledger, and the tables that it was made of."""
-_PAGE = 100
 
 
 class KnownFit(NamedTuple):
@@ -201,18 +200,10 @@ def _published(
 
 def _metadata_of_events(instance: dg.DagsterInstance, key: dg.AssetKey) -> Iterator[Any]:
     """Yield the metadata of what was recorded before each fit and after it."""
-    fetches: tuple[Callable[..., dg.EventRecordsResult], ...] = (
-        instance.fetch_observations,
-        instance.fetch_materializations,
-    )
-    for fetch in fetches:
-        cursor, has_more = None, True
-        while has_more:
-            page = fetch(key, limit=_PAGE, cursor=cursor)
-            for record in page.records:
-                event = record.asset_observation or record.asset_materialization
-                yield event.metadata if event is not None else {}
-            cursor, has_more = page.cursor, page.has_more
+    for fetch in (instance.fetch_observations, instance.fetch_materializations):
+        for record in all_records(fetch, key):
+            event = record.asset_observation or record.asset_materialization
+            yield event.metadata if event is not None else {}
 
 
 def with_spending(

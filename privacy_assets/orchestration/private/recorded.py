@@ -1,6 +1,6 @@
 """Dagster's record of the last materialization of an asset."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,20 @@ MADE_WITH = "privacy_assets/made_with"
 MADE_OF = "privacy_assets/made_of"
 RELEASE_DIRECTORY = "privacy_assets/release"
 _PAGE = 50
+
+
+def of_partition(key: dg.AssetKey, partition_key: str | None) -> dg.AssetKey | dg.AssetRecordsFilter:
+    """Return what to fetch the events of an asset by, or those of one of its partitions."""
+    return key if partition_key is None else dg.AssetRecordsFilter(key, asset_partitions=[partition_key])
+
+
+def all_records(fetch: Callable[..., dg.EventRecordsResult], wanted: Any) -> Iterator[dg.EventLogRecord]:
+    """Yield all that a function of the instance fetches, latest first."""
+    cursor, has_more = None, True
+    while has_more:
+        page = fetch(wanted, limit=_PAGE, cursor=cursor)
+        yield from page.records
+        cursor, has_more = page.cursor, page.has_more
 
 
 class Recorded:
@@ -34,8 +48,7 @@ class Recorded:
     """
 
     def __init__(self, instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> None:
-        wanted = key if partition_key is None else dg.AssetRecordsFilter(key, asset_partitions=[partition_key])
-        records = instance.fetch_materializations(wanted, limit=1).records
+        records = instance.fetch_materializations(of_partition(key, partition_key), limit=1).records
         materialization = records[0].asset_materialization if records else None
         tags: Mapping[str, str] = (materialization.tags if materialization else None) or {}
         self.version = tags.get(DATA_VERSION_TAG)
@@ -109,13 +122,9 @@ def _of_runs(instance: dg.DagsterInstance, wanted: dg.AssetKey) -> Iterator[dg.E
 
     The run may have been deleted since; its publication still exists.
     """
-    cursor, has_more = None, True
-    while has_more:
-        page = instance.fetch_materializations(wanted, limit=_PAGE, cursor=cursor)
-        for record in page.records:
-            if _version_of(record) is not None and record.run_id:
-                yield record
-        cursor, has_more = page.cursor, page.has_more
+    for record in all_records(instance.fetch_materializations, wanted):
+        if _version_of(record) is not None and record.run_id:
+            yield record
 
 
 def _version_of(record: dg.EventLogRecord) -> str | None:

@@ -5,15 +5,13 @@ point them elsewhere.
 """
 
 import copy
-import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dagster as dg
 import pandas as pd
@@ -26,12 +24,13 @@ from privacy_assets.orchestration.private.directories import (
     require_within,
 )
 from privacy_assets.orchestration.private.guard import call_guarded, nothing_attached_to_input
+from privacy_assets.orchestration.private.histories import add_to_history, read_history
 from privacy_assets.orchestration.private.partitions import not_about_one_partition
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.storage.artifact import TABLE_KIND, Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
-from privacy_assets.storage.durable_files import PRIVATE_FILE_MODE, locked, make_private_directory
+from privacy_assets.storage.durable_files import locked, make_private_directory
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -54,6 +53,20 @@ class RecordedRefusal:
     def and_by(self, names: Iterable[str]) -> "RecordedRefusal":
         """Return the refusal with additional conditions."""
         return RecordedRefusal(self.refused_at, tuple(dict.fromkeys((*self.failed, *names))))
+
+
+class RefusalEntry(NamedTuple):
+    """An entry in the history of refusals."""
+
+    run_id: str
+    partition: str | None
+    refused_at: str
+    failed: tuple[str, ...]
+
+    @classmethod
+    def of(cls, entry: Any) -> "RefusalEntry":
+        """Read a line of the history."""
+        return cls(str(entry["run_id"]), entry["partition"], str(entry["refused_at"]), tuple(map(str, entry["failed"])))
 
 
 DAMAGED_REFUSAL = RecordedRefusal("unknown", ("the record of this refusal is damaged",))
@@ -197,49 +210,25 @@ class PrivateParquetIOManager(dg.UPathIOManager):
 
     def record_refusal(self, key: dg.AssetKey, partition_key: str | None, run_id: str, failed: list[str]) -> None:
         """Add a refusal to the private history of a release."""
-        path = self._refusals_path(key)
-        if path.exists() and not path.is_file():
-            raise InvalidSettingError(
-                f"{str(path)!r} is not a file, so this refusal could not be added to the history in it. Nothing was "
-                "released. Move it away."
-            )
-        make_private_directory(path.parent)
-        entry = {
-            "refused_at": datetime.now(UTC).isoformat(timespec="microseconds"),
-            "partition": partition_key,
-            "run_id": run_id,
-            "failed": failed,
-        }
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, PRIVATE_FILE_MODE)
-        with os.fdopen(descriptor, "w") as file:
-            # Begin a new line, even if an interrupted process left a partial one.
-            file.write("\n" + json.dumps(entry))
+        moment = datetime.now(UTC).isoformat(timespec="microseconds")
+        entry = {"refused_at": moment, "partition": partition_key, "run_id": run_id, "failed": failed}
+        add_to_history(self.history_path(REFUSALS_DIRECTORY, key), [entry], "this refusal", "Nothing was released.")
 
     def refusal_history(self, key: dg.AssetKey, partition_key: str | None) -> "dict[str, RecordedRefusal]":
         """Return the recorded refusals of a release by run; damaged lines count as refusals."""
-        path = self._refusals_path(key)
-        if not path.exists():
-            return {}
-        try:
-            lines = path.read_text(errors="replace").splitlines() if path.is_file() else None
-        except OSError:
-            lines = None
-        if lines is None:
-            return {"damaged file": DAMAGED_REFUSAL}
         by_run: dict[str, RecordedRefusal] = {}
-        for number, line in enumerate(filter(None, lines)):
-            try:
-                entry = json.loads(line)
-                names, moment = [str(name) for name in entry["failed"]], str(entry["refused_at"])
-                if entry["partition"] == partition_key:
-                    known = by_run.setdefault(str(entry["run_id"]), RecordedRefusal(moment, ()))
-                    by_run[str(entry["run_id"])] = known.and_by(names)
-            except (ValueError, KeyError, TypeError, RecursionError):
+        entries = read_history(self.history_path(REFUSALS_DIRECTORY, key), RefusalEntry.of)
+        for number, entry in enumerate(entries):
+            if entry is None:
                 by_run[f"damaged line {number}"] = DAMAGED_REFUSAL
+            elif entry.partition == partition_key:
+                known = by_run.setdefault(entry.run_id, RecordedRefusal(entry.refused_at, ()))
+                by_run[entry.run_id] = known.and_by(entry.failed)
         return by_run
 
-    def _refusals_path(self, key: dg.AssetKey) -> Path:
-        return self._own(self.base_path / REFUSALS_DIRECTORY / ("__".join(key.path) + ".jsonl"))
+    def history_path(self, kind: str, key: dg.AssetKey) -> Path:
+        """Return the path of a private history of an asset."""
+        return self._own(self.base_path / kind / ("__".join(key.path) + ".jsonl"))
 
     def _own(self, path: Path) -> Path:
         """Return a path below the private directory, after checking that no link leads elsewhere."""
@@ -247,33 +236,26 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         return path
 
 
-def guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
-    """Return an input manager that loads with the IO manager of another asset, inside the guard."""
+@cache
+def guarded_input_manager(
+    io_manager_key: str, private_path: str, *, of_the_run: bool = False
+) -> dg.InputManagerDefinition:
+    """Return an input manager that loads with the IO manager of another asset, inside the guard.
 
-    @dg.input_manager(required_resource_keys={io_manager_key})
-    def load_guarded(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        io_manager = getattr(context.resources, io_manager_key)
-        what = f"Loading {context.asset_key.to_user_string()}"
-        with nothing_attached_to_input(context):
-            return call_guarded(lambda: io_manager.load_input(context), Path(private_path).absolute(), what)
-
-    return load_guarded
-
-
-def guarded_partition_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
-    """Return an input manager for checks that loads the partition that the run selects.
-
-    Dagster would load all partitions, because the step of a check has no partitions.
+    For checks, ``of_the_run`` loads the partition that the run selects: Dagster would load all partitions, because the
+    step of a check has no partitions.
     """
 
     @dg.input_manager(required_resource_keys={io_manager_key})
     def load_guarded(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         io_manager = getattr(context.resources, io_manager_key)
         what = f"Loading {context.asset_key.to_user_string()}"
+
+        def load() -> Any:
+            return io_manager.load_input(_of_the_run(context) if of_the_run else context)
+
         with nothing_attached_to_input(context):
-            return call_guarded(
-                lambda: io_manager.load_input(_of_the_run(context)), Path(private_path).absolute(), what
-            )
+            return call_guarded(load, Path(private_path).absolute(), what)
 
     return load_guarded
 
@@ -327,14 +309,14 @@ def private_resources(
     if release_path is not None:
         tables.keep_apart_from(Path(release_path).absolute())
     return {"private_tables": resource} | {
-        asset.input_manager_key: _guarded_input_manager(asset.io_manager_key, private_path) for asset in upstream
+        asset.input_manager_key: guarded_input_manager(asset.io_manager_key, private_path) for asset in upstream
     }
 
 
 def partition_input_managers(private_path: str, assets: Sequence[UpstreamAsset]) -> dict[str, Any]:
     """Return the guarded input manager that loads assets for checks, by partition."""
     return {
-        asset.partition_input_manager_key: _guarded_partition_input_manager(asset.io_manager_key, private_path)
+        asset.partition_input_manager_key: guarded_input_manager(asset.io_manager_key, private_path, of_the_run=True)
         for asset in assets
     }
 
@@ -355,16 +337,6 @@ def _private_tables(private_path: str) -> tuple[PrivateParquetIOManager, dg.IOMa
 def _release_store(release_path: str) -> dg.ResourceDefinition:
     store = ReleaseStore(release_path)
     return dg.ResourceDefinition(lambda _: store, NO_CONFIGURATION, "Releases; the directory is fixed.")
-
-
-@cache
-def _guarded_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
-    return guarded_input_manager(io_manager_key, private_path)
-
-
-@cache
-def _guarded_partition_input_manager(io_manager_key: str, private_path: str) -> dg.InputManagerDefinition:
-    return guarded_partition_input_manager(io_manager_key, private_path)
 
 
 def _content(artifact: Artifact) -> pd.DataFrame | Artifact:
