@@ -53,6 +53,7 @@ from privacy_assets.orchestration.stages import (
     blocking_check,
     partition_key_of,
     progress_logger,
+    storage_of,
     stored_artifact,
 )
 from privacy_assets.reidentification.assess import assess_reidentification
@@ -261,14 +262,12 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
         original = inputs["source"]
         held = [_other_release(other, inputs[other.stage]) for other in others]
         made_of = {"source": fingerprint(inputs["source"]), stage: inputs[stage].fingerprints["table"]}
-        tables = context.resources.private_tables
-        store, partition_key = context.resources.release_store, partition_key_of(context, release.partitions_def)
         for other in others:
             if other.release is None:
                 continue
             original = join_original(original, inputs[f"{other.stage}_source"], other.key, other.name)
             current = Anonymization.from_artifact(inputs[other.stage])
-            for published in published_besides(other, current, store, context.instance, tables, partition_key):
+            for published in published_besides(other, current, storage_of(context, release)):
                 held.append(published.release)
                 made_of[published.stage] = published.fingerprint
         assessment = assess_reidentification(

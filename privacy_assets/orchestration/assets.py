@@ -42,6 +42,7 @@ from privacy_assets.orchestration.stages import (
     output_arguments,
     partition_key_of,
     progress_logger,
+    storage_of,
     stored_artifact,
     stored_table,
 )
@@ -81,16 +82,16 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     )
     @guarded
     def source_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
-        partition_key = partition_key_of(context, release.partitions_def)
+        storage = storage_of(context, release)
 
         def admit() -> pd.DataFrame:
             if isinstance(source, SparkSource):
                 jobs = f"{release.name} source"
-                admitted, table = source.admit(release.contract, partition_key, release.engine, jobs)
+                admitted, table = source.admit(release.contract, storage.partition_key, release.engine, jobs)
             else:
-                table = read_source("source", source, partition_key, inputs, release.engine, release.name)
+                table = read_source("source", source, storage.partition_key, inputs, release.engine, release.name)
                 admitted = release.contract.admit(table)
-            keep_people_of_source(release, context.resources.private_tables, partition_key, table, admitted)
+            keep_people_of_source(storage, table, admitted)
             return admitted
 
         def describe(admitted: pd.DataFrame) -> dict[str, Any]:

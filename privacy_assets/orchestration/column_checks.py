@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import dagster as dg
 import pandas as pd
@@ -10,12 +9,10 @@ import pandas as pd
 from privacy_assets.disclosure.column_examination import ColumnExamination, examine_columns
 from privacy_assets.disclosure.leaving_columns import IDENTIFYING_CHECK, decide_on
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.orchestration.evidence.evidence import UNREADABLE, Gathered
-from privacy_assets.orchestration.private.recorded import Recorded
-from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
+from privacy_assets.orchestration.evidence.evidence import Gathered
+from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.stages import blocking_check
-from privacy_assets.storage.fingerprint import fingerprint
 
 COLUMNS_DESCRIPTION = (
     "Every column that is released unchanged and looks identifying is acknowledged in the contract with a reason."
@@ -82,24 +79,22 @@ def _table(
     return dg.MetadataValue.table(records, schema)
 
 
-def with_examined_columns(
-    gathered: Gathered, release: ReleaseSettings, side: str, context: Any, partition_key: str | None
-) -> Gathered:
+def with_examined_columns(gathered: Gathered, storage: Storage, side: str) -> Gathered:
     """Examine the exact table that would be released, and the table it was made from, which shows people."""
+    release = storage.release
     roles = release.columns_leaving(side)
     origin = "original" if release.source is None else "source"
     examined = {}
     if gathered.table is not None:
         examined[gathered.evidence.stage] = examine_columns(gathered.table, roles)
-    recorded = Recorded(context.instance, release.key(origin), partition_key)
+    recorded = storage.recorded(origin).version
     at_hand = gathered.evidence.tables.get(origin)
-    if origin in gathered.found and at_hand is not None and at_hand.digest == recorded.version:
+    if origin in gathered.found and at_hand is not None and at_hand.digest == recorded:
         # It was hashed when it was loaded.
         source = gathered.found[origin]
     else:
-        source = _table_as_recorded(
-            context.resources.private_tables, release.key(origin), partition_key, recorded.version
-        )
+        stored, content = storage.table(origin)
+        source = stored if content == recorded else None
     if source is not None:
         examined[origin] = examine_columns(source, roles, release.contract.person)
     evidence = replace(
@@ -109,13 +104,3 @@ def with_examined_columns(
         acknowledged=release.contract.acknowledged,
     )
     return replace(gathered, evidence=evidence)
-
-
-def _table_as_recorded(
-    private_tables: PrivateParquetIOManager, key: dg.AssetKey, partition_key: str | None, version: str | None
-) -> pd.DataFrame | None:
-    try:
-        table = private_tables.load(key, partition_key)
-        return table if isinstance(table, pd.DataFrame) and fingerprint(table) == version else None
-    except UNREADABLE:
-        return None

@@ -261,7 +261,7 @@ def build_release_definitions(
     watch = release.monitoring
     checks = [each for own in limits.values() for each in own]
     if watch.drift_limit is not None:
-        checks.append(drift_check(name, release.key("source"), watch.drift_limit, partitions_def))
+        checks.append(drift_check(release, watch.drift_limit))
     # By key, because users may put the assets into another group.
     job = dg.define_asset_job(f"{name}_release", selection=dg.AssetSelection.assets(*assets))
     if options is not None:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -11,9 +12,10 @@ import pandas as pd
 from privacy_assets.orchestration.dagster_internals import PARTITION_NAME_TAG
 from privacy_assets.orchestration.evidence.refusals import refused_runs
 from privacy_assets.orchestration.private.guard import guarded
-from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
+from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.monitoring import AlertHook, MonitoringSettings, Refusal
-from privacy_assets.orchestration.stages import RESOURCES, partition_key_of
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.stages import RESOURCES, storage_of
 from privacy_assets.release.drift import measure_drift
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
@@ -89,40 +91,33 @@ def refusal_sensor(
     return tell_of_refusals
 
 
-def drift_check(
-    name: str, source: dg.AssetKey, limit: float, partitions: dg.PartitionsDefinition[Any] | None = None
-) -> dg.AssetChecksDefinition:
+def drift_check(release: ReleaseSettings, limit: float) -> dg.AssetChecksDefinition:
     """Build the check that compares the source with that of the last release."""
+    source = release.key("source")
     description = f"No column has moved by more than {limit:g} from the source of the last release."
     spec = dg.AssetCheckSpec(DRIFT_CHECK, asset=source, description=description)
 
-    @dg.multi_asset_check(name=f"{name}__drift_check", specs=[spec], required_resource_keys=RESOURCES)
+    @dg.multi_asset_check(name=f"{release.name}__drift_check", specs=[spec], required_resource_keys=RESOURCES)
     @guarded
     def source_has_not_drifted(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        partition_key = partition_key_of(context, partitions)
-        private_tables = context.resources.private_tables
-        table = private_tables.load(source, partition_key)
-        yield _drift_of(private_tables, source, partition_key, table, limit)
+        storage = storage_of(context, release)
+        yield _drift_of(storage, storage.load("source"), limit)
 
     return source_has_not_drifted
 
 
-def keep_profile(
-    private_tables: PrivateParquetIOManager, name: str, partition_key: str | None, profile: Artifact
-) -> None:
+def keep_profile(storage: Storage, profile: Artifact) -> None:
     """Store the private profile of the source of a release."""
-    write_artifact(private_tables.private_path(PROFILES_DIRECTORY, name, partition_key), profile)
+    write_artifact(_profile_path(storage), profile)
 
 
-def _drift_of(
-    private_tables: PrivateParquetIOManager,
-    source: dg.AssetKey,
-    partition_key: str | None,
-    table: pd.DataFrame,
-    limit: float,
-) -> dg.AssetCheckResult:
-    path = private_tables.private_path(PROFILES_DIRECTORY, source.path[0], partition_key)
-    about: dict[str, Any] = {"check_name": DRIFT_CHECK, "asset_key": source, "severity": dg.AssetCheckSeverity.WARN}
+def _profile_path(storage: Storage) -> Path:
+    return storage.private_tables.private_path(PROFILES_DIRECTORY, storage.release.name, storage.partition_key)
+
+
+def _drift_of(storage: Storage, table: pd.DataFrame, limit: float) -> dg.AssetCheckResult:
+    path, key = _profile_path(storage), storage.release.key("source")
+    about: dict[str, Any] = {"check_name": DRIFT_CHECK, "asset_key": key, "severity": dg.AssetCheckSeverity.WARN}
     if not path.exists():
         return dg.AssetCheckResult(**about, passed=True, description="There is no release yet to compare with.")
     drift = measure_drift(read_artifact(path), table)

@@ -14,7 +14,7 @@ from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.settings.options import OPTIONS, OptionsSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import options_table
-from privacy_assets.orchestration.stages import asset_arguments, partition_key_of, progress_logger, stored_artifact
+from privacy_assets.orchestration.stages import asset_arguments, progress_logger, storage_of, stored_artifact
 from privacy_assets.storage.fingerprint import fingerprint
 
 
@@ -32,11 +32,10 @@ def release_options_asset(release: ReleaseSettings, settings: OptionsSettings) -
     )
     @guarded
     def release_options_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
-        partition_key = partition_key_of(context, release.partitions_def)
-        private_tables = context.resources.private_tables
+        storage = storage_of(context, release)
         made_of = {stage: fingerprint(inputs[stage]) for stage in stages}
         table = inputs["source"] if "source" in inputs else _joined(inputs, stages)
-        earlier = stored_options(release, private_tables, partition_key)
+        earlier = stored_options(storage)
         options = compare_admitted(
             release,
             table,
@@ -45,7 +44,7 @@ def release_options_asset(release: ReleaseSettings, settings: OptionsSettings) -
             progress=progress_logger(context, _candidates_compared),
         )
         n_compared = int(options.settings["n_made_here"])
-        record_comparison(private_tables, release.key(OPTIONS), partition_key, context.run.run_id, n_compared)
+        record_comparison(storage, context.run.run_id, n_compared)
         artifact = replace(options.to_artifact(), made_of=made_of)
         yield stored_artifact(artifact, _metadata(options) | {COMPARED: n_compared})
 

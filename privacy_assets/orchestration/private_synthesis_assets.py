@@ -15,7 +15,7 @@ from privacy_assets.orchestration.private.guard import guarded, log_openly
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.stages import asset_arguments, partition_key_of
+from privacy_assets.orchestration.stages import asset_arguments, storage_of
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.private.settings import MstSettings
 from privacy_assets.synthesis.private.stored_model import to_artifact
@@ -38,22 +38,13 @@ def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.Asse
     @guarded
     def noisy_model_stage(context, original):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         synthesizer = private.synthesizer(release.contract)
-        made_of, partition_key = fingerprint(original), partition_key_of(context, release.partitions_def)
-        people = people_of_fit(release, context.instance, context.resources.private_tables, partition_key, original)
+        made_of, storage = fingerprint(original), storage_of(context, release)
+        people = people_of_fit(storage, original)
         if release.privacy_budget.partitions_are_disjoint and not people:
             log_openly(context, PEOPLE_UNKNOWN, logging.WARNING)
-        entry, spending = reserve_fit(
-            release,
-            context,
-            partition_key,
-            made_of,
-            people,
-            rho=synthesizer.plan.rho,
-            epsilon=synthesizer.epsilon,
-            delta=synthesizer.delta,
-        )
+        entry, spending = reserve_fit(storage, context.run.run_id, synthesizer, made_of, people)
         # Dagster knows of it as well before anything is counted.
-        yield dg.AssetObservation(release.key(NOISY_MODEL), partition=partition_key, metadata=spending)
+        yield dg.AssetObservation(release.key(NOISY_MODEL), partition=storage.partition_key, metadata=spending)
 
         def require_as_recorded(rho: float) -> None:
             if rho != entry.rho:
@@ -64,7 +55,7 @@ def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.Asse
         whose = None if person is None else original[person]
         model = synthesizer.fit(original[columns], person=whose, charge=require_as_recorded)
         artifact = to_artifact(model, entry.digest, private.to_json(), {"original": made_of})
-        ledger = ledger_of(release, context.resources.private_tables)
+        ledger = ledger_of(storage)
         total = ledger.epsilon(release.privacy_budget.delta)
         shown = {"epsilon": entry.epsilon, "delta": entry.delta, "total_epsilon": total, "fits": entry.number}
         if release.privacy_budget.partitions_are_disjoint:

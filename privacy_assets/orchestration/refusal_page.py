@@ -12,9 +12,8 @@ from privacy_assets.columns.safe_names import class_name
 from privacy_assets.orchestration.evidence.evidence import Gathered
 from privacy_assets.orchestration.private.directories import from_project_root
 from privacy_assets.orchestration.private.guard import REFUSAL_PAGE, log_openly
+from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.report_material import release_record, report_material
-from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.stages import partition_key_of
 from privacy_assets.release.files import render_refusal
 from privacy_assets.release.gate import MEASURED_AT_THE_GATE, Verdict
 from privacy_assets.release.metrics import METRICS, MPUCC
@@ -29,35 +28,14 @@ MADE_FROM_IT = ("exists", "was_made_by_a_run", "is_as_recorded", "is_of_this_tab
 
 
 def page_of_refusal(
-    context: Any,
-    release: ReleaseSettings,
-    side: str,
-    gathered: Gathered,
-    decided: tuple[Verdict, ...],
-    note: str,
-    advice: str,
+    context: Any, storage: Storage, side: str, gathered: Gathered, decided: tuple[Verdict, ...], note: str, advice: str
 ) -> dict[str, Any]:
     """Write the page of a refusal and return the metadata that names it; empty, with a warning, if that failed.
 
-    Parameters
-    ----------
-    context
-        Context of the step.
-    release : ReleaseSettings
-        The refused release.
-    side : str
-        Its refused side.
-    gathered : Gathered
-        The evidence with its details.
-    decided : tuple of Verdict
-        Verdicts to show.
-    note : str
-        Where the run ended.
-    advice : str
-        Which settings would be admitted.
+    ``note`` says where the run ended, and ``advice`` which settings would be admitted.
     """
     try:
-        path = _write(context, release, side, gathered, decided, note, advice)
+        path = _write(storage, context.run.run_id, side, gathered, decided, note, advice)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with the page, the refusal must be the last word
         log_openly(
             context,
@@ -70,27 +48,25 @@ def page_of_refusal(
 
 
 def _write(
-    context: Any,
-    release: ReleaseSettings,
+    storage: Storage,
+    run_id: str,
     side: str,
     gathered: Gathered,
     decided: tuple[Verdict, ...],
     note: str,
     advice: str,
 ) -> Path:
-    private_tables, partition_key = context.resources.private_tables, partition_key_of(context, release.partitions_def)
-    key, run_id = release.key(f"{side}_release"), context.run.run_id
-    history = private_tables.refusal_history(key, partition_key)
+    private_tables, key = storage.private_tables, storage.release.key(f"{side}_release")
+    history = private_tables.refusal_history(key, storage.partition_key)
     before = [refusal for run, refusal in history.items() if run != run_id]
-    material = report_material(release, side, gathered, private_tables, partition_key, before, decided)
+    material = report_material(storage, side, gathered, before, decided)
     material = replace(material, notes=[*material.notes, advice])
-    record = release_record(context, release, side, gathered, decided, partition_key, len(before))
+    record = release_record(storage, side, gathered, decided, run_id, len(before))
     page = render_refusal(record, gathered.table, gathered.content, material, note).encode()
-    directory: Path = private_tables.private_path(PAGES_DIRECTORY, "__".join(key.path), partition_key) / run_id
+    directory = private_tables.private_path(PAGES_DIRECTORY, "__".join(key.path), storage.partition_key) / run_id
     make_private_directory(directory)
-    path: Path = directory / PAGE
-    replace_file(path, page)
-    return path
+    replace_file(directory / PAGE, page)
+    return directory / PAGE
 
 
 def known_so_far(
@@ -98,19 +74,8 @@ def known_so_far(
 ) -> tuple[Gathered, tuple[Verdict, ...]]:
     """Leave out what later steps of the run assess: what an earlier run found there is about another table.
 
-    Parameters
-    ----------
-    gathered : Gathered
-        The evidence, which may have assessments of earlier tables.
-    every : sequence of Verdict
-        All verdicts on this evidence.
-    decided : sequence of Verdict
-        The verdicts that were decided in this step.
-
-    Returns
-    -------
-    Gathered, tuple of Verdict
-        The evidence without other assessments, and the verdicts on it.
+    Return the evidence without other assessments, and those of ``every`` verdict on it that remain; ``decided`` are the
+    verdicts of this step.
     """
     names = {verdict.name for verdict in decided}
     own = {METRICS[verdict.metric].assessment for verdict in decided if verdict.metric is not None}

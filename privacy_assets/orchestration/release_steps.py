@@ -19,6 +19,7 @@ from privacy_assets.orchestration.evidence.spending import with_spending
 from privacy_assets.orchestration.monitoring import keep_profile
 from privacy_assets.orchestration.private.directories import mark_releases
 from privacy_assets.orchestration.private.guard import ADVICE, ReleaseRefused, guarded, log_openly
+from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.refusal_page import AT_THE_GATE, known_so_far, page_of_refusal
 from privacy_assets.orchestration.registered import update_register
 from privacy_assets.orchestration.report_material import release_record, report_material, without_figures
@@ -33,7 +34,7 @@ from privacy_assets.orchestration.shown.metadata import (
     verdict_result,
     verdict_table,
 )
-from privacy_assets.orchestration.stages import GATE_CHECK, RESOURCES, asset_arguments, blocking_check, partition_key_of
+from privacy_assets.orchestration.stages import GATE_CHECK, RESOURCES, asset_arguments, blocking_check, storage_of
 from privacy_assets.release.drift import profile_table
 from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED
 from privacy_assets.release.files import write_release
@@ -103,7 +104,8 @@ def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = N
     )
     @guarded
     def checks_of_limits(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        gathered = _gather(context, release, side, with_details=False)
+        storage = storage_of(context, release)
+        gathered = _gather(storage, side, with_details=False)
         waivers = release.waivers_of(side)
         decided = [
             waived_verdict(limit, limit_verdict(limit, gathered.evidence), waivers, gathered.content)
@@ -114,10 +116,12 @@ def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = N
         selected = {check.name for check in context.selected_asset_check_keys}
         decided = [verdict for verdict in decided if verdict.name in selected]
         refusal: dict[str, Any] = {}
-        unrecorded = _record_refusal(context, release, side, decided)
+        unrecorded = _record_refusal(context, storage, side, decided)
         if any(verdict.blocks for verdict in decided):
-            refusal = _nearest(context, release, side)
-            refusal |= _page_of_checks(context, release, side, name_of_checks, decided, refusal[NEAREST])
+            # The verdicts are made already: this only helps to find better settings.
+            nearest = say_nearest(storage, side)
+            page = _page_of_checks(context, storage, side, name_of_checks, decided, nearest)
+            refusal = {NEAREST: nearest, **page}
         for verdict in decided:
             yield verdict_result(key, verdict, refusal if verdict.blocks else None)
         if unrecorded is not None:
@@ -150,14 +154,12 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
     @guarded
     def release_stage(context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         # No other run may release this between reading the evidence and the final rename.
-        partition_key = partition_key_of(context, release.partitions_def)
-        with context.resources.private_tables.releasing_alone(release.key(stage), partition_key):
-            yield from release_what_is_admitted(context, partition_key)
+        storage = storage_of(context, release)
+        with storage.private_tables.releasing_alone(release.key(stage), storage.partition_key):
+            yield from release_what_is_admitted(context, storage)
 
-    def release_what_is_admitted(context: Any, partition_key: str | None) -> Iterator[Any]:
-        private_tables = context.resources.private_tables
-        gathered = _gather(context, release, side)
-        gathered = with_examined_columns(gathered, release, side, context, partition_key)
+    def release_what_is_admitted(context: Any, storage: Storage) -> Iterator[Any]:
+        gathered = with_examined_columns(_gather(storage, side), storage, side)
         table, content = gathered.table, gathered.content
         waivers = release.waivers_of(side)
         signer, signing = release.signer()
@@ -165,43 +167,42 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         shown: dict[str, Any] = {**picture_of_limits(decided), VERDICTS: verdict_table(decided)}
         if table is None or not is_admitted(decided):
             reasons = "; ".join(verdict.reason for verdict in decided if verdict.blocks)
-            unrecorded = _record_refusal(context, release, side, decided)
+            unrecorded = _record_refusal(context, storage, side, decided)
             advice = " ".join(dict.fromkeys(verdict.advice for verdict in decided if verdict.blocks and verdict.advice))
-            nearest = _nearest(context, release, side)
-            page = page_of_refusal(context, release, side, gathered, decided, AT_THE_GATE, nearest[NEAREST])
+            nearest = say_nearest(storage, side)
+            page = page_of_refusal(context, storage, side, gathered, decided, AT_THE_GATE, nearest)
             found = {FOUND: reasons} | ({ADVICE: advice} if advice else {})
-            shown = found | nearest | page | shown
+            shown = found | {NEAREST: nearest} | page | shown
             yield dg.AssetCheckResult(check_name=GATE_CHECK, passed=False, metadata=shown, description=reasons)
             if unrecorded is not None:
                 raise unrecorded
             raise ReleaseRefused(
                 description=f"{release.name}/{stage} was refused: {reasons}. Nothing was written; an earlier release "
-                f"stays unchanged. {shown[NEAREST]}",
+                f"stays unchanged. {nearest}",
                 metadata=shown | {f"{NAMESPACE}/fingerprint": content},
                 allow_retries=False,
             )
-        refusals = refusals_before(context.instance, holding, private_tables, release.key(stage), partition_key)
-        report = report_material(release, side, gathered, private_tables, partition_key, refusals, decided)
+        refusals = refusals_before(storage, holding, release.key(stage))
+        report = report_material(storage, side, gathered, refusals, decided)
         # Writing reads the release back, which takes memory.
         gathered = replace(gathered, found={})
         give_back_memory()
-        record = release_record(context, release, side, gathered, decided, partition_key, len(refusals))
+        record = release_record(storage, side, gathered, decided, context.run.run_id, len(refusals))
         if side == SIDES[PRIVACY_BUDGET] and not release.privacy_budget.publish_figures:
             record, report = without_figures(record, report)
-        store = context.resources.release_store
-        mark_releases(Path(store.base_path))
-        directory = store.directory(release.name, side, partition_key)
-        record_publications(private_tables, release.key(stage), partition_key, directory)
+        mark_releases(Path(storage.release_store.base_path))
+        directory = storage.release_store.directory(release.name, side, storage.partition_key)
+        record_publications(storage, release.key(stage), directory)
         watches_drift = release.source is not None and release.monitoring.drift_limit is not None
-        profile = profile_table(private_tables.load(release.key("source"), partition_key)) if watches_drift else None
+        profile = profile_table(storage.load("source")) if watches_drift else None
         written = write_release(
             directory, table, content, record, release.formats, report, signer, release.rows_per_part
         )
         # The release exists: a run that failed now would suggest that it does not.
         try:
-            record_publications(private_tables, release.key(stage), partition_key, directory)
+            record_publications(storage, release.key(stage), directory)
             if profile is not None:
-                keep_profile(private_tables, release.name, partition_key, profile)
+                keep_profile(storage, profile)
         except OSError as error:
             log_openly(
                 context,
@@ -232,33 +233,23 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
     return release_stage
 
 
-def _gather(context: Any, release: ReleaseSettings, side: str, *, with_details: bool = True) -> Gathered:
-    resources, partition_key = context.resources, partition_key_of(context, release.partitions_def)
-    stores = resources.private_tables, resources.release_store
-    gathered = gather_evidence(release, side, context.instance, *stores, partition_key, with_details=with_details)
-    if side != SIDES[PRIVACY_BUDGET]:
-        return gathered
-    return with_spending(gathered, release, context.instance, *stores, partition_key)
-
-
-def _nearest(context: Any, release: ReleaseSettings, side: str) -> dict[str, Any]:
-    """Say which settings would be admitted. The verdicts are made already: this only helps to find better settings."""
-    private_tables, partition_key = context.resources.private_tables, partition_key_of(context, release.partitions_def)
-    return {NEAREST: say_nearest(release, side, context.instance, private_tables, partition_key)}
+def _gather(storage: Storage, side: str, *, with_details: bool = True) -> Gathered:
+    gathered = gather_evidence(storage, side, with_details=with_details)
+    return with_spending(gathered, storage) if side == SIDES[PRIVACY_BUDGET] else gathered
 
 
 def _page_of_checks(
-    context: Any, release: ReleaseSettings, side: str, stage: str, decided: Sequence[Verdict], nearest: str
+    context: Any, storage: Storage, side: str, stage: str, decided: Sequence[Verdict], nearest: str
 ) -> dict[str, Any]:
     """Write the page of a refusal by the checks on a stage, with what the run has found up to there."""
-    gathered = _gather(context, release, side)
+    release, gathered = storage.release, _gather(storage, side)
     every = verdicts(release.policy, gathered.evidence, gathered.content, release.waivers_of(side))
     gathered, shown = known_so_far(gathered, every, decided)
     note = f"The run ended after {stage.replace('_', ' ')}; conditions that later steps decide are not on this page."
-    return page_of_refusal(context, release, side, gathered, shown, note, nearest)
+    return page_of_refusal(context, storage, side, gathered, shown, note, nearest)
 
 
-def _record_refusal(context: Any, release: ReleaseSettings, side: str, decided: Sequence[Verdict]) -> Exception | None:
+def _record_refusal(context: Any, storage: Storage, side: str, decided: Sequence[Verdict]) -> Exception | None:
     """Record a refusal, if there is one, before anything else is done about it.
 
     Return the error if that failed, to be raised once Dagster has the verdicts, which are the other record.
@@ -266,9 +257,9 @@ def _record_refusal(context: Any, release: ReleaseSettings, side: str, decided: 
     failed = [verdict.name for verdict in decided if verdict.blocks]
     if not failed:
         return None
-    key, partition_key = release.key(f"{side}_release"), partition_key_of(context, release.partitions_def)
+    key = storage.release.key(f"{side}_release")
     try:
-        context.resources.private_tables.record_refusal(key, partition_key, context.run.run_id, failed)
+        storage.private_tables.record_refusal(key, storage.partition_key, context.run.run_id, failed)
     except Exception as error:  # noqa: BLE001 - it is raised after the verdicts
         return error
     update_register(context, "refusal")

@@ -13,10 +13,10 @@ from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.column_changes import measure_column_changes
 from privacy_assets.mpucc.preprocess import PreprocessedTables
 from privacy_assets.orchestration.evidence.comparisons import candidates_compared
-from privacy_assets.orchestration.evidence.evidence import UNREADABLE, Gathered
-from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, RecordedRefusal
+from privacy_assets.orchestration.evidence.evidence import Gathered
+from privacy_assets.orchestration.private.resources import RecordedRefusal
+from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.engine import ENGINE_NAMES
-from privacy_assets.orchestration.settings.options import OPTIONS
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.pictures import Drawn
 from privacy_assets.release.files import ReleaseRecord
@@ -33,7 +33,6 @@ from privacy_assets.release.metrics import (
 from privacy_assets.release.pictures import draw_limits
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial
 from privacy_assets.release.withheld import IN_WORDS, WITHHELD, is_withheld
-from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.memory import give_back_memory
 
 SECONDS_TO_MEASURE_CHANGES = 60.0
@@ -43,19 +42,14 @@ OF_THE_RECORDS = "ledger"
 
 
 def report_material(
-    release: ReleaseSettings,
-    side: str,
-    gathered: Gathered,
-    private_tables: PrivateParquetIOManager,
-    partition_key: str | None,
-    refusals: Sequence[RecordedRefusal],
-    decided: Sequence[Verdict],
+    storage: Storage, side: str, gathered: Gathered, refusals: Sequence[RecordedRefusal], decided: Sequence[Verdict]
 ) -> ReportMaterial:
     """Collect what the report of a table shows in addition to its manifest."""
+    release = storage.release
     changes, notes = None, []
     assessment = gathered.found.get(MPUCC)
     if assessment is not None:
-        changes = _column_changes(release, assessment, gathered, private_tables, partition_key)
+        changes = _column_changes(storage, assessment, gathered)
         if changes is None:
             notes.append(
                 "The effect of dropping columns was not measured, because the assessed tables are no longer stored."
@@ -81,22 +75,16 @@ def report_material(
 
 
 def release_record(
-    context: Any,
-    release: ReleaseSettings,
-    side: str,
-    gathered: Gathered,
-    decided: tuple[Verdict, ...],
-    partition_key: str | None,
-    n_refusals: int,
+    storage: Storage, side: str, gathered: Gathered, decided: tuple[Verdict, ...], run_id: str, n_refusals: int
 ) -> ReleaseRecord:
     """Return what the manifest of a table says, or what the page of its refusal shows."""
+    release = storage.release
     waived_by = {verdict.waived_by for verdict in decided}
-    private_tables = context.resources.private_tables
     return ReleaseRecord(
         release=release.name,
         stage=side,
-        partition=partition_key,
-        run_id=context.run.run_id,
+        partition=storage.partition_key,
+        run_id=run_id,
         policy=release.policy,
         verdicts=decided,
         settings=_without_secrets(gathered.settings),
@@ -106,7 +94,7 @@ def release_record(
         acknowledged=release.contract.acknowledged,
         declaration=release.declaration,
         engine=ENGINE_NAMES[type(release.engine)],
-        options_compared=candidates_compared(context.instance, private_tables, release.key(OPTIONS), partition_key),
+        options_compared=candidates_compared(storage),
         waivers=[each for each in release.waivers_of(side).usable if each.file in waived_by],
     )
 
@@ -138,32 +126,14 @@ def _without_secrets(settings: Any) -> Any:
     return settings
 
 
-def _column_changes(
-    release: ReleaseSettings,
-    assessment: MpuccAssessment,
-    gathered: Gathered,
-    private_tables: PrivateParquetIOManager,
-    partition_key: str | None,
-) -> pd.DataFrame | None:
+def _column_changes(storage: Storage, assessment: MpuccAssessment, gathered: Gathered) -> pd.DataFrame | None:
     """Measure on exactly the tables that were assessed; None if they are no longer stored."""
-    tables = _assessed_tables(release, gathered, private_tables, partition_key)
-    if tables is None:
+    stored = storage.read(storage.release.key("preprocessed"), lambda artifact: artifact)
+    if stored is None or stored.digest != gathered.evidence.assessments[MPUCC].made_of.get("preprocessed"):
         return None
+    tables = PreprocessedTables.from_artifact(stored)
     give_back_memory()
     return measure_column_changes(tables, assessment, time_limit_seconds=SECONDS_TO_MEASURE_CHANGES, pairs=True)
-
-
-def _assessed_tables(
-    release: ReleaseSettings, gathered: Gathered, private_tables: PrivateParquetIOManager, partition_key: str | None
-) -> PreprocessedTables | None:
-    try:
-        artifact = private_tables.load(release.key("preprocessed"), partition_key)
-    except UNREADABLE:
-        return None
-    assessed = gathered.evidence.assessments[MPUCC].made_of.get("preprocessed")
-    if not isinstance(artifact, Artifact) or artifact.digest != assessed:
-        return None
-    return PreprocessedTables.from_artifact(artifact)
 
 
 def _pictures(release: ReleaseSettings, found: dict[str, Any], decided: Sequence[Verdict]) -> Iterator[Picture]:

@@ -12,6 +12,7 @@ import pandas as pd
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.private.guard import log_openly
 from privacy_assets.orchestration.private.partitions import not_about_one_partition
+from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import table_metadata
 from privacy_assets.storage.artifact import Artifact
@@ -75,6 +76,12 @@ def partition_key_of(context: Any, partitions: dg.PartitionsDefinition[Any] | No
         )
     key: str = context.partition_key
     return key
+
+
+def storage_of(context: Any, release: ReleaseSettings) -> Storage:
+    """Return the storage that a step works on; the same errors as those of `partition_key_of`."""
+    resources, partition_key = context.resources, partition_key_of(context, release.partitions_def)
+    return Storage(release, context.instance, resources.private_tables, resources.release_store, partition_key)
 
 
 def stored_table(

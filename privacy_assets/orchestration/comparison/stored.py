@@ -7,13 +7,9 @@ from collections.abc import Mapping
 from math import isnan
 from typing import Any
 
-import dagster as dg
-
 from privacy_assets.orchestration.comparison.compare import digest_of_comparison
 from privacy_assets.orchestration.comparison.result import KIND, ReleaseOptions
-from privacy_assets.orchestration.evidence.evidence import UNREADABLE
-from privacy_assets.orchestration.private.recorded import Recorded
-from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
+from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
 from privacy_assets.orchestration.settings.options import OPTIONS, Candidate
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Synthesis
@@ -28,49 +24,31 @@ def stages_compared(release: ReleaseSettings) -> tuple[str, ...]:
     return ("source",) if release.source is not None else SPLIT_STAGES
 
 
-def stored_options(
-    release: ReleaseSettings, private_tables: PrivateParquetIOManager, partition_key: str | None
-) -> tuple[ReleaseOptions, Artifact] | None:
+def stored_options(storage: Storage) -> tuple[ReleaseOptions, Artifact] | None:
     """Return the last comparison as it is stored, however old; None if there is none that can be read."""
-    try:
-        artifact = private_tables.load(release.key(OPTIONS), partition_key)
-        if not isinstance(artifact, Artifact) or artifact.kind != KIND:
-            return None
-        return ReleaseOptions.from_artifact(artifact), artifact
-    except UNREADABLE:
-        return None
+
+    def read(stored: Artifact) -> tuple[ReleaseOptions, Artifact] | None:
+        return (ReleaseOptions.from_artifact(stored), stored) if stored.kind == KIND else None
+
+    return storage.read(storage.release.key(OPTIONS), read)
 
 
-def fresh_options(
-    release: ReleaseSettings,
-    instance: dg.DagsterInstance,
-    private_tables: PrivateParquetIOManager,
-    partition_key: str | None,
-) -> ReleaseOptions | None:
+def fresh_options(storage: Storage) -> ReleaseOptions | None:
     """Return the comparison of the current table with the current settings; None if there is none."""
-    if release.options is None:
-        return None
-    found = stored_options(release, private_tables, partition_key)
-    if found is None:
+    release, found = storage.release, stored_options(storage)
+    if release.options is None or found is None:
         return None
     options, artifact = found
-    current = {
-        stage: Recorded(instance, release.key(stage), partition_key).version for stage in stages_compared(release)
-    }
+    current = {stage: storage.recorded(stage).version for stage in stages_compared(release)}
     is_fresh = dict(artifact.made_of) == current
     return (
         options if is_fresh and options.settings["digest"] == digest_of_comparison(release, release.options) else None
     )
 
 
-def say_nearest(
-    release: ReleaseSettings,
-    side: str,
-    instance: dg.DagsterInstance,
-    private_tables: PrivateParquetIOManager,
-    partition_key: str | None,
-) -> str:
+def say_nearest(storage: Storage, side: str) -> str:
     """Say which settings near the present ones would be admitted, and what they are worth; else how to find out."""
+    release = storage.release
     name = release.key(OPTIONS).to_user_string()
     if release.options is None:
         return (
@@ -78,9 +56,9 @@ def say_nearest(
             f"{release.name} and materialize {name}."
         )
     try:
-        options = fresh_options(release, instance, private_tables, partition_key)
+        options = fresh_options(storage)
         if options is not None:
-            return nearest_in(options, side, _kind_now(release, side), _settings_now(release, side), name)
+            return nearest_in(options, side, _as_candidate(release, side), name)
     except UNREADABLE:
         pass  # A damaged comparison must not keep a refusal from being recorded.
     return (
@@ -89,7 +67,7 @@ def say_nearest(
     )
 
 
-def nearest_in(options: ReleaseOptions, side: str, kind: str | None, now: Mapping[str, Any], name: str) -> str:
+def nearest_in(options: ReleaseOptions, side: str, now: Candidate | None, name: str) -> str:
     """Name the proposed candidates of a side: those of the present method first, then by worth."""
     table = options.table[options.table["side"] == side]
     proposed = table[table["is_proposed"]]
@@ -97,8 +75,9 @@ def nearest_in(options: ReleaseOptions, side: str, kind: str | None, now: Mappin
         other = next((each for each in options.recommended if each != side), None)
         more = "" if other is None else f" Of {other} records, {options.recommended[other]} would be."
         return f"None of the {len(table)} {side} candidates that {name} compared would be admitted safely.{more}"
+    kind, settings = (None, {}) if now is None else (now.kind, now.in_yaml())
     present = next(
-        (row for row in table.to_dict("records") if _is_now(options.candidates[row["candidate"]], now)), None
+        (row for row in table.to_dict("records") if _is_now(options.candidates[row["candidate"]], settings)), None
     )
     worth_now = float("nan") if present is None else float(present["worth_in_people"])
     of_kind = proposed["candidate"].map(lambda each: options.candidates[each]["kind"] == kind)
@@ -110,16 +89,6 @@ def nearest_in(options: ReleaseOptions, side: str, kind: str | None, now: Mappin
     suffix = "" if isnan(worth_now) else f"; now {_people(worth_now)}"
     best = options.best(side)
     return f"Admitted in the comparison {name}: {said}{suffix}. Recommended: {best}."
-
-
-def _kind_now(release: ReleaseSettings, side: str) -> str | None:
-    candidate = _as_candidate(release, side)
-    return None if candidate is None else candidate.kind
-
-
-def _settings_now(release: ReleaseSettings, side: str) -> dict[str, Any]:
-    candidate = _as_candidate(release, side)
-    return {} if candidate is None else candidate.in_yaml()
 
 
 def _as_candidate(release: ReleaseSettings, side: str) -> Candidate | None:

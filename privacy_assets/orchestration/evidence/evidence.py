@@ -32,7 +32,7 @@ from privacy_assets.orchestration.evidence.limited_figures import (
 from privacy_assets.orchestration.evidence.lineage import lineage_of, settings_of
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.recorded import Recorded
-from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, ReleaseStore
+from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.utility import worth_stage
@@ -56,7 +56,6 @@ from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.generalized import DISTINCT_RECORD, number_distinct_records
 from privacy_assets.utility.result import SENTENCE, UtilityAssessment
 
-UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 _ASSESSMENTS_OF_RECORDS: dict[str, Any] = {
     REIDENTIFICATION: ReidentificationAssessment,
     SEMANTIC: SemanticAssessment,
@@ -104,23 +103,14 @@ class Gathered:
     found: dict[str, Any] = field(default_factory=dict)
 
 
-def gather_evidence(
-    release: ReleaseSettings,
-    side: str,
-    instance: dg.DagsterInstance,
-    private_tables: PrivateParquetIOManager,
-    release_store: ReleaseStore,
-    partition_key: str | None,
-    *,
-    with_details: bool = True,
-) -> Gathered:
+def gather_evidence(storage: Storage, side: str, *, with_details: bool = True) -> Gathered:
     """Collect the evidence about the table that a side of a release would publish.
 
     Without details, only the figures of assessments are read, which is all that a verdict needs; ``found`` then has no
     assessments.
     """
     gather = {"synthetic": _gather_synthetic, "anonymized": _gather_anonymized}[side]
-    return gather(_Storage(release, instance, private_tables, release_store, partition_key, with_details))
+    return gather(_Storage(**vars(storage), with_details=with_details))
 
 
 class _Stored(NamedTuple, Generic[_Assessment]):
@@ -130,37 +120,19 @@ class _Stored(NamedTuple, Generic[_Assessment]):
 
 
 @dataclass(frozen=True)
-class _Storage:
-    """The storage and instance records of one release, or of one of its partitions."""
+class _Storage(Storage):
+    """The storage of a release, read for the gate."""
 
-    release: ReleaseSettings
-    instance: dg.DagsterInstance
-    private_tables: PrivateParquetIOManager
-    release_store: ReleaseStore
-    partition_key: str | None
     with_details: bool
-
-    def recorded(self, stage: str) -> Recorded:
-        return Recorded(self.instance, self.release.key(stage), self.partition_key)
-
-    def table(self, stage: str) -> tuple[pd.DataFrame | None, str | None]:
-        """Return a stored table and its fingerprint."""
-        try:
-            table = self.private_tables.load(self.release.key(stage), self.partition_key)
-            return (table, fingerprint(table)) if isinstance(table, pd.DataFrame) else (None, None)
-        except UNREADABLE:
-            return None, None
 
     def anonymization(self, stage: str) -> tuple[Anonymization | None, TableEvidence]:
         """Return a stored anonymization and the evidence about it."""
         recorded = self.recorded(stage)
-        try:
-            artifact = self.private_tables.load(self.release.key(stage), self.partition_key)
-            assert isinstance(artifact, Artifact)  # noqa: S101 - a plain table would not be readable either
-            anonymization = Anonymization.from_artifact(artifact)
-            content, digest = artifact.fingerprints["table"], artifact.digest
-        except (*UNREADABLE, AssertionError):
-            return None, TableEvidence(None, recorded.version, recorded.run_id, recorded.made_of)
+        found = self.read(
+            self.release.key(stage),
+            lambda stored: (Anonymization.from_artifact(stored), stored.digest, stored.fingerprints["table"]),
+        )
+        anonymization, digest, content = found or (None, None, None)
         return anonymization, TableEvidence(digest, recorded.version, recorded.run_id, recorded.made_of, content)
 
     def evidence(self, stages: Iterable[str], at_hand: Mapping[str, str | None]) -> dict[str, TableEvidence]:
@@ -182,10 +154,8 @@ class _Storage:
     ) -> _Stored[_Assessment] | None:
         """Return a stored assessment, with its details if they are wanted or small; None if it cannot be read."""
         recorded = self.recorded(name)
-        try:
-            artifact = self.private_tables.load(self.release.key(name), self.partition_key)
-            if not isinstance(artifact, Artifact):
-                return None
+
+        def stored(artifact: Artifact) -> _Stored[_Assessment]:
             figures = StoredFigures.of(artifact)
             evidence = AssessmentEvidence(
                 digest=artifact.digest,
@@ -195,34 +165,28 @@ class _Storage:
                 metrics=metrics_of_kind(figures),
                 settings=figures.settings,
             )
-            has_details = self.with_details or is_small
-            return _Stored(figures, evidence, read(artifact) if has_details else None)
-        except UNREADABLE:
-            return None
+            return _Stored(figures, evidence, read(artifact) if self.with_details or is_small else None)
+
+        return self.read(self.release.key(name), stored)
 
     def is_current(self, other: OtherReleaseSettings, key: dg.AssetKey) -> bool:
         """Return whether the stored copy of a published release still matches its directory."""
         if other.directory is None:
             return True
-        try:
-            artifact = self.private_tables.load(key, self.partition_key)
-            published = published_fingerprint(Path(other.directory))
-            return isinstance(artifact, Artifact) and fingerprint(artifact.frames["table"]) == published
-        except UNREADABLE:
-            return False
+        directory = Path(other.directory)
+        return bool(
+            self.read(key, lambda stored: fingerprint(stored.frames["table"]) == published_fingerprint(directory))
+        )
 
     def published(self, other: OtherReleaseSettings) -> dict[str, TableEvidence]:
         """Return published tables of another release of this project that its current asset does not cover."""
         if other.release is None:
             return {}
-        try:
-            artifact = self.private_tables.load(other.asset_keys(self.release.name)[other.stage], self.partition_key)
-            assert isinstance(artifact, Artifact)  # noqa: S101 - a plain table would not be readable either
-            current = Anonymization.from_artifact(artifact)
-            found = published_besides(
-                other, current, self.release_store, self.instance, self.private_tables, self.partition_key
-            )
-        except (InvalidTableError, *UNREADABLE, AssertionError):
+        found = self.read(
+            other.asset_keys(self.release.name)[other.stage],
+            lambda stored: published_besides(other, Anonymization.from_artifact(stored), self),
+        )
+        if found is None:
             return {other.published_stage: TableEvidence(None, None, None)}
         return {each.stage: TableEvidence(each.fingerprint, each.fingerprint, each.run_id) for each in found}
 

@@ -5,16 +5,13 @@ After that nobody knows who a record belongs to, because persons are then only n
 
 from pathlib import Path
 
-import dagster as dg
 import numpy as np
 import pandas as pd
 
 from privacy_assets.contract.conversion import convert
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.spending import ledger_of
-from privacy_assets.orchestration.private.recorded import Recorded
-from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
-from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.storage.durable_files import make_private_directory, replace_file
 from privacy_assets.storage.fingerprint import fingerprint
 
@@ -22,51 +19,41 @@ DIRECTORY = "people_of_sources"
 _LENGTHS = {"mark": 32, "fingerprint": 64}
 
 
-def keep_people_of_source(
-    release: ReleaseSettings,
-    private_tables: PrivateParquetIOManager,
-    partition_key: str | None,
-    table: pd.DataFrame,
-    admitted: pd.DataFrame,
-) -> None:
+def keep_people_of_source(storage: Storage, table: pd.DataFrame, admitted: pd.DataFrame) -> None:
     """Keep keyed hashes of the people of a table, by the codes that they have as it was admitted."""
+    release = storage.release
     person = release.contract.person
     if not release.privacy_budget.partitions_are_disjoint or person is None:
         return
-    store = ledger_of(release, private_tables).people
+    store = ledger_of(storage).people
     persons, _ = convert(table[person], release.contract.required_type(person))
     codes, people = pd.factorize(persons)
     if not np.array_equal(codes, admitted[person]):
         raise InvalidTableError("The people of the source are not those of the admitted table. Nothing was kept.")
     hashes = store.hashes(people)
     content = (store.mark() or b"") + fingerprint(admitted).encode() + hashes.astype("<u8").tobytes()
-    path = _path(release, private_tables, partition_key)
+    path = _path(storage)
     make_private_directory(path.parent)
     replace_file(path, content)
 
 
-def people_of_fit(
-    release: ReleaseSettings,
-    instance: dg.DagsterInstance,
-    private_tables: PrivateParquetIOManager,
-    partition_key: str | None,
-    original: pd.DataFrame,
-) -> str:
+def people_of_fit(storage: Storage, original: pd.DataFrame) -> str:
     """Return the digest of the people of a fit, which are stored; empty if they are not declared or not known.
 
     They are not known if the source was admitted before the setting was made, or again since the division, or with
     another key. Then the fit adds up with all others.
     """
+    release = storage.release
     person = release.contract.person
     if not release.privacy_budget.partitions_are_disjoint or person is None:
         return ""
-    store = ledger_of(release, private_tables).people
+    store = ledger_of(storage).people
     try:
-        content = _path(release, private_tables, partition_key).read_bytes()
+        content = _path(storage).read_bytes()
     except OSError:
         return ""
     begin, end = _LENGTHS["mark"], sum(_LENGTHS.values())
-    made_of = Recorded(instance, release.key("original"), partition_key).made_of.get("source")
+    made_of = storage.recorded("original").made_of.get("source")
     if content[:begin] != store.mark() or content[begin:end] != str(made_of).encode():
         return ""
     hashes = np.frombuffer(content[end:], dtype="<u8")
@@ -78,5 +65,5 @@ def people_of_fit(
     return store.keep(hashes[codes], f"{person}: {own.label}, {own.format}")
 
 
-def _path(release: ReleaseSettings, private_tables: PrivateParquetIOManager, partition_key: str | None) -> Path:
-    return private_tables.private_path(DIRECTORY, release.name, partition_key) / "people"
+def _path(storage: Storage) -> Path:
+    return storage.private_tables.private_path(DIRECTORY, storage.release.name, storage.partition_key) / "people"

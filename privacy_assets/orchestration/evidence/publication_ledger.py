@@ -12,30 +12,16 @@ import dagster as dg
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.private.histories import add_to_history, read_history
 from privacy_assets.orchestration.private.recorded import Publication
-from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
+from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.release.files import RELEASE_NAME
 from privacy_assets.release.manifest import DamagedManifestError, parse_manifest, read_manifest_bytes
 
 DIRECTORY = "publications"
 
 
-def record_publications(
-    private_tables: PrivateParquetIOManager, key: dg.AssetKey, partition_key: str | None, directory: Path
-) -> None:
-    """Add every release in a directory that is not in the record yet.
-
-    Parameters
-    ----------
-    private_tables : PrivateParquetIOManager
-        Path of the record.
-    key : AssetKey
-        The release asset, such as ``people/anonymized_release``.
-    partition_key : str or None
-        Its partition.
-    directory : Path
-        The releases of this table, or of this partition.
-    """
-    known = {each.directory for each in recorded_publications(private_tables, key)}
+def record_publications(storage: Storage, key: dg.AssetKey, directory: Path) -> None:
+    """Add every release of an asset in a directory that is not in the record yet."""
+    known = {each.directory for each in recorded_publications(storage, key)}
     entries = []
     for path in sorted(directory.glob("*")):
         if RELEASE_NAME.fullmatch(path.name) and path not in known:
@@ -43,15 +29,15 @@ def record_publications(
                 manifest = parse_manifest(read_manifest_bytes(path))
             except (OSError, DamagedManifestError):
                 continue  # Code that depends on an unreadable release reports it.
-            partition = None if partition_key is None else str(partition_key)
+            partition = None if storage.partition_key is None else str(storage.partition_key)
             about = {"fingerprint": manifest["fingerprint"], "directory": str(path), "partition": partition}
             entries.append(about | {"run_id": manifest["run_id"]})
     if entries:
-        history = private_tables.history_path(DIRECTORY, key)
+        history = storage.private_tables.history_path(DIRECTORY, key)
         add_to_history(history, entries, "this release", "Its record is missing.")
 
 
-def recorded_publications(private_tables: PrivateParquetIOManager, key: dg.AssetKey) -> list[Publication]:
+def recorded_publications(storage: Storage, key: dg.AssetKey) -> list[Publication]:
     """Return the recorded publications of a release asset, of all its partitions.
 
     Raises
@@ -59,7 +45,7 @@ def recorded_publications(private_tables: PrivateParquetIOManager, key: dg.Asset
     InvalidTableError
         If the record is damaged.
     """
-    path = private_tables.history_path(DIRECTORY, key)
+    path = storage.private_tables.history_path(DIRECTORY, key)
     entries = read_history(path, _read)
     found = [each for each in entries if each is not None]
     if len(found) == len(entries):

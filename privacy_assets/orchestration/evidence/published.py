@@ -14,7 +14,7 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.orchestration.evidence.publication_ledger import recorded_publications
 from privacy_assets.orchestration.private.recorded import Publication, publications, require_alike_partitions
-from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
+from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
 from privacy_assets.reidentification.other_releases import OtherRelease, is_part_of
 from privacy_assets.release.files import RELEASE_NAME, read_anonymized_release
@@ -46,14 +46,7 @@ class Published(NamedTuple):
     release: OtherRelease
 
 
-def published_besides(
-    other: OtherReleaseSettings,
-    current: Anonymization,
-    release_store: Any,
-    instance: dg.DagsterInstance,
-    private_tables: PrivateParquetIOManager,
-    partition_key: str | None,
-) -> tuple[Published, ...]:
+def published_besides(other: OtherReleaseSettings, current: Anonymization, storage: Storage) -> tuple[Published, ...]:
     """Return every publication of another release that its current asset does not cover.
 
     Parameters
@@ -62,27 +55,22 @@ def published_besides(
         A release of this project; tables listed as withdrawn do not count.
     current : Anonymization
         Its current asset.
-    release_store : ReleaseStore
-        Directory of the releases.
-    instance : DagsterInstance
-        Dagster instance that recorded the publications.
-    private_tables : PrivateParquetIOManager
-        Private record of the publications, which survives wiped events.
-    partition_key : str or None
-        The partition that is assessed.
+    storage : Storage
+        Storage of the release that is assessed. Its private record of the publications survives wiped events.
 
     Raises
     ------
     InvalidTableError
         If a published table was moved or altered, or only one of the two releases has partitions.
     """
+    instance, store, partition_key = storage.instance, storage.release_store, storage.partition_key
     assert other.release is not None  # noqa: S101 - only releases of this project have an asset
     require_alike_partitions(instance, dg.AssetKey([other.release, SIDE]), partition_key)
     key = dg.AssetKey([other.release, f"{SIDE}_release"])
-    directory = release_store.directory(other.release, SIDE, partition_key)
+    directory = store.directory(other.release, SIDE, partition_key)
     recorded = [
         each
-        for each in (*publications(instance, key), *recorded_publications(private_tables, key))
+        for each in (*publications(instance, key), *recorded_publications(storage, key))
         # A publication from before or after a change of partitions covers these people as well.
         if partition_key is None or each.partition in (None, partition_key)
     ]
@@ -91,7 +79,7 @@ def published_besides(
         # Publications from a time with partitions, if any.
         written |= {path: manifest for each in directory.glob("*/") for path, manifest in _manifests(each).items()}
     else:
-        written |= _manifests(release_store.directory(other.release, SIDE, None))
+        written |= _manifests(store.directory(other.release, SIDE, None))
     written |= dict(_recorded_elsewhere(recorded, directory))
     contents = {manifest["fingerprint"] for manifest in written.values()}
     lost = [each for each in recorded if each.fingerprint not in contents and other.counts(each.fingerprint)]

@@ -18,6 +18,7 @@ from privacy_assets.orchestration.private.resources import (
     RecordedRefusal,
     RefusalEntry,
 )
+from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.shown.metadata import REFUSES, VERDICTS
 from privacy_assets.release.register import RecordedRun
 
@@ -77,27 +78,20 @@ def refused_runs(
 
 
 def refusals_before(
-    instance: dg.DagsterInstance,
-    keys: Sequence[dg.AssetCheckKey],
-    private_tables: PrivateParquetIOManager,
-    key: dg.AssetKey,
-    partition_key: str | None,
+    storage: Storage, keys: Sequence[dg.AssetCheckKey], key: dg.AssetKey
 ) -> tuple[RecordedRefusal, ...]:
     """Return the refusals of a release, or of one of its partitions, one per run, oldest first.
 
     Refusals at an unknown time come first.
     """
-    by_run = private_tables.refusal_history(key, partition_key)
-    for run_id, run in refused_runs(instance, keys).items():
-        if run_id not in by_run and partition_key in (None, run.partition):
+    by_run = storage.private_tables.refusal_history(key, storage.partition_key)
+    for run_id, run in refused_runs(storage.instance, keys).items():
+        if run_id not in by_run and storage.partition_key in (None, run.partition):
             moment = datetime.fromtimestamp(run.at, UTC).isoformat(timespec="microseconds")
             by_run[run_id] = RecordedRefusal(moment, tuple(run.failed))
-    unknown = [refusal for refusal in by_run.values() if not refusal.refused_at[:1].isdigit()]
-    known = sorted(
-        (refusal for refusal in by_run.values() if refusal.refused_at[:1].isdigit()),
-        key=lambda refusal: refusal.refused_at,
-    )
-    return (*unknown, *known)
+    # A moment begins with a digit.
+    in_order = sorted(by_run.values(), key=lambda each: each.refused_at if each.refused_at[:1].isdigit() else "")
+    return tuple(in_order)
 
 
 def every_refusal(private_tables: PrivateParquetIOManager) -> Iterator[RecordedRun]:

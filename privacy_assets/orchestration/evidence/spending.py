@@ -8,16 +8,14 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from privacy_assets.errors import InvalidTableError, PrivacyBudgetError
-from privacy_assets.orchestration.evidence.evidence import UNREADABLE, Gathered
+from privacy_assets.orchestration.evidence.evidence import Gathered
 from privacy_assets.orchestration.evidence.publication_ledger import recorded_publications
-from privacy_assets.orchestration.private.recorded import MADE_OF, Recorded, all_records, publications
-from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, ReleaseStore
+from privacy_assets.orchestration.private.recorded import MADE_OF, all_records, publications
+from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
-from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.release.evidence import BudgetEvidence, TableEvidence
 from privacy_assets.release.manifest import MANIFEST_FILE, parse_manifest, read_manifest_bytes
 from privacy_assets.release.metrics import PRIVACY_BUDGET
-from privacy_assets.storage.artifact import Artifact
 from privacy_assets.synthesis.private.accounting import epsilon_of
 from privacy_assets.synthesis.private.ledger import (
     DIRECTORY,
@@ -26,6 +24,7 @@ from privacy_assets.synthesis.private.ledger import (
     charged_to_another,
     populations,
 )
+from privacy_assets.synthesis.private.mst import Mst
 from privacy_assets.synthesis.private.spending import Spending
 from privacy_assets.synthesis.private.witness import WITNESSES
 
@@ -41,23 +40,15 @@ class KnownFit(NamedTuple):
     tables: frozenset[str]
 
 
-def ledger_of(release: ReleaseSettings, private_tables: PrivateParquetIOManager) -> PrivacyLedger:
+def ledger_of(storage: Storage) -> PrivacyLedger:
     """Return the ledger that a release is charged to."""
-    population = release.population
-    private_tables.private_path(WITNESSES, population, None)
-    return PrivacyLedger(private_tables.private_path(DIRECTORY, population, None).parent, population)
+    private_path, population = storage.private_tables.private_path, storage.release.population
+    private_path(WITNESSES, population, None)
+    return PrivacyLedger(private_path(DIRECTORY, population, None).parent, population)
 
 
 def reserve_fit(
-    release: ReleaseSettings,
-    context: Any,
-    partition_key: str | None,
-    made_of: str,
-    people: str,
-    *,
-    rho: float,
-    epsilon: float,
-    delta: float,
+    storage: Storage, run_id: str, synthesizer: Mst, made_of: str, people: str
 ) -> tuple[Spending, dict[str, Any]]:
     """Charge a fit to the ledger and to Dagster's record, before a record is counted.
 
@@ -74,33 +65,26 @@ def reserve_fit(
         If less is left, the ledger lacks a fit that anybody knows, or the same records were charged to another
         population.
     """
-    private_tables, instance = context.resources.private_tables, context.instance
-    tables = _require_one_population(release, instance, private_tables, partition_key, made_of)
-    entry = ledger_of(release, private_tables).reserve(
-        rho=rho,
-        epsilon=epsilon,
-        delta=delta,
+    release, tables = storage.release, _require_one_population(storage, made_of)
+    entry = ledger_of(storage).reserve(
+        rho=synthesizer.plan.rho,
+        epsilon=synthesizer.epsilon,
+        delta=synthesizer.delta,
         at_most=release.total_epsilon,
         total_delta=release.privacy_budget.delta,
         release=release.name,
-        run_id=context.run.run_id,
+        run_id=run_id,
         made_of=made_of,
-        partition=partition_key,
+        partition=storage.partition_key,
         sources=tables,
         people=people,
-        expected=known_spending(release, instance, private_tables, context.resources.release_store, partition_key),
+        expected=known_spending(storage),
     )
     said = {"population": release.population, "digest": entry.digest, "tables": sorted(tables)}
     return entry, {SPENDING: dg.MetadataValue.json(said)}
 
 
-def known_spending(
-    release: ReleaseSettings,
-    instance: dg.DagsterInstance,
-    private_tables: PrivateParquetIOManager,
-    release_store: ReleaseStore,
-    partition_key: str | None,
-) -> set[str]:
+def known_spending(storage: Storage) -> set[str]:
     """Return the digests of entries that the ledger of a release must have.
 
     They are known to Dagster's events, to the manifests of what was released from these people's noisy models, and to
@@ -113,11 +97,11 @@ def known_spending(
     InvalidTableError
         If the private record of publications is damaged.
     """
-    by_dagster = {fit.digest for fit in recorded_fits(instance) if fit.population == release.population}
-    header, _ = _stored(release, private_tables, partition_key)
+    release, ledger = storage.release, ledger_of(storage)
+    by_dagster = {fit.digest for fit in recorded_fits(storage.instance) if fit.population == release.population}
+    header, _ = _stored(storage)
     stored = {str(header["spending"])} if "spending" in header else set()
-    ledger = ledger_of(release, private_tables)
-    published, n_fits = _published(release, instance, private_tables, release_store)
+    published, n_fits = _published(storage)
     if len(ledger.entries()) < n_fits:
         raise PrivacyBudgetError(
             f"The ledger of the privacy budget of {release.population!r} has {len(ledger.entries())} fits, but a "
@@ -129,19 +113,13 @@ def known_spending(
     return by_dagster | (others - _charged_elsewhere(ledger) if missing else others)
 
 
-def _require_one_population(
-    release: ReleaseSettings,
-    instance: dg.DagsterInstance,
-    private_tables: PrivateParquetIOManager,
-    partition_key: str | None,
-    made_of: str,
-) -> set[str]:
+def _require_one_population(storage: Storage, made_of: str) -> set[str]:
     """Return the fingerprints of the records and of their source, which no other population may have spent on."""
-    tables = {made_of, *Recorded(instance, release.key("original"), partition_key).made_of.values()}
-    for fit in recorded_fits(instance):
-        if fit.population != release.population and fit.tables & tables:
-            raise charged_to_another(release.population, fit.population)
-    ledger_of(release, private_tables).require_own_people(tables)
+    population, tables = storage.release.population, {made_of, *storage.recorded("original").made_of.values()}
+    for fit in recorded_fits(storage.instance):
+        if fit.population != population and fit.tables & tables:
+            raise charged_to_another(population, fit.population)
+    ledger_of(storage).require_own_people(tables)
     return tables
 
 
@@ -167,20 +145,15 @@ def _json(value: Any) -> dict[str, Any]:
     return value.value if isinstance(value, dg.JsonMetadataValue) and isinstance(value.value, dict) else {}
 
 
-def _published(
-    release: ReleaseSettings,
-    instance: dg.DagsterInstance,
-    private_tables: PrivateParquetIOManager,
-    release_store: ReleaseStore,
-) -> tuple[set[str], int]:
+def _published(storage: Storage) -> tuple[set[str], int]:
     """Return the last entries that the manifests of this release and of others of these people state, and most fits.
 
     A release that withholds its figures states the number of fits only.
     """
-    key = release.key("synthetic_release")
-    recorded = [*publications(instance, key), *recorded_publications(private_tables, key)]
+    release, key = storage.release, storage.release.key("synthetic_release")
+    recorded = [*publications(storage.instance, key), *recorded_publications(storage, key)]
     paths = {each.directory for each in recorded if each.directory is not None}
-    paths |= {path.parent for path in Path(release_store.base_path).absolute().rglob(MANIFEST_FILE)}
+    paths |= {path.parent for path in Path(storage.release_store.base_path).absolute().rglob(MANIFEST_FILE)}
     found, n_fits = set(), 0
     for path in paths:
         try:
@@ -206,24 +179,18 @@ def _metadata_of_events(instance: dg.DagsterInstance, key: dg.AssetKey) -> Itera
             yield event.metadata if event is not None else {}
 
 
-def with_spending(
-    gathered: Gathered,
-    release: ReleaseSettings,
-    instance: dg.DagsterInstance,
-    private_tables: PrivateParquetIOManager,
-    release_store: ReleaseStore,
-    partition_key: str | None,
-) -> Gathered:
+def with_spending(gathered: Gathered, storage: Storage) -> Gathered:
     """Add the noisy model that records were drawn from, and the state of its budget; other records stay as they are."""
+    release = storage.release
     if release.private is None:
         return gathered
-    recorded = Recorded(instance, release.key(NOISY_MODEL), partition_key)
-    header, digest = _stored(release, private_tables, partition_key)
-    entries, own, problem = _charged(release, instance, private_tables, release_store, partition_key, header)
+    recorded = storage.recorded(NOISY_MODEL)
+    header, digest = _stored(storage)
+    entries, own, problem = _charged(storage, header)
     figures: dict[str, float] = {}
     if own is not None and not problem:
         delta = release.privacy_budget.delta
-        total = epsilon_of(ledger_of(release, private_tables).people.spent_rho(entries), delta)
+        total = epsilon_of(ledger_of(storage).people.spent_rho(entries), delta)
         figures = {"epsilon": own.epsilon, "total_epsilon": total, "delta": max(own.delta, delta)}
     ledger = entries[-1].digest if entries else ""
     shown = {**figures, "population": release.population, "fits": len(entries), "ledger": ledger}
@@ -241,39 +208,28 @@ def with_spending(
     )
 
 
-def _stored(
-    release: ReleaseSettings, private_tables: PrivateParquetIOManager, partition_key: str | None
-) -> tuple[dict[str, Any], str | None]:
+def _stored(storage: Storage) -> tuple[dict[str, Any], str | None]:
     """Return the header of the stored model, and its digest."""
-    try:
-        artifact = private_tables.load(release.key(NOISY_MODEL), partition_key)
-    except UNREADABLE:
-        return {}, None
-    return (dict(artifact.header), artifact.digest) if isinstance(artifact, Artifact) else ({}, None)
+    read = storage.read(storage.release.key(NOISY_MODEL), lambda stored: (dict(stored.header), stored.digest))
+    return read or ({}, None)
 
 
-def _charged(
-    release: ReleaseSettings,
-    instance: dg.DagsterInstance,
-    private_tables: PrivateParquetIOManager,
-    release_store: ReleaseStore,
-    partition_key: str | None,
-    header: dict[str, Any],
-) -> tuple[tuple[Spending, ...], Spending | None, str]:
+def _charged(storage: Storage, header: dict[str, Any]) -> tuple[tuple[Spending, ...], Spending | None, str]:
     """Return all entries, that of the stored model, and what is wrong with the ledger."""
     problem = ""
     entries: tuple[Spending, ...] = ()
     own = None
     try:
-        known = known_spending(release, instance, private_tables, release_store, partition_key)
-        entries = ledger_of(release, private_tables).require_known(known)
+        entries = ledger_of(storage).require_known(known_spending(storage))
         own = next((entry for entry in entries if entry.digest == header.get("spending")), None)
         if own is not None:
-            _require_one_population(release, instance, private_tables, partition_key, own.made_of)
+            _require_one_population(storage, own.made_of)
     except (PrivacyBudgetError, InvalidTableError) as error:
         problem = str(error)
     if not problem and own is None:
-        problem = f"the ledger of {release.population!r} has no entry for the noisy model that the records come from"
+        problem = (
+            f"the ledger of {storage.release.population!r} has no entry for the noisy model that the records come from"
+        )
     if own is not None and (own.epsilon, own.delta) != (header.get("epsilon"), header.get("delta")):
         problem = "the noisy model states another epsilon or delta than its entry in the ledger"
     return entries, own, problem

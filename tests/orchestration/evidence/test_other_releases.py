@@ -16,6 +16,7 @@ from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.factory import build_release_definitions
 from privacy_assets.orchestration.private.resources import PrivateParquetIOManager
+from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.anonymized import (
     AnonymizationSettings,
     OtherReleaseSettings,
@@ -465,19 +466,25 @@ class TestOtherReleases:
         store = SimpleNamespace(directory=lambda *_: tmp_path)
         partitions = dg.StaticPartitionsDefinition(["north"])
         with dg.DagsterInstance.ephemeral() as instance:
-            arguments = (self.others[0], current, store, instance, PrivateParquetIOManager(str(tmp_path / "private")))
+            private = PrivateParquetIOManager(str(tmp_path / "private"))
+
+            def published(partition_key):
+                return published_besides(
+                    self.others[0], current, Storage(None, instance, private, store, partition_key)
+                )
+
             dg.materialize([of_run()], instance=instance)
             for _ in range(60):
                 instance.report_runless_asset_event(dg.AssetMaterialization(stages[1]))
             with pytest.raises(InvalidTableError, match="1 cannot be read where they were written"):
-                published_besides(*arguments, None)
+                published(None)
             with pytest.raises(InvalidTableError, match="'first/anonymized' has no partitions, and the release that"):
-                published_besides(*arguments, "north")
+                published("north")
             dg.materialize([of_run(partitions)], instance=instance, partition_key="north")
             with pytest.raises(InvalidTableError, match="1 cannot be read where they were written"):
-                published_besides(*arguments, "north")
+                published("north")
             with pytest.raises(InvalidTableError, match="'first/anonymized' has partitions, and the release .* has no"):
-                published_besides(*arguments, None)
+                published(None)
 
     def test_what_lies_beside_published_tables_is_none_and_a_damaged_one_is_an_error(self, tmp_path):
         table = pd.DataFrame({"number": range(4), "age": [1, 1, 2, 2]})
@@ -485,7 +492,7 @@ class TestOtherReleases:
         store = SimpleNamespace(directory=lambda *_: tmp_path)
         with dg.DagsterInstance.ephemeral() as instance:
             private = PrivateParquetIOManager(str(tmp_path / "private"))
-            arguments = (self.others[0], current, store, instance, private, None)
+            arguments = (self.others[0], current, Storage(None, instance, private, store, None))
             assert published_besides(*arguments) == ()
             (tmp_path / "2099-notes").mkdir()
             assert published_besides(*arguments) == ()

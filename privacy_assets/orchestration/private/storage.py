@@ -1,0 +1,52 @@
+"""The private tables of one release, and what Dagster recorded of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import dagster as dg
+import pandas as pd
+
+from privacy_assets.orchestration.private.recorded import Recorded
+from privacy_assets.orchestration.private.resources import PrivateParquetIOManager, ReleaseStore
+from privacy_assets.orchestration.settings.release import ReleaseSettings
+from privacy_assets.storage.artifact import Artifact
+from privacy_assets.storage.fingerprint import fingerprint
+
+T = TypeVar("T")
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The storage and the instance records of one release, or of one of its partitions."""
+
+    release: ReleaseSettings
+    instance: dg.DagsterInstance
+    private_tables: PrivateParquetIOManager
+    release_store: ReleaseStore
+    partition_key: str | None
+
+    def recorded(self, stage: str) -> Recorded:
+        """Return what Dagster recorded when a stage was last materialized."""
+        return Recorded(self.instance, self.release.key(stage), self.partition_key)
+
+    def load(self, stage: str) -> Any:
+        """Read what is stored of a stage."""
+        return self.private_tables.load(self.release.key(stage), self.partition_key)
+
+    def read(self, key: dg.AssetKey, read: Callable[[Artifact], T]) -> T | None:
+        """Return what is read of a stored result; None if there is none that can be read."""
+        try:
+            stored = self.private_tables.load(key, self.partition_key)
+            return read(stored) if isinstance(stored, Artifact) else None
+        except UNREADABLE:
+            return None
+
+    def table(self, stage: str) -> tuple[pd.DataFrame | None, str | None]:
+        """Return a stored table and its fingerprint; None for both if it cannot be read."""
+        try:
+            table = self.load(stage)
+            return (table, fingerprint(table)) if isinstance(table, pd.DataFrame) else (None, None)
+        except UNREADABLE:
+            return None, None
