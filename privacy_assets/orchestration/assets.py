@@ -8,7 +8,6 @@ check their types or describe their cells.
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +18,7 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.contract.contract import MAX_FAILURES_SHOWN
 from privacy_assets.errors import ContractError, InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment, SearchProgress, assess_preprocessed
-from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
+from privacy_assets.mpucc.preprocess import PreprocessedTables
 from privacy_assets.orchestration.column_checks import check_columns, columns_check
 from privacy_assets.orchestration.control_plans import judged_metadata, plan_metadata
 from privacy_assets.orchestration.evidence.limited_figures import metrics_of
@@ -41,7 +40,9 @@ from privacy_assets.orchestration.stages import (
     blocking_check,
     output_arguments,
     partition_key_of,
+    prepared_tables,
     progress_logger,
+    released_columns,
     storage_of,
     stored_artifact,
     stored_table,
@@ -52,7 +53,6 @@ from privacy_assets.release.ratings import rate_score, risk_level
 from privacy_assets.shown_numbers import number
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
-from privacy_assets.synthesis.generalized import preprocess_generalized
 from privacy_assets.synthesis.private.stored_model import from_artifact
 from privacy_assets.synthesis.redraw import shown_redrawn
 from privacy_assets.synthesis.split import people_on_both_sides, split_records
@@ -192,7 +192,7 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
         else:
             original, person = inputs["original"], release.contract.person
             made, redrawn = make_synthetic_records(
-                _released_columns(release, original),
+                released_columns(release, original),
                 synthetic.method,
                 synthetic.n_records,
                 synthetic.seed,
@@ -224,24 +224,13 @@ def preprocessed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
     def preprocessed_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202, ARG001
         # Only for the assessed table: a precision declared for values does not apply to labels.
         made_of = _fingerprints(inputs, "original", "control", *([] if generalizes else ["synthetic"]))
-        person = release.contract.person
-        original, control = (_released_columns(release, inputs[stage], person) for stage in ("original", "control"))
-        synthetic = _released_columns(release, inputs["synthetic"])
-        settings: dict[str, Any] = {
-            "person": person,
-            "numeric_precision": release.assessment.numeric_precision,
-            "datetime_precision": release.assessment.datetime_precision,
-            "deduplicate": release.assessment.deduplicate,
-        }
+        generalized = None
         if generalizes:
             generalized = Anonymization.from_artifact(inputs["generalized_synthetic"])
             made_of["generalized_synthetic"] = inputs["generalized_synthetic"].fingerprints["table"]
-            prepared = preprocess_generalized(original, synthetic, control, generalized, **settings)
-        else:
-            prepared = preprocess(original, synthetic, control, **settings)
-        artifact = replace(prepared.to_artifact(), made_of=made_of)
+        tables = inputs["original"], inputs["synthetic"], inputs["control"]
         metadata = {f"{stage}_records": len(inputs[stage]) for stage in stages}
-        yield stored_artifact(artifact, metadata)
+        yield stored_artifact(prepared_tables(release, tables, generalized).to_artifact(), metadata, made_of)
 
     return preprocessed_stage
 
@@ -264,8 +253,7 @@ def mpucc_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
             engine=engine_of_stage(release.engine, release.name, MPUCC),
         )
         made_of = {**preprocessed.made_of, "preprocessed": preprocessed.digest}
-        artifact = replace(assessment.to_artifact(), made_of=made_of)
-        yield stored_artifact(artifact, _assessment_metadata(assessment, release.policy))
+        yield stored_artifact(assessment.to_artifact(), _assessment_metadata(assessment, release.policy), made_of)
 
     return mpucc_assessment_stage
 
@@ -340,11 +328,6 @@ def _given_sides(
 def _fingerprints(inputs: dict[str, Any], *stages: str) -> dict[str, str]:
     found = {stage: inputs[stage] for stage in stages if stage in inputs}
     return {stage: each.digest if isinstance(each, Artifact) else fingerprint(each) for stage, each in found.items()}
-
-
-def _released_columns(release: ReleaseSettings, table: pd.DataFrame, person: str | None = None) -> pd.DataFrame:
-    """Return the released columns, and the person's if it is asked for."""
-    return table[[*release.contract.released_columns, *([] if person is None else [person])]]
 
 
 def _assessment_metadata(assessment: MpuccAssessment, policy: Policy) -> dict[str, Any]:

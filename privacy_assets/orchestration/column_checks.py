@@ -28,13 +28,7 @@ def columns_check(release: ReleaseSettings, stage: str) -> dg.AssetCheckSpec:
 def check_columns(
     release: ReleaseSettings, stage: str, table: pd.DataFrame, sides: Sequence[str]
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield the check on identifying columns; raise if the contract does not acknowledge one of them.
-
-    Raises
-    ------
-    InvalidTableError
-        If columns look identifying and the contract gives no reason for releasing them.
-    """
+    """Yield the check on identifying columns; raise if the contract does not acknowledge one of them with a reason."""
     by_side = {side: release.columns_leaving(side) for side in sides}
     roles = {name: role for own in by_side.values() for name, role in own.items()}
     examined = examine_columns(table, roles, release.contract.person)

@@ -24,6 +24,7 @@ from privacy_assets.mpucc.control_size import (
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND
+from privacy_assets.orchestration.stages import released_columns
 from privacy_assets.release.leakage import TOO_LITTLE_SEEN
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED
 from privacy_assets.shown_numbers import percent
@@ -90,16 +91,8 @@ def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: p
     """Describe the control of a split that was made, and refuse one with which the policy cannot decide.
 
     If the policy will probably refuse what is made of it, what was found and what to do come first.
-
-    Raises
-    ------
-    InvalidTableError
-        If the policy limits leakage, and either side has too few people to decide it.
     """
-    person = release.contract.person
-    n_original, n_control = (
-        len(table) if person is None else int(table[person].nunique()) for table in (original, control)
-    )
+    n_original, n_control = (_count_people(release, table) for table in (original, control))
     refused = _refusal_of_split(release, n_original, n_control)
     if refused:
         raise InvalidTableError(f"{refused.found} {refused.advice} Nothing was stored.")
@@ -130,8 +123,7 @@ def _planned(release: ReleaseSettings, train_fraction: float, source: pd.DataFra
         )
     rehearsal = _rehearsed(release, source)
     if rehearsal is None:
-        person = release.contract.person
-        return len(source) if person is None else int(source[person].nunique()), None
+        return _count_people(release, source), None
     return rehearsal.n_people, plan_by_rehearsal(
         rehearsal,
         train_fraction,
@@ -153,9 +145,13 @@ def _judged(release: ReleaseSettings, n_original: int, n_control: int, table: pd
 
 
 def _rehearsed(release: ReleaseSettings, table: pd.DataFrame) -> Rehearsal | None:
+    people = released_columns(release, table, with_person=True)
+    return rehearse(people, release.disclosure_settings, person=release.contract.person)
+
+
+def _count_people(release: ReleaseSettings, table: pd.DataFrame) -> int:
     person = release.contract.person
-    columns = [*release.contract.released_columns, *([] if person is None else [person])]
-    return rehearse(table[columns], release.disclosure_settings, person=person)
+    return len(table) if person is None else int(table[person].nunique())
 
 
 def _how(release: ReleaseSettings) -> dict[str, Any]:
@@ -179,14 +175,14 @@ def _least_control(release: ReleaseSettings) -> int:
 def _shared_records(release: ReleaseSettings, table: pd.DataFrame) -> SharedRecords:
     """Count who shares records; labels of generalized records are not known yet, so there nobody counts as sharing."""
     person = release.contract.person
-    columns = [*release.contract.released_columns, *([] if person is None else [person])]
+    people = released_columns(release, table, with_person=True)
     if release.generalize_synthetic is not None:
-        n_people = len(table) if person is None else int(table[person].nunique())
-        distinct = len(table[columns].drop_duplicates()) if person is not None else n_people
+        n_people = _count_people(release, table)
+        distinct = len(people.drop_duplicates()) if person is not None else n_people
         return SharedRecords(np.zeros(0, np.int64), n_people, distinct / max(n_people, 1))
     settings = release.assessment
     return count_shared_records(
-        table[columns],
+        people,
         person=person,
         numeric_precision=settings.numeric_precision,
         datetime_precision=settings.datetime_precision,

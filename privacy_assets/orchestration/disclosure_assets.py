@@ -1,11 +1,10 @@
 """What the synthetic records disclose about the people they were made of: the test that the gate decides leakage by."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import dagster as dg
-import pandas as pd
 
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.disclosure.assess import assess_disclosure
@@ -17,12 +16,11 @@ from privacy_assets.orchestration.private.recorded import MADE_WITH
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND, advice_table, score_metadata, settings_metadata
 from privacy_assets.orchestration.shown.pictures import picture_metadata
-from privacy_assets.orchestration.stages import asset_arguments, progress_logger, stored_artifact
+from privacy_assets.orchestration.stages import asset_arguments, compared_tables, progress_logger, stored_artifact
 from privacy_assets.release.evidence import SPLIT_STAGES
 from privacy_assets.release.leakage import figures_of_disclosure
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED
 from privacy_assets.storage.fingerprint import fingerprint
-from privacy_assets.synthesis.generalized import generalize_people, labels_alone
 
 SECONDS_FOR_ADVICE = 60.0
 """How long a leaking table is assessed again without one column at a time."""
@@ -40,12 +38,12 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
     )
     @guarded
     def disclosure_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
-        person = release.contract.person
-        original, synthetic, control = _tables(release, inputs)
+        person, generalized = release.contract.person, None
+        if stage != "synthetic":
+            generalized = Anonymization.from_artifact(inputs[stage])
+        tables = compared_tables(release, (inputs["original"], inputs["synthetic"], inputs["control"]), generalized)
         assessment = assess_disclosure(
-            original,
-            synthetic,
-            control,
+            *tables,
             **asdict(release.disclosure_settings),
             person=person,
             progress=progress_logger(context, _work_done),
@@ -53,9 +51,7 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
         metadata = dict(_metadata(release, assessment))
         if assessment.scores[LEAKAGE_DETECTED]:
             without = assess_without_columns(
-                original,
-                synthetic,
-                control,
+                *tables,
                 assessment,
                 release.disclosure_settings,
                 person=person,
@@ -64,27 +60,11 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
             )
             # Not in the artifact, because it depends on the time it took.
             metadata["without_a_column"] = advice_table(without)
-        made_of = {name: fingerprint(inputs[name]) for name in SPLIT_STAGES}
-        released = inputs[stage] if stage == "synthetic" else Anonymization.from_artifact(inputs[stage]).table
-        artifact = replace(assessment.to_artifact(), made_of={**made_of, stage: fingerprint(released)})
-        yield stored_artifact(artifact, metadata)
+        released = inputs["synthetic"] if generalized is None else generalized.table
+        made_of = {name: fingerprint(inputs[name]) for name in SPLIT_STAGES} | {stage: fingerprint(released)}
+        yield stored_artifact(assessment.to_artifact(), metadata, made_of)
 
     return disclosure_stage
-
-
-def _tables(release: ReleaseSettings, inputs: dict[str, Any]) -> list[pd.DataFrame]:
-    """Return original, synthetic and control with the released columns; generalized records with labels alone."""
-    person, columns = release.contract.person, list(release.contract.released_columns)
-    synthetic = inputs["synthetic"][columns]
-    original, control = (inputs[name][[*columns, *([person] if person else [])]] for name in SPLIT_STAGES)
-    if release.synthetic_stage == "synthetic":
-        return [original, synthetic, control]
-    generalized = Anonymization.from_artifact(inputs[release.synthetic_stage])
-    return [
-        generalize_people(generalized, original, synthetic, person),
-        labels_alone(generalized, columns),
-        generalize_people(generalized, control, synthetic, person),
-    ]
 
 
 def _metadata(release: ReleaseSettings, assessment: DisclosureAssessment) -> Iterator[tuple[str, Any]]:

@@ -303,13 +303,8 @@ def _anonymized_side(release: ReleaseSettings) -> list[dg.AssetsDefinition]:
 
 
 def _upstream_assets(release: ReleaseSettings) -> list[UpstreamAsset]:
-    split, synthetic = release.split, release.synthetic
-    sources = [
-        release.source,
-        *((split.original, split.control) if isinstance(split, GivenSplit) else ()),
-        *((synthetic.source,) if isinstance(synthetic, ExternalSynthetic) else ()),
-        *(other.table for other in release.reidentification_settings.other_releases),
-    ]
+    others = (other.table for other in release.reidentification_settings.other_releases)
+    sources = [*release.sources.values(), *others]
     return [source for source in sources if isinstance(source, UpstreamAsset)]
 
 

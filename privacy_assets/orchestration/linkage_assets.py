@@ -1,7 +1,5 @@
 """The audit of a linkage method on the anonymized records: information for the officer, on which there is no limit."""
 
-from dataclasses import replace
-
 import dagster as dg
 
 from privacy_assets.anonymization.result import Anonymization
@@ -36,11 +34,10 @@ def linkage_audit_asset(release: ReleaseSettings, settings: LinkageAuditSettings
             hierarchies=release.hierarchies,
             progress=progress_logger(context, _records_linked),
         )
-        made_of = {"source": fingerprint(inputs["source"]), stage: inputs[stage].fingerprints["table"]}
-        artifact = replace(audit.to_artifact(), made_of=made_of)
         yield stored_artifact(
-            artifact,
+            audit.to_artifact(),
             {FOUND: audit.summary()} | score_metadata(audit.scores) | {MADE_WITH: settings_metadata(audit.settings)},
+            {"source": fingerprint(inputs["source"]), stage: inputs[stage].fingerprints["table"]},
         )
 
     return linkage_audit_stage

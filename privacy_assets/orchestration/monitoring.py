@@ -33,20 +33,16 @@ def release_schedule(
     """Build the schedule of a release; it runs the latest time partition, or all static partitions."""
     if monitoring.cron_schedule is None:
         return None
+    about: dict[str, Any] = {
+        "name": f"{name}_schedule",
+        "job": job,
+        "cron_schedule": monitoring.cron_schedule,
+        "execution_timezone": monitoring.timezone,
+    }
     if partitions is None:
-        return dg.ScheduleDefinition(
-            name=f"{name}_schedule",
-            job=job,
-            cron_schedule=monitoring.cron_schedule,
-            execution_timezone=monitoring.timezone,
-        )
+        return dg.ScheduleDefinition(**about)
 
-    @dg.schedule(
-        name=f"{name}_schedule",
-        job=job,
-        cron_schedule=monitoring.cron_schedule,
-        execution_timezone=monitoring.timezone,
-    )
+    @dg.schedule(**about)
     def schedule_partitions(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest]:
         keys = partitions.get_partition_keys(
             current_time=context.scheduled_execution_time, dynamic_partitions_store=context.instance

@@ -1,6 +1,5 @@
 """The comparison of candidate releases as an asset: on demand, and upstream of nothing."""
 
-from dataclasses import replace
 from typing import Any
 
 import dagster as dg
@@ -45,8 +44,7 @@ def release_options_asset(release: ReleaseSettings, settings: OptionsSettings) -
         )
         n_compared = int(options.settings["n_made_here"])
         record_comparison(storage, context.run.run_id, n_compared)
-        artifact = replace(options.to_artifact(), made_of=made_of)
-        yield stored_artifact(artifact, _metadata(options) | {COMPARED: n_compared})
+        yield stored_artifact(options.to_artifact(), _metadata(options) | {COMPARED: n_compared}, made_of)
 
     return release_options_stage
 

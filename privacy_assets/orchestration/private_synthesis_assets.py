@@ -15,7 +15,7 @@ from privacy_assets.orchestration.private.guard import guarded, log_openly
 from privacy_assets.orchestration.private.recorded import MADE_OF, MADE_WITH
 from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.orchestration.stages import asset_arguments, storage_of
+from privacy_assets.orchestration.stages import asset_arguments, storage_of, stored_artifact
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.private.settings import MstSettings
 from privacy_assets.synthesis.private.stored_model import to_artifact
@@ -61,15 +61,8 @@ def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.Asse
         if release.privacy_budget.partitions_are_disjoint:
             of_partitions = [each for each in ledger.entries() if each.people]
             shown["partitions_are_disjoint"] = bool(people) and ledger.people.are_apart(of_partitions)
-        yield dg.MaterializeResult(
-            value=artifact,
-            metadata=shown
-            | spending
-            | {
-                MADE_WITH: dg.MetadataValue.json(release.for_manifest()["synthetic"]),
-                MADE_OF: dg.MetadataValue.json({"original": made_of}),
-            },
-            data_version=dg.DataVersion(artifact.digest),
-        )
+        made = {MADE_WITH: release.for_manifest()["synthetic"], MADE_OF: {"original": made_of}}
+        metadata = {name: dg.MetadataValue.json(value) for name, value in made.items()}
+        yield stored_artifact(artifact, shown | spending | metadata)
 
     return noisy_model_stage

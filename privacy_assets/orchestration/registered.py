@@ -13,15 +13,7 @@ from privacy_assets.release.register import write_register
 
 
 def update_register(context: Any, after: str) -> None:
-    """Write the register anew; if that fails, a warning says so, and what was released or refused stays so.
-
-    Parameters
-    ----------
-    context
-        Context of the step.
-    after : {"release", "refusal"}
-        What was done before.
-    """
+    """Write the register anew, ``after`` a release or a refusal; if that fails, a warning says so, and that stays."""
     root = Path(context.resources.release_store.base_path)
     reason = ""
     try:

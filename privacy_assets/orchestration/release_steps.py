@@ -34,7 +34,14 @@ from privacy_assets.orchestration.shown.metadata import (
     verdict_result,
     verdict_table,
 )
-from privacy_assets.orchestration.stages import GATE_CHECK, RESOURCES, asset_arguments, blocking_check, storage_of
+from privacy_assets.orchestration.stages import (
+    GATE_CHECK,
+    RESOURCES,
+    asset_arguments,
+    blocking_check,
+    limit_checks_of,
+    storage_of,
+)
 from privacy_assets.release.drift import profile_table
 from privacy_assets.release.evidence import SPLIT_STAGES, STAGES_ASSESSED
 from privacy_assets.release.files import write_release
@@ -49,11 +56,7 @@ from privacy_assets.release.gate import (
 )
 from privacy_assets.release.metrics import (
     ANONYMITY,
-    DISCLOSURE,
-    MPUCC,
     PRIVACY_BUDGET,
-    REIDENTIFICATION,
-    SEMANTIC,
     SIDES,
     UTILITY,
 )
@@ -80,17 +83,8 @@ def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = N
     key = release.key(stage)
     # The figure is measured against these people; synthetic records made elsewhere may exist before them.
     deps = [release.key(people) for people in SPLIT_STAGES] if assessment == RARE_VALUES else []
-    limits = {limit.check_name: limit for limit in release.policy.limits_of(side) if limit.assessment == assessment}
-    specs = [
-        dg.AssetCheckSpec(
-            name,
-            asset=key,
-            additional_deps=deps,
-            blocking=limit.blocks,
-            description=f"{limit.metric} must be {limit.bound}.",
-        )
-        for name, limit in limits.items()
-    ]
+    limits = [limit for limit in release.policy.limits_of(side) if limit.assessment == assessment]
+    specs = limit_checks_of(limits, key, deps)
     has_settings = assessment not in MEASURED_AT_THE_GATE
     if has_settings:
         description = "The assessment was made with settings that the policy accepts."
@@ -109,7 +103,7 @@ def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = N
         waivers = release.waivers_of(side)
         decided = [
             waived_verdict(limit, limit_verdict(limit, gathered.evidence), waivers, gathered.content)
-            for limit in limits.values()
+            for limit in limits
         ]
         if has_settings:
             decided.append(settings_verdict(assessment, release.policy, gathered.evidence))
@@ -137,18 +131,15 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
     """
     stage = f"{side}_release"
     holding = (*checks, dg.AssetCheckKey(release.key(stage), GATE_CHECK))
-    assessments = [name for name in (REIDENTIFICATION, SEMANTIC) if release.assesses(name)]
-    of_worth = [worth_stage(side)] if release.assesses(UTILITY) else []
-    assessed = [MPUCC, *([DISCLOSURE] if release.assesses(DISCLOSURE) else []), *of_worth]
-    stages = {
-        "synthetic": dict.fromkeys(("synthetic", release.synthetic_stage, *STAGES_ASSESSED, *assessed)),
-        "anonymized": dict.fromkeys(("source", "anonymized", release.anonymized_stage, *assessments, *of_worth)),
+    tables = {
+        "synthetic": ("synthetic", release.synthetic_stage, *STAGES_ASSESSED),
+        "anonymized": ("source", "anonymized", release.anonymized_stage),
     }[side]
 
     @dg.asset(
         **asset_arguments(release, stage),
         description=f"{side.capitalize()} records that may be released, with a manifest that shows why.",
-        deps=[release.key(made_of) for made_of in stages],
+        deps=[release.key(made_of) for made_of in dict.fromkeys((*tables, *release.assessments_of(side)))],
         check_specs=[blocking_check(release, stage, GATE_CHECK, GATE_DESCRIPTION)],
     )
     @guarded

@@ -66,7 +66,9 @@ def report_material(
         if isinstance(gathered.found.get("suppressed"), Anonymization):
             notes.extend(filter(None, [note_on_tight_ends(gathered.found["suppressed"])]))
     return ReportMaterial(
-        pictures=tuple(_pictures(release, gathered.found, decided)),
+        pictures=tuple(
+            Picture(drawn.text, drawn.png(), drawn.title) for drawn in _drawn(release, gathered.found, decided)
+        ),
         refusals=tuple(Refusal(each.refused_at, each.failed) for each in refusals),
         column_changes=changes,
         attribute_advice=None if semantic is None else semantic.advice,
@@ -134,11 +136,6 @@ def _column_changes(storage: Storage, assessment: MpuccAssessment, gathered: Gat
     tables = PreprocessedTables.from_artifact(stored)
     give_back_memory()
     return measure_column_changes(tables, assessment, time_limit_seconds=SECONDS_TO_MEASURE_CHANGES, pairs=True)
-
-
-def _pictures(release: ReleaseSettings, found: dict[str, Any], decided: Sequence[Verdict]) -> Iterator[Picture]:
-    for drawn in _drawn(release, found, decided):
-        yield Picture(drawn.text, drawn.png(), drawn.title)
 
 
 def _drawn(release: ReleaseSettings, found: dict[str, Any], decided: Sequence[Verdict]) -> Iterator[Drawn]:

@@ -18,11 +18,11 @@ from privacy_assets.anonymity.verify import verify_anonymity
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.contract.contract import TableContract, resolve_contract
 from privacy_assets.disclosure.assess import assess_disclosure
-from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues, count_rare_values
+from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.assess import assess_mpuccs
-from privacy_assets.orchestration.evidence.limited_figures import metrics_of
+from privacy_assets.orchestration.evidence.limited_figures import metrics_of, rare_values_of
 from privacy_assets.orchestration.private.guard import guarded
 from privacy_assets.orchestration.private.resources import (
     DEFAULT_PRIVATE_PATH,
@@ -32,6 +32,7 @@ from privacy_assets.orchestration.private.resources import (
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings
 from privacy_assets.orchestration.shown.metadata import verdict_result
+from privacy_assets.orchestration.stages import limit_checks_of
 from privacy_assets.release.evidence import AssessmentEvidence, Evidence
 from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
 from privacy_assets.release.leakage import figures_of_disclosure
@@ -161,16 +162,7 @@ def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAss
 
 def _checks(asset: UpstreamAsset, limits: Sequence[Limit], others: Mapping[str, UpstreamAsset], decide: Any) -> Any:
     deps = [each.asset_key for each in others.values()]
-    specs = [
-        dg.AssetCheckSpec(
-            limit.check_name,
-            asset=asset.asset_key,
-            additional_deps=deps,
-            blocking=limit.blocks,
-            description=f"{limit.metric} must be {limit.bound}.",
-        )
-        for limit in limits
-    ]
+    specs = limit_checks_of(limits, asset.asset_key, deps)
     name, description = (
         (SETTINGS_CHECK, "The assessment was made with settings that the policy accepts.")
         if others
@@ -226,7 +218,7 @@ def _evidence_of_synthetic(
     # People who are in both tables spoil the comparison, so only one that counts is made.
     control = tables.get("control") if any(limit.needs_control for limit in policy.limits) else None
     found = assess_mpuccs(tables["original"], admitted, control, **asdict(settings), person=person)
-    rare = _rare_values(contract, policy, admitted, tables, person)
+    rare = rare_values_of(policy, contract, admitted, list(tables.values()), person)
     assessed = AssessmentEvidence(None, None, None, metrics=metrics_of(found), settings=found.settings)
     evidence = Evidence(
         "synthetic",
@@ -268,25 +260,6 @@ def _with_people(
     return {
         stage: table.assign(**{name: [next(codes) for _ in range(len(table))]}) for stage, table in tables.items()
     }, name
-
-
-def _rare_values(
-    contract: TableContract,
-    policy: Policy,
-    admitted: pd.DataFrame,
-    tables: Mapping[str, pd.DataFrame],
-    person: str | None,
-) -> RareValues | None:
-    """Count the rare values, if the policy limits them."""
-    if policy.limit_on(RARE_VALUES_RELEASED) is None:
-        return None
-    return count_rare_values(
-        admitted,
-        list(tables.values()),
-        people_per_value=policy.people_per_value,
-        person=person,
-        columns=contract.released_columns,
-    )
 
 
 def _named_by_contract(contract: TableContract, table: pd.DataFrame) -> pd.DataFrame:

@@ -1,53 +1,54 @@
-"""Code shared by the assets of all stages: storage, metadata and progress logs."""
+"""Code shared by the assets of all stages: tables, storage, metadata and progress logs."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar
 
 import dagster as dg
 import pandas as pd
 
+from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.mpucc.preprocess import PreprocessedTables, preprocess
+from privacy_assets.orchestration.private.directories import not_about_one_partition
 from privacy_assets.orchestration.private.guard import log_openly
-from privacy_assets.orchestration.private.partitions import not_about_one_partition
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.shown.metadata import table_metadata
+from privacy_assets.release.policy import Limit
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
+from privacy_assets.synthesis.generalized import generalize_people, labels_alone, preprocess_generalized
 
 GATE_CHECK = "release_gate"
 RESOURCES = {"private_tables", "release_store"}
 SECONDS_BETWEEN_PROGRESS_LINES = 2.0
 
 Progress = TypeVar("Progress")
+Tables: TypeAlias = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
+"""Original, synthetic and control."""
 
 _also_to: ContextVar[Callable[[str], object] | None] = ContextVar("also_to", default=None)
 
 
 def asset_arguments(release: ReleaseSettings, stage: str, kinds: set[str] | None = None) -> dict[str, Any]:
     """Return the arguments of `dagster.asset` for a stage."""
-    return {
-        "key": release.key(stage),
+    return output_arguments(release, stage, kinds) | {
         "group_name": release.name,
-        "kinds": kinds or {"parquet"},
-        "owners": list(release.owners),
-        "io_manager_key": "private_tables",
         "required_resource_keys": RESOURCES,
         "partitions_def": release.partitions_def,
-        "dagster_type": dg.Any,
-        "automation_condition": release.monitoring.automation_condition,
         "freshness_policy": release.monitoring.freshness_policy if stage in release.stages_that_age else None,
     }
 
 
-def output_arguments(release: ReleaseSettings, stage: str) -> dict[str, Any]:
+def output_arguments(release: ReleaseSettings, stage: str, kinds: set[str] | None = None) -> dict[str, Any]:
     """Return the arguments of `dagster.AssetOut` for a stage that is made together with another."""
     return {
         "key": release.key(stage),
-        "kinds": {"parquet"},
+        "kinds": kinds or {"parquet"},
         "owners": list(release.owners),
         "io_manager_key": "private_tables",
         "dagster_type": dg.Any,
@@ -60,14 +61,22 @@ def blocking_check(release: ReleaseSettings, stage: str, name: str, description:
     return dg.AssetCheckSpec(name, asset=release.key(stage), blocking=True, description=description)
 
 
-def partition_key_of(context: Any, partitions: dg.PartitionsDefinition[Any] | None) -> str | None:
-    """Return the partition that a step works on; None without partitions.
+def limit_checks_of(limits: Iterable[Limit], key: dg.AssetKey, deps: Sequence[dg.AssetKey]) -> list[dg.AssetCheckSpec]:
+    """Return the specs of the checks that show whether limits are met."""
+    return [
+        dg.AssetCheckSpec(
+            limit.check_name,
+            asset=key,
+            additional_deps=deps,
+            blocking=limit.blocks,
+            description=f"{limit.metric} must be {limit.bound}.",
+        )
+        for limit in limits
+    ]
 
-    Raises
-    ------
-    InvalidSettingError
-        If there are partitions, and the run does not select exactly one.
-    """
+
+def partition_key_of(context: Any, partitions: dg.PartitionsDefinition[Any] | None) -> str | None:
+    """Return the partition that a step works on, None without partitions; refuse a run that selects not just one."""
     if partitions is None:
         return None
     if not context.has_partition_key:
@@ -79,7 +88,7 @@ def partition_key_of(context: Any, partitions: dg.PartitionsDefinition[Any] | No
 
 
 def storage_of(context: Any, release: ReleaseSettings) -> Storage:
-    """Return the storage that a step works on; the same errors as those of `partition_key_of`."""
+    """Return the storage that a step works on, with the partition that `partition_key_of` returns."""
     resources, partition_key = context.resources, partition_key_of(context, release.partitions_def)
     return Storage(release, context.instance, resources.private_tables, resources.release_store, partition_key)
 
@@ -114,9 +123,58 @@ def stored_table(
     )
 
 
-def stored_artifact(artifact: Artifact, metadata: Mapping[str, Any]) -> dg.MaterializeResult[Artifact]:
-    """Return the result of a stage that makes an artifact; its data version is the artifact's digest."""
+def stored_artifact(
+    artifact: Artifact, metadata: Mapping[str, Any], made_of: Mapping[str, str] | None = None
+) -> dg.MaterializeResult[Artifact]:
+    """Return the result of a stage that makes an artifact; its data version is the artifact's digest.
+
+    ``made_of`` has the fingerprints of the tables that it was made of, unless the artifact has them.
+    """
+    if made_of is not None:
+        artifact = replace(artifact, made_of=made_of)
     return dg.MaterializeResult(value=artifact, metadata=metadata, data_version=dg.DataVersion(artifact.digest))
+
+
+def released_columns(release: ReleaseSettings, table: pd.DataFrame, *, with_person: bool = False) -> pd.DataFrame:
+    """Return the released columns of a table, and the person's if it is asked for and there is one."""
+    person = release.contract.person if with_person else None
+    return table[[*release.contract.released_columns, *([] if person is None else [person])]]
+
+
+def prepared_tables(release: ReleaseSettings, tables: Tables, generalized: Anonymization | None) -> PreprocessedTables:
+    """Return what the mpUCC assessment compares; where synthetic records are generalized, all have labels."""
+    original, synthetic, control = _with_people(release, tables)
+    settings: dict[str, Any] = {
+        "person": release.contract.person,
+        "numeric_precision": release.assessment.numeric_precision,
+        "datetime_precision": release.assessment.datetime_precision,
+        "deduplicate": release.assessment.deduplicate,
+    }
+    if generalized is None:
+        return preprocess(original, synthetic, control, **settings)
+    return preprocess_generalized(original, synthetic, control, generalized, **settings)
+
+
+def compared_tables(release: ReleaseSettings, tables: Tables, generalized: Anonymization | None) -> Tables:
+    """Return what the disclosure assessment compares; where synthetic records are generalized, all have labels."""
+    original, synthetic, control = _with_people(release, tables)
+    if generalized is None:
+        return original, synthetic, control
+    person = release.contract.person
+    return (
+        generalize_people(generalized, original, synthetic, person),
+        labels_alone(generalized, list(release.contract.released_columns)),
+        generalize_people(generalized, control, synthetic, person),
+    )
+
+
+def _with_people(release: ReleaseSettings, tables: Tables) -> Tables:
+    original, synthetic, control = tables
+    return (
+        released_columns(release, original, with_person=True),
+        released_columns(release, synthetic),
+        released_columns(release, control, with_person=True),
+    )
 
 
 def progress_logger(context: Any, describe: Callable[[Progress], str]) -> Callable[[Progress], None]:

@@ -1,6 +1,5 @@
 """What the records of a release are worth: a figure next to the risks, which a policy can limit."""
 
-from dataclasses import replace
 from typing import Any
 
 import dagster as dg
@@ -43,13 +42,13 @@ def utility_assessment_asset(release: ReleaseSettings, side: str) -> dg.AssetsDe
         released = inputs[stage]
         made_of_tables = {name: fingerprint(inputs[name]) for name in made_of if name != "synthetic"}
         table = released if stage == "synthetic" else Anonymization.from_artifact(released).table
-        artifact = replace(assessment.to_artifact(), made_of={**made_of_tables, stage: fingerprint(table)})
         yield stored_artifact(
-            artifact,
+            assessment.to_artifact(),
             {FOUND: assessment.sentence or " ".join(assessment.notes)}
             | score_metadata(assessment.shown_scores)
             | picture_metadata({"worth": assessment.drawn()})
             | {MADE_WITH: settings_metadata(assessment.settings)},
+            {**made_of_tables, stage: fingerprint(table)},
         )
 
     return utility_stage

@@ -23,23 +23,10 @@ SEPARATOR = "\n"
 def table_of(
     runs: pd.DataFrame, candidates: Mapping[str, Mapping[str, Any]], limits: Mapping[str, Sequence[Limit]], n_seeds: int
 ) -> pd.DataFrame:
-    """Return one row per candidate, from one row per time that it was made.
+    """Return one row per candidate, from one row per time that it was made; see `ReleaseOptions`.
 
-    Parameters
-    ----------
-    runs : DataFrame
-        ``candidate``, ``problem`` (empty if it was made), ``failed``, ``seconds``, the figures and the worth.
-    candidates : mapping
-        By name, with the ``side`` and the ``settings``.
-    limits : mapping of str to sequence of Limit
-        The blocking limits, by side.
-    n_seeds : int
-        How often synthetic candidates are made.
-
-    Returns
-    -------
-    DataFrame
-        See `ReleaseOptions`.
+    ``runs`` have ``candidate``, ``problem`` (empty if it was made), ``failed``, ``seconds``, the figures and the worth;
+    ``candidates`` their ``side`` and ``settings``, by name; ``limits`` are those that block, by side.
     """
     figures = [name for name in runs.columns if name in METRICS and name != "utility"]
     spreads = {

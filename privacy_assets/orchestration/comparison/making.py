@@ -14,16 +14,16 @@ from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.records_of_people import count_records_of_people, require_one_record_each
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.disclosure.assess import assess_disclosure
-from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, count_rare_values
+from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.mpucc.assess import assess_preprocessed
-from privacy_assets.mpucc.preprocess import preprocess
-from privacy_assets.orchestration.evidence.limited_figures import metrics_of, worth_of
+from privacy_assets.orchestration.evidence.limited_figures import metrics_of, rare_values_of, worth_of
 from privacy_assets.orchestration.settings.monitoring import NO_MONITORING
 from privacy_assets.orchestration.settings.options import Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import Split
 from privacy_assets.orchestration.settings.utility import UtilitySettings
+from privacy_assets.orchestration.stages import compared_tables, prepared_tables, released_columns
 from privacy_assets.reidentification.assess import assess_reidentification
 from privacy_assets.release.evidence import AssessmentEvidence, Evidence
 from privacy_assets.release.gate import Verdict, limit_verdict, settings_verdict
@@ -41,12 +41,7 @@ from privacy_assets.release.metrics import (
 )
 from privacy_assets.release.policy import Limit
 from privacy_assets.semantic_risk.assess import assess_semantic_risk_with
-from privacy_assets.synthesis.generalized import (
-    generalize_people,
-    labels_alone,
-    number_distinct_records,
-    preprocess_generalized,
-)
+from privacy_assets.synthesis.generalized import number_distinct_records
 from privacy_assets.synthesis.split import split_records
 from privacy_assets.synthesis.synthesize import make_synthetic_records
 from privacy_assets.utility.assess import Judge
@@ -105,13 +100,7 @@ class Bench:
     deadline: float
 
     def settings_of(self, candidate: Candidate) -> ReleaseSettings:
-        """Return the settings that the release would have with a candidate.
-
-        Raises
-        ------
-        InvalidSettingError
-            If no release can have them.
-        """
+        """Return the settings that the release would have with a candidate; refuse those that no release can have."""
         release, split = self.release, self.release.split
         labels = release.contract.columns_with_role("quasi_identifier") if candidate.generalize_synthetic else ()
         of_records = candidate.anonymized is not None
@@ -133,15 +122,7 @@ class Bench:
         )
 
     def measure(self, candidate: Candidate, repeat: int) -> Measured:
-        """Make a candidate once, and measure it.
-
-        Raises
-        ------
-        PrivacyAssetsError
-            If it cannot be made or measured.
-        OutOfTime
-            If time ends before.
-        """
+        """Make a candidate once, and measure it; raise whatever keeps it from being made, or `OutOfTime`."""
         settings = self.settings_of(candidate)
         return self._anonymized(settings) if candidate.anonymized is not None else self._synthetic(settings, repeat)
 
@@ -169,8 +150,8 @@ class Bench:
     def _judge_of_all(self) -> Judge:
         return Judge(self._released(self.table), self._judging, seed=self.options.seeds.judge)
 
-    def _released(self, table: pd.DataFrame, *more: str) -> pd.DataFrame:
-        return table[[*self.release.contract.released_columns, *more]]
+    def _released(self, table: pd.DataFrame) -> pd.DataFrame:
+        return released_columns(self.release, table)
 
     def _stop(self, *_: Any) -> None:
         if time.monotonic() >= self.deadline:
@@ -179,33 +160,23 @@ class Bench:
     def _synthetic(self, release: ReleaseSettings, repeat: int) -> Measured:
         contract, synthesis, seed = release.contract, release.synthetic, self.options.seeds.repeats[repeat]
         original, control = self._sides
-        people = None if contract.person is None else original[contract.person]
+        whose = None if contract.person is None else original[contract.person]
         made = make_synthetic_records(
             self._released(original),
             synthesis.method,  # type: ignore[union-attr]
             synthesis.n_records,  # type: ignore[union-attr]
             seed,
             dict(synthesis.settings) or None,  # type: ignore[union-attr]
-            people,
+            whose,
             self._stop,
         ).table
         self._stop()
         synthetic = contract.admit_synthetic(made)
-        more = [] if contract.person is None else [contract.person]
-        sides = self._released(original, *more), self._released(control, *more)
-        precisions: dict[str, Any] = {
-            "person": contract.person,
-            "numeric_precision": release.assessment.numeric_precision,
-            "datetime_precision": release.assessment.datetime_precision,
-            "deduplicate": release.assessment.deduplicate,
-        }
         released, generalized, hierarchies = synthetic, None, None
-        if release.generalize_synthetic is None:
-            prepared = preprocess(sides[0], synthetic, sides[1], **precisions)
-        else:
+        if release.generalize_synthetic is not None:
             generalized, hierarchies = self._generalized(release, "synthetic", number_distinct_records(synthetic), seed)
             released = generalized.table
-            prepared = preprocess_generalized(sides[0], synthetic, sides[1], generalized, **precisions)
+        prepared = prepared_tables(release, (original, synthetic, control), generalized)
         self._stop()
         assessment = assess_preprocessed(prepared, release.assessment, progress=self._stop)
         found = AssessmentEvidence(None, None, None, metrics=metrics_of(assessment), settings=assessment.settings)
@@ -213,25 +184,15 @@ class Bench:
         leakage: float | None = None if assessment.control is None else assessment.control.leakage_detected
         measured: dict[str, Mapping[str, float | None]] = {}
         if release.assesses(DISCLOSURE):
-            tables = [sides[0], synthetic, sides[1]]
-            if generalized is not None:
-                columns, person = list(contract.released_columns), contract.person
-                labeled = [generalize_people(generalized, side, synthetic, person) for side in sides]
-                tables = [labeled[0], labels_alone(generalized, columns), labeled[1]]
+            tables = compared_tables(release, (original, synthetic, control), generalized)
             asked = asdict(release.disclosure_settings)
             tested = assess_disclosure(*tables, **asked, person=contract.person, progress=self._stop)
             decided = figures_of_disclosure(tested.scores, release.policy.required)
             assessments[DISCLOSURE] = AssessmentEvidence(None, None, None, metrics=decided.metrics)
             leakage, remarks[LEAKAGE_DETECTED] = decided.metrics[LEAKAGE_DETECTED], decided.remark
-        if release.policy.limit_on(RARE_VALUES_RELEASED) is not None:
-            rare = count_rare_values(
-                released,
-                [original, control],
-                people_per_value=release.policy.people_per_value,
-                person=contract.person,
-                columns=contract.released_columns,
-                masks=None if generalized is None else generalized.model.masks,
-            )
+        people = [original, control]
+        rare = rare_values_of(release.policy, contract, released, people, contract.person, generalized)
+        if rare is not None:
             measured, remarks[RARE_VALUES_RELEASED] = {RARE_VALUES: rare.metrics}, rare.remark
         worth = self._judge_of_synthetic.assess(
             released, generalized, hierarchies=hierarchies, domain=synthetic, seed=seed % 2**31

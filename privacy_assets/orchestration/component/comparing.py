@@ -31,20 +31,8 @@ def compare_in_file(
 ) -> ReleaseOptions:
     """Run the comparison of a release in YAML, store it with its assets, and count it.
 
-    Parameters
-    ----------
-    path : Path
-        File with the release, as Dagster loads it. Relative paths in it start at the working directory.
-    instance : DagsterInstance
-        Where the run is recorded.
-    name : str, optional
-        Which release, if the file has several.
-    standard : bool
-        Compare the standard candidates, whatever the file says.
-    limit_seconds : float, optional
-        Instead of that of the file.
-    partition_key : str, optional
-        The partition whose table is compared, if there are any.
+    ``name`` says which release, if the file has several. Relative paths in the file start at the working directory.
+    With ``standard``, the standard candidates are compared, whatever the file says.
 
     Raises
     ------

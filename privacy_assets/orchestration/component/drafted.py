@@ -29,12 +29,7 @@ class DraftParams(BaseModel):
 def drafted_fields(params: Any, root: Path) -> tuple[dict[str, str], ContractDraft] | None:
     """Return the fields `source` and `contract` in YAML, and the draft; None if an example is wanted.
 
-    Parameters
-    ----------
-    params : DraftParams or None
-        What to draft from.
-    root : Path
-        Root of the project, where relative paths start.
+    ``root`` is that of the project, where relative paths start.
 
     Raises
     ------

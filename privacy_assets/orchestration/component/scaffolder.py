@@ -75,14 +75,7 @@ def _drafted(request: dg.ScaffoldRequest[Any]) -> Mapping[str, str]:
 def scaffold_text(component: type[YamlSettings], type_name: str, drafted: Mapping[str, str] = NOTHING) -> str:
     """Return the file: the fields that a release needs, and the others as comments.
 
-    Parameters
-    ----------
-    component : type of YamlSettings
-        The component.
-    type_name : str
-        Its name.
-    drafted : mapping
-        Fields in YAML that were drafted from a table, in place of their examples.
+    ``drafted`` are fields in YAML that were drafted from a table, in place of their examples.
     """
     explained: dict[type[YamlSettings], str] = {}
     lines: list[str] = []

@@ -11,19 +11,10 @@ MERGE = "<<"
 
 
 def require_single_keys(path: Path, line: int) -> None:
-    """Refuse a document in which a mapping has a key twice.
+    """Refuse a document in which a mapping has a key twice; the message has both lines.
 
-    Parameters
-    ----------
-    path : Path
-        The YAML file; one that is not there is somebody else's to refuse.
-    line : int
-        A line of the document, from 1: a file may contain several.
-
-    Raises
-    ------
-    InvalidSettingError
-        If there is such a key; the message has both lines.
+    ``line`` is one of the document, from 1: a file may contain several. A file that is not there is somebody else's to
+    refuse.
     """
     if not path.is_file():
         return

@@ -144,8 +144,8 @@ class Written(dg.Resolver):
         self.settings = settings if isinstance(settings, tuple) else (settings,)
         self.model, self.make, self.or_else = model, make, or_else
         self._read_plain = read_plain
-        kind = model.model()
-        super().__init__(self._resolve, model_field_type=kind if or_else is None else or_else | kind)
+        self.kind: Any = model.model()
+        super().__init__(self._resolve, model_field_type=self.kind if or_else is None else or_else | self.kind)
 
     def or_plain(self, kind: Any) -> "Written":
         """Return the same for a field that takes plain values as well."""
@@ -159,7 +159,7 @@ class Written(dg.Resolver):
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
         """Let pydantic take the settings themselves, or a mapping as in YAML."""
-        if self.model.model() in get_args(source):
+        if self.kind in get_args(source):
             # Dagster passes the annotations of a field on to that of the YAML.
             schema: core_schema.CoreSchema = handler(source)
             return schema
@@ -197,19 +197,13 @@ class WrittenList(Written):
 
     def __init__(self, each: Written, or_else: Any) -> None:
         super().__init__(each.settings, each.model, each.make, or_else)
-        self.model_field_type = or_else | list[each.model.model()]  # type: ignore[misc]
+        self.kind = list[self.kind]  # type: ignore[name-defined]
+        self.model_field_type = or_else | self.kind
 
     def _resolve(self, context: dg.ResolutionContext, value: Any) -> Any:
         if not isinstance(value, list):
             return value
         return [Written._resolve(self, context.at_path(place), each) for place, each in enumerate(value)]
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
-        """Let pydantic take the settings themselves, or mappings as in YAML."""
-        if list[self.model.model()] in get_args(source):  # type: ignore[misc]
-            schema: core_schema.CoreSchema = handler(source)
-            return schema
-        return core_schema.no_info_plain_validator_function(self._read)
 
     def _read(self, value: Any) -> Any:
         return tuple(map(super()._read, value)) if isinstance(value, list | tuple) else value
@@ -429,14 +423,7 @@ def _takes_text(annotation: Any) -> bool:
 
 
 def import_path(path: str, setting: str) -> Any:
-    """Import ``package.module:attribute``.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the path is not one, or nothing can be imported there; the text of that error is left out, as it may contain
-        values.
-    """
+    """Import ``package.module:attribute``; a refusal leaves out the text of the error, as it may contain values."""
     module, _, attribute = path.partition(":")
     if not module or not attribute:
         raise InvalidSettingError(

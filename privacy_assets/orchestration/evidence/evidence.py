@@ -17,7 +17,7 @@ from privacy_assets.anonymization.anonymized_table import (
 from privacy_assets.anonymization.measured_loss import require_measured
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.scale_digests import scale_digests
-from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues, count_rare_values
+from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.mpucc.assess import MpuccAssessment
@@ -26,6 +26,7 @@ from privacy_assets.orchestration.evidence.limited_figures import (
     metrics_by_name,
     metrics_of,
     metrics_of_disclosure,
+    rare_values_of,
     tables_of_disclosure,
     worth_of,
 )
@@ -227,7 +228,6 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
             made_of = number_distinct_records(synthetic)
             keeps_contract = keeps_the_contract(generalized, contract, made_of, DISTINCT_RECORD)
         columns = [] if generalized is None else describe_columns(generalized, contract)
-    stored = storage.assessment(MPUCC, MpuccAssessment.without_values, metrics_of)
     rare = _rare_values(storage, table, found.get(stage), [each for each, _ in people.values()])
     evidence = Evidence(
         side="synthetic",
@@ -235,7 +235,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         # Of generalized columns only the labels are assessed; the other columns made from them add nothing.
         columns=() if table is None else released if keeps_contract else tuple(table.columns),
         tables=tables,
-        assessments={} if stored is None else {MPUCC: stored.evidence},
+        assessments={},
         declared_precisions=contract.precisions,
         lineage=lineage_of(release),
         keeps_contract=keeps_contract,
@@ -244,74 +244,75 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
         has_person=contract.person is not None,
     )
     settings = {made: storage.recorded(name).made_with for made, name in settings_of(release).items()}
-    figures: dict[str, Any] = {}
+    gathered = Gathered(evidence, table, content or "", columns, settings, found=found)
+    stored = storage.assessment(MPUCC, MpuccAssessment.without_values, metrics_of)
     if stored is not None:
-        own = stored.figures
-        settings[MPUCC], figures[MPUCC] = dict(own.settings), dict(own.scores)
-        if own.control is not None:
-            leakage = LEAKAGE[own.control.leakage_detected]
-            unit = "people" if "n_people" in own.settings else "records"
-            figures[CONTROL] = {"leakage": leakage, "counted": unit, **own.control.to_header()}
-        if stored.assessment is not None:
-            found[MPUCC] = stored.assessment
-    figures |= {} if rare is None else {RARE_VALUES: rare.to_json()}
-    gathered = Gathered(evidence, table, content or "", columns, settings, figures, found)
+        gathered = _with_assessment(gathered, MPUCC, stored, stored.figures.scores, STAGES_ASSESSED)
+        control = stored.figures.control
+        if control is not None:
+            unit = "people" if "n_people" in stored.figures.settings else "records"
+            leakage = LEAKAGE[control.leakage_detected]
+            gathered.figures[CONTROL] = {"leakage": leakage, "counted": unit, **control.to_header()}
+    if rare is not None:
+        gathered.figures[RARE_VALUES] = rare.to_json()
     return _with_worth(storage, _with_disclosure(storage, gathered), SPLIT_STAGES)
+
+
+def _with_assessment(
+    gathered: Gathered,
+    name: str,
+    stored: _Stored[Any],
+    figures: Mapping[str, Any],
+    stands_on: tuple[str, ...],
+    asked_for: Mapping[str, Any] | None = None,
+) -> Gathered:
+    """Add a stored assessment, the tables that it must stand on, and the settings that it must have been made with."""
+    evidence = gathered.evidence
+    return replace(
+        gathered,
+        evidence=replace(
+            evidence,
+            assessments={**evidence.assessments, name: stored.evidence},
+            stands_on={**evidence.stands_on, name: stands_on},
+            asked_for=evidence.asked_for if asked_for is None else {**evidence.asked_for, name: asked_for},
+        ),
+        settings={**gathered.settings, name: dict(stored.figures.settings)},
+        figures={**gathered.figures, name: dict(figures)},
+        found=gathered.found if stored.assessment is None else {**gathered.found, name: stored.assessment},
+    )
 
 
 def _with_disclosure(storage: _Storage, gathered: Gathered) -> Gathered:
     """Add what the synthetic records disclose, if that is assessed."""
-    release, evidence = storage.release, gathered.evidence
+    release, required = storage.release, storage.release.policy.required
     if not release.assesses(DISCLOSURE):
         return gathered
-    required = release.policy.required
     stored = storage.assessment(
         DISCLOSURE, DisclosureAssessment.from_artifact, metrics_of_disclosure(required), is_small=True
     )
     if stored is None or stored.assessment is None:
         return gathered
-    own = stored.figures
-    decided = figures_of_disclosure(own.scores, required)
-    columns = list(release.contract.released_columns)
-    asked = {**release.disclosure_settings.to_json(), "columns": columns, "level": LEVEL}
-    return replace(
-        gathered,
-        evidence=replace(
-            evidence,
-            assessments={**evidence.assessments, DISCLOSURE: stored.evidence},
-            stands_on={**evidence.stands_on, DISCLOSURE: SPLIT_STAGES},
-            asked_for={**evidence.asked_for, DISCLOSURE: asked},
-            remarks={**evidence.remarks, LEAKAGE_DETECTED: decided.remark},
-            advised={**evidence.advised, LEAKAGE_DETECTED: decided.advice},
-        ),
-        settings={**gathered.settings, DISCLOSURE: dict(own.settings)},
-        figures={**gathered.figures, DISCLOSURE: {**own.scores, **tables_of_disclosure(stored.assessment)}},
-        found={**gathered.found, DISCLOSURE: stored.assessment},
-    )
+    asked = {**release.disclosure_settings.to_json(), "columns": list(release.contract.released_columns)}
+    figures = {**stored.figures.scores, **tables_of_disclosure(stored.assessment)}
+    gathered = _with_assessment(gathered, DISCLOSURE, stored, figures, SPLIT_STAGES, {**asked, "level": LEVEL})
+    evidence, decided = gathered.evidence, figures_of_disclosure(stored.figures.scores, required)
+    remarks = {**evidence.remarks, LEAKAGE_DETECTED: decided.remark}
+    advised = {**evidence.advised, LEAKAGE_DETECTED: decided.advice}
+    return replace(gathered, evidence=replace(evidence, remarks=remarks, advised=advised))
 
 
 def _with_worth(storage: _Storage, gathered: Gathered, judged_by: tuple[str, ...]) -> Gathered:
     """Add what the records are worth, if that is assessed."""
-    release, evidence = storage.release, gathered.evidence
+    release, stage = storage.release, worth_stage(gathered.evidence.side)
     if not release.assesses(UTILITY):
         return gathered
-    stored = storage.assessment(worth_stage(evidence.side), UtilityAssessment.from_artifact, worth_of, is_small=True)
+    stored = storage.assessment(stage, UtilityAssessment.from_artifact, worth_of, is_small=True)
     if stored is None or stored.assessment is None:
         return gathered
-    worth, assessed = stored.assessment, stored.evidence
+    worth = stored.assessment
     asked = {"seed": release.utility_settings.seed, "columns": list(release.contract.released_columns)}
-    return replace(
-        gathered,
-        evidence=replace(
-            evidence,
-            assessments={**evidence.assessments, UTILITY: assessed},
-            stands_on={**evidence.stands_on, UTILITY: judged_by},
-            asked_for={**evidence.asked_for, UTILITY: asked},
-        ),
-        settings={**gathered.settings, UTILITY: dict(worth.settings)},
-        figures={**gathered.figures, UTILITY: {SENTENCE: worth.sentence, **worth.shown_scores, **worth.worst}},
-        found={**gathered.found, UTILITY: worth},
-    )
+    figures = {SENTENCE: worth.sentence, **worth.shown_scores, **worth.worst}
+    return _with_assessment(gathered, UTILITY, stored, figures, judged_by, asked)
 
 
 def _rare_values(
@@ -321,19 +322,12 @@ def _rare_values(
     people: list[pd.DataFrame | None],
 ) -> RareValues | None:
     """Count the rare values of a stored table among the stored people; None if that is impossible."""
-    contract, policy = storage.release.contract, storage.release.policy
+    policy, contract = storage.release.policy, storage.release.contract
     known = [each for each in people if each is not None]
     if table is None or not people or len(known) < len(people):
         return None
     try:
-        return count_rare_values(
-            table,
-            known,
-            people_per_value=policy.people_per_value,
-            person=contract.person,
-            columns=contract.released_columns,
-            masks=None if generalized is None else generalized.model.masks,
-        )
+        return rare_values_of(policy, contract, table, known, contract.person, generalized)
     except UNMEASURABLE:
         return None
 
@@ -351,38 +345,23 @@ def _gather_anonymized(storage: _Storage) -> Gathered:
     others = storage.other_releases()
     tables = {**storage.evidence(["source", "anonymized"], {"source": source_content}), stage: at_hand, **others}
     gathered = _measured(storage, anonymization, source)
-    assessments: dict[str, AssessmentEvidence] = {}
-    figures = dict(gathered.figures)
-    settings = dict(gathered.settings)
-    found = {stage: anonymization, "source": source}
-    for name, kind in _ASSESSMENTS_OF_RECORDS.items():
-        if not release.assesses(name):
-            continue
-        stored = storage.assessment(name, kind.from_artifact, metrics_by_name(name))
-        if stored is not None:
-            assessments[name] = stored.evidence
-            figures[name], settings[name] = dict(stored.figures.scores), dict(stored.figures.settings)
-            if stored.figures.notes:
-                figures[name]["notes"] = list(stored.figures.notes)
-            found[name] = stored.assessment
-    evidence_of_table = replace(
+    found = {name: value for name, value in {stage: anonymization, "source": source}.items() if value is not None}
+    evidence = replace(
         gathered.evidence,
         tables=tables,
-        assessments=assessments,
         lineage=lineage,
-        stands_on={REIDENTIFICATION: ("source", *others), SEMANTIC: release.semantic_risk_stands_on},
-        asked_for=_asked_for(release, anonymization),
         must_succeed=(REIDENTIFICATION,) if release.assesses(REIDENTIFICATION) else (),
     )
-    assessed = replace(
-        gathered,
-        evidence=evidence_of_table,
-        content=at_hand.content or "",
-        settings=settings,
-        figures=figures,
-        found={name: value for name, value in found.items() if value is not None},
-    )
-    return _with_worth(storage, assessed, ("source",))
+    gathered = replace(gathered, evidence=evidence, content=at_hand.content or "", found=found)
+    stands_on = {REIDENTIFICATION: ("source", *others), SEMANTIC: release.semantic_risk_stands_on}
+    asked_for = _asked_for(release, anonymization)
+    for name in filter(release.assesses, stands_on):
+        stored = storage.assessment(name, _ASSESSMENTS_OF_RECORDS[name].from_artifact, metrics_by_name(name))
+        if stored is not None:
+            notes = {"notes": list(stored.figures.notes)} if stored.figures.notes else {}
+            figures = {**stored.figures.scores, **notes}
+            gathered = _with_assessment(gathered, name, stored, figures, stands_on[name], asked_for.get(name))
+    return _with_worth(storage, gathered, ("source",))
 
 
 def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd.DataFrame | None) -> Gathered:

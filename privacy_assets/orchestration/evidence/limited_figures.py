@@ -6,12 +6,15 @@ from typing import Any, Final
 
 import pandas as pd
 
+from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.contract.contract import TableContract
+from privacy_assets.disclosure.rare_values import RARE_VALUES_RELEASED, RareValues, count_rare_values
 from privacy_assets.disclosure.result import DisclosureAssessment
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.control import ControlComparison
 from privacy_assets.release.leakage import figures_of_disclosure
 from privacy_assets.release.metrics import METRICS, MPUCC, UTILITY
-from privacy_assets.release.policy import RequiredSettings
+from privacy_assets.release.policy import Policy, RequiredSettings
 from privacy_assets.release.report_criteria import CRITERIA, GUESSED
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.utility.result import LOWER, UtilityAssessment, shown
@@ -45,6 +48,27 @@ def metrics_by_name(name: str) -> Callable[[StoredFigures], dict[str, float | No
         return {metric: assessment.scores.get(metric) for metric in own}
 
     return metrics
+
+
+def rare_values_of(
+    policy: Policy,
+    contract: TableContract,
+    table: pd.DataFrame,
+    people: Sequence[pd.DataFrame],
+    person: str | None,
+    generalized: Anonymization | None = None,
+) -> RareValues | None:
+    """Count the rare values of a table among people, if the policy limits them."""
+    if policy.limit_on(RARE_VALUES_RELEASED) is None:
+        return None
+    return count_rare_values(
+        table,
+        people,
+        people_per_value=policy.people_per_value,
+        person=person,
+        columns=contract.released_columns,
+        masks=None if generalized is None else generalized.model.masks,
+    )
 
 
 def metrics_of_disclosure(required: RequiredSettings) -> Callable[[StoredFigures], dict[str, float | None]]:

@@ -38,13 +38,7 @@ def record_publications(storage: Storage, key: dg.AssetKey, directory: Path) -> 
 
 
 def recorded_publications(storage: Storage, key: dg.AssetKey) -> list[Publication]:
-    """Return the recorded publications of a release asset, of all its partitions.
-
-    Raises
-    ------
-    InvalidTableError
-        If the record is damaged.
-    """
+    """Return the recorded publications of a release asset, of all its partitions; refuse a damaged record."""
     path = storage.private_tables.history_path(DIRECTORY, key)
     entries = read_history(path, _read)
     found = [each for each in entries if each is not None]

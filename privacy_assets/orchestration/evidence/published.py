@@ -47,16 +47,9 @@ class Published(NamedTuple):
 
 
 def published_besides(other: OtherReleaseSettings, current: Anonymization, storage: Storage) -> tuple[Published, ...]:
-    """Return every publication of another release that its current asset does not cover.
+    """Return every publication of another release of this project that its current asset does not cover.
 
-    Parameters
-    ----------
-    other : OtherReleaseSettings
-        A release of this project; tables listed as withdrawn do not count.
-    current : Anonymization
-        Its current asset.
-    storage : Storage
-        Storage of the release that is assessed. Its private record of the publications survives wiped events.
+    Tables listed as withdrawn do not count. ``storage`` is that of the release that is assessed.
 
     Raises
     ------

@@ -52,14 +52,8 @@ def refused_runs(
 ) -> dict[str, RefusedRun]:
     """Return the runs in which a check of severity ERROR failed, oldest failure first.
 
-    Parameters
-    ----------
-    instance : DagsterInstance
-        Instance that recorded the checks. Results reported by hand, without a known run, do not count.
-    keys : sequence of AssetCheckKey
-        The blocking checks that enforce the policy on one side of a release.
-    most_evaluations : int, optional
-        Number of latest evaluations of each check to read; by default all.
+    ``keys`` are the blocking checks that enforce the policy on one side of a release, of each of which at most so many
+    evaluations are read. Results reported by hand, without a known run, do not count.
     """
     records = [record for key in keys for record in _evaluations(instance, key, most_evaluations)]
     refused: dict[str, RefusedRun] = {}

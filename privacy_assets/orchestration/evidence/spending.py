@@ -50,14 +50,7 @@ def ledger_of(storage: Storage) -> PrivacyLedger:
 def reserve_fit(
     storage: Storage, run_id: str, synthesizer: Mst, made_of: str, people: str
 ) -> tuple[Spending, dict[str, Any]]:
-    """Charge a fit to the ledger and to Dagster's record, before a record is counted.
-
-    Returns
-    -------
-    entry : Spending
-        The entry in the ledger.
-    metadata : dict
-        What Dagster is to record of it.
+    """Charge a fit to the ledger before a record is counted; return the entry, and what Dagster is to record of it.
 
     Raises
     ------

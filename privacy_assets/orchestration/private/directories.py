@@ -6,13 +6,14 @@ locations are recognized as well.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
 import dagster as dg
 
 from privacy_assets.errors import InvalidSettingError
+from privacy_assets.orchestration.dagster_internals import ASSET_PARTITION_RANGE_START_TAG
 from privacy_assets.release.files import LATEST, RELEASED_FILE_MODE
 from privacy_assets.release.manifest import MANIFEST_FILE
 from privacy_assets.storage.durable_files import write_mark
@@ -25,17 +26,7 @@ RELEASES_MARK = b"Releases of privacy_assets lie below this directory. No privat
 def require_separate(private_path: Path, release_paths: Iterable[Path]) -> None:
     """Refuse directories if one contains the other, or if the private one is inside a published release.
 
-    Parameters
-    ----------
-    private_path : Path
-        Root of the private tables.
-    release_paths : iterable of Path
-        Roots of the releases. Symbolic links in all of them are resolved.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the directories are not separate.
+    Symbolic links in all of them are resolved.
     """
     private = private_path.resolve()
     for release_path in release_paths:
@@ -72,10 +63,7 @@ def _require_nothing_private_above(release_path: Path, released: Path) -> None:
 def mark_releases(release_path: Path) -> None:
     """Mark a directory as one for releases, so that no private directory is created below it.
 
-    Raises
-    ------
-    InvalidSettingError
-        If there is already a private directory below it.
+    A directory with a private one below it is refused.
     """
     if (release_path / RELEASES_MARK_FILE).exists():
         return
@@ -93,13 +81,7 @@ def mark_releases(release_path: Path) -> None:
 
 
 def require_within(path: Path, root: Path) -> None:
-    """Refuse a path that a symbolic link leads out of its root.
-
-    Raises
-    ------
-    InvalidSettingError
-        If the path, with links resolved, is not below the root.
-    """
+    """Refuse a path that a symbolic link leads out of its root."""
     if not path.resolve().is_relative_to(root.resolve()):
         raise InvalidSettingError(
             f"A symbolic link leads {str(path)!r} out of {str(root)!r}. Expected directories that are not links. "
@@ -127,3 +109,14 @@ def partition_directory(partition_key: str) -> str:
     name = quote(text, safe="").replace(".", "%2E")
     # Releases without partitions have a link with this name.
     return f"%{ord(LATEST[0]):X}{LATEST[1:]}" if name == LATEST else name or "%"
+
+
+def not_about_one_partition(what: str, run_tags: Mapping[str, str]) -> str:
+    """Say that a run is about no partition, or about a range of them, and what to launch instead."""
+    found = "a range of them" if ASSET_PARTITION_RANGE_START_TAG in run_tags else "none of them"
+    return (
+        f"{what} has partitions, and this run selects {found}. Each partition has its own evidence and its own "
+        "releases, so a run must select exactly one. Nothing was read or written. Choose a partition when you launch "
+        "(`--partition KEY` on the command line); for several partitions launch a backfill with one run each. An "
+        "asset without partitions cannot read one with partitions."
+    )

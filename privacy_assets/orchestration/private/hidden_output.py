@@ -43,12 +43,12 @@ class HiddenOutput:
         except BaseException:
             os.close(self.descriptor)
             raise
-        _blocks_here().append(self)
+        _HERE.blocks.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         try:
-            _blocks_here().remove(self)
+            _HERE.blocks.remove(self)
             _GATE.leave(self)
         finally:
             with contextlib.suppress(OSError, ValueError):
@@ -225,10 +225,6 @@ class _Router(io.TextIOBase):
 
 _GATE = _Gate()
 _HERE = _Here()
-
-
-def _blocks_here() -> list[HiddenOutput]:
-    return _HERE.blocks
 
 
 def _private_block() -> HiddenOutput | None:

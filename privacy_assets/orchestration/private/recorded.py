@@ -101,10 +101,7 @@ def publications(instance: dg.DagsterInstance, key: dg.AssetKey) -> list[Publica
 def require_alike_partitions(instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> None:
     """Refuse an asset if it was last made with partitions and the release has none, or vice versa.
 
-    Raises
-    ------
-    InvalidTableError
-        If no partition of it corresponds to this one, so that its published tables cannot be found.
+    No partition of it corresponds to this one then, so its published tables cannot be found.
     """
     record = next(_of_runs(instance, key), None)
     if record is None or (record.partition_key is None) == (partition_key is None):

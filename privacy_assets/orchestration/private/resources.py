@@ -5,7 +5,7 @@ point them elsewhere.
 """
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,13 +19,13 @@ import pandas as pd
 from privacy_assets.errors import ConcurrentReleaseError, InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.private.directories import (
     from_project_root,
+    not_about_one_partition,
     partition_directory,
     require_separate,
     require_within,
 )
 from privacy_assets.orchestration.private.guard import call_guarded, nothing_attached_to_input
 from privacy_assets.orchestration.private.histories import add_to_history, read_history
-from privacy_assets.orchestration.private.partitions import not_about_one_partition
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.storage.artifact import TABLE_KIND, Artifact
@@ -49,10 +49,6 @@ class RecordedRefusal:
 
     refused_at: str
     failed: tuple[str, ...]
-
-    def and_by(self, names: Iterable[str]) -> "RecordedRefusal":
-        """Return the refusal with additional conditions."""
-        return RecordedRefusal(self.refused_at, tuple(dict.fromkeys((*self.failed, *names))))
 
 
 class RefusalEntry(NamedTuple):
@@ -222,8 +218,9 @@ class PrivateParquetIOManager(dg.UPathIOManager):
             if entry is None:
                 by_run[f"damaged line {number}"] = DAMAGED_REFUSAL
             elif entry.partition == partition_key:
-                known = by_run.setdefault(entry.run_id, RecordedRefusal(entry.refused_at, ()))
-                by_run[entry.run_id] = known.and_by(entry.failed)
+                known = by_run.get(entry.run_id, RecordedRefusal(entry.refused_at, ()))
+                failed = tuple(dict.fromkeys((*known.failed, *entry.failed)))
+                by_run[entry.run_id] = RecordedRefusal(known.refused_at, failed)
         return by_run
 
     def history_path(self, kind: str, key: dg.AssetKey) -> Path:

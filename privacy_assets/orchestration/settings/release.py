@@ -362,15 +362,18 @@ class ReleaseSettings:
         """The stage whose table the synthetic side releases."""
         return "synthetic" if self.generalize_synthetic is None else "generalized_synthetic"
 
+    def assessments_of(self, side: str) -> tuple[str, ...]:
+        """Return the stages that assess the records of a side."""
+        own = (name for name in (MPUCC, DISCLOSURE, REIDENTIFICATION, SEMANTIC) if SIDES[name] == side)
+        worth = (worth_stage(side),) if self.assesses(UTILITY) else ()
+        return (*filter(self.assesses, own), *worth)
+
     @property
     def stages_that_age(self) -> tuple[str, ...]:
         """The stages that count as stale with time: the assessments, and tables that are measured without one."""
-        of_records = tuple(each for each in (REIDENTIFICATION, SEMANTIC) if self.assesses(each))
-        if self.anonymized is not None and not of_records:
-            of_records = (self.anonymized_stage,)
-        of_worth = tuple(map(worth_stage, self.sides)) if self.assesses(UTILITY) else ()
-        of_disclosure = (DISCLOSURE,) if self.assesses(DISCLOSURE) else ()
-        return ((MPUCC,) if self.synthetic is not None else ()) + of_disclosure + of_records + of_worth
+        assessed = tuple(stage for side in self.sides for stage in self.assessments_of(side))
+        has_records_assessed = self.anonymized is None or not {REIDENTIFICATION, SEMANTIC}.isdisjoint(assessed)
+        return assessed if has_records_assessed else (*assessed, self.anonymized_stage)
 
     @property
     def anonymized_stage(self) -> str:
@@ -380,6 +383,7 @@ class ReleaseSettings:
     def assesses(self, assessment: str) -> bool:
         """Whether a side has an assessment: because it was asked for, or the policy limits it."""
         asked = {
+            MPUCC: self.synthetic,
             REIDENTIFICATION: self.reidentification,
             SEMANTIC: self.semantic_risk,
             UTILITY: self.utility,

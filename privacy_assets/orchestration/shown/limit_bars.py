@@ -63,13 +63,7 @@ def _metadata(bars: Sequence[Bar]) -> dict[str, Any]:
 
 
 def limit_bars(bars: Sequence[Bar]) -> str:
-    """Draw each figure as a bar that is red where its limit is not met, and the limit as a line in the middle.
-
-    Returns
-    -------
-    str
-        Markdown with the picture as SVG.
-    """
+    """Draw figures as SVG in Markdown: bars, red where the limit is not met, and the limit as a line in the middle."""
     parts = []
     for place, bar in enumerate(bars):
         top = ROW * place

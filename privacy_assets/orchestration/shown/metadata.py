@@ -129,29 +129,27 @@ def _consequence(verdict: Verdict) -> str:
 
 def advice_table(advice: pd.DataFrame) -> dg.TableMetadataValue:
     """Show the effect of forgetting columns on the semantic risk, with names of columns and counts."""
-    shown = advice.head(MOST_ADVICE_SHOWN)
+    return _table(advice.head(MOST_ADVICE_SHOWN))
+
+
+def options_table(options: pd.DataFrame) -> dg.TableMetadataValue:
+    """Show candidate releases, the proposed ones first and by worth, with names of settings and figures alone."""
+    in_order = options.sort_values(["side", "is_proposed", "utility"], ascending=[True, False, False], kind="stable")
+    figures = [name for name in options.columns if name in METRICS and name != "utility"]
+    columns = ["candidate", "side", "is_proposed", "utility", "worth_in_people", *figures, "reason"]
+    shown = in_order.assign(reason=in_order["reason"].map(_short))[columns]
+    return _table(shown.round(3).head(MOST_OPTIONS_SHOWN))
+
+
+def _table(shown: pd.DataFrame) -> dg.TableMetadataValue:
     records = [
         dg.TableRecord({str(name): _plain(value) for name, value in row.items()}) for row in shown.to_dict("records")
     ]
     return dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(str(name)) for name in shown.columns]))
 
 
-def options_table(options: pd.DataFrame) -> dg.TableMetadataValue:
-    """Show candidate releases, the proposed ones first and by worth, with names of settings and figures alone."""
-    columns = ["candidate", "side", "is_proposed", "utility", "worth_in_people", "reason"]
-    in_order = options.sort_values(["side", "is_proposed", "utility"], ascending=[True, False, False], kind="stable")
-    figures = [name for name in options.columns if name in METRICS and name != "utility"]
-    shown = in_order[[*columns[:-1], *figures, "reason"]].head(MOST_OPTIONS_SHOWN)
-    records = [
-        dg.TableRecord({str(name): _short(round(v, 3) if isinstance(v, float) else v) for name, v in row.items()})
-        for row in shown.to_dict("records")
-    ]
-    return dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(str(name)) for name in shown.columns]))
-
-
-def _short(value: Any) -> str | int | float | bool:
-    plain = _plain(value)
-    return plain if not isinstance(plain, str) or len(plain) <= LONGEST_REASON else plain[: LONGEST_REASON - 1] + "…"
+def _short(reason: str) -> str:
+    return reason if len(reason) <= LONGEST_REASON else reason[: LONGEST_REASON - 1] + "…"
 
 
 def _plain(value: Any) -> str | int | float | bool:

@@ -28,16 +28,8 @@ def map_of_options(
 ) -> Drawn:
     """Draw a panel for each side that has candidates: risk to the right, worth upwards.
 
-    Parameters
-    ----------
-    table : DataFrame
-        ``candidate``, ``side``, ``is_admitted``, ``is_proposed``, the risks, ``utility`` and its interval.
-    risks : mapping of str to str
-        The column of the risk, by side. The two risks are not on one scale.
-    limits : mapping of str to float or None
-        The limit on it, drawn as a line.
-    recommended : mapping of str to str
-        The candidate that gets a ring, by side.
+    ``risks`` names the column of the risk by side; the two risks are not on one scale. Its limit is drawn as a line,
+    and the recommended candidate gets a ring.
     """
     drawn = {
         side: table[(table["side"] == side) & table["utility"].notna() & table[risk].notna()].reset_index(drop=True)
