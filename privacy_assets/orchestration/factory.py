@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 
 from privacy_assets.contract.contract import TableContract, resolve_contract
-from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
+from privacy_assets.disclosure.rare_values import RARE_VALUES
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.engine.local import LocalEngine
 from privacy_assets.engine.spark import SparkEngine
@@ -241,16 +241,14 @@ def build_release_definitions(
         assets += [] if private_settings is None else [noisy_model_asset(release, private_settings)]
         assets += [] if generalize_synthetic is None else [generalized_synthetic_asset(release)]
         assets += [preprocessed_asset(release), mpucc_assessment_asset(release)]
-        of_rare_values = [RARE_VALUES] if admitted_by.limit_on(RARE_VALUES_RELEASED) is not None else []
-        of_disclosure = [DISCLOSURE] if release.assesses(DISCLOSURE) else []
-        assets += [disclosure_assessment_asset(release) for _ in of_disclosure]
         limited = {limit.assessment for limit in admitted_by.limits}
-        of_budget = [PRIVACY_BUDGET] if PRIVACY_BUDGET in limited else []
-        of_synthetic = (*of_budget, *of_rare_values, MPUCC, *of_disclosure)
-        limits["synthetic"] = [limit_checks(release, each) for each in of_synthetic]
+        measured = (each for each in (PRIVACY_BUDGET, RARE_VALUES) if each in limited)
+        assessed = [each for each in (MPUCC, DISCLOSURE) if release.assesses(each)]
+        assets += [disclosure_assessment_asset(release)] if DISCLOSURE in assessed else []
+        limits["synthetic"] = [limit_checks(release, each) for each in (*measured, *assessed)]
     if "anonymized" in release.sides:
         assets += _anonymized_side(release)
-        assessed = (each for each in (REIDENTIFICATION, SEMANTIC) if release.assesses(each))
+        assessed = [each for each in (REIDENTIFICATION, SEMANTIC) if release.assesses(each)]
         limits["anonymized"] = [limit_checks(release, each) for each in (ANONYMITY, *assessed)]
     if release.assesses(UTILITY):
         assets += [utility_assessment_asset(release, side) for side in release.sides]

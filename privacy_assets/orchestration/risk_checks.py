@@ -132,18 +132,16 @@ def _require_assets(checked: Sequence[object], original: object, control: object
 
 
 def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAsset | None) -> list[Limit]:
+    side = "synthetic" if original is not None else "anonymized"
     if original is not None:
-        limits = [
-            limit for limit in policy.limits_of("synthetic") if limit.assessment in (MPUCC, RARE_VALUES, DISCLOSURE)
-        ]
+        limits = [limit for limit in policy.limits_of(side) if limit.assessment in (MPUCC, RARE_VALUES, DISCLOSURE)]
         if control is None and any(limit.needs_control and limit.blocks for limit in limits):
             raise InvalidSettingError(
                 "The policy limits leakage, which is measured against records that the synthesizer has not seen. Give "
                 "them as control=UpstreamAsset(...), or remove the limits on leakage."
             )
     else:
-        limits = [limit for limit in policy.limits_of("anonymized") if limit.metric in MEASURED_OF_A_TABLE]
-    side = "synthetic" if original is not None else "anonymized"
+        limits = [limit for limit in policy.limits_of(side) if limit.metric in MEASURED_OF_A_TABLE]
     blocking = [limit for limit in policy.limits if limit.is_on(side) and limit.blocks]
     dropped = [limit.metric for limit in blocking if limit not in limits and not follows_from_class_size(limit, limits)]
     if dropped and any(limit.blocks for limit in limits):
@@ -152,9 +150,8 @@ def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAss
             "build_release_definitions, or remove these limits."
         )
     if not any(limit.blocks for limit in limits):
-        kind = "synthetic" if original is not None else "anonymized"
         raise InvalidSettingError(
-            f"The policy has no limit of severity 'error' that can be checked on a table of {kind} records alone. Add "
+            f"The policy has no limit of severity 'error' that can be checked on a table of {side} records alone. Add "
             f"one, for example on {'privacy_risk_score' if original is not None else 'smallest_class'!r}."
         )
     return limits

@@ -76,7 +76,7 @@ def limit_checks_of(limits: Iterable[Limit], key: dg.AssetKey, deps: Sequence[dg
 
 
 def partition_key_of(context: Any, partitions: dg.PartitionsDefinition[Any] | None) -> str | None:
-    """Return the partition that a step works on, None without partitions; refuse a run that selects not just one."""
+    """Return the partition of a step, or None without partitions; refuse a run that does not select exactly one."""
     if partitions is None:
         return None
     if not context.has_partition_key:

@@ -63,14 +63,8 @@ class OutOfTime(Exception):  # noqa: N818 - it ends a candidate and is not an er
 class Measured:
     """What was found of a candidate that was made once.
 
-    Attributes
-    ----------
-    figures : dict of str to float or None
-        Every limited figure of its side, the figure of its risk, and of synthetic records whether leakage was detected.
-    worth : UtilityAssessment
-        What it is worth.
-    failed : list of str
-        What the policy's blocking conditions say that fail; empty if it would be admitted.
+    ``figures`` are the limited ones of its side, that of its risk, and of synthetic records whether leakage was
+    detected; ``failed`` is what the blocking conditions of the policy say that fail.
     """
 
     figures: dict[str, float | None]
@@ -82,16 +76,8 @@ class Measured:
 class Bench:
     """The people of a table, divided by the comparison's own seeds, and the judges of what is made of them.
 
-    Parameters
-    ----------
-    release : ReleaseSettings
-        Contract, policy and whatever else candidates share.
-    table : DataFrame
-        The table that the contract admitted, with the person column if there is one.
-    options : OptionsSettings
-        The seeds.
-    deadline : float
-        Moment of `time.monotonic` after which nothing is begun.
+    ``release`` has what candidates share, and ``table`` is what the contract admitted, with the person column if there
+    is one; after the ``deadline``, a moment of `time.monotonic`, nothing is begun.
     """
 
     release: ReleaseSettings

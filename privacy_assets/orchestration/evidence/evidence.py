@@ -19,7 +19,7 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.scale_digests import scale_digests
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED, RareValues
 from privacy_assets.disclosure.result import DisclosureAssessment
-from privacy_assets.errors import ContractError, InvalidSettingError, InvalidTableError, PrivacyAssetsError
+from privacy_assets.errors import ContractError, InvalidTableError, PrivacyAssetsError
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.orchestration.evidence.limited_figures import (
     StoredFigures,
@@ -61,17 +61,9 @@ _ASSESSMENTS_OF_RECORDS: dict[str, Any] = {
     REIDENTIFICATION: ReidentificationAssessment,
     SEMANTIC: SemanticAssessment,
 }
-UNMEASURABLE = (InvalidTableError, InvalidSettingError, *UNREADABLE)
 
 
-_Assessment = TypeVar(
-    "_Assessment",
-    MpuccAssessment,
-    ReidentificationAssessment,
-    SemanticAssessment,
-    UtilityAssessment,
-    DisclosureAssessment,
-)
+_Assessment = TypeVar("_Assessment")
 """Assessments that a policy can limit and that have an asset."""
 
 
@@ -328,7 +320,7 @@ def _rare_values(
         return None
     try:
         return rare_values_of(policy, contract, table, known, contract.person, generalized)
-    except UNMEASURABLE:
+    except UNREADABLE:
         return None
 
 
@@ -381,7 +373,7 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
         columns = describe_columns(anonymization, contract)
     except PrivacyAssetsError as error:
         return replace(nothing, evidence=replace(evidence, problem=str(error) if keeps_contract else ""))
-    except UNMEASURABLE:
+    except UNREADABLE:
         return nothing
     return replace(
         nothing,

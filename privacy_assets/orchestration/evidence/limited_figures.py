@@ -42,12 +42,8 @@ class StoredFigures:
 
 def metrics_by_name(name: str) -> Callable[[StoredFigures], dict[str, float | None]]:
     """Return what reads the limited figures of an assessment, whose scores have the names of the metrics."""
-
-    def metrics(assessment: StoredFigures) -> dict[str, float | None]:
-        own = [metric for metric, described in METRICS.items() if described.assessment == name]
-        return {metric: assessment.scores.get(metric) for metric in own}
-
-    return metrics
+    own = [metric for metric, described in METRICS.items() if described.assessment == name]
+    return lambda assessment: {metric: assessment.scores.get(metric) for metric in own}
 
 
 def rare_values_of(

@@ -28,16 +28,9 @@ MOST_SHOWN = 5
 
 
 class Published(NamedTuple):
-    """A published table of another release that its current asset does not cover.
+    """A published table of another release that its current asset does not cover, by its manifest.
 
-    Attributes
-    ----------
-    stage : str
-        Name for the evidence.
-    fingerprint, run_id : str
-        The record in the manifest: the table, and the run that published it.
-    release : OtherRelease
-        For `assess_reidentification`.
+    ``stage`` is its name for the evidence.
     """
 
     stage: str

@@ -27,19 +27,7 @@ _PAGE = 500
 
 @dataclass
 class RefusedRun:
-    """A run in which blocking checks failed.
-
-    Attributes
-    ----------
-    reasons : list of str
-        Descriptions of the checks that failed.
-    failed : list of str
-        Names of the conditions that failed.
-    at : float
-        Time of the last failure, in seconds since 1970.
-    partition : str or None
-        Partition of the run.
-    """
+    """A run in which blocking checks failed: what they say, their names, and when (seconds since 1970)."""
 
     reasons: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)

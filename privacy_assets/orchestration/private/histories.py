@@ -31,6 +31,8 @@ def read_history(path: Path, read: Callable[[Any], T]) -> list[T | None]:
     """Return what ``read`` makes of each entry of a history; None for each line, or whole file, that is damaged."""
     if not path.exists():
         return []
+    if not path.is_file():
+        return [None]  # A pipe would never end.
     try:
         lines = path.read_bytes().splitlines()
     except OSError:

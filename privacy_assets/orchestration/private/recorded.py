@@ -62,19 +62,7 @@ class Recorded:
 
 
 class Publication(NamedTuple):
-    """A release that Dagster recorded.
-
-    Attributes
-    ----------
-    fingerprint : str
-        Fingerprint of the table.
-    directory : Path or None
-        Where it was written; None if not recorded.
-    run_id : str
-        Run that published it.
-    partition : str or None
-        Its partition.
-    """
+    """A release that was recorded: the table, where it was written if that is known, the run, and the partition."""
 
     fingerprint: str
     directory: Path | None

@@ -497,9 +497,7 @@ def _check_owners(owners: Sequence[str]) -> None:
     for owner in owners:
         try:
             dg.AssetSpec("checked", owners=[owner])
-        except Exception:  # noqa: BLE001 (Dagster raises several)
-            is_right = False
-        else:
-            is_right = True
-        if not is_right:
-            raise InvalidSettingError(f"owners names {owner!r}; expected 'team:' and a name, or an email address.")
+            continue
+        except Exception:  # noqa: BLE001, S110 (Dagster raises several)
+            pass
+        raise InvalidSettingError(f"owners names {owner!r}; expected 'team:' and a name, or an email address.")
