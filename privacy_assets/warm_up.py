@@ -116,7 +116,7 @@ def _release_and_attack(table: pd.DataFrame) -> None:
     # Two neighboring values with most rows, which one bin has: only their codes allow a cut.
     neighbors = pd.DataFrame({"number": np.append(np.arange(602), np.repeat([300, 301], 700))})
     for each, known, k in ((table, KNOWN, 2), (wide, ["number"], len(wide) // 4), (neighbors, ["number"], 900)):
-        divided = LocalEngine(rows_per_task=len(each) // 2)
+        divided = LocalEngine(rows_per_task=len(each) // 3)
         anonymize(each, quasi_identifiers=known, k=k, engine=divided)
         of_people = each.assign(person=np.arange(len(each)))
         anonymize(of_people, quasi_identifiers=known, k=k, subject="person", engine=divided)

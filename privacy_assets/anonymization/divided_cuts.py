@@ -43,6 +43,8 @@ from privacy_assets.anonymization.kernels.mondrian_rows import pack_matrix, pack
 from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays
 from privacy_assets.engine.protocol import Engine
 
+LARGEST_SHARE = 2
+"""A class of up to so many times the rows of a task is left to one task, because each level of cuts reads all rows."""
 PARTS_OF_FINISHED_CLASS = 64
 """A large class that cannot be cut is collected in so many parts, because nobody needs all of its rows."""
 BINS_PER_CHUNK = 1 << 14
@@ -76,13 +78,13 @@ class _Count:
     first_bin: NDArray[np.int64]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        n_bins = int(self.first_bin[-1])
-        histograms = np.zeros((len(self.boxes), n_bins), np.int64)
-        for _, _, codes, leaf in self.sort(batches):
-            for histogram, (own, box) in zip(histograms, self.boxes.items(), strict=True):
-                begin, stop = np.searchsorted(leaf, [own, own + 1])
-                if begin < stop:
-                    add_counts(codes, begin, stop, self.first_bin, box, histogram)
+        histograms = np.zeros((len(self.boxes), int(self.first_bin[-1])), np.int64)
+        shift = np.stack([box.shift for box in self.boxes.values()])
+        offset = self.first_bin[:-1] - (np.stack([box.base for box in self.boxes.values()]) >> shift)
+        place = np.full(len(self.sort.tree.dimension) + 1, -1, np.int64)
+        place[list(self.boxes)] = np.arange(len(self.boxes))
+        for _, codes, leaf in self.sort.leaves(batches):
+            add_counts(codes, leaf, place, offset, shift, histograms)
         yield _in_chunks(histograms.ravel())
 
 
@@ -96,11 +98,11 @@ class _CountCodes:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         n_rows = np.zeros(int(self.first[-1]), np.int64)
-        for _, _, codes, leaf in self.sort(batches):
-            begin, stop = np.searchsorted(leaf, [self.leaf, self.leaf + 1])
+        for _, codes, leaf in self.sort.leaves(batches):
+            own = codes[leaf == self.leaf]
             for j, n in enumerate(np.diff(self.first)):
                 if n > 0:
-                    n_rows[self.first[j] : self.first[j + 1]] += np.bincount(codes[begin:stop, j], minlength=n)
+                    n_rows[self.first[j] : self.first[j + 1]] += np.bincount(own[:, j], minlength=n)
         yield _in_chunks(n_rows)
 
 
@@ -144,7 +146,7 @@ class _SendClasses:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         n_leaves = len(self.is_finished)
         for table, order, codes, leaf in self.sort(batches):
-            records = table.column("row").to_numpy()[order]
+            records = table.column("row").to_numpy()[order].astype(np.int64)
             people = table.column("person").to_numpy()[order] if self.has_people else records[:0]
             distinct, begins = np.unique(leaf, return_index=True)
             tasks, blobs = [], []
@@ -244,8 +246,9 @@ class _DividedCuts:
         large = {}
         for number, i in enumerate(leaves):
             node = self.nodes[i]
-            node.is_finished |= node.size < 2 * self.models.k and node.size > self.rows_per_task
-            if node.size > self.rows_per_task and not node.is_finished:
+            is_large = node.size > LARGEST_SHARE * self.rows_per_task
+            node.is_finished |= is_large and node.size < 2 * self.models.k
+            if is_large and not node.is_finished:
                 large[number] = node
         if not large:
             return False
@@ -407,7 +410,7 @@ def partition_by(
     n_rows = len(columns[0])
     types = [np.min_scalar_type(max(n - 1, 0)) for n in n_values]
     codes = {f"c{j}": codes.astype(types[j], copy=False) for j, codes in enumerate(columns)}
-    placed = {"row": np.arange(n_rows), **codes}
+    placed = {"row": np.arange(n_rows, dtype=np.min_scalar_type(n_rows)), **codes}
     if models.counts_people:
         assert person is not None  # noqa: S101 - the caller counts people
         placed["person"] = person.astype(np.int64)

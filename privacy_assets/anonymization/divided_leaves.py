@@ -17,7 +17,7 @@ from privacy_assets.engine.protocol import gather_batches
 ROWS_PER_BLOB = 1 << 18
 
 
-def _codes_of(table: pa.Table, n_values: Sequence[int]) -> NDArray[Any]:
+def _codes_of(table: pa.Table, n_values: Sequence[int]) -> NDArray[np.unsignedinteger[Any]]:
     return pack_rows([table.column(f"c{j}").to_numpy() for j in range(len(n_values))], n_values).codes
 
 
@@ -28,12 +28,19 @@ class SortIntoLeaves:
     tree: TreeArrays
     n_values: tuple[int, ...]
 
-    def __call__(
+    def leaves(
         self, batches: Iterator[pa.RecordBatch]
-    ) -> Iterator[tuple[pa.Table, NDArray[np.int64], NDArray[Any], NDArray[np.int64]]]:
-        """Yield rows as they came, their order, and their codes and ascending leaves in it."""
+    ) -> Iterator[tuple[pa.Table, NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]]:
+        """Yield rows as they came, their codes and their leaves."""
         for table in gather_batches(batches, ROWS_PER_BLOB):
             codes = _codes_of(table, self.n_values)
-            leaf = route_rows(self.tree, codes[:, : len(self.n_values)].astype(np.int64))
-            order = np.argsort(leaf, kind="stable")
-            yield table, order, np.ascontiguousarray(codes[order]), leaf[order]
+            yield table, codes, route_rows(self.tree, codes)
+
+    def __call__(
+        self, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[tuple[pa.Table, NDArray[np.int64], NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]]:
+        """Yield rows as they came, their order, and their codes and ascending leaves in it."""
+        for table, codes, leaf in self.leaves(batches):
+            # Numbers of few leaves are sorted by their bytes.
+            order = np.argsort(leaf.astype(np.min_scalar_type(int(leaf.max(initial=0)))), kind="stable")
+            yield table, order, codes[order], leaf[order]

@@ -33,6 +33,7 @@ ROWS_PER_UPLOAD = 1 << 20
 """Rows of a message in which codes reach the cluster; with 50 columns it has 200 MB."""
 ROWS_PER_CELL = 1 << 16
 """Rows whose codes are one value for Spark, at most."""
+CELLS_PER_PARTITION = 4
 CELLS = pa.schema([("cell", pa.binary())])
 
 
@@ -137,14 +138,17 @@ class SparkEngine:
 
         def upload(spark: Any) -> Any:
             frames = []
+            rows_per_cell = min(self.rows_per_task, ROWS_PER_CELL)
             for begin in range(0, max(whole.num_rows, 1), ROWS_PER_UPLOAD):
-                cells = _pack(whole.slice(begin, ROWS_PER_UPLOAD), min(self.rows_per_task, ROWS_PER_CELL))
+                cells = _pack(whole.slice(begin, ROWS_PER_UPLOAD), rows_per_cell)
                 frames.append(spark.createDataFrame(cells, _spark_types(CELLS)))
             while len(frames) > 1:
                 # In pairs, because Spark does not take plans that are a thousand levels deep.
                 pairs = [frames[begin : begin + 2] for begin in range(0, len(frames), 2)]
                 frames = [reduce(lambda one, other: one.unionAll(other), pair) for pair in pairs]
-            return frames[0].persist()
+            # Otherwise each task of each job would be sent its part of the upload again, although it is persisted.
+            n_cells = -(-whole.num_rows // rows_per_cell)
+            return frames[0].repartition(max(n_cells // CELLS_PER_PARTITION, 1)).persist()
 
         frame = self._run(upload)
         try:

@@ -31,7 +31,6 @@ from privacy_assets.anonymization.kernels.mondrian_cuts import (
     tighten,
     weigh_cuts,
 )
-from privacy_assets.anonymization.kernels.mondrian_rows import count_rows
 from privacy_assets.kernels.compilation import kernel
 
 
@@ -50,11 +49,29 @@ def _cover(size: int, dimensions: Dimensions, box: Box) -> None:
 
 @kernel
 def add_counts(
-    codes: NDArray[np.unsignedinteger[Any]], begin: int, stop: int, first_bin: NDArray[np.int64], box: Box,
-    histogram: NDArray[np.int64],
+    codes: NDArray[np.unsignedinteger[Any]], leaf: NDArray[np.int64], place: NDArray[np.int64],
+    offset: NDArray[np.int64], shift: NDArray[np.int64], histograms: NDArray[np.int64],
 ) -> None:  # fmt: skip
-    """Add some rows of a class to its histogram."""
-    count_rows(codes, begin, stop, first_bin, box, histogram)
+    """Add rows to the histograms of their classes.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows, n_padded), dtype=uint16 or uint32
+        The rows.
+    leaf : ndarray of shape (n_rows,), dtype=int64
+        The class of each row.
+    place : ndarray of shape (n_leaves,), dtype=int64
+        The histogram of each class; -1 if it has none.
+    offset, shift : ndarray of shape (n_histograms, n_dimensions), dtype=int64
+        A code is counted in the bin ``offset + (code >> shift)``.
+    histograms : ndarray of shape (n_histograms, n_bins), dtype=int64
+        Counted on.
+    """
+    for i in range(len(leaf)):
+        own = place[leaf[i]]
+        if own >= 0:
+            for j in range(shift.shape[1]):
+                histograms[own, offset[own, j] + (np.int64(codes[i, j]) >> shift[own, j])] += 1
 
 
 def choose_cut(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,14 +70,14 @@ def build_tree(
 
 
 @kernel
-def route_rows(tree: TreeArrays, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Find the class of each row of codes, an array of shape (n_rows, n_dimensions)."""
+def route_rows(tree: TreeArrays, codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Find the class of each row of codes, an array with a column for each dimension; further columns do not matter."""
     n_rows = len(codes)
     classes = np.zeros(n_rows, np.int64)
     for i in range(n_rows):
         node = 0 if len(tree.dimension) > 0 else -1
         while node >= 0:
-            code = codes[i, tree.dimension[node]]
+            code = int(codes[i, tree.dimension[node]])
             begin, stop = tree.first_head[node], tree.first_head[node + 1]
             if stop > begin:
                 at = begin + place_in(tree.head[begin:stop], code)
