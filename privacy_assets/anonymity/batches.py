@@ -38,14 +38,7 @@ def verify_coded(
         unload(column.codes)
     classes = group_by_class(*grouped)
     del grouped
-    return measure_codes(
-        classes,
-        values,
-        tuple(quasi_identifiers),
-        subject,
-        len(labels[0]),
-        recursive_l,
-    )
+    return measure_codes(classes, values, tuple(quasi_identifiers), subject, recursive_l)
 
 
 def _measured(column: CodedColumn, name: str) -> MeasuredColumn:

@@ -15,17 +15,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.anonymity.kernels.measures import (
-    LARGEST_RECURSIVE_L,
-    ClassMeasures,
-    RowsByClass,
-    count_people,
-    group_by_class,
-    measure_classes,
-)
+from privacy_assets.anonymity.divided_measures import measure_by
+from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L, RowsByClass, group_by_class
 from privacy_assets.anonymity.report import AnonymityReport, ClassSizes, SensitiveReport
+from privacy_assets.anonymity.worst_classes import CodedValues, MeasuredClasses, WorstClass, measure_all
 from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, group_rows, read_column
 from privacy_assets.columns.safe_names import type_name
+from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer
 from privacy_assets.storage.fingerprint import require_unique_text_names
@@ -43,6 +39,7 @@ def verify_anonymity(
     *,
     subject: str | None = None,
     recursive_l: int = LARGEST_RECURSIVE_L,
+    engine: Engine | None = None,
 ) -> AnonymityReport:
     """Measure the protection of a table, whoever anonymized it.
 
@@ -60,6 +57,9 @@ def verify_anonymity(
         one person.
     recursive_l : int
         Largest l for which recursive (c, l)-diversity is measured, at least 1.
+    engine : LocalEngine or SparkEngine, optional
+        Where classes are measured, each by one task; the result does not depend on it. Default: in this process, where
+        rows get their classes in any case.
 
     Returns
     -------
@@ -88,8 +88,13 @@ def verify_anonymity(
             f"`recursive_l` is {recursive_l!r}. Expected a whole number of at least 1. Nothing was computed."
         )
     labels, values = _read(table, roles["quasi_identifiers"], roles["sensitive"], subject)
-    classes = group_by_class(*group_rows(*labels))
-    return measure_codes(classes, values, roles["quasi_identifiers"], subject, len(table), recursive_l)
+    grouped = group_rows(*labels)
+    if engine is None or engine.rows_per_task is None:
+        return measure_codes(group_by_class(*grouped), values, roles["quasi_identifiers"], subject, recursive_l)
+    person = None if subject is None else values.pop(subject).exact[0]
+    coded = [column.coded(recursive_l) for column in values.values()]
+    found = measure_by(engine, *grouped, coded, person)
+    return _report(found, values, roles["quasi_identifiers"], subject)
 
 
 def measure_codes(
@@ -97,29 +102,31 @@ def measure_codes(
     values: dict[str, MeasuredColumn],
     quasi_identifiers: tuple[str, ...],
     subject: str | None,
-    n_rows: int,
     recursive_l: int,
 ) -> AnonymityReport:
     """Measure a table in codes: its rows by class, and its other columns."""
-    sizes = np.diff(classes.starts)
-    n_classes = len(sizes)
-    people = None
-    if subject is not None:
-        person_of_row, n_people = values.pop(subject).exact
-        people = count_people(classes.rows, classes.starts, person_of_row, n_people)
-    columns = {}
-    is_homogeneous = np.zeros(n_classes, np.bool_)
-    for name, column in values.items():
-        value_of_row, n_values = column.in_order
-        largest_l = min(int(recursive_l), n_values)
-        measures = measure_classes(classes, value_of_row, n_values, is_ordered=column.is_ordered, largest_l=largest_l)
-        is_homogeneous |= measures.n_values == 1
-        columns[name] = _worst(measures, sizes, n_values, is_ordered=column.is_ordered)
+    person, n_people = (None, 0) if subject is None else values.pop(subject).exact
+    found = measure_all(classes, (column.coded(recursive_l) for column in values.values()), person, n_people)
+    return _report(found, values, quasi_identifiers, subject)
+
+
+def _report(
+    found: MeasuredClasses,
+    values: Mapping[str, MeasuredColumn],
+    quasi_identifiers: tuple[str, ...],
+    subject: str | None,
+) -> AnonymityReport:
+    sizes, people, is_homogeneous, worst = found
+    n_rows = int(sizes.sum())
+    columns = {
+        name: _figures(own, n_rows, is_ordered=column.is_ordered)
+        for (name, column), own in zip(values.items(), worst, strict=True)
+    }
     return AnonymityReport(
         quasi_identifiers,
         subject,
         n_rows,
-        n_classes,
+        len(sizes),
         int(sizes.min()),
         None if people is None else int(people.min()),
         ClassSizes.of(sizes),
@@ -129,23 +136,22 @@ def measure_codes(
     )
 
 
-def _worst(measures: ClassMeasures, sizes: NDArray[np.int64], n_values: int, *, is_ordered: bool) -> SensitiveReport:
-    """Take the worst class for each measure."""
-    l_distinct = int(measures.n_values.min())
-    largest_l = min(l_distinct, measures.recursive_c.shape[1] - 1)
+def _figures(worst: WorstClass, n_rows: int, *, is_ordered: bool) -> SensitiveReport:
+    l_distinct = int(worst.n_values)
+    largest_l = min(l_distinct, len(worst.recursive_c) - 1)
     return SensitiveReport(
-        float(measures.largest_share.max()),
+        worst.largest_share,
         l_distinct,
-        round(exp(float(measures.entropy.min())), ENTROPY_DECIMALS),
-        {l_: float(measures.recursive_c[:, l_].max()) for l_ in range(2, largest_l + 1)},
-        float(measures.distance.max()),
+        round(exp(worst.entropy), ENTROPY_DECIMALS),
+        {l_: float(worst.recursive_c[l_]) for l_ in range(2, largest_l + 1)},
+        worst.distance,
         "ordered" if is_ordered else "equal",
-        float(measures.beta.max()),
-        float(measures.enhanced_beta.max()),
-        float(measures.delta.max()),
-        int((measures.n_values < n_values).sum()),
-        float(sizes[measures.n_values == 1].sum() / sizes.sum()),
-        n_values,
+        worst.beta,
+        worst.enhanced_beta,
+        worst.delta,
+        int(worst.n_incomplete),
+        float(worst.n_homogeneous / n_rows),
+        int(worst.n_values_of_table),
     )
 
 
@@ -187,6 +193,12 @@ class MeasuredColumn:
         rank[np.argsort(distinct, kind="stable")] = np.arange(len(distinct))
         rank[-1] = -1
         return compact(rank[self.values.codes], len(distinct))
+
+    def coded(self, recursive_l: int) -> CodedValues:
+        """Return the codes ``in_order``, and what else is needed to measure classes with l up to ``recursive_l``."""
+        codes, n_values = self.in_order
+        totals = np.bincount(codes, minlength=n_values)
+        return CodedValues(codes, totals, self.is_ordered, min(int(recursive_l), n_values))
 
 
 def compact(codes: NDArray[np.integer[Any]], n_codes: int) -> tuple[NDArray[np.int64], int]:

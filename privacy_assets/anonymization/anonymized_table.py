@@ -20,6 +20,7 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.settings import LDiversity
 from privacy_assets.columns.masks import Interval, ReleaseModel, ValueSet
 from privacy_assets.contract.contract import TableContract
+from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import ContractError, InvalidTableError
 from privacy_assets.shown_numbers import against
 from privacy_assets.storage.fingerprint import fingerprint
@@ -57,6 +58,7 @@ def measure_anonymity(
     made_of: pd.DataFrame,
     subject: str | None,
     losses: Mapping[str, float] | None = None,
+    engine: Engine | None = None,
 ) -> tuple[AnonymityReport, dict[str, float | None]]:
     """Measure the protection of the released table.
 
@@ -74,6 +76,8 @@ def measure_anonymity(
         The person column; None if each record counts as a person.
     losses : mapping of str to float, optional
         Loss of each quasi-identifier, as measured by `require_measured`; without it, the information loss has no value.
+    engine : Engine, optional
+        As for `verify_anonymity`.
 
     Returns
     -------
@@ -109,7 +113,7 @@ def measure_anonymity(
         table = table.assign(**{subject: whose})
     asked = anonymization.settings["l_diversity"].values()
     recursive_l = max([LARGEST_RECURSIVE_L, *(int(own["least"]) for own in asked if own["kind"] == "recursive")])
-    report = verify_anonymity(table, known, sensitive, subject=subject, recursive_l=recursive_l)
+    report = verify_anonymity(table, known, sensitive, subject=subject, recursive_l=recursive_l, engine=engine)
     figures = {
         "smallest_class": report.k if report.k_people is None else report.k_people,
         "l_diversity": report.l_distinct,

@@ -116,7 +116,7 @@ def _generalized_asset(
             log_openly(context, f"The anonymization {gathered}, so all {len(table):,} records are cut here.")
         anonymization = anonymize_with(table, used, generalization.hierarchies, progress=progress, engine=engine)
         losses = require_measured(anonymization, table, generalization.hierarchies)
-        report, figures = measure_anonymity(anonymization, release.contract, table, asked.subject, losses)
+        report, figures = measure_anonymity(anonymization, release.contract, table, asked.subject, losses, engine)
         failed = models_that_fail(anonymization, report)
         shown = {name: value for name, value in figures.items() if value is not None}
         if failed:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from privacy_assets.anonymization import anonymized_table
 from privacy_assets.engine.local import LocalEngine
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import InvalidSettingError
@@ -75,7 +76,11 @@ def expected(tmp_path_factory):
 
 def test_a_release_whose_work_is_divided_is_the_same(expected, tmp_path, monkeypatch):
     used = []
-    for module, name in ((assets, "assess_preprocessed"), (anonymized_assets, "anonymize_with")):
+    for module, name in (
+        (assets, "assess_preprocessed"),
+        (anonymized_assets, "anonymize_with"),
+        (anonymized_table, "verify_anonymity"),
+    ):
         work = getattr(module, name)
 
         def watched(*given, work=work, name=name, **named):
@@ -84,7 +89,8 @@ def test_a_release_whose_work_is_divided_is_the_same(expected, tmp_path, monkeyp
 
         monkeypatch.setattr(module, name, watched)
     assert_equal_but_for_the_engine(expected, released(tmp_path / "project", TINY), "local")
-    assert sorted(used, key=str) == [("anonymize_with", TINY), ("assess_preprocessed", TINY)]
+    assert used.count(("anonymize_with", TINY)) == used.count(("assess_preprocessed", TINY)) == 1
+    assert set(used) == {(name, TINY) for name in ("anonymize_with", "assess_preprocessed", "verify_anonymity")}
 
 
 def test_a_release_by_spark_is_the_same(expected, tmp_path):

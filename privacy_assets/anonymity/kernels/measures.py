@@ -240,7 +240,7 @@ def _measure(
     buffers: _Buffers,
 ) -> None:
     """Write the result of :func:`measure_classes`, which is 0 before."""
-    n_rows, n_values, n_classes = len(rows), len(totals), len(starts) - 1
+    n_values, n_classes = len(totals), len(starts) - 1
     n_values_in, largest, entropy, recursive_c, distance, beta, enhanced, delta = measures
     counts, touched, top, cumulative, prefix = buffers
     n_before = 0
@@ -248,6 +248,7 @@ def _measure(
         n_before += totals[value]
         cumulative[value] = n_before
         prefix[value + 1] = prefix[value] + n_before
+    n_rows = n_before
     for c in range(n_classes):
         size = starts[c + 1] - starts[c]
         if size == 0:
@@ -290,7 +291,7 @@ def group_by_class(class_of_row: NDArray[np.int64], n_classes: int) -> RowsByCla
 def measure_classes(
     classes: RowsByClass,
     value_of_row: NDArray[np.int64],
-    n_values: int,
+    totals: NDArray[np.int64],
     *,
     is_ordered: bool,
     largest_l: int = LARGEST_RECURSIVE_L,
@@ -302,12 +303,12 @@ def measure_classes(
     Parameters
     ----------
     classes : RowsByClass
-        All rows of the table.
+        All rows of the table, or of some of its classes.
     value_of_row : ndarray of shape (n_rows,), dtype=int64
-        Sensitive value of each row, from 0 to ``n_values - 1``, in the order of the values if that matters. Each value
-        occurs. Not checked here.
-    n_values : int
-        Number of values in the table.
+        Sensitive value of each row, from 0 to ``n_values - 1``, in the order of the values if that matters. Not
+        checked here.
+    totals : ndarray of shape (n_values,), dtype=int64
+        Rows of each value in the whole table, at least one.
     is_ordered : bool
         Whether the distance of two values is the number of values from one to the other, or the same for all.
     largest_l : int
@@ -340,7 +341,6 @@ def measure_classes(
     .. [4] J. Brickell, V. Shmatikov (2008), "The cost of privacy: destruction of data-mining utility in anonymized data
        publishing" (delta-disclosure privacy), doi:10.1145/1401890.1401904.
     """
-    totals = np.bincount(value_of_row, minlength=n_values)
     n_classes, n_values = len(classes.starts) - 1, len(totals)
     largest, entropy, distance, beta, enhanced, delta = (np.zeros(n_classes) for _ in range(6))
     recursive_c = np.zeros((n_classes, largest_l + 1))

@@ -35,6 +35,7 @@ from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
+from privacy_assets.orchestration.settings.engine import engine_of_stage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.reidentification.assess import ReidentificationAssessment
@@ -369,7 +370,8 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
     try:
         keeps_contract = keeps_the_contract(anonymization, contract, source, contract.person)
         losses = require_measured(anonymization, source, storage.release.hierarchies)
-        report, measured = measure_anonymity(anonymization, contract, source, contract.person, losses)
+        engine = engine_of_stage(storage.release.engine, storage.release.name, "anonymity")
+        report, measured = measure_anonymity(anonymization, contract, source, contract.person, losses, engine)
         columns = describe_columns(anonymization, contract)
     except PrivacyAssetsError as error:
         return replace(nothing, evidence=replace(evidence, problem=str(error) if keeps_contract else ""))

@@ -1,0 +1,134 @@
+"""The worst of some classes: what is measured of each, and the largest and smallest figures of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy_assets.anonymity.kernels.measures import RowsByClass, count_people, measure_classes
+
+
+class CodedValues(NamedTuple):
+    """A sensitive column in codes.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_rows,), dtype=int64
+        Value of each row, in the order of the values if that matters.
+    totals : ndarray of shape (n_values,), dtype=int64
+        Rows of each value in the whole table, of which these rows may be a part.
+    is_ordered : bool
+        Whether the distance of two values is the number of values from one to the other, or the same for all.
+    largest_l : int
+        Largest l that is measured.
+    """
+
+    codes: NDArray[np.int64]
+    totals: NDArray[np.int64]
+    is_ordered: bool
+    largest_l: int
+
+
+class WorstClass(NamedTuple):
+    """Figures of the worst of some classes on one sensitive column, as of `ClassMeasures`.
+
+    ``n_values`` and ``entropy`` are the smallest, the others the largest; ``recursive_c`` has shape (largest_l + 1,).
+    ``n_incomplete`` classes lack one of the ``n_values_of_table``, and ``n_homogeneous`` rows are in classes of one.
+    """
+
+    n_values: float
+    entropy: float
+    largest_share: float
+    distance: float
+    beta: float
+    enhanced_beta: float
+    delta: float
+    n_values_of_table: float
+    n_incomplete: float
+    n_homogeneous: float
+    recursive_c: NDArray[np.float64]
+
+    @staticmethod
+    def n_figures(largest_l: int) -> int:
+        """Return the length of `to_array`."""
+        return len(WorstClass._fields) + largest_l
+
+    def to_array(self) -> NDArray[np.float64]:
+        """Return all figures in one array."""
+        return np.concatenate([np.array(self[:-1], np.float64), self.recursive_c])
+
+    @classmethod
+    def of_all(cls, arrays: Sequence[NDArray[np.float64]]) -> WorstClass:
+        """Return the worst of several parts of the classes, from their arrays."""
+        every = np.stack(arrays)
+        smallest, largest, added = every.min(axis=0), every.max(axis=0), every.sum(axis=0)
+        plain = [*smallest[:2], *largest[2:8], *added[8:10]]
+        return cls._make([*(float(figure) for figure in plain), largest[10:]])
+
+
+class MeasuredClasses(NamedTuple):
+    """What was measured of some classes.
+
+    Attributes
+    ----------
+    sizes : ndarray of shape (n_classes,), dtype=int64
+        Rows of each.
+    people : ndarray of shape (n_classes,), dtype=int64, or None
+        People of each.
+    is_homogeneous : ndarray of shape (n_classes,), dtype=bool
+        Whether a class has one value of some sensitive column.
+    worst : tuple of WorstClass
+        For each sensitive column.
+    """
+
+    sizes: NDArray[np.int64]
+    people: NDArray[np.int64] | None
+    is_homogeneous: NDArray[np.bool_]
+    worst: tuple[WorstClass, ...]
+
+
+def measure_all(
+    classes: RowsByClass, values: Iterable[CodedValues], person_of_row: NDArray[np.int64] | None, n_people: int
+) -> MeasuredClasses:
+    """Measure every class of a table, or of the part of it that some classes are.
+
+    Parameters
+    ----------
+    classes : RowsByClass
+        All rows given.
+    values : iterable of CodedValues
+        The sensitive columns; read one after the other.
+    person_of_row : ndarray of shape (n_rows,), dtype=int64, or None
+        From 0 to ``n_people - 1``; None if no people are counted.
+    n_people : int
+        Number of people in the whole table.
+    """
+    sizes = np.diff(classes.starts)
+    people = None if person_of_row is None else count_people(classes.rows, classes.starts, person_of_row, n_people)
+    is_homogeneous = np.zeros(len(sizes), np.bool_)
+    worst = []
+    for column in values:
+        found = measure_classes(
+            classes, column.codes, column.totals, is_ordered=column.is_ordered, largest_l=column.largest_l
+        )
+        has_one = found.n_values == 1
+        is_homogeneous |= has_one
+        worst.append(
+            WorstClass(
+                n_values=int(found.n_values.min()),
+                entropy=float(found.entropy.min()),
+                largest_share=float(found.largest_share.max()),
+                distance=float(found.distance.max()),
+                beta=float(found.beta.max()),
+                enhanced_beta=float(found.enhanced_beta.max()),
+                delta=float(found.delta.max()),
+                n_values_of_table=len(column.totals),
+                n_incomplete=int((found.n_values < len(column.totals)).sum()),
+                n_homogeneous=int(sizes[has_one].sum()),
+                recursive_c=found.recursive_c.max(axis=0),
+            )
+        )
+    return MeasuredClasses(sizes, people, is_homogeneous, tuple(worst))
