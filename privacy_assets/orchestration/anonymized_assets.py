@@ -279,6 +279,7 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
             other_releases=held,
             hierarchies=release.hierarchies,
             progress=progress_logger(context, _sets_assessed),
+            engine=engine_of_stage(release.engine, release.name, REIDENTIFICATION),
         )
         settings_used = {**assessment.settings, **release.reidentification_is_asked_of}
         assessment = replace(assessment, settings=settings_used)

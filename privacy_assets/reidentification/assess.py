@@ -14,6 +14,7 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import ReleaseModel, Suppressed
 from privacy_assets.columns.safe_names import type_name
+from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.notebook import ShowsFigures, ShowsPictures
 from privacy_assets.pictures import Drawn
@@ -144,6 +145,7 @@ def assess_reidentification(
     seed: int = 0,
     n_threads: int | None = None,
     progress: Callable[[CandidateProgress], None] | None = None,
+    engine: Engine | None = None,
 ) -> ReidentificationAssessment:
     """Count the candidates of each released record, for many sets of columns that an attacker may know.
 
@@ -185,6 +187,10 @@ def assess_reidentification(
     n_threads, progress
         Number of threads (default: all cores), which does not affect the result; function called from time to time,
         whose exceptions end the work.
+    engine : LocalEngine or SparkEngine, optional
+        Where candidates are counted, by tasks that have some of the originals each; the result does not depend on it.
+        Default: in this process, where masks are read, and columns whose masks are functions of the original are
+        grouped in any case.
 
     Raises
     ------
@@ -213,6 +219,7 @@ def assess_reidentification(
     for other in other_releases:
         index = other.intersect(index, original, subject)
         quasi_identifiers = tuple(dict.fromkeys([*quasi_identifiers, *other.known_columns()]))
+    index.engine = engine
     named = _checked_known(index, known, quasi_identifiers)
     require(k is None or is_integer(k, 1), "k", k, "None or an integer above 0")
     _check_max_known(max_known, len(quasi_identifiers))

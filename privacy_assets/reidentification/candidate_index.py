@@ -14,8 +14,10 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import ConflictError, InvalidSettingError, InvalidTableError
 from privacy_assets.reidentification.belief import BeliefFunction
+from privacy_assets.reidentification.divided_counts import count_for_many_sets_by, count_in_boxes
 from privacy_assets.reidentification.kernels.candidates import count_candidates
 from privacy_assets.reidentification.many_known_sets import count_for_many_sets
 from privacy_assets.reidentification.masked_columns import (
@@ -155,6 +157,8 @@ class CandidateIndex:
         self._columns = {name: (column,) for name, column in read.items()}
         self._microaggregated = read_microaggregated(model, original, released, self.truth)
         check_truth({name: int(own.excludes(self.truth).sum()) for name, own in read.items()}, self.n_released)
+        # Set by those who divide the work; counts do not depend on it.
+        self.engine: Engine | None = None
         self.keys = released[[name for name in keys if name in released.columns]].reset_index(drop=True)
 
     @classmethod
@@ -245,7 +249,12 @@ class CandidateIndex:
         sizes = np.full((len(known_sets), len(records)), self.n_units, np.int64)
         counted = [chosen for chosen in sets if chosen]
         if counted:
-            found = count_for_many_sets(list(columns.values()), counted, records, self.people, self.n_threads, on_share)
+            every = list(columns.values())
+            engine = self._dividing_engine
+            if engine is None:
+                found = count_for_many_sets(every, counted, records, self.people, self.n_threads, on_share)
+            else:
+                found = count_for_many_sets_by(engine, every, counted, records, self.people)
             for chosen, counts in zip(counted, found, strict=True):
                 sizes[sets[chosen]] = counts
         return sizes
@@ -328,6 +337,11 @@ class CandidateIndex:
                 f"There is no released record {i}. Expected a number from 0 to {self.n_released - 1}."
             )
 
+    @property
+    def _dividing_engine(self) -> Engine | None:
+        """The engine, if it divides the work."""
+        return None if self.engine is None or self.engine.rows_per_task is None else self.engine
+
     def _sizes_by_group(self, columns: Sequence[MaskedColumn]) -> NDArray[np.int64]:
         """Count originals that are released as the same cells, for masks that are functions of the original."""
         codes, n_codes = [], []
@@ -347,6 +361,8 @@ class CandidateIndex:
     def _sizes_by_scan(self, columns: Sequence[MaskedColumn], on_wait: Callable[[], None] | None) -> NDArray[np.int64]:
         """Count originals inside each released box."""
         boxes, box_of_row = make_boxes(columns)
+        if self._dividing_engine is not None:
+            return count_in_boxes(self._dividing_engine, columns, boxes, self.people)[box_of_row]
         points = make_points(columns, self.people)
         n_codes = max(column.n_codes for column in columns)
         return count_candidates(points, boxes, n_codes, self.n_threads, on_wait)[box_of_row]

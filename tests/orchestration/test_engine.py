@@ -27,6 +27,7 @@ POLICY = Policy(
         Limit("privacy_risk_score", ADMITS, "at_most"),
         Limit("leakage_detected", 0),
         Limit("smallest_class", 5),
+        Limit("max_reidentification_probability", 0.9999),
     ),
     RequiredSettings(control_records=40, detectable_share=None),
 )
@@ -79,6 +80,7 @@ def test_a_release_whose_work_is_divided_is_the_same(expected, tmp_path, monkeyp
     for module, name in (
         (assets, "assess_preprocessed"),
         (anonymized_assets, "anonymize_with"),
+        (anonymized_assets, "assess_reidentification"),
         (anonymized_table, "verify_anonymity"),
     ):
         work = getattr(module, name)
@@ -89,8 +91,9 @@ def test_a_release_whose_work_is_divided_is_the_same(expected, tmp_path, monkeyp
 
         monkeypatch.setattr(module, name, watched)
     assert_equal_but_for_the_engine(expected, released(tmp_path / "project", TINY), "local")
-    assert used.count(("anonymize_with", TINY)) == used.count(("assess_preprocessed", TINY)) == 1
-    assert set(used) == {(name, TINY) for name in ("anonymize_with", "assess_preprocessed", "verify_anonymity")}
+    once = ["anonymize_with", "assess_preprocessed", "assess_reidentification"]
+    assert [used.count((name, TINY)) for name in once] == [1, 1, 1]
+    assert set(used) == {(name, TINY) for name in (*once, "verify_anonymity")}
 
 
 def test_a_release_by_spark_is_the_same(expected, tmp_path):
