@@ -33,7 +33,6 @@ ROWS_PER_UPLOAD = 1 << 20
 """Rows of a message in which codes reach the cluster; with 50 columns it has 200 MB."""
 ROWS_PER_CELL = 1 << 16
 """Rows whose codes are one value for Spark, at most."""
-CELLS_PER_PARTITION = 4
 CELLS = pa.schema([("cell", pa.binary())])
 
 
@@ -147,8 +146,7 @@ class SparkEngine:
                 pairs = [frames[begin : begin + 2] for begin in range(0, len(frames), 2)]
                 frames = [reduce(lambda one, other: one.unionAll(other), pair) for pair in pairs]
             # Otherwise each task of each job would be sent its part of the upload again, although it is persisted.
-            n_cells = -(-whole.num_rows // rows_per_cell)
-            return frames[0].repartition(max(n_cells // CELLS_PER_PARTITION, 1)).persist()
+            return frames[0].repartition(max(-(-whole.num_rows // self.rows_per_task), 1)).persist()
 
         frame = self._run(upload)
         try:

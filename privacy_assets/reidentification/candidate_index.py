@@ -254,7 +254,7 @@ class CandidateIndex:
             if engine is None:
                 found = count_for_many_sets(every, counted, records, self.people, self.n_threads, on_share)
             else:
-                found = count_for_many_sets_by(engine, every, counted, records, self.people)
+                found = count_for_many_sets_by(engine, every, counted, records, self.people, on_share)
             for chosen, counts in zip(counted, found, strict=True):
                 sizes[sets[chosen]] = counts
         return sizes
@@ -362,7 +362,7 @@ class CandidateIndex:
         """Count originals inside each released box."""
         boxes, box_of_row = make_boxes(columns)
         if self._dividing_engine is not None:
-            return count_in_boxes(self._dividing_engine, columns, boxes, self.people)[box_of_row]
+            return count_in_boxes(self._dividing_engine, columns, boxes, self.people, on_wait)[box_of_row]
         points = make_points(columns, self.people)
         n_codes = max(column.n_codes for column in columns)
         return count_candidates(points, boxes, n_codes, self.n_threads, on_wait)[box_of_row]

@@ -1,11 +1,12 @@
 """Candidates counted by the tasks of an engine: each has some originals and all boxes, and the counts add up.
 
-All records of a person go to one task, so that people add up as well.
+All records of a person go to one task, so that people add up as well: somebody with more records than a task makes it
+larger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -21,6 +22,8 @@ from privacy_assets.reidentification.masked_columns import MaskedColumn, make_po
 
 ROWS_PER_BLOB = 1 << 18
 COUNTS_PER_CHUNK = 1 << 16
+BOXES_AT_A_TIME = 1 << 18
+"""Distinct released records that tasks get with their function, which has to fit into a message: 4 bytes a column."""
 ROWS_OF_TASKS = pa.schema([("task", pa.int64()), ("rows", pa.binary())])
 COUNTS = pa.schema([("chunk", pa.int64()), ("counts", pa.binary())])
 
@@ -113,7 +116,11 @@ class _Add:
 
 
 def count_in_boxes(
-    engine: Engine, columns: Sequence[MaskedColumn], boxes: Boxes, people: NDArray[np.int64] | None
+    engine: Engine,
+    columns: Sequence[MaskedColumn],
+    boxes: Boxes,
+    people: NDArray[np.int64] | None,
+    on_wait: Callable[[], None] | None = None,
 ) -> NDArray[np.int64]:
     """Count the originals, or the people, in each box, as `count_candidates` does.
 
@@ -127,9 +134,15 @@ def count_in_boxes(
         Those of the released rows.
     people : ndarray of shape (n_original,), dtype=int64, or None
         Person of each original.
+    on_wait : callable, optional
+        Called before and after each job; its exceptions end the work.
     """
     without = tuple(_without_rows(column, np.zeros(0, np.int64)) for column in columns)
-    return _count_by(engine, columns, people, _OfBoxes(without, boxes))
+    parts = [
+        _OfBoxes(without, boxes._replace(sets=boxes.sets[begin : begin + BOXES_AT_A_TIME]))
+        for begin in range(0, len(boxes.sets), BOXES_AT_A_TIME)
+    ]
+    return np.concatenate(_count_by(engine, columns, people, parts, lambda _: on_wait() if on_wait else None))
 
 
 def count_for_many_sets_by(
@@ -138,11 +151,14 @@ def count_for_many_sets_by(
     sets: Sequence[Sequence[int]],
     rows: NDArray[np.int64],
     people: NDArray[np.int64] | None,
+    on_share: Callable[[float], None] | None = None,
 ) -> NDArray[np.int64]:
     """Count the candidates of released rows for many sets of columns, as `count_for_many_sets` does."""
-    without = tuple(_without_rows(column, rows) for column in columns)
-    counts = _count_by(engine, columns, people, _OfSets(without, tuple(map(tuple, sets))))
-    return counts.reshape(len(sets), len(rows))
+    blocks = [rows[begin : begin + BOXES_AT_A_TIME] for begin in range(0, len(rows), BOXES_AT_A_TIME)]
+    chosen = tuple(map(tuple, sets))
+    parts = [_OfSets(tuple(_without_rows(column, own) for column in columns), chosen) for own in blocks]
+    counts = _count_by(engine, columns, people, parts, on_share or (lambda _: None))
+    return np.concatenate([own.reshape(len(sets), -1) for own in counts], axis=1)
 
 
 def _without_rows(column: MaskedColumn, rows: NDArray[np.int64]) -> MaskedColumn:
@@ -153,8 +169,13 @@ def _without_rows(column: MaskedColumn, rows: NDArray[np.int64]) -> MaskedColumn
 
 
 def _count_by(
-    engine: Engine, columns: Sequence[MaskedColumn], people: NDArray[np.int64] | None, count: _CountsOf
-) -> NDArray[np.int64]:
+    engine: Engine,
+    columns: Sequence[MaskedColumn],
+    people: NDArray[np.int64] | None,
+    parts: Sequence[_CountsOf],
+    on_share: Callable[[float], None],
+) -> list[NDArray[np.int64]]:
+    """Place the originals once, and count for each part of what was released."""
     assert engine.rows_per_task is not None  # noqa: S101 - otherwise the work is not divided
     n_original = len(columns[0].codes)
     n_tasks = -(-n_original // engine.rows_per_task)
@@ -162,9 +183,14 @@ def _count_by(
     placed = [column.codes for column in columns] + ([] if people is None else [people])
     types = [np.min_scalar_type(int(codes.max(initial=0))) for codes in placed]
     given = {f"c{j}": codes.astype(own) for j, (codes, own) in enumerate(zip(placed, types, strict=True))}
-    task = _CountInTask(count, len(placed), people is not None)
+    found = []
+    on_share(0.0)
     with engine.place({"task": units % n_tasks, **given}) as batches:
-        counted = engine.map_reduce(batches, _SendOriginals(len(placed)), ROWS_OF_TASKS, "task", task, COUNTS)
-        added = engine.collect(engine.map_reduce(counted, _Pass(), COUNTS, "chunk", _Add(), COUNTS))
-    counts = dict(zip(added.column("chunk").to_pylist(), added.column("counts"), strict=True))
-    return np.concatenate([np.frombuffer(counts[chunk].as_buffer(), np.int64) for chunk in range(len(counts))])
+        for number, count in enumerate(parts, 1):
+            task = _CountInTask(count, len(placed), people is not None)
+            counted = engine.map_reduce(batches, _SendOriginals(len(placed)), ROWS_OF_TASKS, "task", task, COUNTS)
+            added = engine.collect(engine.map_reduce(counted, _Pass(), COUNTS, "chunk", _Add(), COUNTS))
+            counts = dict(zip(added.column("chunk").to_pylist(), added.column("counts"), strict=True))
+            found.append(np.concatenate([np.frombuffer(counts[n].as_buffer(), np.int64) for n in range(len(counts))]))
+            on_share(number / len(parts))
+    return found

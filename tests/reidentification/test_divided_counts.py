@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from privacy_assets import LocalEngine, anonymize, assess_reidentification
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.reidentification import candidate_index
+from privacy_assets.reidentification import candidate_index, divided_counts
+from privacy_assets.reidentification.candidate_index import CandidateIndex
 from tests.anonymization.test_anonymize import options, plan, tables
 from tests.engines import ShufflingEngine
 from tests.examples import examples
@@ -66,6 +67,29 @@ def test_one_value_in_most_rows_and_a_column_without_values(subject, curve_sampl
     assessed = assert_equal_by(engine, table, found, max_known=2, curve_sample=curve_sample)
     assert assessed.scores["fewest_candidates"] >= 4
     assert set(calls) == {"count_in_boxes", "count_for_many_sets_by"}
+
+
+def test_progress_is_reported_before_and_after_each_job_and_may_end_the_work(monkeypatch):
+    monkeypatch.setattr(divided_counts, "BOXES_AT_A_TIME", 40)
+    table = skewed_table()
+    found = anonymize(table, quasi_identifiers=["age", "income", "area"], k=4)
+    index = CandidateIndex.of_anonymization(table, found)
+    expected = index.sizes_of_sets([("age",), ("age", "income")], np.arange(100)), index.sizes(("age", "income"))
+    index.engine = ShufflingEngine(rows_per_task=200, rows_per_batch=40)
+    shares, waits = [], []
+    of_sets = index.sizes_of_sets([("age",), ("age", "income")], np.arange(100), shares.append)
+    of_all = index.sizes(("age", "income"), lambda: waits.append(1))
+    assert np.array_equal(of_sets, expected[0])
+    assert np.array_equal(of_all, expected[1])
+    assert shares == [0, 1 / 3, 2 / 3, 1]
+    assert len(waits) > 3
+
+    def cancel(*_):
+        raise KeyboardInterrupt
+
+    for work in (lambda: index.sizes(("age",), cancel), lambda: index.sizes_of_sets([("age",)], np.arange(9), cancel)):
+        with pytest.raises(KeyboardInterrupt):
+            work()
 
 
 def test_an_engine_that_does_not_divide_changes_nothing(monkeypatch):

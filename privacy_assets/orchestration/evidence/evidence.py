@@ -35,7 +35,6 @@ from privacy_assets.orchestration.evidence.published import published_besides
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.private.storage import UNREADABLE, Storage
 from privacy_assets.orchestration.settings.anonymized import OtherReleaseSettings
-from privacy_assets.orchestration.settings.engine import engine_of_stage
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.utility import worth_stage
 from privacy_assets.reidentification.assess import ReidentificationAssessment
@@ -370,8 +369,8 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
     try:
         keeps_contract = keeps_the_contract(anonymization, contract, source, contract.person)
         losses = require_measured(anonymization, source, storage.release.hierarchies)
-        engine = engine_of_stage(storage.release.engine, storage.release.name, "anonymity")
-        report, measured = measure_anonymity(anonymization, contract, source, contract.person, losses, engine)
+        # By this process alone: a release depends on it, and no worker has to be trusted for that.
+        report, measured = measure_anonymity(anonymization, contract, source, contract.person, losses)
         columns = describe_columns(anonymization, contract)
     except PrivacyAssetsError as error:
         return replace(nothing, evidence=replace(evidence, problem=str(error) if keeps_contract else ""))
