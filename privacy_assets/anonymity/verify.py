@@ -59,7 +59,8 @@ def verify_anonymity(
         Largest l for which recursive (c, l)-diversity is measured, at least 1.
     engine : LocalEngine or SparkEngine, optional
         Where classes are measured, each by one task; the result does not depend on it. Default: in this process, where
-        rows get their classes in any case.
+        rows get their classes in any case. A sensitive column with as many values as a task has rows is measured here,
+        and so are the others.
 
     Returns
     -------
@@ -89,12 +90,18 @@ def verify_anonymity(
         )
     labels, values = _read(table, roles["quasi_identifiers"], roles["sensitive"], subject)
     grouped = group_rows(*labels)
-    if engine is None or engine.rows_per_task is None:
+    if engine is None or not _can_divide(engine, [values[name] for name in roles["sensitive"]]):
         return measure_codes(group_by_class(*grouped), values, roles["quasi_identifiers"], subject, recursive_l)
     person = None if subject is None else values.pop(subject).exact[0]
     coded = [column.coded(recursive_l) for column in values.values()]
     found = measure_by(engine, *grouped, coded, person)
     return _report(found, values, roles["quasi_identifiers"], subject)
+
+
+def _can_divide(engine: Engine, sensitive: Sequence[MeasuredColumn]) -> bool:
+    """Return whether the rows of each value, which every task gets, are fewer numbers than a task has rows."""
+    most = max((len(column.values.distinct) for column in sensitive), default=0)  # noqa: PD011 - not of pandas
+    return engine.rows_per_task is not None and most < engine.rows_per_task
 
 
 def measure_codes(

@@ -1,5 +1,7 @@
 """Tasks of an engine measure the classes of a table as one process does, to the last bit."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets import LocalEngine
+from privacy_assets.anonymity import divided_measures, verify
 from privacy_assets.anonymity.verify import verify_anonymity
 from tests.engines import ShufflingEngine
 from tests.examples import examples
@@ -27,7 +30,8 @@ def test_the_report_does_not_depend_on_the_tasks(tables, data, rows_per_task):
     subject = sensitive.pop() if sensitive and data.draw(st.booleans()) else None
     engine = ShufflingEngine(rows_per_task=rows_per_task, seed=data.draw(st.integers(1, 99)))
     largest_l = data.draw(st.integers(1, 12))
-    assert_equal_by(engine, table, quasi, sensitive, subject=subject, recursive_l=largest_l)
+    with patch.object(verify, "_can_divide", return_value=True):
+        assert_equal_by(engine, table, quasi, sensitive, subject=subject, recursive_l=largest_l)
 
 
 def skewed_table(n_rows=2_000):
@@ -48,14 +52,24 @@ def test_one_value_in_most_rows_one_class_and_classes_of_one_row(quasi_identifie
     table = skewed_table()
     others = [name for name in ("illness", "cost", "empty") if name not in quasi_identifiers]
     subject = None if "person" in quasi_identifiers else "person"
-    engine = ShufflingEngine(rows_per_task=100, rows_per_batch=30)
+    # Fewer than the rows, but more than the values of each column.
+    engine = ShufflingEngine(rows_per_task=700, rows_per_batch=30)
     assert_equal_by(engine, table, quasi_identifiers, others, subject=subject)
     assert_equal_by(engine, table, quasi_identifiers)
 
 
-def test_classes_are_shared_out_among_tasks(monkeypatch):
-    from privacy_assets.anonymity import divided_measures
+def test_a_column_of_more_values_than_rows_of_a_task_is_measured_here():
+    class NoEngine(ShufflingEngine):
+        def place(self, columns):
+            raise AssertionError("placed")
 
+    table = skewed_table(400)
+    assert_equal_by(NoEngine(rows_per_task=table["cost"].nunique()), table, ["area"], ["illness", "cost"])
+    with pytest.raises(AssertionError, match="placed"):
+        verify_anonymity(table, ["area"], ["cost"], engine=NoEngine(rows_per_task=table["cost"].nunique() + 1))
+
+
+def test_classes_are_shared_out_among_tasks(monkeypatch):
     n_of_tasks = []
     measure = divided_measures.measure_all
 
