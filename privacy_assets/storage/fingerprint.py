@@ -138,7 +138,9 @@ def _values_of_categories(column: pd.Series) -> pd.Series:
     if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
         raise TypeError(kind)  # Parquet returns their categories in another type.
     if pd.api.types.is_integer_dtype(kind):
-        return column.astype("Int64")
+        # By codes, because `astype` turns integers into floats where values are missing, which merges large ones.
+        integers = column.cat.categories.astype("Int64").array
+        return pd.Series(integers.take(column.cat.codes.to_numpy(), allow_fill=True), column.index)
     return column.astype(object if pd.api.types.is_bool_dtype(kind) or not len(column.cat.categories) else kind)
 
 

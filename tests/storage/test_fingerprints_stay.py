@@ -152,6 +152,13 @@ VALUES = {
 }
 
 
+@pytest.mark.parametrize("dtype", KINDS["int64"])
+def test_large_integers_in_categories_with_missing_ones_are_not_merged(dtype):
+    values = [None, 0, -9_007_199_254_740_993]
+    column = pd.Series(values, dtype=dtype).astype("category")
+    assert fingerprint(pd.DataFrame({"é": column})) == written_cell_by_cell("é", "int64", values)
+
+
 @settings(max_examples=examples(60), deadline=None)
 @given(st.data(), st.sampled_from(sorted(KINDS)), st.booleans())
 def test_the_fingerprint_is_that_of_the_cells_one_by_one(data, kind, as_category):
