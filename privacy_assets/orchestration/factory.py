@@ -170,7 +170,7 @@ def build_release_definitions(
         What the first page of the report declares: ``purpose``, ``recipient``, ``legal_basis``, ``retention`` and
         ``roles_decided_by``, each a sentence. It decides nothing.
     engine : LocalEngine, SparkEngine, SparkSession or object with ``spark_session``, optional
-        Where mpUCCs are searched, with those of the control, and anonymized records are cut into classes; the release
+        Where mpUCCs are searched, also against the control, records cut, and candidates counted; the release
         does not depend on it. All other stages run in this process, which is also the default.
     private_path, release_path : str
         Local directories of the private tables and of the releases. Definitions that are merged must agree on them. The

@@ -174,7 +174,7 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
     )
     engine: EngineYaml | None = Field(
         None,
-        description="Where mpUCCs are searched and anonymized records are cut into classes, if not in the run itself; "
+        description="Where mpUCCs are searched, records cut, and candidates counted, if not in the run itself; "
         "the release does not depend on it.",
         examples=[{"spark": {"remote": "sc://spark:15002"}}],
     )

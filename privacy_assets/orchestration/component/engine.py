@@ -30,7 +30,7 @@ class SparkYaml(YamlSettings):
 
 
 class EngineYaml(YamlSettings):
-    """Where mpUCCs are searched and anonymized records are cut into classes; the release does not depend on it."""
+    """Where mpUCCs are searched, records cut, and candidates counted; the release does not depend on it."""
 
     spark: SparkYaml = Field(
         description="On the workers of a Spark cluster.", examples=[{"remote": "sc://spark:15002"}]
