@@ -17,7 +17,7 @@ from privacy_assets.kernels.compilation import kernel, part
 from privacy_assets.kernels.slices import SlicePool
 from privacy_assets.mpucc.kernels.class_lists import begin_lists, count_shared
 from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, code_at, group_by_width, take_rows
-from privacy_assets.mpucc.kernels.people_classes import N_COUNTS, count_people, keep_found, split_people
+from privacy_assets.mpucc.kernels.people_classes import N_COUNTS, find_people, split_people
 from privacy_assets.mpucc.kernels.search import BATCH, LevelProgress, extend, most_records
 
 MOST_COLUMNS = 62
@@ -34,6 +34,7 @@ def _narrow(
     mids: NDArray[np.int32],
     n_classes: int,
     n_open: int,
+    n_codes: int,
     subject: NDArray[np.int32],
     weight: NDArray[np.int32],
     counts: NDArray[np.int32],
@@ -48,9 +49,10 @@ def _narrow(
     is_live = False
     for i in range(n_classes):
         start, mid, end = starts[i], mids[i], starts[i + 1]
-        n_touched = count_people(memory, offset, shift, rows, start, mid, end, n_open, subject, weight, counts, touched)
-        n_found, n_live = keep_found(n_touched, counts, touched)
-        is_live |= n_live > 0
+        n_touched, n_found, has_live = find_people(
+            memory, offset, shift, rows, start, mid, end, n_open, n_codes, subject, weight, counts, touched
+        )
+        is_live |= has_live
         if n_found > 0:
             for p in range(start, mid):
                 row = rows[p]
@@ -108,7 +110,7 @@ def narrow_common(
             continue
         c, d = candidates[i, depth], depth
         is_live[i] = _narrow(memory, offset[c], shift[c], rows[d], starts[d], mids[d], n_classes[d],
-                             n_open, subject, weight, counts, touched, used[i], common)  # fmt: skip
+                             n_open, n_codes[c], subject, weight, counts, touched, used[i], common)  # fmt: skip
 
 
 def find_common_columns(

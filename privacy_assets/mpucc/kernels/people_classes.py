@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.kernels.compilation import allocating_part, inlined_part, kernel, part
+from privacy_assets.kernels.compilation import kernel, part
 from privacy_assets.mpucc.kernels.class_lists import begin_lists, count_shared
 from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, code_at
 
@@ -17,8 +17,8 @@ from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, code_at
 N_COUNTS = 7
 
 
-@allocating_part
-def count_people(
+@part
+def _count_people(
     memory: NDArray[np.uint8],
     offset: int,
     shift: int,
@@ -32,10 +32,10 @@ def count_people(
     counts: NDArray[np.int32],
     touched: NDArray[np.int32],
 ) -> int:
-    """Count the rows and records of one class by value, for values of open rows; return the number of values.
+    """Count the rows of one class by value, for values of open rows; return the number of values.
 
-    Written to ``counts``: synthetic rows, synthetic records, original rows, original records, their person (-1 for
-    several), the first original row.
+    Written to ``counts``: synthetic rows, synthetic records, original rows, original records, and their person (-1 for
+    several). The records are only counted where there is one person.
     """
     n_touched = 0
     for p in range(start, mid):
@@ -48,7 +48,6 @@ def count_people(
             touched[n_touched] = value
             n_touched += 1
         counts[value, 0] += 1
-        counts[value, 1] += weight[row]
     for p in range(mid, end):
         row = rows[p]
         value = code_at(memory, offset, shift, row)
@@ -56,11 +55,20 @@ def count_people(
             continue
         if counts[value, 2] == 0:
             counts[value, 4] = subject[row]
-            counts[value, 5] = row
-        elif counts[value, 4] != subject[row]:
-            counts[value, 4] = -1
         counts[value, 2] += 1
-        counts[value, 3] += weight[row]
+        if counts[value, 4] >= 0:
+            if counts[value, 4] != subject[row]:
+                counts[value, 4] = -1
+            counts[value, 3] += weight[row]
+    n_single = 0
+    for t in range(n_touched):
+        n_single += counts[touched[t], 2] > 0 and counts[touched[t], 4] >= 0
+    if n_single > 0:
+        for p in range(start, mid):
+            row = rows[p]
+            value = code_at(memory, offset, shift, row)
+            if counts[value, 0] > 0 and counts[value, 2] > 0 and counts[value, 4] >= 0:
+                counts[value, 1] += weight[row]
     return n_touched
 
 
@@ -91,7 +99,9 @@ def split_people(
     out_starts[0] = 0
     for i in range(n_classes):
         start, mid, end = starts[i], mids[i], starts[i + 1]
-        n_touched = count_people(memory, offset, shift, rows, start, mid, end, n_open, subject, weight, counts, touched)
+        n_touched = _count_people(
+            memory, offset, shift, rows, start, mid, end, n_open, subject, weight, counts, touched
+        )
         before = write
         for t in range(n_touched):
             value = touched[t]
@@ -118,24 +128,82 @@ def split_people(
     return n_out
 
 
-@inlined_part
-def keep_found(n_touched: int, counts: NDArray[np.int32], touched: NDArray[np.int32]) -> tuple[int, int]:
-    """Clear the first count of each value of a class that does not identify its open rows.
+@part
+def find_people(
+    memory: NDArray[np.uint8],
+    offset: int,
+    shift: int,
+    rows: NDArray[np.int32],
+    start: int,
+    mid: int,
+    end: int,
+    n_open: int,
+    n_codes: int,
+    subject: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    touched: NDArray[np.int32],
+) -> tuple[int, int, bool]:
+    """Find the values by which one class identifies its open rows.
 
-    Returns the number of values that do, and of the others that have original rows.
+    ``counts`` is zero in its first column on entry; on exit it is not for these values only. Their synthetic records,
+    and their first original row, are in its columns 1 and 5. A class is read no further than it takes to know that
+    several people have each value of its open rows: the more rows it has per value, the smaller its part that is read.
+
+    Returns
+    -------
+    tuple of int, int and bool
+        Values written to ``touched``, values that identify, and whether others have original rows.
     """
-    n_found = 0
-    n_live = 0
+    n_touched = 0
+    for p in range(start, mid):
+        row = rows[p]
+        if row >= n_open:
+            break
+        value = code_at(memory, offset, shift, row)
+        if counts[value, 0] == 0:
+            counts[value, 0] = 1
+            counts[value, 1] = counts[value, 2] = counts[value, 3] = 0
+            touched[n_touched] = value
+            n_touched += 1
+            if n_touched == n_codes:
+                break
+    n_several = 0
+    for p in range(mid, end):
+        row = rows[p]
+        value = code_at(memory, offset, shift, row)
+        if counts[value, 0] == 0:
+            continue
+        if counts[value, 2] == 0:
+            counts[value, 2] = 1
+            counts[value, 4] = subject[row]
+            counts[value, 5] = row
+        if subject[row] < 0 or counts[value, 4] != subject[row]:
+            # Nobody is identified by this value, so its other rows do not matter; it stays in ``touched``.
+            counts[value, 0] = 0
+            n_several += 1
+            if n_several == n_touched:
+                return n_touched, 0, True
+        counts[value, 3] += weight[row]
+    n_single = 0
     for t in range(n_touched):
         value = touched[t]
         if counts[value, 2] == 0:
             counts[value, 0] = 0
-        elif counts[value, 4] < 0 or counts[value, 1] > counts[value, 3]:
-            counts[value, 0] = 0
-            n_live += 1
-        else:
-            n_found += 1
-    return n_found, n_live
+        n_single += counts[value, 0]
+    n_found = 0
+    if n_single > 0:
+        for p in range(start, mid):
+            row = rows[p]
+            value = code_at(memory, offset, shift, row)
+            if counts[value, 0] > 0:
+                counts[value, 1] += weight[row]
+        for t in range(n_touched):
+            value = touched[t]
+            if counts[value, 1] > counts[value, 3]:
+                counts[value, 0] = 0
+            n_found += counts[value, 0]
+    return n_touched, n_found, n_several > 0 or n_found < n_single
 
 
 @part
@@ -148,6 +216,7 @@ def _match_people(
     mids: NDArray[np.int32],
     n_classes: int,
     n_open: int,
+    n_codes: int,
     subject: NDArray[np.int32],
     weight: NDArray[np.int32],
     counts: NDArray[np.int32],
@@ -165,9 +234,10 @@ def _match_people(
     is_live = False
     for i in range(n_classes):
         start, mid, end = starts[i], mids[i], starts[i + 1]
-        n_touched = count_people(memory, offset, shift, rows, start, mid, end, n_open, subject, weight, counts, touched)
-        n_found, n_live = keep_found(n_touched, counts, touched)
-        is_live |= n_live > 0
+        n_touched, n_found, has_live = find_people(
+            memory, offset, shift, rows, start, mid, end, n_open, n_codes, subject, weight, counts, touched
+        )
+        is_live |= has_live
         if n_found > 0:
             for p in range(start, mid):
                 row = rows[p]
@@ -234,4 +304,5 @@ def identify_people(
             continue
         c, d = candidates[i, depth], depth
         is_live[i] = _match_people(memory, offset[c], shift[c], rows[d], starts[d], mids[d], n_classes[d],
-                                   n_open, subject, weight, counts, touched, i, first, partner, together)  # fmt: skip
+                                   n_open, n_codes[c], subject, weight, counts, touched, i, first, partner,
+                                   together)  # fmt: skip
