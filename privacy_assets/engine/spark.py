@@ -6,12 +6,13 @@ of Spark's own error texts is passed on, because a worker's traceback may quote 
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
 from typing import Any
 from uuid import uuid4
 
@@ -45,13 +46,21 @@ class _Placed:
 
 
 @dataclass(frozen=True)
-class _OfPlaced:
-    """A function of the batches in the cells."""
+class _OnWorker:
+    """A function of batches, or of those in the cells."""
 
     function: Mapper
+    is_of_cells: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from self.function(_unpack(batches))
+        _keep_imports()
+        yield from self.function(_unpack(batches) if self.is_of_cells else batches)
+
+
+@cache
+def _keep_imports() -> None:
+    """Keep what was imported out of the collection of garbage after each task, which is longer than a short task."""
+    gc.freeze()
 
 
 def _pack(table: pa.Table, n_rows: int) -> pa.Table:
@@ -158,9 +167,9 @@ class SparkEngine:
 
     def map(self, batches: Any, function: Mapper, schema: pa.Schema) -> Any:
         """Return the batches that a function makes of each partition."""
-        if isinstance(batches, _Placed):
-            return batches.frame.mapInArrow(_OfPlaced(function), _spark_types(schema))
-        return batches.mapInArrow(function, _spark_types(schema))
+        is_placed = isinstance(batches, _Placed)
+        frame = batches.frame if is_placed else batches
+        return frame.mapInArrow(_OnWorker(function, is_placed), _spark_types(schema))
 
     def map_reduce(
         self, batches: Any, function: Mapper, schema: pa.Schema, key: str, reduce: Reducer, reduced: pa.Schema
@@ -169,6 +178,7 @@ class SparkEngine:
 
         # Spark counts the arguments of a function, and takes `self` of an object for one of them.
         def of_one_key(table: Any) -> Any:
+            _keep_imports()
             return reduce(table)
 
         return self.map(batches, function, schema).groupBy(key).applyInArrow(of_one_key, _spark_types(reduced))
