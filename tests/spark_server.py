@@ -41,7 +41,13 @@ def write_settings(files):
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
-        "spark.sql.shuffle.partitions": "4",
+        # What runs for a minute is not worth the compiler of what runs for hours, nor several threads for garbage.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # Plans for tables that are so small take longer to improve and to compile than to run.
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.local.dir": files / "local",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": (files / "events").as_uri(),

@@ -1,10 +1,6 @@
 """Tasks on a real Spark Connect server find what the kernels find, and a failure quotes no code."""
 
 import logging
-import os
-import signal
-from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -16,6 +12,7 @@ from privacy_assets import anonymize, assess_mpuccs, synthesize
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import EngineError, InvalidSettingError
+from tests.engine.tasks import DiesOnce, Fails
 from tests.mpucc.search_cases import agree, searches
 from tests.spark_server import read_uncompressed, spark_server
 
@@ -26,33 +23,6 @@ SENTINEL = 918_273_645
 @pytest.fixture(scope="module")
 def engine():
     return SparkEngine(session=spark_server().session, rows_per_task=50, tag="privacy_assets: a release")
-
-
-@dataclass(frozen=True)
-class Fails:
-    """Fails with what it has in its text."""
-
-    def __call__(self, batches):
-        for batch in batches:
-            raise ValueError(f"cannot work on {batch.column('number').to_pylist()}")
-        yield from ()
-
-
-@dataclass(frozen=True)
-class DiesOnce:
-    """Kills its own process before the first batch, unless a file says that this happened."""
-
-    mark: str
-    always: bool = False
-
-    def __call__(self, batches):
-        for batch in batches:
-            with suppress(FileExistsError):
-                os.close(os.open(self.mark, os.O_CREAT | os.O_EXCL))
-                os.kill(os.getpid(), signal.SIGKILL)
-            if self.always:
-                os.kill(os.getpid(), signal.SIGKILL)
-            yield batch
 
 
 @settings(max_examples=5, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))

@@ -10,6 +10,7 @@ import pytest
 from privacy_assets import anonymize, assess_mpuccs
 from privacy_assets.engine.spark import SparkEngine
 from privacy_assets.errors import EngineError
+from tests.engine.tasks import Copies, Fails, Keeps
 from tests.spark_server import spark_server
 
 NUMBER = pa.schema([("number", pa.int64())])
@@ -19,36 +20,12 @@ SECRETS = [918_273_645_000 + n for n in range(40)]
 NAMES = ("SentinelName", "SentinelCost")
 
 
-@dataclass(frozen=True)
-class Copies:
-    """Returns the batches that it gets."""
-
-    def __call__(self, batches):
-        yield from batches
-
-
-@dataclass(frozen=True)
-class Keeps:
-    """Returns the rows that it gets."""
-
-    def __call__(self, table):
-        return table
-
-
-@dataclass(frozen=True)
-class TellsAll:
-    """Fails with all that it has in its text."""
-
-    def __call__(self, batches):
-        for batch in batches:
-            raise ValueError(f"cannot work on {batch.to_pydict()}")
-        yield from ()
-
-
-def files_of_server():
-    """What lies in the files of the server now, by path."""
+def files_of_server(earlier=frozenset()):
+    """What lies in the files of the server now, by path, but for data of earlier tests."""
     held = {}
     for path in spark_server().files.rglob("*"):
+        if path in earlier and path.is_relative_to(spark_server().files / "local"):
+            continue
         try:
             held[path] = path.read_bytes()
         except OSError:
@@ -67,7 +44,7 @@ class WatchedEngine(SparkEngine):
 
     def collect(self, batches):
         made = super().collect(batches)
-        for path, content in files_of_server().items():
+        for path, content in files_of_server(self.earlier).items():
             self.held.setdefault(path, set()).add(content)
         return made
 
@@ -77,13 +54,14 @@ class FailingEngine(SparkEngine):
     """Sends a function that fails with all that it has."""
 
     def map(self, batches, function, schema):
-        return super().map(batches, TellsAll(), schema)
+        return super().map(batches, Fails(), schema)
 
 
 @pytest.fixture(scope="module")
 def watched():
-    engine = WatchedEngine(session=spark_server().session, rows_per_task=50, tag="privacy_assets: watched")
+    engine = WatchedEngine(session=spark_server().session, rows_per_task=150, tag="privacy_assets: watched")
     object.__setattr__(engine, "held", {})
+    object.__setattr__(engine, "earlier", {*spark_server().files.rglob("*")})
     return engine
 
 
@@ -116,10 +94,11 @@ def test_files_and_logs_hold_codes_alone_while_a_server_works(watched):
 
 
 def test_the_log_of_a_failure_quotes_codes_alone():
-    engine = FailingEngine(session=spark_server().session, rows_per_task=50)
+    engine = FailingEngine(session=spark_server().session, rows_per_task=300)
+    earlier = {*spark_server().files.rglob("*")}
     with pytest.raises(EngineError):
         assess_mpuccs(sentinel_table(0), sentinel_table(1), n_threads=1, engine=engine)
-    everything = b"".join(files_of_server().values())
+    everything = b"".join(files_of_server(earlier).values())
     assert b"cannot work on {'row'" in everything
     assert b"Sentinel" not in everything
     assert not [number for number in SECRETS for written in as_bytes(number) if written in everything]
