@@ -103,6 +103,8 @@ def spark_session(memory: str, directory: Path | None) -> Iterator[Any]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": memory,
+        # A server that lives for minutes would spend them compiling what one that lives for weeks compiles once.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.shuffle.partitions": "16",
         "spark.local.dir": files,
     }

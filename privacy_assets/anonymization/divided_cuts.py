@@ -142,12 +142,15 @@ class _SendClasses:
     sort: SortIntoLeaves
     is_finished: NDArray[np.bool_]
     has_people: bool
+    numbers: np.dtype[np.signedinteger[Any]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         n_leaves = len(self.is_finished)
         for table, order, codes, leaf in self.sort(batches):
-            records = table.column("row").to_numpy()[order].astype(np.int64)
-            people = table.column("person").to_numpy()[order] if self.has_people else records[:0]
+            records = table.column("row").to_numpy().astype(self.numbers)[order]
+            people = records[:0]
+            if self.has_people:
+                people = table.column("person").to_numpy().astype(self.numbers)[order]
             distinct, begins = np.unique(leaf, return_index=True)
             tasks, blobs = [], []
             for own, begin, stop in zip(distinct, begins, np.append(begins[1:], len(leaf)), strict=True):
@@ -170,6 +173,7 @@ class _Finish:
     models: Models
     n_padded: int
     dtype: np.dtype[Any]
+    numbers: np.dtype[np.signedinteger[Any]]
 
     def __call__(self, table: pa.Table) -> pa.Table:
         task = int(table.column("task")[0].as_py())
@@ -180,15 +184,15 @@ class _Finish:
         for value in table.column("rows"):
             blob = value.as_buffer()
             n_rows = int.from_bytes(blob[:8].to_pybytes(), "little")
-            records.append(np.frombuffer(blob, np.int64, n_rows, 8))
-            place = 8 + 8 * n_rows
+            records.append(np.frombuffer(blob, self.numbers, n_rows, 8))
+            place = 8 + self.numbers.itemsize * n_rows
             if counts_people:
-                people.append(np.frombuffer(blob, np.int64, n_rows, place))
-                place += 8 * n_rows
+                people.append(np.frombuffer(blob, self.numbers, n_rows, place))
+                place += self.numbers.itemsize * n_rows
             codes.append(np.frombuffer(blob, self.dtype, n_rows * n_codes, place).reshape(n_rows, n_codes))
         numbers = np.concatenate(records)
         if self.is_finished[leaf]:
-            return _described(task, numbers, np.zeros(1, np.int64), np.zeros((0, 5), np.int64))
+            return self._described(task, numbers, np.zeros(1, np.int64), np.zeros((0, 5), np.int64))
         order = np.argsort(numbers)
         rows = pack_matrix(np.ascontiguousarray(np.concatenate(codes)[order]))
         person = None
@@ -197,11 +201,11 @@ class _Finish:
         grower = Grower(rows, self.dimensions, self.models, person, None, True, len(numbers))
         low, high = self.corners[leaf]
         grown = grower.grow(Task(0, len(numbers), low.copy(), high.copy()))
-        return _described(task, numbers[order][rows.records], np.sort(grown.begins), grown.cuts)
+        return self._described(task, numbers[order][rows.records], np.sort(grown.begins), grown.cuts)
 
-
-def _described(task: int, *arrays: NDArray[np.int64]) -> pa.Table:
-    return pa.table([[task], *([np.ascontiguousarray(array, np.int64).tobytes()] for array in arrays)], schema=FINISHED)
+    def _described(self, task: int, *arrays: NDArray[np.signedinteger[Any]]) -> pa.Table:
+        blobs = ([np.ascontiguousarray(array, self.numbers).tobytes()] for array in arrays)
+        return pa.table([[task], *blobs], schema=FINISHED)
 
 
 class _DividedCuts:
@@ -341,14 +345,21 @@ class _DividedCuts:
         self.nodes.append(_Node(n_left, low[0], high[0]))
         self.nodes.append(_Node(node.size - n_left, low[1], high[1]))
 
+    @property
+    def _numbers(self) -> np.dtype[np.signedinteger[Any]]:
+        """The numbers of records and people, as in the partition of the kernels."""
+        return np.dtype(np.int32 if self.nodes[0].size < 1 << 31 else np.int64)
+
     def finish(self) -> Partition:
         """Finish all classes, each in one task, and put the partition together."""
         leaves = [self.nodes[i] for i in self.leaves()]
         is_finished = np.array([leaf.is_finished for leaf in leaves], np.bool_)
         layout = pack_rows([np.zeros(0, np.int64) for _ in self.n_values], self.n_values).codes
         corners = tuple((leaf.low, leaf.high) for leaf in leaves)
-        finish = _Finish(corners, is_finished, self.dimensions, self.models, layout.shape[1], layout.dtype)
-        send = _SendClasses(SortIntoLeaves(self.tree(), self.n_values), is_finished, self.models.counts_people)
+        numbers = self._numbers
+        finish = _Finish(corners, is_finished, self.dimensions, self.models, layout.shape[1], layout.dtype, numbers)
+        sort = SortIntoLeaves(self.tree(), self.n_values)
+        send = _SendClasses(sort, is_finished, self.models.counts_people, numbers)
         made = self.engine.collect(
             self.engine.map_reduce(self.batches, send, ROWS_OF_CLASSES, "task", finish, FINISHED)
         )
@@ -358,15 +369,13 @@ class _DividedCuts:
         return self._put_together([of_leaf[number] for number in range(len(leaves))])
 
     def _put_together(self, finished: list[list[dict[str, Any]]]) -> Partition:
-        ends = np.cumsum([self.nodes[i].size for i in self.leaves()])
-        n_rows = int(ends[-1])
         records, begins, cuts, n_done = [], [], [], 0
         begin_of, stop_of = {}, {}
         for i, parts in zip(self.leaves(), finished, strict=True):
             begin_of[i], stop_of[i] = n_done, n_done + self.nodes[i].size
-            records += [np.frombuffer(part["records"], np.int64) for part in parts]
-            begins.append(np.frombuffer(parts[0]["begins"], np.int64) + n_done)
-            own = np.frombuffer(parts[0]["cuts"], np.int64).reshape(-1, 5).copy()
+            records += [np.frombuffer(part["records"], self._numbers) for part in parts]
+            begins.append(np.frombuffer(parts[0]["begins"], self._numbers) + np.int64(n_done))
+            own = np.frombuffer(parts[0]["cuts"], self._numbers).reshape(-1, 5).astype(np.int64)
             own[:, :3] += n_done
             cuts.append(own)
             n_done = stop_of[i]
@@ -378,8 +387,7 @@ class _DividedCuts:
                 cuts.append(np.array([[begin_of[i], stop_of[i], stop_of[left], node.dimension, node.threshold]]))
         all_cuts = np.concatenate(cuts)
         in_order = np.lexsort((-all_cuts[:, 1], all_cuts[:, 0]))
-        dtype = np.int32 if n_rows < 1 << 31 else np.int64
-        return Partition(np.concatenate(records).astype(dtype), np.concatenate(begins), all_cuts[in_order])
+        return Partition(np.concatenate(records), np.concatenate(begins), all_cuts[in_order])
 
 
 def partition_by(
