@@ -1,5 +1,3 @@
-import gc
-
 import pytest
 
 from tests.orchestration import faster_runs
@@ -9,17 +7,14 @@ from tests.orchestration.project import Project
 @pytest.fixture(scope="session", autouse=True)
 def faster_dagster():
     """Spare more than half of the time of a run."""
-    with faster_runs.kept_engines(), faster_runs.no_log_followers(), faster_runs.remembered_plans():
+    with (
+        faster_runs.kept_engines(),
+        faster_runs.no_log_followers(),
+        faster_runs.remembered_plans(),
+        faster_runs.quick_collections(),
+        faster_runs.quick_reads(),
+    ):
         yield
-
-
-@pytest.fixture(scope="module", autouse=True)
-def imports_are_not_garbage():
-    """Spare the collection of garbage, with which a refusal ends, a look at what was imported."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture
