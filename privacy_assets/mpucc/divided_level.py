@@ -241,10 +241,10 @@ def rows_per_tuple(n_blobs: int, most_records: int, by_person: bool) -> int:
 def thin(keys: NDArray[Any], rows: Rows, most_records: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Choose rows that represent all of those with equal keys; return their positions in ascending order, and weights.
 
-    The rows are sorted by side and number. If there are more synthetic records than ``most_records``, the most of one
-    person, nobody is identified, so the first row has the weight of ``most_records + 1``; otherwise all are kept. Of
-    the originals it is one row with the weight of up to two, or by person the first row of two people, each with all
-    records of that person.
+    The rows are sorted by side, and by number if there are people. If there are more synthetic records than
+    ``most_records``, the most of one person, nobody is identified, so the first row has the weight of
+    ``most_records + 1``; otherwise all are kept. Of the originals it is one row with the weight of up to two, or by
+    person the first row of two people, each with all records of that person.
     """
     n_synthetic = int(np.searchsorted(rows.side, 2))
     synthetic = np.argsort(keys[:n_synthetic], kind="stable")

@@ -132,7 +132,7 @@ class _PutIntoBuckets:
                 yield pa.record_batch([pa.array(tasks, pa.int32()), pa.array(blobs, pa.binary())], schema=ROWS_OF_TASKS)
 
     def _read(self, table: pa.Table) -> tuple[Rows, list[NDArray[Any]]]:
-        """Return rows and codes, sorted by side and number."""
+        """Return rows and codes in the order of :func:`_by_side`."""
         number = table.column("row").to_numpy()
         side = np.full(len(number), 2, np.int8)
         synthetic = np.flatnonzero(number < self.level.n_synthetic)
@@ -142,7 +142,7 @@ class _PutIntoBuckets:
         columns = [
             table.column(f"c{c}").to_numpy().astype(_code_type(n), copy=False) for c, n in enumerate(self.level.n_codes)
         ]
-        order = np.lexsort((number, side))
+        order = _by_side(side, number, has_people=self.level.has_people)
         rows = Rows(number, side, table.column("weight").to_numpy(), person).take(order)
         return rows, [codes[order] for codes in columns]
 
@@ -155,17 +155,27 @@ class _PutIntoBuckets:
         if part.is_thinned:
             rows, sent = _thinned(self.level, part, rows, sent)
         # The columns of the prefix come first, the last of them is the one with buckets.
+        if part.n_buckets == 1:
+            if len(rows.number):
+                yield part.first_task, self.level.to_blob(rows, sent)
+            return
         buckets = bucket_numbers(sent[len(part.within)], self.level.n_codes[part.column], part.n_buckets)
-        order = np.argsort(buckets, kind="stable")
-        edges = np.searchsorted(buckets[order], np.arange(part.n_buckets + 1))
+        # Numbers of 16 bits are sorted in linear time.
+        order = np.argsort(buckets.astype(np.min_scalar_type(part.n_buckets - 1)), kind="stable")
+        edges = np.cumsum([0, *np.bincount(buckets, minlength=part.n_buckets)])
         for number in part.numbers:
             kept = order[edges[number] : edges[number + 1]]
             if len(kept):
                 yield part.first_task + number, self.level.to_blob(rows.take(kept), [codes[kept] for codes in sent])
 
 
+def _by_side(side: NDArray[np.int8], number: NDArray[np.int64], *, has_people: bool) -> NDArray[np.int64]:
+    """Return the order of rows by side, and by number where the first row of a person is asked for."""
+    return np.lexsort((number, side)) if has_people else np.argsort(side, kind="stable")
+
+
 def _thinned(level: _Level, part: Part, rows: Rows, columns: list[NDArray[Any]]) -> tuple[Rows, list[NDArray[Any]]]:
-    """Drop rows that others represent; they are and stay sorted by side and number."""
+    """Drop rows that others represent; they are and stay in the order of :func:`_by_side`."""
     n_codes = [level.n_codes[c] for c in level.columns_of(part)]
     n_needed = len(part.prefix) if _is_whole(part) else len(n_codes)
     keys = number_tuples(columns[:n_needed], n_codes[:n_needed])
@@ -234,13 +244,20 @@ class _SearchBucket:
     def _read(self, table: pa.Table, part: Part) -> tuple[Rows, list[NDArray[Any]], int]:
         """Return the rows of a task, their codes, and how many rows came."""
         blobs = [self.level.read_blob(part, value.as_buffer()) for value in table.column("rows")]
-        number, side, weight, person = (
-            np.concatenate(arrays) for arrays in zip(*(own for own, _ in blobs), strict=True)
-        )
-        others = [np.concatenate(codes) for codes in zip(*(own for _, own in blobs), strict=True)]
-        order = np.lexsort((number, side))
-        rows, others = Rows(number, side, weight, person).take(order), [codes[order] for codes in others]
-        n_received = len(number)
+        ends = [np.searchsorted(own.side, [0, 1, 2, 3]) for own, _ in blobs]
+
+        def by_side(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+            """Put arrays of the blobs together, side by side."""
+            pairs = [(of_blob, array) for of_blob, array in zip(ends, arrays, strict=True) if len(array)]
+            sides = [array[of_blob[side] : of_blob[side + 1]] for side in range(3) for of_blob, array in pairs]
+            return np.concatenate([arrays[0][:0], *sides])
+
+        rows = Rows(*(by_side(arrays) for arrays in zip(*(own for own, _ in blobs), strict=True)))
+        others = [by_side(codes) for codes in zip(*(own for _, own in blobs), strict=True)]
+        if self.level.has_people:
+            order = _by_side(rows.side, rows.number, has_people=True)
+            rows, others = rows.take(order), [codes[order] for codes in others]
+        n_received = len(rows.number)
         if part.is_thinned:
             rows, others = _thinned(self.level, part, rows, others)
         return rows, others, n_received
