@@ -26,6 +26,7 @@ from privacy_assets.anonymization.result import AnonymizationProgress
 from privacy_assets.anonymization.row_hashes import hash_rows
 from privacy_assets.anonymization.sensitive_values import (
     SensitiveValues,
+    has_few_values,
     make_models,
     read_people,
     read_sensitive,
@@ -223,8 +224,10 @@ def _attempts(
             if progress is not None:
                 progress(AnonymizationProgress(f"{stage} by {normalize}", n_done, n_rows))
 
-        if engine is not None and engine.rows_per_task is not None and not models.needs_values:
-            return partition_by(engine, coded.cut_codes, n_values, dimensions, models, coded.people, on_rows)
+        if engine is not None and engine.rows_per_task is not None and has_few_values(models):
+            return partition_by(
+                engine, coded.cut_codes, n_values, dimensions, models, coded.people, coded.sensitive.codes, on_rows
+            )
         return partition_rows(
             pack_rows(coded.cut_codes, n_values),
             dimensions,

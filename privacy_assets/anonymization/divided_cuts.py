@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privacy_assets.anonymization.divided_counts import CountBins, CountCodes, add_up, count_values
 from privacy_assets.anonymization.divided_leaves import SortIntoLeaves
 from privacy_assets.anonymization.divided_people import PeopleOfCuts, count_people
 from privacy_assets.anonymization.kernels.models import Models
@@ -31,9 +32,8 @@ from privacy_assets.anonymization.kernels.mondrian_cuts import (
 )
 from privacy_assets.anonymization.kernels.mondrian_divided import (
     Listed,
-    add_counts,
     choose_cut,
-    choose_cut_of_people,
+    choose_cut_of_sides,
     choose_cut_on_codes,
     cover,
     list_cuts,
@@ -47,9 +47,6 @@ LARGEST_SHARE = 2
 """A class of up to so many times the rows of a task is left to one task, because each level of cuts reads all rows."""
 PARTS_OF_FINISHED_CLASS = 64
 """A large class that cannot be cut is collected in so many parts, because nobody needs all of its rows."""
-BINS_PER_CHUNK = 1 << 14
-COUNTS = pa.schema([("chunk", pa.int64()), ("counts", pa.binary())])
-"""Counts of the bins of a chunk, those without rows left out: their places in it, and then their counts."""
 ROWS_OF_CLASSES = pa.schema([("task", pa.int64()), ("rows", pa.binary())])
 FINISHED = pa.schema([("task", pa.int64()), *((name, pa.binary()) for name in ("records", "begins", "cuts"))])
 
@@ -70,69 +67,12 @@ class _Node:
 
 
 @dataclass(frozen=True)
-class _Count:
-    """Counts the rows of each bin of some leaves."""
+class _Sides:
+    """What is on both sides of each cut of a class, if more than rows is asked for."""
 
-    sort: SortIntoLeaves
-    boxes: dict[int, Box]
-    first_bin: NDArray[np.int64]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        histograms = np.zeros((len(self.boxes), int(self.first_bin[-1])), np.int64)
-        shift = np.stack([box.shift for box in self.boxes.values()])
-        offset = self.first_bin[:-1] - (np.stack([box.base for box in self.boxes.values()]) >> shift)
-        place = np.full(len(self.sort.tree.dimension) + 1, -1, np.int64)
-        place[list(self.boxes)] = np.arange(len(self.boxes))
-        for _, codes, leaf in self.sort.leaves(batches):
-            add_counts(codes, leaf, place, offset, shift, histograms)
-        yield _in_chunks(histograms.ravel())
-
-
-@dataclass(frozen=True)
-class _CountCodes:
-    """Counts the rows of each code of one leaf."""
-
-    sort: SortIntoLeaves
-    leaf: int
-    first: NDArray[np.int64]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        n_rows = np.zeros(int(self.first[-1]), np.int64)
-        for _, codes, leaf in self.sort.leaves(batches):
-            own = codes[leaf == self.leaf]
-            for j, n in enumerate(np.diff(self.first)):
-                if n > 0:
-                    n_rows[self.first[j] : self.first[j + 1]] += np.bincount(own[:, j], minlength=n)
-        yield _in_chunks(n_rows)
-
-
-@dataclass(frozen=True)
-class _AddCounts:
-    """Adds the counts of the bins of a chunk."""
-
-    def __call__(self, table: pa.Table) -> pa.Table:
-        total = np.zeros(BINS_PER_CHUNK, np.int64)
-        for value in table.column("counts"):
-            places, counts = _read_counts(value.as_buffer())
-            total[places] += counts
-        return pa.table([table.column("chunk")[:1], [_written_counts(total)]], schema=COUNTS)
-
-
-def _in_chunks(counts: NDArray[np.int64]) -> pa.RecordBatch:
-    """Write counts that are not zero, by chunk: Spark takes one row for thousands of bins instead of one for each."""
-    chunks = np.unique(np.flatnonzero(counts) // BINS_PER_CHUNK)
-    blobs = [_written_counts(counts[chunk * BINS_PER_CHUNK : (chunk + 1) * BINS_PER_CHUNK]) for chunk in chunks]
-    return pa.record_batch([pa.array(chunks, pa.int64()), pa.array(blobs, pa.binary())], schema=COUNTS)
-
-
-def _written_counts(counts: NDArray[np.int64]) -> bytes:
-    places = np.flatnonzero(counts)
-    return np.concatenate([places, counts[places]]).tobytes()
-
-
-def _read_counts(blob: pa.Buffer) -> NDArray[np.int64]:
-    """Return places and counts, of shape (2, n)."""
-    return np.frombuffer(blob, np.int64).reshape(2, -1)
+    listed: Listed
+    people: PeopleOfCuts | None
+    by_bin: NDArray[np.int64] | None
 
 
 @dataclass(frozen=True)
@@ -142,6 +82,7 @@ class _SendClasses:
     sort: SortIntoLeaves
     is_finished: NDArray[np.bool_]
     has_people: bool
+    n_sensitive: int
     numbers: np.dtype[np.signedinteger[Any]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -151,15 +92,18 @@ class _SendClasses:
             people = records[:0]
             if self.has_people:
                 people = table.column("person").to_numpy().astype(self.numbers)[order]
+            sensitive = np.empty((len(order), self.n_sensitive), np.int32)
+            for v in range(self.n_sensitive):
+                sensitive[:, v] = table.column(f"v{v}").to_numpy()[order]
             distinct, begins = np.unique(leaf, return_index=True)
             tasks, blobs = [], []
             for own, begin, stop in zip(distinct, begins, np.append(begins[1:], len(leaf)), strict=True):
                 part = int(records[begin]) % PARTS_OF_FINISHED_CLASS if self.is_finished[own] else 0
                 tasks.append(int(own) + part * n_leaves)
-                sent = codes[begin:stop, : 0 if self.is_finished[own] else codes.shape[1]]
-                of_people = people[:0] if self.is_finished[own] else people[begin:stop]
-                blobs.append(b"".join([int(stop - begin).to_bytes(8, "little"), records[begin:stop].tobytes(),
-                                       of_people.tobytes(), sent.tobytes()]))  # fmt: skip
+                parts = [records[begin:stop]]
+                if not self.is_finished[own]:
+                    parts += [people[begin:stop], sensitive[begin:stop], codes[begin:stop]]
+                blobs.append(b"".join([int(stop - begin).to_bytes(8, "little"), *(each.tobytes() for each in parts)]))
             yield pa.record_batch([pa.array(tasks, pa.int64()), pa.array(blobs, pa.binary())], schema=ROWS_OF_CLASSES)
 
 
@@ -180,7 +124,8 @@ class _Finish:
         leaf = task % len(self.corners)
         n_codes = 0 if self.is_finished[leaf] else self.n_padded
         counts_people = self.models.counts_people and not self.is_finished[leaf]
-        records, people, codes = [], [], []
+        n_sensitive = len(self.models.l_kind) if self.models.needs_values and not self.is_finished[leaf] else 0
+        records, people, sensitive, codes = [], [], [], []
         for value in table.column("rows"):
             blob = value.as_buffer()
             n_rows = int.from_bytes(blob[:8].to_pybytes(), "little")
@@ -189,6 +134,9 @@ class _Finish:
             if counts_people:
                 people.append(np.frombuffer(blob, self.numbers, n_rows, place))
                 place += self.numbers.itemsize * n_rows
+            values = np.frombuffer(blob, np.int32, n_rows * n_sensitive, place)
+            sensitive.append(values.reshape(n_rows, n_sensitive))
+            place += values.nbytes
             codes.append(np.frombuffer(blob, self.dtype, n_rows * n_codes, place).reshape(n_rows, n_codes))
         numbers = np.concatenate(records)
         if self.is_finished[leaf]:
@@ -198,7 +146,8 @@ class _Finish:
         person = None
         if counts_people:
             person = np.unique(np.concatenate(people)[order], return_inverse=True)[1].astype(np.int32)
-        grower = Grower(rows, self.dimensions, self.models, person, None, True, len(numbers))
+        values_of_rows = np.concatenate(sensitive)[order] if n_sensitive > 0 else None
+        grower = Grower(rows, self.dimensions, self.models, person, values_of_rows, True, len(numbers))
         low, high = self.corners[leaf]
         grown = grower.grow(Task(0, len(numbers), low.copy(), high.copy()))
         return self._described(task, numbers[order][rows.records], np.sort(grown.begins), grown.cuts)
@@ -259,36 +208,34 @@ class _DividedCuts:
         boxes = {number: cover(node.size, node.low, node.high, self.dimensions) for number, node in large.items()}
         sort = SortIntoLeaves(self.tree(), self.n_values)
         n_bins = int(self.dimensions.first_bin[-1])
-        counts = self._sum(_Count(sort, boxes, self.dimensions.first_bin), len(large) * n_bins)
+        counts = self._sum(CountBins(sort, boxes, self.dimensions.first_bin), len(large) * n_bins)
         histograms = dict(zip(large, counts.reshape(len(large), n_bins), strict=True))
-        sides: dict[int, tuple[Listed, PeopleOfCuts]] = {}
-        if self.models.counts_people:
+        sides: dict[int, _Sides] = {}
+        if self.models.counts_people or self.models.needs_values:
             lists = make_lists(self.dimensions)
             listed = {
                 number: list_cuts(histogram.copy(), self.dimensions, boxes[number], lists)
                 for number, histogram in histograms.items()
             }
-            sides = self._count_people(sort, boxes, listed)
+            sides = self._count_sides(sort, boxes, listed)
         for number, node in large.items():
             self._cut(node, number, boxes[number], histograms[number], sort, sides.get(number))
         return True
 
-    def _count_people(
-        self, sort: SortIntoLeaves, boxes: dict[int, Box], listed: dict[int, Listed]
-    ) -> dict[int, tuple[Listed, PeopleOfCuts]]:
+    def _count_sides(self, sort: SortIntoLeaves, boxes: dict[int, Box], listed: dict[int, Listed]) -> dict[int, _Sides]:
         classes = {number: (each, boxes[number]) for number, each in listed.items()}
-        n_tasks = -(-self.nodes[0].size // self.rows_per_task)
-        found = count_people(self.engine, self.batches, sort, classes, n_tasks)
-        return {number: (listed[number], people) for number, people in found.items()}
+        people: dict[int, PeopleOfCuts] = {}
+        by_bin: dict[int, NDArray[np.int64]] = {}
+        if self.models.counts_people:
+            n_tasks = -(-self.nodes[0].size // self.rows_per_task)
+            people = count_people(self.engine, self.batches, sort, classes, n_tasks)
+        if self.models.needs_values:
+            n_columns, n_values = len(self.models.l_kind), len(self.models.totals)
+            by_bin = count_values(self.engine, self.batches, sort, classes, n_columns, n_values)
+        return {number: _Sides(each, people.get(number), by_bin.get(number)) for number, each in listed.items()}
 
-    def _sum(self, count: _Count | _CountCodes, n_bins: int) -> NDArray[np.int64]:
-        made = self.engine.map_reduce(self.batches, count, COUNTS, "chunk", _AddCounts(), COUNTS)
-        added = self.engine.collect(made)
-        total = np.zeros(n_bins, np.int64)
-        for chunk, value in zip(added.column("chunk").to_pylist(), added.column("counts"), strict=True):
-            places, counts = _read_counts(value.as_buffer())
-            total[chunk * BINS_PER_CHUNK + places] = counts
-        return total
+    def _sum(self, count: CountBins | CountCodes, n_bins: int) -> NDArray[np.int64]:
+        return add_up(self.engine, self.batches, count, n_bins)
 
     def _cut(
         self,
@@ -297,23 +244,23 @@ class _DividedCuts:
         box: Box,
         histogram: NDArray[np.int64],
         sort: SortIntoLeaves,
-        sides: tuple[Listed, PeopleOfCuts] | None,
+        sides: _Sides | None,
     ) -> None:
         dimensions, lists, cut = self.dimensions, make_lists(self.dimensions), np.full(5, NO_CUT, np.int64)
         cut[IS_COARSE] = cut[N_HEAD] = 0
 
-        def choose_of_people(listed: Listed, people: PeopleOfCuts) -> None:
-            choose_cut_of_people(node.size, *people, listed, dimensions, box, lists, self.models, cut)
+        def choose_of_sides(own: _Sides) -> None:
+            choose_cut_of_sides(node.size, own.people, own.by_bin, own.listed, dimensions, box, lists, self.models, cut)
 
         if sides is None:
             choose_cut(node.size, histogram.copy(), dimensions, box, lists, self.models, cut)
         else:
-            choose_of_people(*sides)
+            choose_of_sides(sides)
         shift, base = box.shift.copy(), box.base.copy()
         if cut[DIMENSION] == NO_CUT and cut[IS_COARSE] == 1:
             n_codes = np.where(shift > 0, dimensions.n_values, 0)
             first = np.concatenate([[0], np.cumsum(n_codes)]).astype(np.int64)
-            n_rows = self._sum(_CountCodes(sort, number, first), int(first[-1]))
+            n_rows = self._sum(CountCodes(sort, number, first), int(first[-1]))
             codes = np.concatenate([np.arange(n) for n in n_codes]).astype(np.int64)
             occurs = n_rows > 0
             first_listed = np.concatenate([[0], np.cumsum(occurs)]).astype(np.int64)[first]
@@ -322,7 +269,7 @@ class _DividedCuts:
                                     self.models, cut)  # fmt: skip
             else:
                 listed = list_cuts_on_codes(codes[occurs], n_rows[occurs], first_listed, dimensions, box)
-                choose_of_people(*self._count_people(sort, {number: box}, {number: listed})[number])
+                choose_of_sides(self._count_sides(sort, {number: box}, {number: listed})[number])
             histogram, shift, base = n_rows, np.zeros_like(shift), np.zeros_like(base)
             first_bin = first
         else:
@@ -359,7 +306,8 @@ class _DividedCuts:
         numbers = self._numbers
         finish = _Finish(corners, is_finished, self.dimensions, self.models, layout.shape[1], layout.dtype, numbers)
         sort = SortIntoLeaves(self.tree(), self.n_values)
-        send = _SendClasses(sort, is_finished, self.models.counts_people, numbers)
+        n_sensitive = len(self.models.l_kind) if self.models.needs_values else 0
+        send = _SendClasses(sort, is_finished, self.models.counts_people, n_sensitive, numbers)
         made = self.engine.collect(
             self.engine.map_reduce(self.batches, send, ROWS_OF_CLASSES, "task", finish, FINISHED)
         )
@@ -397,6 +345,7 @@ def partition_by(
     dimensions: Dimensions,
     models: Models,
     person: NDArray[np.int32] | None = None,
+    sensitive: NDArray[np.int32] | None = None,
     on_rows: Callable[[int], None] | None = None,
 ) -> Partition:
     """Cut a table into the classes of `partition_rows` by the tasks of an engine.
@@ -407,8 +356,8 @@ def partition_by(
         An engine that divides the work.
     columns, n_values
         As for `pack_rows`.
-    dimensions, models, person, on_rows
-        As for `partition_rows`; the models may need no values.
+    dimensions, models, person, sensitive, on_rows
+        As for `partition_rows`.
 
     Returns
     -------
@@ -422,6 +371,10 @@ def partition_by(
     if models.counts_people:
         assert person is not None  # noqa: S101 - the caller counts people
         placed["person"] = person.astype(np.int64)
+    if models.needs_values:
+        assert sensitive is not None  # noqa: S101 - the caller has limits on them
+        type_of_values = np.min_scalar_type(len(models.totals))
+        placed |= {f"v{v}": sensitive[:, v].astype(type_of_values) for v in range(sensitive.shape[1])}
     with engine.place(placed) as batches:
         cuts = _DividedCuts(engine, batches, n_rows, n_values, dimensions, models)
         while cuts.cut_large_classes():

@@ -38,7 +38,7 @@ class PeopleOfCuts(NamedTuple):
     right: NDArray[np.int64]
 
 
-class _Places(NamedTuple):
+class Places(NamedTuple):
     """Where a code of a dimension is among the bins listed: ``places`` of the ascending ``bins``."""
 
     dimension: int
@@ -48,17 +48,18 @@ class _Places(NamedTuple):
     places: NDArray[np.int64]
 
     def of(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each code."""
         return self.places[np.searchsorted(self.bins, (codes - self.base) >> self.shift)]
 
 
-def _places_of(listed: Listed, box: Box) -> tuple[_Places, ...]:
+def places_of(listed: Listed, box: Box) -> tuple[Places, ...]:
     """Return those of the dimensions that can be cut, numbered through all bins listed."""
     made = []
     for j, (begin, stop) in enumerate(zip(listed.first[:-1], listed.first[1:], strict=True)):
         if stop - begin > 1:
             order = np.argsort(listed.bins[begin:stop])
             bins = listed.bins[begin:stop][order]
-            made.append(_Places(j, int(box.base[j]), int(box.shift[j]), bins, begin + order))
+            made.append(Places(j, int(box.base[j]), int(box.shift[j]), bins, begin + order))
     return tuple(made)
 
 
@@ -76,7 +77,7 @@ class _MeetPeople:
     """Sends what a task has met of each person to the task that counts them."""
 
     sort: SortIntoLeaves
-    places: Mapping[int, tuple[_Places, ...]]
+    places: Mapping[int, tuple[Places, ...]]
     n_tasks: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -107,7 +108,7 @@ class _MeetPeople:
 class _CountPeople:
     """Counts each person once, at their first and at their last place."""
 
-    places: Mapping[int, tuple[_Places, ...]]
+    places: Mapping[int, tuple[Places, ...]]
 
     def __call__(self, table: pa.Table) -> pa.Table:
         task, leaves = table.column("task")[0].as_py(), table.column("leaf").to_numpy()
@@ -152,7 +153,7 @@ def count_people(
     n_tasks : int
         Tasks that count; each counts the people whose code has one rest.
     """
-    places = {own: _places_of(listed, box) for own, (listed, box) in classes.items()}
+    places = {own: places_of(listed, box) for own, (listed, box) in classes.items()}
     meet, count = _MeetPeople(sort, places, n_tasks), _CountPeople(places)
     found = engine.collect(engine.map_reduce(batches, meet, MET, "task", count, COUNTED))
     counts = {own: np.zeros((2, len(listed.bins)), np.int64) for own, (listed, _) in classes.items()}

@@ -22,6 +22,8 @@ from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.shown_numbers import against
 
+MOST_VALUES_DIVIDED = 100
+"""Tasks of an engine count each bin by so many sensitive values at most; of more, one machine has all rows."""
 _L_KINDS = {"distinct": DISTINCT, "entropy": ENTROPY, "recursive": RECURSIVE}
 
 
@@ -147,3 +149,15 @@ def require_reachable(settings: AnonymizeSettings, values: SensitiveValues, mode
             f"l_diversity is more than the table as one class has: {' '.join(problems)} Expected at most that. Lower "
             "it, or allow leaving out rows with max_suppression. Nothing was anonymized."
         )
+
+
+def has_few_values(models: Models) -> bool:
+    """Whether the tasks of an engine can count the sensitive values that have limits."""
+    return not models.needs_values or len(models.totals) <= MOST_VALUES_DIVIDED
+
+
+def has_few_sensitive_values(table: pd.DataFrame, settings: AnonymizeSettings) -> bool:
+    """Whether a table has so few sensitive values with limits that the tasks of an engine can count them."""
+    limits = {**settings.l_diversity, **settings.t_closeness}
+    names = [name for name, limit in limits.items() if limit is not None]
+    return sum(table[name].nunique(dropna=False) for name in names) <= MOST_VALUES_DIVIDED

@@ -111,7 +111,7 @@ def _generalized_asset(
         used = replace(asked, seed=secrets.randbits(SECRET_BITS)) if generalization.draws_seed else asked
         progress = progress_logger(context, _rows_cut)
         engine = engine_of_stage(release.engine, release.name, stage)
-        gathered = why_gathered(release.engine, generalization)
+        gathered = why_gathered(release.engine, generalization, table)
         if gathered:
             log_openly(context, f"The anonymization {gathered}, so all {len(table):,} records are cut here.")
         anonymization = anonymize_with(table, used, generalization.hierarchies, progress=progress, engine=engine)

@@ -47,10 +47,13 @@ def test_assessments_on_a_server_are_equal_and_leave_no_value_there(engine):
     assert found.scores == expected.scores
     pd.testing.assert_frame_equal(found.details, expected.details)
     pd.testing.assert_frame_equal(found.tree, expected.tree)
-    known = ["age", "name"]
-    assert anonymize(original, quasi_identifiers=known, k=5, engine=engine) == anonymize(
-        original, quasi_identifiers=known, k=5
-    )
+    wards = original.assign(ward=rng.integers(0, 3, 200))
+    for more in ({}, {"sensitive": ["ward"], "l_diversity": 2}):
+        expected, found = (
+            anonymize(wards, quasi_identifiers=["age", "name"], k=5, engine=each, **more) for each in (None, engine)
+        )
+        assert found == expected
+        assert found.stats["n_classes"] > 3
     pd.testing.assert_frame_equal(synthesize(original, seed=2, engine=engine), synthesize(original, seed=2))
     files = [path for path in spark_server().files.rglob("*") if path.is_file()]
     held = {path: read_uncompressed(path) for path in files}

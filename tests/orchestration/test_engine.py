@@ -40,6 +40,14 @@ def contract_by_rows():
     return contract
 
 
+def contract_with_few_values():
+    """A contract whose sensitive column has three values."""
+    contract = contract_by_rows()
+    contract["columns"]["plan"]["role"] = "sensitive"
+    contract["columns"]["cost"]["role"] = "quasi_identifier"
+    return contract
+
+
 def both_sides(project, engine, **settings):
     given = {"contract": contract_by_rows(), "policy": POLICY, "anonymized": AnonymizationSettings()}
     return project.definitions(**given | {"engine": engine} | settings)
@@ -106,7 +114,8 @@ def test_a_release_by_spark_is_the_same(expected, tmp_path):
     ("settings", "reason"),
     [
         ({"contract": CONTRACT}, ""),
-        ({"anonymized": AnonymizationSettings(l_diversity=2)}, "has l-diversity or t-closeness"),
+        ({"anonymized": AnonymizationSettings(l_diversity=2)}, "has l-diversity or t-closeness of over 100 values"),
+        ({"contract": contract_with_few_values(), "anonymized": AnonymizationSettings(l_diversity=2)}, ""),
         ({"anonymized": AnonymizationSettings(method="lattice", hierarchies=HIERARCHIES)}, "uses the lattice"),
         ({"anonymized": None, "generalize_synthetic": AnonymizationSettings(k=3)}, ""),
     ],

@@ -83,6 +83,8 @@ class Evidence(NamedTuple):
         Rows per sensitive value on each side; only those of values in the class are up to date.
     present : ndarray of shape (n_present,), dtype=int64
         Sensitive values in the class, ascending.
+    by_bin : ndarray of shape (n_listed, n_values), dtype=int64
+        Rows by listed bin and sensitive value, in place of ``arranged``; of shape (0, n_values) if that is given.
     """
 
     n_people: int
@@ -93,12 +95,13 @@ class Evidence(NamedTuple):
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     present: NDArray[np.int64]
+    by_bin: NDArray[np.int64]
 
 
 def no_evidence() -> Evidence:
     """Return the counts needed if only rows are counted."""
     none = np.zeros(0, np.int64)
-    return Evidence(0, none, none, none, np.zeros((0, 0), np.int32), none, none, none)
+    return Evidence(0, none, none, none, np.zeros((0, 0), np.int32), none, none, none, np.zeros((0, 0), np.int64))
 
 
 def row_models(k: int, *, is_by_range: bool = False) -> Models:
@@ -111,8 +114,13 @@ def row_models(k: int, *, is_by_range: bool = False) -> Models:
 
 
 @part
-def add_place(begin: int, stop: int, evidence: Evidence) -> None:
-    """Move the rows of one listed bin from the right to the left."""
+def add_place(x: int, begin: int, stop: int, evidence: Evidence) -> None:
+    """Move the rows of a listed bin, which are arranged from ``begin`` to ``stop``, from the right to the left."""
+    if len(evidence.by_bin) > 0:
+        for value in evidence.present:
+            evidence.left[value] += evidence.by_bin[x, value]
+            evidence.right[value] -= evidence.by_bin[x, value]
+        return
     for i in range(begin, stop):
         record = evidence.arranged[i]
         for v in range(evidence.sensitive.shape[1]):

@@ -256,7 +256,7 @@ def weigh_cuts(
         left_units, right_units = left, right
         if evidence is not None:
             if models.needs_values:
-                add_place(left - lists.tally[x], left, evidence)
+                add_place(x, left - lists.tally[x], left, evidence)
             if models.counts_people:
                 left_units, right_units = evidence.people_left[x], evidence.people_right[x]
         if left_units < k or right_units < k:

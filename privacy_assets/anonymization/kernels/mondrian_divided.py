@@ -1,7 +1,7 @@
 """Decisions on a class of which nobody has all rows: counts of its parts are added, and decide as those of a whole.
 
 People add up as well if each is counted once: by the first and by the last bin in which they have a row, in the order
-in which a dimension is cut.
+in which a dimension is cut. Sensitive values add up by bin.
 """
 
 from __future__ import annotations
@@ -170,20 +170,34 @@ def _list_cuts_on_codes(dimensions: Dimensions, box: Box, made: Listed) -> None:
             made.widths[j] = take_codes(stop - begin, j, dimensions, box, lists)
 
 
-def choose_cut_of_people(
-    size: int, n_people: int, people_left: NDArray[np.int64], people_right: NDArray[np.int64], listed: Listed,
-    dimensions: Dimensions, box: Box, lists: Lists, models: Models, cut: NDArray[np.int64],
+def choose_cut_of_sides(
+    size: int, people: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None, by_bin: NDArray[np.int64] | None,
+    listed: Listed, dimensions: Dimensions, box: Box, lists: Lists, models: Models, cut: NDArray[np.int64],
 ) -> None:  # fmt: skip
-    """Choose the cut by the rows of each bin and the people on each side, as `decide_on_rows` does.
+    """Choose the cut by what is on each side, as `decide_on_rows` does.
 
-    ``people_left`` and ``people_right`` count the people on each side of a cut after each listed bin.
+    Parameters
+    ----------
+    people : tuple, optional
+        The people of the class, and those on each side of a cut after each listed bin; None if k counts rows.
+    by_bin : ndarray of shape (n_listed, n_values), dtype=int64, optional
+        Rows by listed bin and sensitive value; None if there is no l or t. Bins of a dimension that has only one may be
+        without their rows.
     """
-    sides = Evidence(n_people, people_left, people_right, *no_evidence()[3:])
-    _choose_cut_of_people(size, listed, dimensions, box, lists, models, sides, cut)
+    none = no_evidence()
+    n_people, people_left, people_right = (size, *none[1:3]) if people is None else people
+    if by_bin is None:
+        by_bin = none.by_bin
+    left, right = np.zeros((2, by_bin.shape[1]), np.int64)
+    present = np.flatnonzero(by_bin.any(axis=0))
+    sides = Evidence(
+        n_people, people_left, people_right, none.arranged, none.sensitive, left, right, present, by_bin
+    )  # fmt: skip
+    _choose_cut_of_sides(size, listed, dimensions, box, lists, models, sides, cut)
 
 
 @kernel
-def _choose_cut_of_people(
+def _choose_cut_of_sides(
     size: int, listed: Listed, dimensions: Dimensions, box: Box, lists: Lists, models: Models, sides: Evidence,
     cut: NDArray[np.int64],
 ) -> None:  # fmt: skip
@@ -198,8 +212,13 @@ def _choose_cut_of_people(
         own = Lists(listed.bins[begin:stop], listed.tally[begin:stop], lists.head)
         evidence = Evidence(
             sides.n_people, sides.people_left[begin:stop], sides.people_right[begin:stop], sides.arranged,
-            sides.sensitive, sides.left, sides.right, sides.present,
+            sides.sensitive, sides.left, sides.right, sides.present, sides.by_bin[begin:stop],
         )  # fmt: skip
+        for value in sides.present:
+            evidence.left[value] = 0
+            evidence.right[value] = 0
+            for x in range(stop - begin):
+                evidence.right[value] += evidence.by_bin[x, value]
         score, place = weigh_cuts(size, width, stop - begin, j, dimensions, box, own, models, evidence)
         if box.shift[j] > 0 and place == NO_CUT:
             cut[IS_COARSE] = 1

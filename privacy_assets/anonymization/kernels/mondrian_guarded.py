@@ -167,9 +167,9 @@ def _gather(
 ) -> Evidence:
     """Count what the models need along one dimension; an empty ``place_of_bin`` means that the bins are ascending."""
     size = stop - begin
-    left, right = guard.counts[0], guard.counts[1]
+    left, right, by_bin = guard.counts[0], guard.counts[1], guard.counts[:0]
     if not models.counts_people and not models.needs_values:
-        return Evidence(size, present, present, present, guard.sensitive, left, right, present)
+        return Evidence(size, present, present, present, guard.sensitive, left, right, present, by_bin)
     places = np.empty(size, np.int64)
     for x in range(n_listed if len(place_of_bin) > 0 else 0):
         place_of_bin[lists.bins[x]] = x
@@ -196,7 +196,7 @@ def _gather(
             starts[places[i]] += 1
             for v in range(guard.sensitive.shape[1]):
                 right[guard.sensitive[record, v]] += 1
-    return Evidence(n_people, left_people, right_people, arranged, guard.sensitive, left, right, present)
+    return Evidence(n_people, left_people, right_people, arranged, guard.sensitive, left, right, present, by_bin)
 
 
 @allocating_part

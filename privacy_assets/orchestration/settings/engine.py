@@ -4,6 +4,9 @@ import inspect
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
+
+from privacy_assets.anonymization.sensitive_values import MOST_VALUES_DIVIDED, has_few_sensitive_values
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.engine.local import LocalEngine
 from privacy_assets.engine.protocol import Engine
@@ -35,15 +38,16 @@ def read_engine(given: Any) -> LocalEngine | SparkEngine:
     )
 
 
-def why_gathered(engine: LocalEngine | SparkEngine, generalization: Generalization) -> str:
+def why_gathered(engine: LocalEngine | SparkEngine, generalization: Generalization, table: pd.DataFrame) -> str:
     """Return why one machine must have all rows to cut them into classes; empty if the engine divides them."""
     asked = generalization.settings
-    needs_rows = {
-        "has l-diversity or t-closeness": asked.needs_values,
-        "uses the lattice": asked.method == "lattice",
-    }
-    reasons = [reason for reason, applies in needs_rows.items() if applies]
-    return "" if engine.rows_per_task is None else " and ".join(reasons)
+    if engine.rows_per_task is None:
+        return ""
+    if asked.method == "lattice":
+        return "uses the lattice"
+    if asked.needs_values and not has_few_sensitive_values(table, asked):
+        return f"has l-diversity or t-closeness of over {MOST_VALUES_DIVIDED} values"
+    return ""
 
 
 def engine_of_stage(engine: LocalEngine | SparkEngine, release: str, stage: str) -> Engine:

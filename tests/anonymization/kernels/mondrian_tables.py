@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 from numba import config
 
+from privacy_assets.anonymization.kernels.models import DISTINCT, ENTROPY, NO_L, RECURSIVE, Models
 from privacy_assets.anonymization.kernels.mondrian import make_dimensions, partition_rows
 from privacy_assets.anonymization.kernels.mondrian_rows import pack_rows
 from tests.reference import mondrian as reference
@@ -52,6 +54,35 @@ def heavy_neighbors(seed, n_rows=None):
         drawn = np.where(is_heavy, random.choice(heavy, n_rows), random.integers(0, n_values, n_rows))
         columns.append(np.unique(drawn, return_inverse=True)[1] if kind == "set" else drawn)
     return kinds, columns, int(random.integers(n_rows // 50 + 1, n_rows // 4))
+
+
+def models_of_one(k, secret, kind=NO_L, least=1.0, c=1.0, most=np.inf, is_ordered=False, **options):
+    """Models with limits on one sensitive column, whose values are numbered without a gap."""
+    totals = np.bincount(secret)
+    cumulative = np.cumsum(totals)
+    prefix = np.concatenate([[0.0], np.cumsum(cumulative)])
+    limits = [np.array([kind]), np.array([least]), np.array([c]), np.array([most]), np.array([is_ordered])]
+    needs_values = kind != NO_L or most < np.inf
+    return Models(
+        k, options.get("is_by_range", False), options.get("by_people", False), needs_values,
+        np.array([0, len(totals)]), *limits, totals, cumulative, prefix,
+    )  # fmt: skip
+
+
+@st.composite
+def limits(draw):
+    """A diversity and a closeness, each there or not, as the kernel and as the reference take them."""
+    kind = draw(st.sampled_from([NO_L, DISTINCT, ENTROPY, RECURSIVE]))
+    least = draw(st.sampled_from([1.0, 2.0, 3.0]))
+    c = draw(st.sampled_from([0.5, 1.0, 3.0]))
+    most = draw(st.sampled_from([np.inf, 0.5, 0.2]))
+    is_ordered = draw(st.booleans())
+    models = []
+    if kind != NO_L:
+        models.append((0, {DISTINCT: "distinct", ENTROPY: "entropy", RECURSIVE: "recursive"}[kind], least, c))
+    if most < np.inf:
+        models.append((0, "t", most, is_ordered))
+    return (kind, least, c, most, is_ordered), models
 
 
 def check_partition(table, models, k, wanted, is_by_range):

@@ -8,11 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy_assets.anonymization.kernels.models import (
-    DISTINCT,
     ENTROPY,
-    NO_L,
     RECURSIVE,
-    Models,
     row_models,
     values_hold,
 )
@@ -25,6 +22,8 @@ from tests.anonymization.kernels.mondrian_tables import (
     classes_of,
     describe,
     even,
+    limits,
+    models_of_one,
     only_compiled,
     wide_table,
 )
@@ -48,35 +47,6 @@ def coded_tables(draw, max_rows=40):
     secrets = st.integers(0, draw(st.sampled_from([1, 4, 1000])))
     secret = np.unique(draw(st.lists(secrets, min_size=n_rows, max_size=n_rows)), return_inverse=True)[1]
     return kinds, columns, people.astype(np.int32), secret.astype(np.int32)
-
-
-def models_of_one(k, secret, kind=NO_L, least=1.0, c=1.0, most=np.inf, is_ordered=False, **options):
-    """Models with limits on one sensitive column, whose values are numbered without a gap."""
-    totals = np.bincount(secret)
-    cumulative = np.cumsum(totals)
-    prefix = np.concatenate([[0.0], np.cumsum(cumulative)])
-    limits = [np.array([kind]), np.array([least]), np.array([c]), np.array([most]), np.array([is_ordered])]
-    needs_values = kind != NO_L or most < np.inf
-    return Models(
-        k, options.get("is_by_range", False), options.get("by_people", False), needs_values,
-        np.array([0, len(totals)]), *limits, totals, cumulative, prefix,
-    )  # fmt: skip
-
-
-@st.composite
-def limits(draw):
-    """A diversity and a closeness, each there or not, as the kernel and as the reference take them."""
-    kind = draw(st.sampled_from([NO_L, DISTINCT, ENTROPY, RECURSIVE]))
-    least = draw(st.sampled_from([1.0, 2.0, 3.0]))
-    c = draw(st.sampled_from([0.5, 1.0, 3.0]))
-    most = draw(st.sampled_from([np.inf, 0.5, 0.2]))
-    is_ordered = draw(st.booleans())
-    models = []
-    if kind != NO_L:
-        models.append((0, {DISTINCT: "distinct", ENTROPY: "entropy", RECURSIVE: "recursive"}[kind], least, c))
-    if most < np.inf:
-        models.append((0, "t", most, is_ordered))
-    return (kind, least, c, most, is_ordered), models
 
 
 @given(coded_tables(), limits(), st.integers(1, 6), st.booleans(), st.booleans())
