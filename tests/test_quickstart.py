@@ -19,20 +19,20 @@ pytest.importorskip("statsmodels", reason="needs the extra `examples`")
 
 
 @pytest.fixture(scope="module")
-def quickstart(tmp_path_factory):
+def quickstart(made_once):
     """Run the quickstart once, as a user does, in a directory of its own."""
-    directory = tmp_path_factory.mktemp("quickstart")
-    shutil.copy(REPOSITORY / "dagster.yaml", directory)
     environment = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}
-    run = subprocess.run(
-        [sys.executable, "-m", "privacy_assets.cli", "quickstart"],
-        cwd=directory,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return directory, run
+
+    def run_it(directory):
+        shutil.copy(REPOSITORY / "dagster.yaml", directory)
+        command = [sys.executable, "-m", "privacy_assets.cli", "quickstart"]
+        run = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+        printed = [run.returncode, run.stdout, run.stderr]
+        (directory.parent / "printed-by-the-quickstart.json").write_text(json.dumps(printed))
+
+    directory = made_once.directory("quickstart", run_it)
+    printed = json.loads((directory.parent / "printed-by-the-quickstart.json").read_text())
+    return directory, subprocess.CompletedProcess([], *printed)
 
 
 def test_the_quickstart_ends_and_says_where_the_release_is_and_what_refused_the_other(quickstart):

@@ -5,8 +5,9 @@ from tests.orchestration.project import Project
 
 
 @pytest.fixture(scope="session", autouse=True)
-def faster_dagster():
+def faster_dagster(made_once):
     """Spare more than half of the time of a run."""
+    Project.made_once = made_once
     with (
         faster_runs.kept_engines(),
         faster_runs.no_log_followers(),

@@ -14,6 +14,7 @@ from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from hypothesis import given, settings
 from hypothesis.strategies import none
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from PIL import Image
 from pyarrow import parquet
 from sqlalchemy import event
@@ -155,7 +156,26 @@ def blank_pictures():
         return subplots(figure, *shape, **options) if shape or options else _Nothing()
 
     def blank(_, file, **__):
-        Image.new("RGB", (1, 1)).save(file, "png")
+        _save_nothing(file)
 
     with patch.object(Figure, "subplots", no_axes), patch.object(Figure, "savefig", blank):
         yield
+
+
+@contextlib.contextmanager
+def texts_of_pictures():
+    """Keep what is written in pictures, and draw nothing: in their pixels no search finds a text."""
+    texts = []
+
+    def keep(figure, file, **__):
+        for axes in figure.axes:
+            texts.extend(label.get_text() for label in (*axes.get_xticklabels(), *axes.get_yticklabels()))
+        texts.extend(text.get_text() for text in figure.findobj(Text))
+        _save_nothing(file)
+
+    with patch.object(Figure, "savefig", keep):
+        yield texts
+
+
+def _save_nothing(file):
+    Image.new("RGB", (1, 1)).save(file, "png")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import dagster as dg
 import numpy as np
@@ -22,6 +22,7 @@ from privacy_assets.release.metrics import DISCLOSURE, MPUCC
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.register import REGISTER_FILE
 from privacy_assets.release.verification import verify_release
+from tests.made_once import MadeOnce
 
 PROJECT_VARIABLE = "PRIVACY_ASSETS_TEST_PROJECT"
 NAME = "people"
@@ -82,27 +83,15 @@ def new_home() -> Path:
     return home
 
 
-@cache
-def prepared(prepare: Callable[["Project"], None]) -> Path:
-    """Make a project that many tests begin with, once; each of them gets a copy."""
-    root = Path(tempfile.mkdtemp(prefix="prepared-project-"))
-    atexit.register(shutil.rmtree, root, ignore_errors=True)
-    made = root / "made"
-    made.mkdir()
-    project = Project(made)
-    project.write_tables()
-    prepare(project)
-    # Places that its events name are gone, so that no copy finds what is another's.
-    return made.rename(root / "prepared")
-
-
 @dataclass
 class Project:
     """A project directory: instance, tables, private storage and releases."""
 
+    made_once: ClassVar[MadeOnce | None] = None
     root: Path
     partitions: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+    written_in_pictures: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         (self.root / "data").mkdir(exist_ok=True)
@@ -188,9 +177,21 @@ class Project:
     def begin_as(self, prepare: Callable[["Project"], None]) -> None:
         """Bring a new project to where a function brings it, which is called once for all tests."""
         assert not self.private.exists(), "something was run already"
+        assert self.made_once is not None
+
+        def make(directory: Path) -> None:
+            made = directory / "made"
+            made.mkdir()
+            project = Project(made)
+            project.write_tables()
+            prepare(project)
+            # Places that its events name are gone, so that no copy finds what is another's.
+            made.rename(directory / "prepared")
+
         # SQLite makes its index of a log again; that of a file that moved would be another's.
         ignored = shutil.ignore_patterns("*-shm")
-        shutil.copytree(prepared(prepare), self.root, symlinks=True, dirs_exist_ok=True, ignore=ignored)
+        begun = self.made_once.directory(f"{prepare.__module__}.{prepare.__qualname__}", make) / "prepared"
+        shutil.copytree(begun, self.root, symlinks=True, dirs_exist_ok=True, ignore=ignored)
         configure(self.home)
 
     def releases(self, partition: str | None = None, side: str = "synthetic") -> list[Path]:

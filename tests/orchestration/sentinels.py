@@ -67,7 +67,7 @@ def sentinel_synthetic() -> pd.DataFrame:
 
 def everything_that_was_said(project, capfd) -> bytes:
     output = capfd.readouterr()
-    said = [output.out.encode(), output.err.encode()]
+    said = [output.out.encode(), output.err.encode(), *(text.encode() for text in project.written_in_pictures)]
     files = [path for path in project.home.rglob("*") if path.is_file()]
     assert {".db", ".err"} <= {path.suffix for path in files}
     # What leaves beside the data: manifests and reports.

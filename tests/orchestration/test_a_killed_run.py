@@ -27,13 +27,17 @@ def run_in_a_process(root, seed, killed_at):
 
 
 @pytest.fixture(scope="module")
-def released(tmp_path_factory):
+def released(made_once):
     """A project with two releases, and how often the run of the second touched the disk: the first makes more."""
-    root = tmp_path_factory.mktemp("released")
-    for seed in (1, 3):
-        exit_code, n_touched = run_in_a_process(root, seed, 0)
-        assert exit_code == 0
-    return root, n_touched
+
+    def release_twice(root):
+        for seed in (1, 3):
+            exit_code, n_touched = run_in_a_process(root, seed, 0)
+            assert exit_code == 0
+        (root / "touched").write_text(str(n_touched))
+
+    root = made_once.directory("released-twice", release_twice)
+    return root, int((root / "touched").read_text())
 
 
 def points(n_touched):

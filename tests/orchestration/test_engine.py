@@ -53,14 +53,16 @@ def both_sides(project, engine, **settings):
     return project.definitions(**given | {"engine": engine} | settings)
 
 
-def released(folder, engine):
-    """Run a release with both sides; return what is said and published of each."""
-    folder.mkdir()
+def release(folder, engine):
     project = Project(folder)
     project.write_tables()
     result = project.run(both_sides(project, engine))
     assert result.success, failure_of(result)
-    made = {}
+
+
+def released(folder):
+    """Return what is said and published of each side."""
+    project, made = Project(folder), {}
     for side in ("synthetic", "anonymized"):
         (directory,) = project.releases(side=side)
         manifest = json.loads((directory / "manifest.json").read_text())
@@ -79,8 +81,8 @@ def assert_equal_but_for_the_engine(expected, found, engine):
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    return released(tmp_path_factory.mktemp("whole") / "project", None)
+def expected(made_once):
+    return released(made_once.directory("released-by-no-engine", lambda folder: release(folder, None)))
 
 
 def test_a_release_whose_work_is_divided_is_the_same(expected, tmp_path, monkeypatch):
@@ -98,7 +100,8 @@ def test_a_release_whose_work_is_divided_is_the_same(expected, tmp_path, monkeyp
             return work(*given, **named)
 
         monkeypatch.setattr(module, name, watched)
-    assert_equal_but_for_the_engine(expected, released(tmp_path / "project", TINY), "local")
+    release(tmp_path, TINY)
+    assert_equal_but_for_the_engine(expected, released(tmp_path), "local")
     once = [(name, TINY) for name in ("anonymize_with", "assess_preprocessed", "assess_reidentification")]
     assert [used.count(each) for each in once] == [1, 1, 1]
     # The gate measures again, by its own process.
@@ -107,7 +110,8 @@ def test_a_release_whose_work_is_divided_is_the_same(expected, tmp_path, monkeyp
 
 def test_a_release_by_spark_is_the_same(expected, tmp_path):
     engine = SparkEngine(session=spark_server().session, rows_per_task=50)
-    assert_equal_but_for_the_engine(expected, released(tmp_path / "project", engine), "spark")
+    release(tmp_path, engine)
+    assert_equal_but_for_the_engine(expected, released(tmp_path), "spark")
 
 
 @pytest.mark.parametrize(

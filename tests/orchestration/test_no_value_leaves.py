@@ -32,8 +32,10 @@ from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic, GivenSplit, Synthesis
+from privacy_assets.pictures import Drawn, new_figure
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from tests.extras import CART, NEEDS_SPLINK
+from tests.orchestration import faster_runs
 from tests.orchestration.project import ADMITS, ASSESSMENT, NAME, PROJECT_VARIABLE, Project, refusal
 from tests.orchestration.sentinels import (
     CONTRACT,
@@ -159,10 +161,9 @@ SOURCE_FAILURES = {
 
 @pytest.fixture
 def project(tmp_path):
-    return Project(
-        tmp_path,
-        settings={"contract": CONTRACT, "synthetic": ExternalSynthetic(sentinel_synthetic, control_was_withheld=True)},
-    )
+    settings = {"contract": CONTRACT, "synthetic": ExternalSynthetic(sentinel_synthetic, control_was_withheld=True)}
+    with faster_runs.texts_of_pictures() as texts:
+        yield Project(tmp_path, settings=settings, written_in_pictures=texts)
 
 
 def assert_failed(result, stage):
@@ -173,15 +174,19 @@ def assert_failed(result, stage):
 def test_the_search_would_find_a_leak(project, capfd):
     @dg.asset
     def careless(context):
+        figure = new_figure(2, 2)
+        axes = figure.subplots()
+        axes.set_yticks([1], labels=[LISTED])
+        axes.set_title(f"{FLOAT}")
+        Drawn(figure, "", "").png()
         context.log.info(str(sentinel_people().iloc[0].to_dict()))
         raise ValueError(f"{DATE.value}")
 
     with project.instance() as instance:
         dg.materialize([careless], instance=instance, raise_on_error=False)
     said = everything_that_was_said(project, capfd)
-    assert {TEXT.encode(), IDENTIFIER.encode(), str(INTEGER).encode(), str(DATE.value).encode()} <= {
-        sentinel for sentinel in SENTINELS if sentinel in said
-    }
+    leaked = (TEXT, IDENTIFIER, LISTED, str(INTEGER), str(DATE.value), "73918.26")
+    assert {each.encode() for each in leaked} <= {sentinel for sentinel in SENTINELS if sentinel in said}
 
 
 @pytest.mark.filterwarnings("ignore:odd value")
