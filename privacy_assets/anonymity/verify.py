@@ -20,11 +20,11 @@ from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L, RowsB
 from privacy_assets.anonymity.report import AnonymityReport, ClassSizes, SensitiveReport
 from privacy_assets.anonymity.worst_classes import CodedValues, MeasuredClasses, WorstClass, measure_all
 from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, group_rows, read_column
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.setting_checks import is_integer
-from privacy_assets.storage.fingerprint import require_unique_text_names
 
 # Entropies of equal shares differ from log(l) in their last bits; rounded to this, they give l.
 ENTROPY_DECIMALS = 9

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privacy_assets.columns.coding import MAX_DECIMALS, ORDERED_KINDS, ColumnValues, Kind, read_column, round_floats
+from privacy_assets.columns.coding import ORDERED_KINDS, ColumnValues, Kind, read_column
 from privacy_assets.columns.time_units import align_times
 from privacy_assets.errors import InvalidTableError
 
@@ -23,8 +23,6 @@ from privacy_assets.errors import InvalidTableError
 MISSING_COORDINATE = 2.0
 _IN_MINUTES = re.compile(r"\d\d:\d\d:00").fullmatch
 _TIME_UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
-# So many values are read first, because one with too many decimals decides.
-_FIRST_READ = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +162,7 @@ def read_dimension(column: pd.Series[Any]) -> Dimension:
         is_ranked or read.kind in ORDERED_KINDS,
         values,
         bool(missing.any()),
-        _decimals_of(values) if values.dtype.kind == "f" else 0,
+        0 if is_ranked else read.decimals,
         unit,
         _named_zone(read) if read.kind == "aware datetime" and not is_ranked else None,
     )
@@ -227,18 +225,6 @@ def _sorted_values(read: ColumnValues) -> tuple[NDArray[Any], NDArray[np.int64]]
         values = values - read.offsets.astype("timedelta64[s]")
     ordered, code_of = np.unique(values, return_inverse=True)
     return ordered, code_of.astype(np.int64)
-
-
-def _decimals_of(values: NDArray[np.float64]) -> int | None:
-    """Find how many decimals floats have; None for more than 10."""
-    if len(values) > _FIRST_READ and _decimals_of(values[:_FIRST_READ]) is None:
-        return None
-    left = values
-    for decimals in range(MAX_DECIMALS + 1):
-        left = left[round_floats(left, decimals) != left]
-        if len(left) == 0:
-            return decimals
-    return None
 
 
 def _unit_of(values: NDArray[Any]) -> str:

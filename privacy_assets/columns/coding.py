@@ -28,6 +28,8 @@ Kind = Literal["number", "boolean", "text", "datetime", "aware datetime", "durat
 # Kinds with a natural order; ordered categories are also ordered, by their categories.
 ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
 MAX_DECIMALS = 10
+# So many values are read first, because one with too many decimals decides.
+_FIRST_READ = 1000
 # Nanoseconds of each precision, coarsest first, under the names that settings and results use.
 _NUMPY_UNITS = {"D": "D", "H": "h", "T": "m", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}
 _INFERRED_KINDS: Mapping[str, Kind] = {
@@ -82,6 +84,11 @@ class ColumnValues:
     def is_float(self) -> bool:
         """Whether the values are floating-point numbers, which are rounded before they are compared."""
         return self.distinct.dtype.kind == "f"
+
+    @property
+    def decimals(self) -> int | None:
+        """The fewest decimals at which rounding changes no value: 0 unless they are floats, None for more than 10."""
+        return _decimals_of(self.distinct[~np.isnan(self.distinct)]) if self.is_float else 0
 
     @property
     def description(self) -> str:
@@ -355,7 +362,8 @@ def encode_column(
     present = [table for table in tables if table.kind != "missing"]
     if kind == "number":
         if any(table.is_float for table in present):
-            precision = decimals if decimals is not None else _decimals_of(tables[0])
+            own = None if tables[0].kind == "missing" else tables[0].decimals
+            precision = next(each for each in (decimals, own, MAX_DECIMALS) if each is not None)
         joint, labels = _join_numbers([_rounded(table.distinct, precision) for table in present])
     elif kind in ("datetime", "aware datetime"):
         found = unit if unit is not None else _unit_of(present[0])
@@ -379,19 +387,14 @@ def encode_column(
     return EncodedColumn(tuple(codes), _objects([*labels, *[None] * has_missing]), kind, precision)
 
 
-def _decimals_of(table: ColumnValues) -> int:
-    """Find the smallest number of decimals at which rounding does not change a value."""
-    if table.kind == "missing":
-        return MAX_DECIMALS
-    if not table.is_float:
-        return 0
-    values = table.distinct[~np.isnan(table.distinct)]
-    for decimals in range(MAX_DECIMALS):
-        is_longer = round_floats(values, decimals) != values
-        if not is_longer.any():
+def _decimals_of(values: NDArray[np.float64]) -> int | None:
+    if len(values) > _FIRST_READ and _decimals_of(values[:_FIRST_READ]) is None:
+        return None
+    for decimals in range(MAX_DECIMALS + 1):
+        values = values[round_floats(values, decimals) != values]
+        if len(values) == 0:
             return decimals
-        values = values[is_longer]
-    return MAX_DECIMALS
+    return None
 
 
 def round_floats(values: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:

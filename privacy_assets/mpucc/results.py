@@ -18,7 +18,6 @@ from privacy_assets.mpucc.kernels.common_columns import MOST_COLUMNS, find_commo
 from privacy_assets.mpucc.kernels.search import LevelProgress, SearchResult
 from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
 from privacy_assets.mpucc.settings import MpuccSettings, count_combinations
-from privacy_assets.storage.result_columns import tuple_column
 
 # Bounds the memory for finding the closest record of a person; a few hundred bytes per pair.
 MOST_PAIRS_AT_ONCE = 500_000
@@ -288,7 +287,9 @@ def _field_combos(search: SyntheticSearch, found: SearchResult) -> pd.Series[Any
     names = search.names
     combos = found.combos.tolist()
     sizes = found.sizes.tolist()
-    return tuple_column([tuple([names[c] for c in combo[:n]]) for combo, n in zip(combos, sizes, strict=True)])
+    return pd.Series(
+        [tuple([names[c] for c in combo[:n]]) for combo, n in zip(combos, sizes, strict=True)], dtype=object
+    )
 
 
 def _base_entropies(found: SearchResult) -> NDArray[np.float64]:
@@ -322,7 +323,7 @@ def describe_details(search: SyntheticSearch, found: SearchResult, tree: pd.Data
             "syn_idx": tables.synthetic.positions[rows],
             "ori_idx": tables.original.positions[partners],
             "combo_size": sizes,
-            "field_combo": tuple_column(tree["field_combo"].to_numpy()[combos].tolist()),
+            "field_combo": tree["field_combo"].to_numpy()[combos],
             "value_combo": _value_combos(search, found, rows),
             "baseline_protection": tree["baseline_protection"].to_numpy()[combos],
             "agreement": count_agreements(tables.synthetic, tables.original, rows, partners),
@@ -338,7 +339,9 @@ def _value_combos(search: SyntheticSearch, found: SearchResult, rows: NDArray[np
     for place, c in enumerate(search.order):
         at, position = np.nonzero(combos == place)
         texts[at, position] = labels[c][codes[c][rows[at]]]
-    return tuple_column([tuple(own[:size]) for own, size in zip(texts.tolist(), sizes.tolist(), strict=True)])
+    return pd.Series(
+        [tuple(own[:size]) for own, size in zip(texts.tolist(), sizes.tolist(), strict=True)], dtype=object
+    )
 
 
 def _of_any_size(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from privacy_assets.reidentification.candidate_index import CandidateIndex, Figures
 from privacy_assets.reidentification.sample_intervals import mean_interval
-from privacy_assets.storage.result_columns import tuple_column
 
 _LARGER_IS_WORSE = (
     "max_reidentification_probability",
@@ -241,7 +240,7 @@ class CurveSearch:
                 "released": rows.astype(np.int64),
                 "original": self.index.truth[rows],
                 "candidates": self.fewest[rows],
-                "known": tuple_column([sets[number] for number in self.best_set[rows]]),
+                "known": pd.Series([sets[number] for number in self.best_set[rows]], dtype=object),
             }
         )
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.anonymization.labels import texts_of
 from privacy_assets.anonymization.quasi_identifiers import Scale
-from privacy_assets.columns.coding import ColumnValues, read_column
+from privacy_assets.columns.coding import ColumnValues
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import (
     BoundedNoise,
@@ -135,7 +135,7 @@ def _read_ends(original: Original, column: pd.Series[Any]) -> tuple[ColumnValues
     """Read the ends of intervals; those of large integers are text."""
     scale = original.scale
     if scale.known.dtype.kind == "O" and scale.kind == "number":
-        read = read_column(column, f"{original.where} of the release")
+        read = original.read(column)
         if read.kind == "text":
             try:
                 whole = [int(text) for text in read.distinct]
@@ -149,7 +149,7 @@ def _read_ends(original: Original, column: pd.Series[Any]) -> tuple[ColumnValues
 
 
 def _truth_values(original: Original, column: pd.Series[Any]) -> NDArray[np.bool_]:
-    read = read_column(column, f"{original.where} of the release")
+    read = original.read(column)
     if read.kind != "boolean" or (read.codes < 0).any():
         raise InvalidTableError(
             f"{original.where}: the released column for missing values has {read.description} values. Expected true "
@@ -159,7 +159,7 @@ def _truth_values(original: Original, column: pd.Series[Any]) -> NDArray[np.bool
 
 
 def _value_set(original: Original, column: pd.Series[Any], mask: ValueSet) -> CodeSets:  # noqa: ARG001
-    read = read_column(column, f"{original.where} of the release")
+    read = original.read(column)
     code_of: dict[str | None, int] = {text: code for code, text in enumerate(texts_of(original.scale))}
     code_of[None] = original.scale.n_known
     lists, is_refused = [], np.zeros(len(read.distinct), np.bool_)
@@ -201,7 +201,7 @@ def _mapping(
         for value, code in zip(*(part.tolist() for part in np.divmod(pairs, original.n_values)), strict=True):
             label = str(leveled.labels[leveled.nodes[level, value]])
             members.setdefault(label, set()).add(code)
-    read = read_column(column, f"{original.where} of the release")
+    read = original.read(column)
     texts = [str(value) for value in plain_values(read)]
     is_refused = np.array([*(text not in members for text in texts), (read.codes < 0).any()], np.bool_)
     rows = rows_of_values(read)
@@ -314,7 +314,7 @@ def _similar_text(original: Original, column: pd.Series[Any], mask: SimilarText)
         raise InvalidSettingError(
             f"{original.where} has a mask of similar texts, but {original.scale.kind} values. Expected text."
         )
-    read = read_column(column, f"{original.where} of the release")
+    read = original.read(column)
     if read.kind not in (*TEXT_KINDS, "missing"):
         raise InvalidTableError(
             f"{original.where} has a mask of similar texts, but {read.description} in the release. Expected text."
@@ -333,7 +333,7 @@ def _label(original: Original, column: pd.Series[Any], mask: Label) -> CodeSets:
         # The column reader refuses cells that are not single values, such as lists.
         is_value = pd.api.types.is_scalar
         column = column.map(lambda value: str(value) if is_value(value) and not pd.isna(value) else value)
-    read = read_column(column, f"{original.where} of the release")
+    read = original.read(column)
     reader = _LabelReader(original)
     found: list[NDArray[np.int64] | None]
     if read.kind == original.scale.kind and read.kind not in TEXT_KINDS:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privacy_assets.anonymization.quasi_identifiers import read_dimension
 from privacy_assets.columns.coding import group_rows
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import Mask, Microaggregated, ReleaseModel, Suppressed, WeighingMask, columns_of
 from privacy_assets.columns.safe_names import type_name
@@ -20,7 +21,6 @@ from privacy_assets.reidentification.code_sets import CodeSets, coarsen, partiti
 from privacy_assets.reidentification.kernels.candidates import Boxes, Points
 from privacy_assets.reidentification.mask_sets import read_mask
 from privacy_assets.reidentification.released_values import Original
-from privacy_assets.storage.fingerprint import require_unique_text_names
 
 # Up to this many possible keys per record, counting all keys is faster than sorting the occurring ones.
 KEYS_PER_ROW = 16

@@ -40,6 +40,10 @@ class Original(NamedTuple):
         """Name for messages."""
         return f"Column {self.name!r}"
 
+    def read(self, column: pd.Series[Any]) -> ColumnValues:
+        """Read the released column."""
+        return read_column(column, f"{self.where} of the release")
+
     def lists(self, lists: list[NDArray[np.int64]], rows: NDArray[np.int64]) -> CodeSets:
         """Make sets of lists of codes."""
         return from_lists(lists, rows)
@@ -67,7 +71,7 @@ def refuse(original: Original, is_refused: NDArray[np.bool_], rows: NDArray[Any]
 
 def read_released(original: Original, column: pd.Series[Any]) -> tuple[ColumnValues, NDArray[Any]]:
     """Read a released column; returns it, and its distinct values in the type of the original scale."""
-    read = read_column(column, f"{original.where} of the release")
+    read = original.read(column)
     if original.scale.kind == "category" and read.kind not in (*TEXT_KINDS, "missing"):
         return read, as_categories(original.scale, read)
     kinds = {original.scale.kind, read.kind}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.masks import ReleaseModel
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY, manifest_entries
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
@@ -45,7 +46,7 @@ from privacy_assets.storage.durable_files import (
     write_file,
     write_json,
 )
-from privacy_assets.storage.fingerprint import fingerprint, require_unique_text_names
+from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.storage.memory import give_back_memory
 from privacy_assets.storage.parquet_parts import ROWS_PER_PART, schema_of, write_parts
 from privacy_assets.storage.private_directories import RELEASED_DIRECTORY_MODE, make_released_directory

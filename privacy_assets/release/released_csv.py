@@ -25,9 +25,10 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 from numpy.typing import NDArray
 
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.release.received_files import Unchecked, open_regular
-from privacy_assets.storage.fingerprint import canonical_array, require_unique_text_names
+from privacy_assets.storage.fingerprint import canonical_array
 
 ESCAPE = "'"
 NOTHING = '""'

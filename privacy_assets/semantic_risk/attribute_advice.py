@@ -20,7 +20,6 @@ from privacy_assets.semantic_risk.row_measures import measure_context
 from privacy_assets.semantic_risk.settings import SemanticSettings, smallest_acceptable
 from privacy_assets.semantic_risk.work_estimate import estimate_words
 from privacy_assets.shown_numbers import in_full
-from privacy_assets.storage.result_columns import tuple_column
 
 # Maximum number of sets of columns from risk chains, most frequent first.
 MOST_CHAIN_SETS = 20
@@ -225,7 +224,7 @@ def _count_lost(context: FormalContext, rules: _Rules, names: list[str], work: _
 
 def _as_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=ADVICE_COLUMNS)
-    table["columns"] = tuple_column([row["columns"] for row in rows])
+    table["columns"] = pd.Series([row["columns"] for row in rows], dtype=object)
     counts = dict.fromkeys(("records_kept", "implications_left", "implications_lost"), "Int64")
     risks = dict.fromkeys(("max_basic_semantic_risk", "mean_basic_semantic_risk"), "float64")
     return table.astype({**counts, **risks, "is_non_disposable": "boolean", "reason": str, "chains": "int64"})

@@ -22,7 +22,6 @@ from privacy_assets.semantic_risk.kernels.concepts import (
 from privacy_assets.semantic_risk.kernels.row_measures import RowMeasures
 from privacy_assets.semantic_risk.settings import MAX_CONCEPTS
 from privacy_assets.setting_checks import is_integer, require
-from privacy_assets.storage.result_columns import tuple_column
 
 MOST_NEIGHBORS = 20
 # Words of 8 bytes that listing concepts, or finding a stem basis, may read (several minutes).
@@ -104,7 +103,7 @@ def too_many(context: FormalContext, things: str, min_support: int, most: int) -
 
 def names_of(context: FormalContext, sets: NDArray[np.uint64]) -> pd.Series[Any]:
     """Return sets of attributes as a column of names."""
-    return tuple_column([context.names_in(own) for own in sets])
+    return pd.Series([context.names_in(own) for own in sets], dtype=object)
 
 
 def records_with(context: FormalContext, attributes: Sequence[str]) -> NDArray[np.int64]:

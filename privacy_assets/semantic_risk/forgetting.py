@@ -15,7 +15,6 @@ from privacy_assets.semantic_risk.formal_context import FormalContext
 from privacy_assets.semantic_risk.implications import stem_basis
 from privacy_assets.semantic_risk.settings import MAX_CONCEPTS
 from privacy_assets.setting_checks import is_integer, require
-from privacy_assets.storage.result_columns import tuple_column
 
 # The time to find the canonical form grows quadratically: about half a minute for these.
 MAX_IMPLICATIONS = 10_000
@@ -184,7 +183,7 @@ def _as_frame(rules: Sequence[tuple[int, int]], place: Mapping[str, int]) -> pd.
 
     return pd.DataFrame(
         {
-            "premise": tuple_column([names(premise) for premise, _ in rules]),
-            "conclusion": tuple_column([names(conclusion & ~premise) for premise, conclusion in rules]),
+            "premise": pd.Series([names(premise) for premise, _ in rules], dtype=object),
+            "conclusion": pd.Series([names(conclusion & ~premise) for premise, conclusion in rules], dtype=object),
         }
     )

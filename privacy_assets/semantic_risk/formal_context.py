@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.coding import group_rows
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import HierarchyMapping, Interval, Mask, ReleaseModel, ValueSet
 from privacy_assets.columns.safe_names import type_name
@@ -27,7 +28,6 @@ from privacy_assets.semantic_risk.kernels.formal_context import (
     unpack_rows,
 )
 from privacy_assets.semantic_risk.scaled_column import MAX_ATTRIBUTES, ScaledColumn, scale_column
-from privacy_assets.storage.fingerprint import require_unique_text_names
 
 Scales = Mapping[str, Any] | Literal["binary"]
 

@@ -17,7 +17,6 @@ from privacy_assets.semantic_risk.kernels.row_measures import RowMeasures
 from privacy_assets.semantic_risk.row_measures import measure_context
 from privacy_assets.semantic_risk.settings import MAX_CHAINS, NOT_SMALLER, is_risk, largest_risky
 from privacy_assets.setting_checks import is_integer, require
-from privacy_assets.storage.result_columns import tuple_column
 
 
 class RiskChains(NamedTuple):
@@ -138,5 +137,8 @@ def columns_of_chains(context: FormalContext, chains: pd.DataFrame) -> pd.DataFr
         counts[columns] = counts.get(columns, 0) + 1
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return pd.DataFrame(
-        {"columns": tuple_column([own for own, _ in ordered]), "chains": np.array([n for _, n in ordered], np.int64)}
+        {
+            "columns": pd.Series([own for own, _ in ordered], dtype=object),
+            "chains": np.array([n for _, n in ordered], np.int64),
+        }
     )

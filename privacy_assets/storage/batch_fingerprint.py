@@ -16,15 +16,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privacy_assets.columns.column_names import require_unique_names, require_unique_text_names
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.storage.fingerprint import (
-    canonical_array,
-    canonical_type,
-    fingerprint,
-    require_unique_names,
-    require_unique_text_names,
-    value_bytes,
-)
+from privacy_assets.storage.fingerprint import canonical_array, canonical_type, fingerprint, value_bytes
 
 ROWS_PER_DIGEST = 2**20
 FINGERPRINT_VERSIONS = (1, 2)

@@ -7,8 +7,7 @@ round trip do not matter, so evidence about a table also applies to the released
 
 import hashlib
 import struct
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.safe_names import dtype_name
 from privacy_assets.errors import InvalidTableError
 
@@ -56,24 +56,6 @@ def fingerprint(table: pd.DataFrame) -> str:
         for part in _bytes_of_categories(column) if pa.types.is_dictionary(column.type) else value_bytes(column):
             sha.update(part)
     return sha.hexdigest()
-
-
-def require_unique_text_names(table: pd.DataFrame) -> None:
-    """Raise InvalidTableError unless all column names are distinct strings."""
-    require_unique_names(list(table.columns))
-
-
-def require_unique_names(names: Sequence[object]) -> None:
-    """Raise InvalidTableError unless all names of columns are distinct strings."""
-    not_text = [position for position, name in enumerate(names) if not isinstance(name, str)]
-    if not_text:
-        raise InvalidTableError(
-            f"The columns at positions {not_text} have names that are not strings. Rename them, for example with "
-            "`table.columns = table.columns.astype(str)`."
-        )
-    repeated = sorted({str(name) for name, count in Counter(names).items() if count > 1})
-    if repeated:
-        raise InvalidTableError(f"Column names are repeated: {repeated}. Expected distinct names.")
 
 
 def canonical_array(name: str, column: pd.Series, *, texts_as_dictionary: bool = False) -> pa.Array:

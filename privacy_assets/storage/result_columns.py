@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-
-
-def tuple_column(values: Sequence[tuple[Any, ...]]) -> pd.Series[Any]:
-    """Make a column of tuples; pandas would read a list of equally long tuples as a table."""
-    array = np.empty(len(values), object)
-    array[:] = values
-    return pd.Series(array, dtype=object)
 
 
 def tuples_to_text(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -29,7 +21,8 @@ def texts_to_tuples(column: pd.Series[Any]) -> pd.Series[Any]:
     codes, distinct = pd.factorize(column)
     if (codes < 0).any():
         raise TypeError("a tuple is missing")
-    return pd.Series(tuple_column([tuple(json.loads(text)) for text in distinct]).to_numpy()[codes], dtype=object)
+    tuples = pd.Series([tuple(json.loads(text)) for text in distinct], dtype=object)
+    return tuples.take(codes).reset_index(drop=True)
 
 
 def labels_at(index: pd.Index[Any], positions: pd.Series[Any]) -> pd.Series[Any]:

@@ -14,12 +14,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.anonymization.result import Anonymization
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import ReleaseModel, Suppressed
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.setting_checks import is_integer, require
-from privacy_assets.storage.fingerprint import require_unique_text_names
 from privacy_assets.utility.counted import (
     ALL,
     ALL_AND_WITHOUT_ONE,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privacy_assets.anonymization.quasi_identifiers import Scale, read_dimension
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.coding import group_rows
+from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import (
     HierarchyMapping,
@@ -29,7 +30,6 @@ from privacy_assets.reidentification.code_sets import CodeSets
 from privacy_assets.reidentification.mask_sets import read_mask
 from privacy_assets.reidentification.released_values import Original
 from privacy_assets.setting_checks import is_integer, one_of, require
-from privacy_assets.storage.fingerprint import require_unique_text_names
 from privacy_assets.utility.possible_values import possible_values
 
 Bounds = Literal["tight", "cell"]
