@@ -11,7 +11,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1] / "privacy_assets"
 WORDS = re.compile(r"[A-Za-z][a-z'-]+")
 GROUPS = {
-    "words of the report": ("release/report*.py", "release/remade_report.py", "shown_numbers.py"),
+    "words of the report": ("release/report*.py", "release/remade_report.py", "display/numbers.py"),
     "figures, advice, ratings": ("release/metrics.py", "release/policy.py", "release/ratings.py", "release/leakage.py"),
     "verdicts of the gate and their evidence": ("release/gate.py", "release/evidence.py", "release/waivers.py"),
     "sentences of pictures": ("*/pictures.py", "pictures.py", "orchestration/shown/*.py"),

@@ -113,3 +113,13 @@ def test_without_the_option_nothing_is_written(tmp_path, monkeypatch):
     measured = Measurements("example", Namespace(json=None))
     assert measured.finish() == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folders_that_contributing_lists_are_the_layers_of_the_imports():
+    contracts = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    layers = next(each["layers"] for each in contracts["contracts"] if each.get("containers") == ["privacy_assets"])
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE)
+    assert [set(re.findall(r"`(\w+)(?:/|\.py)`", row)) for row in rows] == [set(layer.split(" | ")) for layer in layers]
+    found = {path.stem for path in (REPOSITORY / "privacy_assets").iterdir() if path.suffix in ("", ".py")}
+    assert found - {"__init__", "__pycache__"} == set().union(*(set(layer.split(" | ")) for layer in layers))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_assets.notebook import ShowsFigures
+from privacy_assets.display.notebook import ShowsFigures
 
 
 @dataclass(frozen=True)

@@ -44,9 +44,9 @@ from privacy_assets.anonymization.settings import (
 from privacy_assets.columns.column_names import require_unique_text_names
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.safe_names import type_name
+from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.progress_bar import shows_progress
 from privacy_assets.setting_checks import threads_to_use
 
 __all__ = ["Anonymization", "AnonymizationProgress", "LDiversity", "anonymize", "apply_cuts"]

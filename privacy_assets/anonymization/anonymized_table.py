@@ -20,9 +20,9 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.settings import LDiversity
 from privacy_assets.columns.masks import Interval, ReleaseModel, ValueSet
 from privacy_assets.contract.contract import TableContract
+from privacy_assets.display.numbers import against
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import ContractError, InvalidTableError
-from privacy_assets.shown_numbers import against
 from privacy_assets.storage.fingerprint import fingerprint
 
 

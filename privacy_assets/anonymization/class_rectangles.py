@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from privacy_assets.anonymization.pictures import draw_rectangles
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.masks import Interval, ReleaseModel
+from privacy_assets.display.pictures import Drawn
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.pictures import Drawn
 
 
 def columns_in_order(model: ReleaseModel, original: pd.DataFrame) -> list[str]:

@@ -35,9 +35,9 @@ from privacy_assets.anonymization.sensitive_values import (
 )
 from privacy_assets.anonymization.settings import AnonymizeSettings, Normalization
 from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.display.numbers import against
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.shown_numbers import against
 
 
 class CodedTable(NamedTuple):

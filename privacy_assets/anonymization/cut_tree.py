@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays, cells_of_classes, route_rows
 from privacy_assets.anonymization.quasi_identifiers import Scale, code_values
+from privacy_assets.display.notebook import ShowsFigures
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.notebook import ShowsFigures
 
 NO_CLASS = -1
 

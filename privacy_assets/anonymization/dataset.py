@@ -29,9 +29,9 @@ from privacy_assets.anonymization.settings import (
 from privacy_assets.columns.masks import ReleaseModel, ValueSet, columns_of
 from privacy_assets.contract.batches import BatchAdmission
 from privacy_assets.contract.contract import TableContract
+from privacy_assets.display.notebook import ShowsFigures
+from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.notebook import ShowsFigures
-from privacy_assets.progress_bar import shows_progress
 from privacy_assets.setting_checks import is_integer, require
 from privacy_assets.storage.batch_fingerprint import BatchFingerprint
 from privacy_assets.storage.coded_columns import CodedColumn, ColumnCoder

@@ -20,8 +20,8 @@ from privacy_assets.anonymization.settings import AnonymizeSettings
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.leveled_column import LeveledColumn
+from privacy_assets.display.numbers import in_full
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.shown_numbers import in_full
 
 MAX_NODES = 1_000_000
 

@@ -22,8 +22,8 @@ from privacy_assets.anonymization.quasi_identifiers import Scale, read_dimension
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import HierarchyMapping, Interval, ValueSet
+from privacy_assets.display.numbers import apart, number
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.shown_numbers import apart, number
 
 NOISE = 1e-9
 """Sums of the same losses in another order differ by less."""

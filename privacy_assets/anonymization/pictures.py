@@ -5,8 +5,15 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from privacy_assets.pictures import BLUE, MOST_COLUMNS_DRAWN, SMALLEST_GROUP_DRAWN, Drawn, new_figure, without_frame
-from privacy_assets.shown_numbers import percent
+from privacy_assets.display.numbers import percent
+from privacy_assets.display.pictures import (
+    BLUE,
+    MOST_COLUMNS_DRAWN,
+    SMALLEST_GROUP_DRAWN,
+    Drawn,
+    new_figure,
+    without_frame,
+)
 
 MOST_RECTANGLES = 1_000
 

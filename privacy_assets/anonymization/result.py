@@ -10,9 +10,9 @@ import pandas as pd
 
 from privacy_assets.anonymization.cut_tree import CutTree
 from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
+from privacy_assets.display.pictures import Drawn
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.notebook import ShowsFigures, ShowsPictures
-from privacy_assets.pictures import Drawn
 from privacy_assets.storage.artifact import Artifact
 
 

@@ -19,8 +19,8 @@ from privacy_assets.anonymization.kernels.models import (
 )
 from privacy_assets.anonymization.quasi_identifiers import read_dimensions
 from privacy_assets.anonymization.settings import AnonymizeSettings
+from privacy_assets.display.numbers import against
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.shown_numbers import against
 
 MOST_VALUES_DIVIDED = 100
 """Tasks of an engine count each bin by so many sensitive values at most; of more, one machine has all rows."""

@@ -130,8 +130,8 @@ def run_keygen(path: Path) -> int:
 
 def run_warm_up() -> int:
     """Compile all kernels, and print how many there were and where they are."""
+    from privacy_assets.cli.warm_up import warm_up
     from privacy_assets.kernels.compilation_progress import reported_to
-    from privacy_assets.warm_up import warm_up
 
     with reported_to(print_compiling):
         found = warm_up()

@@ -38,9 +38,9 @@ from privacy_assets.disclosure.scores import (
 )
 from privacy_assets.disclosure.settings import DisclosureSettings
 from privacy_assets.disclosure.sides import compare_sides, count_shared
+from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.errors import InvalidTableError
 from privacy_assets.mpucc.preprocess import check_columns, separate_people
-from privacy_assets.progress_bar import shows_progress
 from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.memory import give_back_memory
 

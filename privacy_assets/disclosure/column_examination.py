@@ -34,7 +34,7 @@ from privacy_assets.disclosure.text_shapes import (
     share_of_shapes,
     whole_number_of,
 )
-from privacy_assets.shown_numbers import percent
+from privacy_assets.display.numbers import percent
 
 MOST_VALUES: Final = 500
 """Number of distinct values of a column whose shape is examined."""

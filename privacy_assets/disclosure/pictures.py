@@ -3,8 +3,8 @@
 import pandas as pd
 
 from privacy_assets.disclosure.words import WORDS
-from privacy_assets.pictures import BLUE, GRAY, Drawn, new_figure, without_frame
-from privacy_assets.shown_numbers import percent
+from privacy_assets.display.numbers import percent
+from privacy_assets.display.pictures import BLUE, GRAY, Drawn, new_figure, without_frame
 
 MOST_COLUMNS = 20
 REACH = 1.96

@@ -11,10 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.disclosure.words import WORDS
+from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
+from privacy_assets.display.numbers import number, percent
+from privacy_assets.display.pictures import Drawn
 from privacy_assets.mpucc.intervals import Estimate, newcombe_interval, normal_quantile
-from privacy_assets.notebook import ShowsFigures, ShowsPictures
-from privacy_assets.pictures import Drawn
-from privacy_assets.shown_numbers import number, percent
 from privacy_assets.storage.artifact import Artifact
 
 CONFIDENCE: Final = 0.95

@@ -12,10 +12,10 @@ from pandas.api import types
 
 from privacy_assets.contract.mapping import DECIDE
 from privacy_assets.contract.written_values import read_written
+from privacy_assets.display.numbers import percent
 from privacy_assets.drafting.ordered_categories import in_order
 from privacy_assets.drafting.profile import MOST_CATEGORIES, ColumnProfile
 from privacy_assets.drafting.readings import AMBIGUOUS, MAX_DECIMALS, MISSING_SIGNS, PLAUSIBLE, Reading
-from privacy_assets.shown_numbers import percent
 
 ROWS_PER_CATEGORY: Final = 5
 FEWEST_OF_A_KIND: Final = 0.2

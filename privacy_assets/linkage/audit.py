@@ -12,12 +12,12 @@ import pandas as pd
 from privacy_assets.anonymization.records_of_people import count_records_of_people
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.hierarchy import Hierarchy
+from privacy_assets.display.notebook import ShowsFigures
+from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.linkage.distance import link_by_distance
 from privacy_assets.linkage.evaluation import LinkerProgress, evaluate_linker
 from privacy_assets.linkage.fellegi_sunter import MAX_PAIRS, link_by_fellegi_sunter
-from privacy_assets.notebook import ShowsFigures
-from privacy_assets.progress_bar import shows_progress
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.setting_checks import is_integer, is_number, one_of, require
 from privacy_assets.storage.artifact import Artifact

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from privacy_assets.display.notebook import ShowsFigures
+from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.linkage.compatibility import check_tolerance, normalized
 from privacy_assets.linkage.uniform_compatibility import (
@@ -18,8 +20,6 @@ from privacy_assets.linkage.uniform_compatibility import (
     decide_quickly,
     size_of_program,
 )
-from privacy_assets.notebook import ShowsFigures
-from privacy_assets.progress_bar import shows_progress
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.reidentification.candidate_lists import members_by_cells
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy_assets.display.notebook import ShowsFigures
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
-from privacy_assets.notebook import ShowsFigures
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.reidentification.kernels.candidates import count_candidates, list_candidates
 from privacy_assets.reidentification.masked_columns import make_boxes, make_points, point_of_original

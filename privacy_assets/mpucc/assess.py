@@ -8,6 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
+from privacy_assets.display.pictures import Drawn
+from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.mpucc.control import ControlComparison, compare_with_control
 from privacy_assets.mpucc.control_score import scores_beside_control
@@ -34,9 +37,6 @@ from privacy_assets.mpucc.settings import (
     MpuccSettings,
     largest_size,
 )
-from privacy_assets.notebook import ShowsFigures, ShowsPictures
-from privacy_assets.pictures import Drawn
-from privacy_assets.progress_bar import shows_progress
 from privacy_assets.setting_checks import threads_to_use
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.result_columns import labels_at, texts_to_tuples, tuples_to_text

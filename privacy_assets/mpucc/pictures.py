@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from privacy_assets.mpucc.control import ControlComparison
-from privacy_assets.pictures import (
+from privacy_assets.display.numbers import percent
+from privacy_assets.display.pictures import (
     BLUE,
     GRAY,
     MOST_COLUMNS_DRAWN,
@@ -16,7 +16,7 @@ from privacy_assets.pictures import (
     new_figure,
     without_frame,
 )
-from privacy_assets.shown_numbers import percent
+from privacy_assets.mpucc.control import ControlComparison
 
 
 class _Side(NamedTuple):

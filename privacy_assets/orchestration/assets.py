@@ -16,6 +16,7 @@ import pandas as pd
 
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.contract.contract import MAX_FAILURES_SHOWN
+from privacy_assets.display.numbers import number
 from privacy_assets.errors import ContractError, InvalidTableError
 from privacy_assets.mpucc.assess import MpuccAssessment, SearchProgress, assess_preprocessed
 from privacy_assets.mpucc.preprocess import PreprocessedTables
@@ -50,7 +51,6 @@ from privacy_assets.orchestration.stages import (
 from privacy_assets.release.metrics import MPUCC
 from privacy_assets.release.policy import Policy
 from privacy_assets.release.ratings import rate_score, risk_level
-from privacy_assets.shown_numbers import number
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.private.stored_model import from_artifact

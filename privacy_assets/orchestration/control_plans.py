@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from privacy_assets.disclosure.planned_control import Rehearsal, judge_by, plan_by_rehearsal, rehearse
+from privacy_assets.display.numbers import percent
 from privacy_assets.errors import InvalidTableError, PrivacyAssetsError
 from privacy_assets.mpucc.control import MIN_CONTROL_RECORDS
 from privacy_assets.mpucc.control_size import (
@@ -27,7 +28,6 @@ from privacy_assets.orchestration.shown.metadata import ADVICE, FOUND
 from privacy_assets.orchestration.stages import released_columns
 from privacy_assets.release.leakage import TOO_LITTLE_SEEN
 from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED
-from privacy_assets.shown_numbers import percent
 
 BY_TEST: Final = "disclosure test, rehearsed"
 BY_INTERVALS: Final = "interval of excess_copy_rate"

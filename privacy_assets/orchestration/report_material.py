@@ -9,6 +9,7 @@ import pandas as pd
 from privacy_assets.anonymization.class_rectangles import drawn_classes
 from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.anonymization.withheld_records import note_on_tight_ends
+from privacy_assets.display.pictures import Drawn
 from privacy_assets.mpucc.assess import MpuccAssessment
 from privacy_assets.mpucc.column_changes import measure_column_changes
 from privacy_assets.mpucc.preprocess import PreprocessedTables
@@ -18,7 +19,6 @@ from privacy_assets.orchestration.private.resources import RecordedRefusal
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.engine import ENGINE_NAMES
 from privacy_assets.orchestration.settings.release import ReleaseSettings
-from privacy_assets.pictures import Drawn
 from privacy_assets.release.files import ReleaseRecord
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.metrics import (

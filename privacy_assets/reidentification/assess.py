@@ -14,11 +14,11 @@ from privacy_assets.anonymization.result import Anonymization
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import ReleaseModel, Suppressed
 from privacy_assets.columns.safe_names import type_name
+from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
+from privacy_assets.display.pictures import Drawn
+from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.engine.protocol import Engine
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.notebook import ShowsFigures, ShowsPictures
-from privacy_assets.pictures import Drawn
-from privacy_assets.progress_bar import shows_progress
 from privacy_assets.reidentification.candidate_index import CandidateIndex, Figures
 from privacy_assets.reidentification.curve import CandidateProgress, CurveSearch, count_sets, with_intervals_of_all
 from privacy_assets.reidentification.other_releases import OtherRelease

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privacy_assets.pictures import BLUE, Drawn, new_figure, without_frame
+from privacy_assets.display.numbers import percent
+from privacy_assets.display.pictures import BLUE, Drawn, new_figure, without_frame
 from privacy_assets.reidentification.sample_intervals import CONFIDENCE_LEVEL
-from privacy_assets.shown_numbers import percent
 
 LINE_LENGTH = 90
 PANELS = (

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from privacy_assets.columns.coding import group_rows
 from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import Microaggregated, ReleaseModel, WeighingMask
+from privacy_assets.display.notebook import ShowsFigures
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.notebook import ShowsFigures
 from privacy_assets.reidentification.belief import MASS_TOLERANCE
 from privacy_assets.reidentification.candidate_index import CandidateIndex
 from privacy_assets.reidentification.masked_columns import (

@@ -13,6 +13,7 @@ from typing import Any
 
 from privacy_assets.disclosure.leaving_columns import IDENTIFYING_CHECK, MEASURE_CHECK, decide_on
 from privacy_assets.disclosure.rare_values import RARE_VALUES
+from privacy_assets.display.numbers import in_full
 from privacy_assets.release.evidence import (
     SPLIT_STAGES,
     AssessmentEvidence,
@@ -33,7 +34,6 @@ from privacy_assets.release.metrics import (
 )
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.waivers import UnusableWaiver, Waiver, Waivers
-from privacy_assets.shown_numbers import in_full
 
 MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES, PRIVACY_BUDGET)
 """Assessments without an asset: the gate measures them on the exact table that it would release."""

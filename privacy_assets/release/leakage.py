@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from privacy_assets.disclosure.words import WORDS
+from privacy_assets.display.numbers import number, percent
 from privacy_assets.release.metrics import LEAKAGE_DETECTED
 from privacy_assets.release.policy import RequiredSettings
-from privacy_assets.shown_numbers import number, percent
 
 LEVEL = 0.05
 """Level of the test of all criteria together, which adjusted p values are compared with."""

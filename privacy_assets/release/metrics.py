@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
-from privacy_assets.shown_numbers import against, yes_or_no
+from privacy_assets.display.numbers import against, yes_or_no
 
 Direction = Literal["below", "at_most", "above", "at_least"]
 Severity = Literal["error", "warn"]

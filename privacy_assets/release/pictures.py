@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from privacy_assets.pictures import AMBER, GREEN, RED, Drawn, new_figure, without_frame
+from privacy_assets.display.pictures import AMBER, GREEN, RED, Drawn, new_figure, without_frame
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.metrics import METRICS, YES_NO_METRICS, shown_figure
 

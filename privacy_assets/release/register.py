@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from privacy_assets.display.numbers import number
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.manifest import DIRECTORY_TIME, MANIFEST_FILE, REPORT_FILE, read_manifest_bytes
@@ -23,7 +24,6 @@ from privacy_assets.release.signature import find_signature
 from privacy_assets.release.signing import PublicKey, read_public_key
 from privacy_assets.release.verification import verify_release
 from privacy_assets.release.withheld import WITHHELD, are_withheld, is_withheld
-from privacy_assets.shown_numbers import number
 from privacy_assets.storage.durable_files import TEMPORARY_MARK, locked, remove_leftovers, sync_directory, write_file
 
 REGISTER_FILE = "index.html"

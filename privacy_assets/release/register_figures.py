@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from privacy_assets.display.numbers import number
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.metrics import DISCLOSURE, METRICS, MPUCC, UTILITY
 from privacy_assets.release.report_criteria import CRITERIA
 from privacy_assets.release.report_words import CONTROL
-from privacy_assets.shown_numbers import number
 
 WIDTH, HEIGHT, MARGIN = 220, 48, 4
 MOST_POINTS = 200

@@ -14,6 +14,7 @@ import pandas as pd
 
 from privacy_assets.disclosure.leaving_columns import MANIFEST_KEY
 from privacy_assets.disclosure.rare_values import RARE_VALUES
+from privacy_assets.display.numbers import against, in_full, number, percent, yes_or_no
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.metrics import (
     DISCLOSURE,
@@ -49,7 +50,6 @@ from privacy_assets.release.report_words import (
 )
 from privacy_assets.release.withheld import IN_WORDS, WITHHELD, are_withheld, is_withheld
 from privacy_assets.semantic_risk.result import LACKED_COLUMNS
-from privacy_assets.shown_numbers import against, in_full, number, percent, yes_or_no
 
 TEMPLATE = "report.html"
 PNG_SOURCE = "data:image/png;base64,"

@@ -11,9 +11,9 @@ References
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from privacy_assets.display.numbers import number, percent
 from privacy_assets.release.leakage import LEVEL
 from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, REIDENTIFICATION, SEMANTIC
-from privacy_assets.shown_numbers import number, percent
 
 CRITERIA = "criteria"
 GUESSED = "guessed_columns"

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from privacy_assets.display.numbers import percent
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.metrics import MPUCC
 from privacy_assets.release.policy import CERTAIN_VALUES_WARN, SMALLEST_CLASSES, USE_CASES, Policy
 from privacy_assets.release.ratings import rate_identification, rate_score
-from privacy_assets.shown_numbers import percent
 
 DECLARED: Mapping[str, str] = {
     "purpose": "Purpose",

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from privacy_assets.disclosure.rare_values import RARE_VALUES, RARE_VALUES_RELEASED
 from privacy_assets.disclosure.words import WORDS
+from privacy_assets.display.numbers import against, number, percent
 from privacy_assets.release.leakage import failed_criteria, unseen_in_people
 from privacy_assets.release.metrics import (
     ANONYMITY,
@@ -17,7 +18,6 @@ from privacy_assets.release.metrics import (
     UTILITY,
 )
 from privacy_assets.release.ratings import rate_baseline, rate_identification, rate_score
-from privacy_assets.shown_numbers import against, number, percent
 
 CONTROL = "control"
 STATISTICS = "statistics"

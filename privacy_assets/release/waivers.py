@@ -28,11 +28,11 @@ from typing import Any
 
 import yaml
 
+from privacy_assets.display.numbers import in_full
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.metrics import METRICS, ON_BOTH_SIDES, SIDES
 from privacy_assets.release.policy import Limit
 from privacy_assets.setting_checks import is_number
-from privacy_assets.shown_numbers import in_full
 
 MAX_DAYS = 366
 """Longest time from signature to expiry."""

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privacy_assets.columns.masks import ReleaseModel
-from privacy_assets.progress_bar import shows_progress
+from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.semantic_risk.attribute_advice import advise, no_advice
 from privacy_assets.semantic_risk.concept_lattice import describe_neighborhood
 from privacy_assets.semantic_risk.formal_context import FormalContext, Scales, read_formal_context

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.display.numbers import in_full
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.semantic_risk.formal_context import FormalContext
 from privacy_assets.semantic_risk.kernels.concepts import close_sets, full_set, words_to_close
@@ -19,7 +20,6 @@ from privacy_assets.semantic_risk.risk_chains import columns_of_chains
 from privacy_assets.semantic_risk.row_measures import measure_context
 from privacy_assets.semantic_risk.settings import SemanticSettings, smallest_acceptable
 from privacy_assets.semantic_risk.work_estimate import estimate_words
-from privacy_assets.shown_numbers import in_full
 
 # Maximum number of sets of columns from risk chains, most frequent first.
 MOST_CHAIN_SETS = 20

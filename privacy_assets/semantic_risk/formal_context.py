@@ -16,9 +16,9 @@ from privacy_assets.columns.hierarchy import Hierarchy
 from privacy_assets.columns.masks import HierarchyMapping, Interval, Mask, ReleaseModel, ValueSet
 from privacy_assets.columns.safe_names import type_name
 from privacy_assets.columns.scales import Ancestors, ConceptualScale, Generalized, Nominal, read_scale
+from privacy_assets.display.notebook import ShowsFigures
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.kernels.bit_sets import BITS
-from privacy_assets.notebook import ShowsFigures
 from privacy_assets.semantic_risk.kernels.formal_context import (
     PackedContext,
     make_context,

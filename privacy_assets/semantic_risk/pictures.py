@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from privacy_assets.pictures import AMBER, BLUE, RED, SMALLEST_GROUP_DRAWN, Drawn, new_figure, without_frame
-from privacy_assets.shown_numbers import number, percent
+from privacy_assets.display.numbers import number, percent
+from privacy_assets.display.pictures import AMBER, BLUE, RED, SMALLEST_GROUP_DRAWN, Drawn, new_figure, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
+from privacy_assets.display.pictures import Drawn
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.notebook import ShowsFigures, ShowsPictures
-from privacy_assets.pictures import Drawn
 from privacy_assets.storage.artifact import Artifact
 from privacy_assets.storage.result_columns import texts_to_tuples, tuples_to_text
 

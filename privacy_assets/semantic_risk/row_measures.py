@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from privacy_assets.display.numbers import against
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.semantic_risk.formal_context import FormalContext
 from privacy_assets.semantic_risk.kernels.row_measures import RowMeasures, find_rarest, measure_rows
-from privacy_assets.shown_numbers import against
 
 MAX_COMPARISONS = 2 * 10**11
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from privacy_assets.pictures import BLUE, GRAY, Drawn, new_figure, without_frame
+from privacy_assets.display.pictures import BLUE, GRAY, Drawn, new_figure, without_frame
 
 FIGURES_IN_WORDS = {
     "utility": "overall",

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from privacy_assets.notebook import ShowsFigures, ShowsPictures
-from privacy_assets.pictures import Drawn
+from privacy_assets.display.notebook import ShowsFigures, ShowsPictures
+from privacy_assets.display.pictures import Drawn
 from privacy_assets.storage.artifact import Artifact
 
 FIGURES = ("utility", "utility_columns", "utility_pairs", "utility_counts", "utility_prediction")

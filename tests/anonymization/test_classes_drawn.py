@@ -7,8 +7,8 @@ import pytest
 from privacy_assets import anonymize
 from privacy_assets.anonymization.class_rectangles import drawn_classes
 from privacy_assets.anonymization.pictures import draw_class_sizes, draw_information_loss, draw_rectangles
+from privacy_assets.display.pictures import SMALLEST_GROUP_DRAWN
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.pictures import SMALLEST_GROUP_DRAWN
 
 pytestmark = pytest.mark.pictures
 LARGEST_PICTURE_BYTES = 40_000

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from privacy_assets import assess_mpuccs
+from privacy_assets.display.pictures import SMALLEST_GROUP_DRAWN
 from privacy_assets.mpucc.pictures import draw_driving_columns, draw_identified_by_size
-from privacy_assets.pictures import SMALLEST_GROUP_DRAWN
 from tests.orchestration.project import people, synthetic_people
 
 pytestmark = pytest.mark.pictures

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privacy_assets.display.numbers import percent
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.mpucc.control_size import judge_control
 from privacy_assets.orchestration.settings.sources import TableFile
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, GivenSplit, Split
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
-from privacy_assets.shown_numbers import percent
 from tests.orchestration.project import Project, failure_of, people
 
 SIDES = ("source", "original", "control")

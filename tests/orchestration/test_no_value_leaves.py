@@ -20,6 +20,7 @@ import pandas as pd
 import pytest
 
 from privacy_assets.columns.masks import ReleaseModel
+from privacy_assets.display.pictures import Drawn, new_figure
 from privacy_assets.orchestration import anonymized_assets, assets, linkage_assets
 from privacy_assets.orchestration.private import resources
 from privacy_assets.orchestration.risk_checks import build_privacy_risk_checks
@@ -32,7 +33,6 @@ from privacy_assets.orchestration.settings.linkage import LinkageAuditSettings
 from privacy_assets.orchestration.settings.semantic_risk import SemanticRiskSettings
 from privacy_assets.orchestration.settings.sources import SqlQuery, TableFile, UpstreamAsset
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, ExternalSynthetic, GivenSplit, Synthesis
-from privacy_assets.pictures import Drawn, new_figure
 from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from tests.extras import CART, NEEDS_SPLINK
 from tests.orchestration import faster_runs

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgba
 
-from privacy_assets.pictures import AMBER, GREEN, RED
+from privacy_assets.display.pictures import AMBER, GREEN, RED
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.metrics import METRICS
 from privacy_assets.release.pictures import MOST, draw_limits, share_of_limit

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
+from privacy_assets.display.numbers import percent
 from privacy_assets.errors import InvalidSettingError
 from privacy_assets.release.files import ReleaseRecord, write_release
 from privacy_assets.release.gate import Verdict
@@ -14,7 +15,6 @@ from privacy_assets.release.policy import Limit, Policy
 from privacy_assets.release.report import Picture, Refusal, ReportMaterial, render_report
 from privacy_assets.release.report_front import require_declaration
 from privacy_assets.release.report_words import plain_words
-from privacy_assets.shown_numbers import percent
 from privacy_assets.storage.fingerprint import fingerprint
 
 MARKUP = "<script>alert('x')</script>\"&"

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privacy_assets.display.numbers import number
 from privacy_assets.release.metrics import LEAKAGE_DETECTED, METRICS, YES_NO_METRICS
 from privacy_assets.release.policy import Limit
-from privacy_assets.shown_numbers import number
 
 MARGIN = 2.0
 """Standard deviations between a figure and its limit, and standard errors within which worth counts as equal."""

@@ -12,6 +12,7 @@ import pandas as pd
 from privacy_assets import __version__
 from privacy_assets.columns.safe_names import class_name
 from privacy_assets.contract.contract import TableContract, resolve_contract
+from privacy_assets.display.progress_bar import shows_progress
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 from privacy_assets.orchestration.comparison.candidates import standard_candidates
 from privacy_assets.orchestration.comparison.choice import SEPARATOR, WORTH, WORTH_LIMITED, table_of
@@ -21,7 +22,6 @@ from privacy_assets.orchestration.private.guard import speaks
 from privacy_assets.orchestration.settings.options import STANDARD, Candidate, OptionsSettings
 from privacy_assets.orchestration.settings.release import ReleaseSettings
 from privacy_assets.orchestration.settings.synthetic import AssessmentSettings, Split, Synthesis
-from privacy_assets.progress_bar import shows_progress
 from privacy_assets.release.metrics import LEAKAGE_DETECTED, METRICS
 from privacy_assets.release.policy import Policy, resolve_policy
 from privacy_assets.storage.fingerprint import fingerprint

@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 
 import dagster as dg
 
-from privacy_assets.pictures import BLUE
+from privacy_assets.display.numbers import number
+from privacy_assets.display.pictures import BLUE
 from privacy_assets.release.gate import Verdict
 from privacy_assets.release.metrics import YES_NO_METRICS
 from privacy_assets.release.policy import Policy
-from privacy_assets.shown_numbers import number
 
 SHOWN_IN_PLACE: Final = 1_000
 """Characters below which Dagster shows Markdown in place."""

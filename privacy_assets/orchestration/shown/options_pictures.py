@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privacy_assets.pictures import BLUE, GRAY, GREEN, RED, Drawn, new_figure
+from privacy_assets.display.pictures import BLUE, GRAY, GREEN, RED, Drawn, new_figure
 
 COLORS = 256
 """Few marks have each color, which a small palette would lose."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from privacy_assets.pictures import COLORS, Drawn
+from privacy_assets.display.pictures import COLORS, Drawn
 
 SPECIAL = re.escape("\\[]`<>&!")
 """Characters with a meaning in Markdown."""

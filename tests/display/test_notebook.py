@@ -21,7 +21,7 @@ from privacy_assets import (
     assess_utility,
     verify_anonymity,
 )
-from privacy_assets.notebook import ShowsFigures, _rows
+from privacy_assets.display.notebook import ShowsFigures, _rows
 
 SENTINEL = "Zxqv"
 N = 400

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import privacy_assets
-from privacy_assets import progress_bar
-from privacy_assets.progress_bar import ProgressBar, shows_progress
+from privacy_assets.display import progress_bar
+from privacy_assets.display.progress_bar import ProgressBar, shows_progress
 
 SENTINEL = "Zxqv"
 

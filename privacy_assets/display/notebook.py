@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import TYPE_CHECKING, ClassVar
 
+from privacy_assets.display.numbers import number, yes_or_no
+from privacy_assets.display.pictures import Drawn
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.pictures import Drawn
-from privacy_assets.shown_numbers import number, yes_or_no
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

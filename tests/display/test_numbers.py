@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_assets.shown_numbers import against, apart, in_full, number, percent, yes_or_no
+from privacy_assets.display.numbers import against, apart, in_full, number, percent, yes_or_no
 from tests.examples import examples
 
 FIGURES = st.floats(-1e6, 1e6) | st.floats(0, 1)

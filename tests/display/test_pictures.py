@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import privacy_assets as pa
+from privacy_assets.display.notebook import ShowsPictures
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.notebook import ShowsPictures
 from tests.orchestration.sentinels import SENTINELS, sentinel_people
 
 pytestmark = pytest.mark.pictures
