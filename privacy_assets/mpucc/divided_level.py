@@ -249,7 +249,7 @@ def thin(keys: NDArray[Any], rows: Rows, most_records: int) -> tuple[NDArray[np.
     n_synthetic = int(np.searchsorted(rows.side, 2))
     synthetic = np.argsort(keys[:n_synthetic], kind="stable")
     weight = rows.weight.copy()
-    synthetic = _add_weights(synthetic, keys[synthetic], weight, most_records)
+    synthetic = _merge_equal_rows(synthetic, keys[synthetic], weight, most_records)
     if len(rows.person) > 0:
         original = n_synthetic + np.lexsort((rows.person[n_synthetic:], keys[n_synthetic:]))
         person, key = rows.person[original], keys[original]
@@ -260,12 +260,12 @@ def thin(keys: NDArray[Any], rows: Rows, most_records: int) -> tuple[NDArray[np.
         original = firsts[_ranks(keys[firsts]) < 2]
     else:
         original = n_synthetic + np.argsort(keys[n_synthetic:], kind="stable")
-        original = _add_weights(original, keys[original], weight, 1)
+        original = _merge_equal_rows(original, keys[original], weight, 1)
     kept = np.sort(np.concatenate([synthetic, original]))
     return kept, weight[kept]
 
 
-def _add_weights(
+def _merge_equal_rows(
     rows: NDArray[np.int64], keys: NDArray[Any], weight: NDArray[np.int32], most: int
 ) -> NDArray[np.int64]:
     """Keep one of the rows with equal keys if they have more than ``most`` records, and write this into its weight."""

@@ -15,7 +15,7 @@ from privacy_assets.semantic_risk.formal_context import FormalContext
 from privacy_assets.semantic_risk.kernels.concepts import upper_neighbors
 from privacy_assets.semantic_risk.kernels.row_measures import RowMeasures
 from privacy_assets.semantic_risk.row_measures import measure_context
-from privacy_assets.semantic_risk.settings import MAX_CHAINS, NOT_SMALLER, is_risk, largest_risky
+from privacy_assets.semantic_risk.settings import MAX_CHAINS, NOT_SMALLER, is_semantic_risk, largest_risky
 from privacy_assets.setting_checks import is_integer, require
 
 
@@ -56,7 +56,7 @@ def find_risk_chains(context: FormalContext, risk_limit: float = 1.0, *, max_cha
     InvalidSettingError
         If a setting is out of range.
     """
-    if not is_risk(risk_limit):
+    if not is_semantic_risk(risk_limit):
         raise InvalidSettingError(f"risk_limit is {risk_limit!r}. Expected a risk above 0 and at most 1{NOT_SMALLER}.")
     require(is_integer(max_chains, 1), "max_chains", max_chains, "an integer above 0")
     return list_chains(context, measure_context(context), largest_risky(risk_limit), max_chains)

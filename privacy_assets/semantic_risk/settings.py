@@ -63,7 +63,10 @@ class SemanticSettings:
         """
         limit = self.risk_limit
         require(
-            limit is None or is_risk(limit), "risk_limit", limit, f"None or a risk above 0 and at most 1{NOT_SMALLER}"
+            limit is None or is_semantic_risk(limit),
+            "risk_limit",
+            limit,
+            f"None or a risk above 0 and at most 1{NOT_SMALLER}",
         )
         self._check_regions()
         for name in ("semantic_risk", "advice"):
@@ -79,7 +82,10 @@ class SemanticSettings:
         require(is_pair, "three_way", self.three_way, "None or a pair of risks (alpha, beta)")
         alpha, beta = self.three_way
         require(
-            is_risk(alpha) and is_risk(beta), "three_way", self.three_way, f"risks above 0 and at most 1{NOT_SMALLER}"
+            is_semantic_risk(alpha) and is_semantic_risk(beta),
+            "three_way",
+            self.three_way,
+            f"risks above 0 and at most 1{NOT_SMALLER}",
         )
         if alpha >= beta:
             raise InvalidSettingError(
@@ -101,7 +107,7 @@ class SemanticSettings:
         return values
 
 
-def is_risk(value: object) -> bool:
+def is_semantic_risk(value: object) -> bool:
     """Whether a value is a number (no boolean, no NaN) above 0 and at most 1, and one in a number that can be."""
     return is_number(value, SMALLEST_RISK, 1)
 
@@ -150,5 +156,5 @@ def largest_risky(risk_limit: float) -> int:
 
 
 def _require_risk(value: float) -> None:
-    if not is_risk(value):
+    if not is_semantic_risk(value):
         raise InvalidSettingError(f"A limit on a risk is {value!r}. Expected one above 0 and at most 1{NOT_SMALLER}.")

@@ -49,7 +49,7 @@ def normal_scores(
     return scores
 
 
-class Sums(Protocol):
+class ScoreSums(Protocol):
     """Makes sums over the records of a chunk."""
 
     def __call__(self, cells: NDArray[np.integer[Any]], scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -57,7 +57,7 @@ class Sums(Protocol):
 
 
 @dataclass(frozen=True)
-class SumsOfValues:
+class ScoreSumsByValue:
     """Sums the scores of the other columns over the records of each value of a column."""
 
     column: int
@@ -74,7 +74,7 @@ class SumsOfValues:
 
 
 @dataclass(frozen=True)
-class Totals:
+class ScoreTotals:
     """Counts and sums the scores of each column; ``is_counted`` says by column and cell whether its records count."""
 
     is_counted: Sequence[NDArray[np.bool_]]
@@ -86,7 +86,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Products:
+class ScoreProducts:
     """Sums products of the scores of two columns, and the squares of one where the other counts."""
 
     is_counted: Sequence[NDArray[np.bool_]]
@@ -115,7 +115,7 @@ class Chunks(Protocol):
     def replace(self, column: int, cells: NDArray[np.integer[Any]], upper: NDArray[np.float64]) -> None:
         """Give a column other cells."""
 
-    def add(self, sums: Sums) -> NDArray[np.float64]:
+    def add(self, sums: ScoreSums) -> NDArray[np.float64]:
         """Add the sums of all chunks."""
 
 
@@ -158,7 +158,7 @@ class LocalChunks:
             within = generator_of(self._seed, number).random(self._scores[number].shape)[:, column]
             self._scores[number][:, column] = normal_scores(upper, cells[rows], within, self._n_records)
 
-    def add(self, sums: Sums) -> NDArray[np.float64]:
+    def add(self, sums: ScoreSums) -> NDArray[np.float64]:
         """Add the sums of all chunks."""
         made = (sums(self._cells_of(rows), scores) for rows, scores in zip(self._chunks, self._scores, strict=True))
         return _added(made)
@@ -189,7 +189,7 @@ class EngineChunks:
         self._places[column][self._first[column]] = cells
         self._uppers[column] = upper
 
-    def add(self, sums: Sums) -> NDArray[np.float64]:
+    def add(self, sums: ScoreSums) -> NDArray[np.float64]:
         """Add the sums of all chunks."""
         n_columns, places = len(self._first), tuple(self._places)
         send = _SendChunks(n_columns, self._rows_per_chunk)
@@ -259,7 +259,7 @@ class _SendChunks:
 class _SumChunk:
     """Puts the records of a chunk in order, scores them, and sums."""
 
-    sums: Sums
+    sums: ScoreSums
     places: tuple[NDArray[np.int64], ...]
     uppers: tuple[NDArray[np.float64], ...]
     seed: int

@@ -44,10 +44,10 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.setting_checks import is_number
 from privacy_assets.synthesis.chunked_scores import (
     ROWS_PER_CHUNK,
-    Products,
-    Sums,
-    SumsOfValues,
-    Totals,
+    ScoreProducts,
+    ScoreSums,
+    ScoreSumsByValue,
+    ScoreTotals,
     chunks_of,
     generator_of,
     normal_scores,
@@ -165,7 +165,7 @@ class GaussianCopula:
                 if n_values > 2 and not _has_own_order(table.dtypes.iloc[i], kind):
                     is_shared = people_of_values(cells[i], margins[i].n_cells, whose)[:n_values] >= enough.atom
                     counts = np.bincount(cells[i], minlength=n_values)[:n_values]
-                    order = order_by_association(counts, chunks.add(SumsOfValues(i, n_values)), is_shared)
+                    order = order_by_association(counts, chunks.add(ScoreSumsByValue(i, n_values)), is_shared)
                     cells[i], margins[i] = _reorder(cells[i], margins[i], order)
                     chunks.replace(i, cells[i], margins[i].upper)
                     is_placed[i][:n_values] = is_shared[order]
@@ -232,7 +232,7 @@ def order_by_association(
 
 
 def _correlation(
-    add: Callable[[Sums], NDArray[np.float64]], is_counted: Sequence[NDArray[np.bool_]]
+    add: Callable[[ScoreSums], NDArray[np.float64]], is_counted: Sequence[NDArray[np.bool_]]
 ) -> NDArray[np.float64]:
     """Return the correlation of columns, each from the records that count in both.
 
@@ -240,8 +240,8 @@ def _correlation(
     Categories of few people have no position of their own. Where they happen to be they would weaken the correlation
     of all others: on adult, two rare levels of `education` cost up to 0.03 of `utility_pairs`.
     """
-    counts, totals = add(Totals(is_counted))
-    squares, products = add(Products(is_counted, totals / np.maximum(counts, 1)))
+    counts, totals = add(ScoreTotals(is_counted))
+    squares, products = add(ScoreProducts(is_counted, totals / np.maximum(counts, 1)))
     norms = np.sqrt(squares * squares.T)
     correlation: NDArray[np.float64] = products / np.where(norms > 0, norms, 1.0)
     np.fill_diagonal(correlation, 1.0)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from privacy_assets.synthesis.chunked_scores import (
     ROWS_PER_CHUNK,
-    Products,
-    SumsOfValues,
-    Totals,
+    ScoreProducts,
+    ScoreSumsByValue,
+    ScoreTotals,
     generator_of,
     score_chunks,
 )
@@ -67,10 +67,10 @@ def test_sums_are_those_of_the_definition_and_of_every_engine_to_the_last_bit(se
 
     def all_sums(engine):
         with score_chunks(engine, list(cells), uppers, seed, rows_per_chunk) as chunks:
-            found = [chunks.add(each) for each in (Totals(counted), Products(counted, means))]
-            found.append(chunks.add(SumsOfValues(column, sizes[column])))
+            found = [chunks.add(each) for each in (ScoreTotals(counted), ScoreProducts(counted, means))]
+            found.append(chunks.add(ScoreSumsByValue(column, sizes[column])))
             chunks.replace(column, moved[cells[column]], np.linspace(1 / sizes[column], 1, sizes[column]))
-            return [*found, chunks.add(Totals(counted))]
+            return [*found, chunks.add(ScoreTotals(counted))]
 
     totals, products, of_values, after = all_sums(None)
     centered = [[(scores[i, j] - means[j]) * counts[i, j] for j in range(len(sizes))] for i in range(n_records)]

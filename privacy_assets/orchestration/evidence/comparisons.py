@@ -8,11 +8,11 @@ from typing import Any
 
 import dagster as dg
 
-from privacy_assets.orchestration.private.histories import add_to_history, read_history
 from privacy_assets.orchestration.private.recorded import all_records, of_partition
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.settings.options import OPTIONS
 from privacy_assets.setting_checks import is_integer
+from privacy_assets.storage.histories import add_to_history, read_history
 
 COMPARISONS_DIRECTORY = "comparisons"
 COMPARED = "privacy_assets/candidates_compared"

@@ -62,7 +62,7 @@ def people_of_fit(storage: Storage, original: pd.DataFrame) -> str:
         return ""
     # The text '007' and the number 7 are one person with two hashes.
     own = release.contract.required_type(person)
-    return store.keep(hashes[codes], f"{person}: {own.label}, {own.format}")
+    return store.keep_people(hashes[codes], f"{person}: {own.label}, {own.format}")
 
 
 def _path(storage: Storage) -> Path:

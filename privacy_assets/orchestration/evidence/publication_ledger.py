@@ -10,11 +10,11 @@ from typing import Any
 import dagster as dg
 
 from privacy_assets.errors import InvalidTableError
-from privacy_assets.orchestration.private.histories import add_to_history, read_history
 from privacy_assets.orchestration.private.recorded import Publication
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.release.files import RELEASE_NAME
 from privacy_assets.release.manifest import DamagedManifestError, parse_manifest, read_manifest_bytes
+from privacy_assets.storage.histories import add_to_history, read_history
 
 DIRECTORY = "publications"
 

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from privacy_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, AssetCheckExecutionRecord, check_history
-from privacy_assets.orchestration.private.histories import read_history
 from privacy_assets.orchestration.private.resources import (
     DAMAGED_REFUSAL,
     REFUSALS_DIRECTORY,
@@ -21,6 +20,7 @@ from privacy_assets.orchestration.private.resources import (
 from privacy_assets.orchestration.private.storage import Storage
 from privacy_assets.orchestration.shown.metadata import REFUSES, VERDICTS
 from privacy_assets.release.register import RecordedRun
+from privacy_assets.storage.histories import read_history
 
 _PAGE = 500
 

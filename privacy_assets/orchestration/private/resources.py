@@ -25,12 +25,12 @@ from privacy_assets.orchestration.private.directories import (
     require_within,
 )
 from privacy_assets.orchestration.private.guard import call_guarded, nothing_attached_to_input
-from privacy_assets.orchestration.private.histories import add_to_history, read_history
 from privacy_assets.orchestration.private.recorded import Recorded
 from privacy_assets.orchestration.settings.sources import UpstreamAsset
 from privacy_assets.storage.artifact import TABLE_KIND, Artifact
 from privacy_assets.storage.artifact_files import read_artifact, write_artifact
 from privacy_assets.storage.durable_files import locked, make_private_directory
+from privacy_assets.storage.histories import add_to_history, read_history
 
 if TYPE_CHECKING:
     from upath import UPath

@@ -93,7 +93,7 @@ class PeopleOfFits:
         digests = [hashlib.blake2b(str(each).encode(), key=key, digest_size=HASH_BYTES).digest() for each in persons]
         return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
-    def keep(self, hashes: NDArray[np.uint64], column: str) -> str:
+    def keep_people(self, hashes: NDArray[np.uint64], column: str) -> str:
         """Store the people of a fit, and return the digest that its entry in the ledger has of them.
 
         Parameters

@@ -20,7 +20,7 @@ ONE = rho_of(1.0, DELTA)
 
 
 def reserve(ledger, partition, people, *, rho=ONE, at_most=3.0, column="patient", **others):
-    digest = ledger.people.keep(ledger.people.hashes(people), column) if people is not None else ""
+    digest = ledger.people.keep_people(ledger.people.hashes(people), column) if people is not None else ""
     return ledger.reserve(
         rho=rho, epsilon=1.0, delta=DELTA, at_most=at_most, total_delta=DELTA, release="a", run_id="r", made_of="x",
         partition=partition, people=digest, **others,
@@ -148,7 +148,11 @@ FITS = st.lists(st.tuples(st.sampled_from([None, "a", "b", "c"]), st.none() | PE
 def test_the_cost_is_that_of_the_slow_definition(tmp_path_factory, fits):
     store = PeopleOfFits(tmp_path_factory.mktemp("fits"), "people")
     costs = [
-        Cost(2.0**-number, partition, "" if people is None else store.keep(store.hashes(sorted(people)), "patient"))
+        Cost(
+            2.0**-number,
+            partition,
+            "" if people is None else store.keep_people(store.hashes(sorted(people)), "patient"),
+        )
         for number, (partition, people) in enumerate(fits)
     ]
     members, spent = {}, {}

@@ -1,4 +1,4 @@
-"""Private histories of a release: files with a line of JSON per entry, which survive wiped Dagster events."""
+"""Histories: private files with a line of JSON per entry, which survive wiped Dagster events."""
 
 import json
 import os

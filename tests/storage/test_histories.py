@@ -5,7 +5,7 @@ import os
 import pytest
 
 from privacy_assets.errors import InvalidSettingError
-from privacy_assets.orchestration.private.histories import add_to_history, read_history
+from privacy_assets.storage.histories import add_to_history, read_history
 
 
 def add(path, *numbers):
