@@ -581,7 +581,7 @@ class TestGeneralizedSynthetic:
     [
         (
             {"policy": Policy((Limit("privacy_risk_score", 0.1),))},
-            "lets anonymized records out, on which",
+            "releases anonymized records, for which",
         ),
         ({"policy": policy_of(2.5), "anonymized": AnonymizationSettings(k=0)}, "k is 0"),
         ({"anonymized": AnonymizationSettings(method="other")}, "method is 'other'"),
@@ -609,11 +609,11 @@ class TestGeneralizedSynthetic:
             "has the method 'mondrian' and the output 'centroid'. Expected 'mondrian' and 'labels'",
         ),
         ({"anonymized": AnonymizationSettings(pictured=("age", "age"))}, "expected two quasi-identifiers with num"),
-        ({"source": None, "split": GivenSplit(people, people)}, "made of the source; it has none"),
+        ({"source": None, "split": GivenSplit(people, people)}, "but no source to make it from"),
         ({"generalize_synthetic": AnonymizationSettings()}, "generalizes synthetic records, but makes none"),
         (
             {"policy": Policy.for_use_case("development"), "anonymized": AnonymizationSettings(output="centroid")},
-            "centres of classes, which bound no single value",
+            "class centers, which do not bound any single value",
         ),
     ],
 )
@@ -638,7 +638,7 @@ def test_k_comes_from_a_limit_of_any_direction_or_must_be_given(project):
         by_probability = Policy((Limit("max_reidentification_probability", 0.2, direction),))
         project.run(definitions_of(project, policy=by_probability))
         assert released_table(project)[1]["settings"]["anonymized"]["k"] == k
-    with pytest.raises(InvalidSettingError, match="No k is asked for"):
+    with pytest.raises(InvalidSettingError, match="There is no k"):
         definitions_of(project, policy=Policy((Limit("l_diversity", 2),)))
 
 

@@ -227,11 +227,11 @@ def wide(n_columns):
     [
         ({"disclosure": DisclosureSettings(sensitive=["disease"])}, r"`sensitive` names columns .* \['disease'\]"),
         ({"disclosure": DisclosureSettings(known=["age", "patient"])}, r"`known` names columns .* \['patient'\]"),
-        (wide(1), "releases the column 'c0' alone"),
+        (wide(1), "releases only the column 'c0'"),
         (wide(300), "An attacker is assumed to know 300 columns. Expected at most 64"),
         (
             {"synthetic": None, "anonymized": AnonymizationSettings(k=3), "disclosure": DisclosureSettings()},
-            "against a control, but makes none",
+            "by synthetic records, but makes no such records",
         ),
     ],
 )

@@ -239,10 +239,10 @@ class TestReasonsThatCannotStand:
             definitions_of(project, contract=contract)
 
     def test_a_column_that_is_reduced_on_every_side_needs_none_either(self, project):
-        with pytest.raises(InvalidSettingError, match=r"says of \['other'\] why they leave as they are, but no side"):
+        with pytest.raises(InvalidSettingError, match=r"has reasons to release \['other'\] unchanged, but no side"):
             definitions_of(project, REASON, "quasi_identifier")
         generalized = {"generalize_synthetic": AnonymizationSettings(k=3), "synthetic": Synthesis()}
-        with pytest.raises(InvalidSettingError, match=r"says of \['other'\] why they leave as they are, but no side"):
+        with pytest.raises(InvalidSettingError, match=r"has reasons to release \['other'\] unchanged, but no side"):
             definitions_of(project, REASON, "quasi_identifier", **generalized, anonymized=None)
         definitions_of(project, REASON, "quasi_identifier", synthetic=Synthesis(), anonymized=None)
 

@@ -59,7 +59,7 @@ def test_an_audit_that_fails_does_not_hold_the_release(project):
     ("settings", "more", "message"),
     [
         ({"known": ["patient"]}, {}, r"assumes that an attacker knows \['patient'\], which the release does not have"),
-        ({}, {"anonymized": AnonymizationSettings(k=5, output="centroid")}, "the centres of classes are published"),
+        ({}, {"anonymized": AnonymizationSettings(k=5, output="centroid")}, "class centers are published"),
     ],
 )
 def test_audits_that_cannot_work_are_refused_when_the_definitions_are_built(project, settings, more, message):
@@ -68,7 +68,7 @@ def test_audits_that_cannot_work_are_refused_when_the_definitions_are_built(proj
 
 
 def test_an_audit_without_anonymized_records_is_refused(project):
-    with pytest.raises(InvalidSettingError, match="assesses anonymized records, but releases none"):
+    with pytest.raises(InvalidSettingError, match="assesses anonymized records, but makes none"):
         project.definitions(linkage_audit=LinkageAuditSettings())
 
 

@@ -93,7 +93,7 @@ def test_every_side_has_something_that_becomes_stale(project):
 
 def test_drift_of_a_source_that_there_is_not_is_refused(project):
     given = {"source": None, "split": GivenSplit(lambda: None, lambda: None)}
-    with pytest.raises(InvalidSettingError, match="watches the drift of its source, but has none"):
+    with pytest.raises(InvalidSettingError, match="monitors the drift of its source, but has no source"):
         project.definitions(monitoring=MonitoringSettings(), **given)
     project.definitions(monitoring=MonitoringSettings(drift_limit=None), **given)
 

@@ -264,7 +264,7 @@ class TestSemanticRisk:
             ({"scales": {"patient": "nominal"}}, "a scale for 'patient', which is not released"),
             (
                 {"scales": {"age": "generalized"}, "of_source": True},
-                "Column 'age' has a generalized scale, and the source",
+                "Column 'age' has a generalized scale, but of_source",
             ),
             ({"three_way": (0.5, 0.2)}, "alpha < beta"),
             ({"risk_limit": 2.0}, "risk_limit"),
@@ -284,7 +284,7 @@ class TestSemanticRisk:
         definitions_of(project, anonymized=lattice, semantic_risk=of_cost)
 
     def test_withholding_needs_a_limit(self, project):
-        with pytest.raises(InvalidSettingError, match="says from which risk on"):
+        with pytest.raises(InvalidSettingError, match="defines that risk"):
             definitions_of(project, semantic_risk=SemanticRiskSettings(withhold=True))
 
 
@@ -299,5 +299,5 @@ def test_what_is_withheld_by_is_a_risk_that_the_limit_admits(value, direction, a
 
 
 def test_assessments_without_anonymized_records_are_refused(project):
-    with pytest.raises(InvalidSettingError, match="assesses anonymized records, but releases none"):
+    with pytest.raises(InvalidSettingError, match="assesses anonymized records, but makes none"):
         project.definitions(reidentification=ReidentificationSettings())

@@ -110,7 +110,7 @@ def test_after_a_rotation_both_releases_verify_with_the_keys_that_signed_them(pr
 
 
 def test_a_policy_that_demands_a_signature_refuses_definitions_without_a_key(project):
-    with pytest.raises(InvalidSettingError, match="requires that releases are signed, but this one has no signing key"):
+    with pytest.raises(InvalidSettingError, match="requires signed releases, but this one has no signing key"):
         definitions(project, None)
 
 

@@ -31,8 +31,8 @@ def compare_in_file(
 ) -> ReleaseOptions:
     """Run the comparison of a release in YAML, store it with its assets, and count it.
 
-    ``name`` says which release, if the file has several. Relative paths in the file start at the working directory.
-    With ``standard``, the standard candidates are compared, whatever the file says.
+    ``name`` selects the release if the file has several. Relative paths in the file start at the working directory.
+    With ``standard``, the standard candidates are compared, regardless of the file.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def compare_in_file(
 
 
 def _why(result: dg.ExecuteInProcessResult) -> str:
-    """Return what the failed steps say; their texts are free of cells."""
+    """Return the messages of the failed steps, which contain no cells."""
     data = [event.step_failure_data for event in result.all_events if event.is_step_failure]
     said = [str(each.user_failure_data.description) for each in data if each.user_failure_data is not None]
     return " ".join(said) or f"The run {result.run_id} failed; see its events."
@@ -95,9 +95,10 @@ def _arguments(path: Path, name: str | None) -> dict[str, Any]:
             releases[arguments["name"]] = arguments
     chosen = next(iter(releases)) if name is None and len(releases) == 1 else name
     if chosen not in releases:
-        asked = "no single release" if name is None else f"no release {name!r}"
+        asked = "exactly one release" if name is None else f"a release {name!r}"
         raise InvalidSettingError(
-            f"{str(path)!r} has {asked} of the type {TYPE}. It has {sorted(releases)}; name one of them with --name."
+            f"{str(path)!r} does not have {asked} of the type {TYPE}. It has {sorted(releases)}; name one of them with "
+            "--name."
         )
     found: dict[str, Any] = releases[chosen]
     return found
@@ -107,7 +108,7 @@ def _component(path: Path, attributes: dict[str, Any]) -> PrivacyReleaseComponen
     problem = ""
     try:
         component: PrivacyReleaseComponent = PrivacyReleaseComponent.resolve_from_dict(attributes)
-    except Exception as error:  # noqa: BLE001 - Dagster and pydantic raise several, and show a traceback in the text
+    except Exception as error:  # noqa: BLE001 - Dagster and pydantic raise several types, with a traceback in the text
         problem = str(error).strip().splitlines()[-1].partition("InvalidSettingError: ")[-1] or str(error)
     else:
         return component
@@ -124,7 +125,7 @@ def _documents(path: Path) -> list[Any]:
 
 
 def in_lines(options: ReleaseOptions) -> list[str]:
-    """Write a comparison for a terminal: a line per candidate, by side and worth, and what is recommended."""
+    """Write a comparison for a terminal: one line per candidate, by side and worth, and the recommended settings."""
     lines = []
     for side, own in options.table.groupby("side", sort=True):
         recommended = options.recommended.get(str(side))

@@ -49,9 +49,9 @@ def _parquet() -> list[Literal["parquet", "csv"]]:
 class PrivacyReleaseComponent(dg.Component, YamlSettings):
     """Release a table about people as synthetic or anonymized records, once a policy admits them.
 
-    The table goes through a graph of assets: source, split, synthetic data and their assessment, anonymized records and
-    theirs, release. The release step asks the policy about the very content that it would write, and refuses unless
-    every limit is met, however it was started.
+    The table goes through a graph of assets: source, split, synthetic records and their assessments, anonymized records
+    and their assessments, release. The release step checks exactly the content that it would write against the policy,
+    and refuses unless every limit is met, regardless of how the step was started.
     """
 
     name: str | None = Field(
@@ -71,8 +71,8 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         examples=[{"columns": EXAMPLE_COLUMNS}],
     )
     policy: ResolvedPolicy = Field(
-        description="What a table must meet before it may leave: the name of a use case (public_release, "
-        "research_sharing, internal_analytics, development, high_risk_data), or limits of your own.",
+        description="The limits that a table must meet to be released: the name of a use case (public_release, "
+        "research_sharing, internal_analytics, development, high_risk_data), or your own limits.",
         examples=[
             "research_sharing",
             {"use_case": "research_sharing", "limits": [{"metric": "verbatim_copies", "value": 0, "severity": "warn"}]},
@@ -85,8 +85,8 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
     )
     synthetic: ResolvedSynthesis | None = Field(
         None,
-        description="How synthetic records come about. By default the Gaussian copula makes them, unless anonymized "
-        "alone is given: then there are no synthetic records.",
+        description="How synthetic records are made. By default the Gaussian copula makes them, unless only anonymized "
+        "is given: then there are no synthetic records.",
         examples=[{"method": "cart"}],
     )
     assessment: ResolvedAssessment | None = Field(
@@ -96,63 +96,63 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
     )
     anonymized: ResolvedAnonymization | None = Field(
         None,
-        description="Release the records of the source, anonymized; alone, or together with synthetic records.",
+        description="Release anonymized records of the source, alone or together with synthetic records.",
         examples=[{"k": 5}],
     )
     reidentification: ResolvedReidentification | None = Field(
         None,
-        description="How to assess who the anonymized records can be; by default it is done if the policy limits it.",
+        description="How to assess whose the anonymized records can be; by default done if the policy limits it.",
         examples=[{"max_known": 3}],
     )
     semantic_risk: ResolvedSemanticRisk | None = Field(
         None,
-        description="How to assess what the concepts of the records reveal; by default as above.",
+        description="How to assess what the concepts of the records reveal; by default done if the policy limits it.",
         examples=[{"withhold": True, "risk_limit": 0.2}],
     )
     linkage_audit: ResolvedLinkageAudit | None = Field(
         None,
-        description="Link the anonymized records to the source, and show what the method finds and can know; for "
-        "information, without a limit.",
+        description="Link the anonymized records to the source, and show what the method finds and can know. These "
+        "figures only inform: no policy limits them.",
         examples=[{"method": "distance"}],
     )
     utility: ResolvedUtility | None = Field(
         None,
-        description="How to assess what the records of each side are worth; by default it is done if the policy "
-        "limits it.",
+        description="How to assess the worth of the records of each side; by default done if the policy limits it.",
         examples=[{"seed": 1}],
     )
     disclosure: ResolvedDisclosure | None = Field(
         None,
         description="How to test whether synthetic records reveal originals more than people of the control; by "
-        "default it is done if the policy limits leakage_detected or the excess of a criterion.",
+        "default done if the policy limits leakage_detected or the excess of a criterion.",
         examples=[{"known": ["age", "plan"]}],
     )
     options: ResolvedOptions | None = Field(
         None,
-        description="Compare candidate releases on demand: the asset release_options, with what each gives away and "
-        "what it is worth; by default there is none.",
+        description="Compare candidate releases on demand: the asset release_options shows the risk and the worth of "
+        "each; by default there is no such asset.",
         examples=[{"candidates": "standard"}],
     )
     generalize_synthetic: ResolvedAnonymization | None = Field(
         None,
-        description="Generalize synthetic records before they are assessed and released: what to do when they are "
-        "refused because they single people out.",
+        description="Generalize synthetic records before they are assessed and released. Use it if they are refused "
+        "because they single people out.",
         examples=[{"k": 5}],
     )
     formats: list[Literal["parquet", "csv"]] = Field(
         default_factory=_parquet,
-        description="Files of a release; the Parquet file is always there.",
+        description="Files of a release; the Parquet file is always written.",
         examples=[["parquet", "csv"]],
     )
     rows_per_part: int = Field(
         ROWS_PER_PART,
-        description="A release with more records is a directory of Parquet files with this many records each, at least "
+        description="A release with more records is a directory of Parquet files of this many records each, at least "
         "1000.",
         examples=[5_000_000],
     )
     waivers: str | None = Field(
         None,
-        description="YAML file of signed-off exceptions, or a directory of them; relative to the root of the project.",
+        description="YAML file of approved exceptions, or a directory of such files; relative to the root of the "
+        "project.",
         examples=["waivers"],
     )
     signing: SigningYaml | None = Field(
@@ -162,25 +162,25 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
     )
     privacy_budget: ResolvedPrivacyBudget | None = Field(
         None,
-        description="Whose privacy budget differentially private records (method mst) are charged to; by default that "
-        "of the release.",
+        description="The privacy budget that differentially private records (method mst) are charged to; by default "
+        "that of the release.",
         examples=[{"population": "patients"}],
     )
     declaration: dict[str, str] | None = Field(
         None,
         description="What the first page of the report declares: purpose, recipient, legal_basis, retention and "
-        "roles_decided_by, each a sentence; all are optional, and none decides anything.",
+        "roles_decided_by, each a sentence. All are optional, and the gate ignores them.",
         examples=[{"purpose": "Teaching statistics", "recipient": "Students of the course"}],
     )
     engine: EngineYaml | None = Field(
         None,
-        description="Where mpUCCs are searched, records cut, and candidates counted, if not in the run itself; "
-        "the release does not depend on it.",
+        description="Where mpUCCs are searched, records cut, and candidates counted, if not in the run itself; the "
+        "engine does not change the release.",
         examples=[{"spark": {"remote": "sc://spark:15002"}}],
     )
     monitoring: ResolvedMonitoring | None = Field(
         None,
-        description="How the release is monitored between its runs; by default it is not.",
+        description="How the release is monitored between its runs; by default it is not monitored.",
         examples=[{"drift_limit": 0.2}],
     )
     partitions: PartitionsYaml | None = Field(
@@ -195,13 +195,13 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
     )
     private_path: str = Field(
         DEFAULT_PRIVATE_PATH,
-        description="Private directory of the tables between the stages; relative to the root of the project, and the "
-        "same for all releases of a project.",
+        description="Private directory of the tables between the stages. It is relative to the root of the project, "
+        "and the same for all releases of a project.",
         examples=[DEFAULT_PRIVATE_PATH],
     )
     release_path: str = Field(
         DEFAULT_RELEASE_PATH,
-        description="Directory of the releases; as above.",
+        description="Directory of the releases; relative and common to all releases like private_path.",
         examples=[DEFAULT_RELEASE_PATH],
     )
 
@@ -209,7 +209,7 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
 
     @classmethod
     def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> "PrivacyReleaseComponent":
-        """Make the component, and remember in which file and line its settings begin."""
+        """Make the component, and remember the file and line where its settings begin."""
         tree = context.source_position_tree
         place = None
         if tree is not None:
@@ -240,11 +240,11 @@ class PrivacyReleaseComponent(dg.Component, YamlSettings):
         raise InvalidSettingError(f"{self._place or context.path}: {problem}")
 
     def _check_name(self, context: dg.ComponentLoadContext) -> None:
-        """Refuse a second release of a file that would take the name of its folder as well."""
+        """Refuse a second release of a file that would also be named after its folder."""
         if self.name is None and context.component_path.instance_key not in (None, 0):
             raise InvalidSettingError(
-                "The file contains several releases, and this one has no name; the name of the folder goes to the "
-                "first. Give each a name of its own."
+                "The file contains several releases, and this one has no name; only the first can be named after the "
+                "folder. Give each release its own name."
             )
 
     def arguments(self, folder: Path, root: Path) -> dict[str, Any]:

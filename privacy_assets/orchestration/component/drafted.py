@@ -1,4 +1,4 @@
-"""Source and contract of a release that are drafted from a table: of a file, a query, or the storage of an asset."""
+"""Source and contract of a release, drafted from a table in a file, in the storage of an asset, or from a query."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,22 +14,24 @@ from privacy_assets.orchestration.settings.sources import SqlQuery
 
 
 class DraftParams(BaseModel):
-    """What `dg scaffold` drafts a release from; by default it writes an example."""
+    """The table that `dg scaffold` drafts a release from; by default it writes an example."""
 
-    source: str | None = Field(default=None, description="CSV or Parquet file of the table, or that an asset stores.")
+    source: str | None = Field(
+        default=None, description="CSV or Parquet file of the table, or the file that an asset stores."
+    )
     query: str | None = Field(default=None, description="SELECT statement of the table, with url_variable.")
     url_variable: str | None = Field(
         default=None, description="Environment variable with the SQLAlchemy URL for the query."
     )
     asset: str | None = Field(
-        default=None, description="Key of the asset that makes the table; source is the file it stores."
+        default=None, description="Key of the asset that makes the table; source is the file that it stores."
     )
 
 
 def drafted_fields(params: Any, root: Path) -> tuple[dict[str, str], ContractDraft] | None:
     """Return the fields `source` and `contract` in YAML, and the draft; None if an example is wanted.
 
-    ``root`` is that of the project, where relative paths start.
+    ``root`` is the root of the project, where relative paths start.
 
     Raises
     ------
@@ -40,7 +42,7 @@ def drafted_fields(params: Any, root: Path) -> tuple[dict[str, str], ContractDra
     if params.query is not None:
         if params.source is not None or params.asset is not None or params.url_variable is None:
             raise InvalidSettingError(
-                "A release is drafted of a query with url_variable, without source and asset. Nothing was written."
+                "A release is drafted from a query with url_variable, without source and asset. Nothing was written."
             )
         draft, source = _of_query(params.query, params.url_variable)
     elif params.source is not None and params.url_variable is None:
@@ -83,8 +85,8 @@ def _of_query(query: str, url_variable: str) -> tuple[ContractDraft, dict[str, A
         problem = type_name(error)
     if table is None:
         raise InvalidTableError(
-            f"The query could not be run: {problem}. Run it in the database's own client, which shows why; its message "
-            "is not shown here, as it may contain cells."
+            f"The query could not be run: {problem}. Run it in the database's own client, which shows the reason; the "
+            "message is not shown here, because it may contain cells."
         )
     return draft_of_blocks(blocks_of_frame(table, "The result of the query")), {
         "query": query,
@@ -93,7 +95,7 @@ def _of_query(query: str, url_variable: str) -> tuple[ContractDraft, dict[str, A
 
 
 def release_in_yaml(fields: Mapping[str, str], type_name_: str = "privacy_assets.PrivacyReleaseComponent") -> str:
-    """Return a whole release with drafted fields, to which a policy is added."""
+    """Return a whole release: the drafted fields and a policy."""
     body = "".join(f"  {line}\n" for field in fields.values() for line in field.splitlines())
     policy = (
         "  policy: research_sharing  # decide: or public_release, internal_analytics, development, high_risk_data\n"
@@ -102,7 +104,7 @@ def release_in_yaml(fields: Mapping[str, str], type_name_: str = "privacy_assets
 
 
 def refuse_in_a_sentence(error: PrivacyAssetsError) -> Exception:
-    """Return the error that `dg` shows as one sentence, without a trace."""
+    """Return the error that `dg` shows as one sentence, without a traceback."""
     try:
         import click
     except ImportError:

@@ -1,4 +1,4 @@
-"""The engine of a release, as it is written in YAML."""
+"""The engine of a release, as written in YAML."""
 
 from pydantic import Field, model_validator
 
@@ -7,7 +7,7 @@ from privacy_assets.orchestration.component.yaml_settings import Whole, YamlSett
 
 
 class SparkYaml(YamlSettings):
-    """A Spark Connect server, on whose workers the heaviest searches run (extra spark)."""
+    """A Spark Connect server whose workers run the heaviest searches (extra spark)."""
 
     remote: str = Field(
         description="Address of the server, such as sc://host:15002; local[2] starts one on this machine.",
@@ -15,7 +15,7 @@ class SparkYaml(YamlSettings):
     )
     rows_per_task: Whole = Field(
         SparkEngine.rows_per_task,
-        description="Rows that one task gets, about; no task of a search gets more than twice as many.",
+        description="Approximate number of rows per task; no task of a search gets more than twice as many.",
         examples=[1_000_000],
     )
 
@@ -25,12 +25,12 @@ class SparkYaml(YamlSettings):
         return self
 
     def build(self) -> SparkEngine:
-        """Return the engine; nothing connects to the server before a run does."""
+        """Return the engine, which connects to the server only in a run."""
         return SparkEngine(remote=self.remote, rows_per_task=self.rows_per_task)
 
 
 class EngineYaml(YamlSettings):
-    """Where mpUCCs are searched, records cut, and candidates counted; the release does not depend on it."""
+    """Where mpUCCs are searched, records cut, and candidates counted; it does not change the release."""
 
     spark: SparkYaml = Field(
         description="On the workers of a Spark cluster.", examples=[{"remote": "sc://spark:15002"}]

@@ -1,4 +1,4 @@
-"""The fields of the component as its models describe them: the scaffold and the reference page are made of them."""
+"""The fields of the component as its models describe them, for the scaffold and the reference page."""
 
 import json
 import re
@@ -21,7 +21,7 @@ WORDS: Mapping[Any, str] = {
 }
 
 NOT_TEXT = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-"""Words that YAML reads as something else."""
+"""Words that YAML does not read as text."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,14 @@ class YamlField:
     Attributes
     ----------
     kind : str
-        The values that it takes, in words.
+        The values that the field takes, in words.
     default : str or None
-        The value if it is left out, as YAML; None where it is required or something else decides.
+        The value if the field is left out, as YAML; None if the field is required or the default depends on other
+        settings.
     settings : type or None
-        The model of its settings, or of those of each of its entries.
+        The model of its settings, or of the settings of each of its entries.
     entries : {"", "list", "mapping"}
-        Whether there are several of them.
+        Whether the field takes several values.
     """
 
     name: str

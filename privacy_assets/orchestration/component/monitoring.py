@@ -1,4 +1,4 @@
-"""How the settings of the monitoring are written in YAML."""
+"""How the settings of monitoring are written in YAML."""
 
 from typing import Annotated, TypeAlias
 

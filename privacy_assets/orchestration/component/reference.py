@@ -13,23 +13,23 @@ from privacy_assets.orchestration.component.yaml_settings import YamlSettings
 HEAD = """\
 # Configuration
 
-A release in YAML is the file `defs.yaml` in a folder of its own below the `defs` folder of a Dagster project. This
+A release in YAML is the file `defs.yaml` in its own folder below the `defs` folder of a Dagster project. This command
 starts one, with every field explained in comments:
 
 ```sh
 dg scaffold defs privacy_assets.PrivacyReleaseComponent people
 ```
 
-`dg check yaml` shows all errors of one release by line. Of several releases in a project it examines one file only
-(Dagster 1.13), so use `dg check defs` there: it loads them all and stops at the first error, with file and line. It
-also finds what only the whole release shows, such as a key that is defined twice.
+`dg check yaml` shows all errors of one release by line. If a project has several releases, it examines only one file
+(Dagster 1.13), so use `dg check defs` there: it loads all files and stops at the first error, with file and line. It
+also finds errors that only the whole release shows, such as a key that is defined twice.
 Every value may be a template (`"{{ env.SEED }}"`, or a variable of `template_vars_module`); templates may also give a
-contract, a policy, a function or a synthesizer as objects of Python. `post_processing` changes tags, groups, owners,
+contract, a policy, a function or a synthesizer as Python objects. `post_processing` changes tags, groups, owners,
 descriptions and automation of the assets. Several releases of a project need different names, and the same
 `private_path` and `release_path`.
 
-Set `DAGSTER_HOME` to a directory that stays, as for every Dagster project. The release step asks the history there
-which run made its evidence; without it each `dg launch` has a history of its own, and a release in a later run is
+Set `DAGSTER_HOME` to a persistent directory, as for every Dagster project. The release step looks up in the history
+there which run made its evidence; without it each `dg launch` has its own history, and a release in a later run is
 refused.
 
 This page is generated from the models of the settings.
@@ -45,7 +45,7 @@ def configuration_reference() -> str:
 
 
 def _places(model: type[YamlSettings], place: str) -> Iterator[tuple[type[YamlSettings], str]]:
-    """Yield each model with the place of its settings in the file."""
+    """Yield each model with the places of its settings in the file."""
     for field in fields_of(model):
         if field.settings is not None:
             inner = f"{place}{field.name}" + {"": "", "list": "[]", "mapping": ".<name>"}[field.entries]

@@ -15,11 +15,11 @@ from privacy_assets.orchestration.component.yaml_settings import YamlSettings
 
 WIDTH = 110
 HEAD = """\
-# A release of a table about people. Replace source, contract and policy by your own; commented lines are
+# A release of a table about people. Replace source, contract and policy with your own; commented lines are
 # optional. Remove the one # at the start of a line to use it. `dg check yaml` shows errors by line.
 """
 DRAFTED_HEAD = """\
-# A release of a table about people, drafted from the table. Decide the roles of the contract, and the policy; commented
+# A release of a table about people, drafted from the table. Decide the roles in the contract and the policy; commented
 # lines are optional. Remove the one # at the start of a line to use it. `dg check yaml` shows errors by line.
 """
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -27,9 +27,9 @@ ComponentType = TypeVar("ComponentType", bound=YamlSettings)
 
 
 class PrivacyReleaseScaffolder(dg.Scaffolder[Any]):
-    """Write a `defs.yaml` whose comments explain each field of a component, which a subclass names.
+    """Write a `defs.yaml` whose comments explain each field of a component; a subclass names the component.
 
-    With a table to draft from, its source and contract are those of the table.
+    If there is a table to draft from, source and contract describe that table.
     """
 
     component: ClassVar[type[YamlSettings]]
@@ -40,7 +40,7 @@ class PrivacyReleaseScaffolder(dg.Scaffolder[Any]):
         return DraftParams
 
     def scaffold(self, request: dg.ScaffoldRequest[Any]) -> None:
-        """Write the file; a component in Python is scaffolded as Dagster does it."""
+        """Write the file; Dagster scaffolds a component in Python."""
         if request.scaffold_format != "yaml":
             dg.scaffold_component(request)
             return
@@ -59,7 +59,7 @@ def scaffolded(component: type[ComponentType]) -> type[ComponentType]:
 
 
 def _drafted(request: dg.ScaffoldRequest[Any]) -> Mapping[str, str]:
-    """Draft fields from a table, if one is given; without one, leave no folder behind."""
+    """Draft fields from a table, if one is given; if that fails, leave no folder behind."""
     refusal: Exception | None = None
     try:
         found = drafted_fields(request.params, request.project_root or Path.cwd())
@@ -75,7 +75,7 @@ def _drafted(request: dg.ScaffoldRequest[Any]) -> Mapping[str, str]:
 def scaffold_text(component: type[YamlSettings], type_name: str, drafted: Mapping[str, str] = NOTHING) -> str:
     """Return the file: the fields that a release needs, and the others as comments.
 
-    ``drafted`` are fields in YAML that were drafted from a table, in place of their examples.
+    ``drafted`` are fields in YAML that were drafted from a table; they replace the examples.
     """
     explained: dict[type[YamlSettings], str] = {}
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""The key that signs releases, as it is written in YAML."""
+"""The key that signs releases, as written in YAML."""
 
 from pathlib import Path
 
@@ -14,8 +14,8 @@ class SigningYaml(YamlSettings):
 
     key_file: str | None = Field(
         None,
-        description="PEM file with the private key, for its owner alone (0600); a relative path starts at the root of "
-        "the project.",
+        description="PEM file with the private key, readable only by its owner (0600); a relative path starts at the "
+        "root of the project.",
         examples=["/etc/privacy_assets/signing_key.pem"],
     )
     key_variable: str | None = Field(
@@ -39,7 +39,7 @@ class SigningYaml(YamlSettings):
         """Return the settings; a relative path starts at `root`."""
         if (self.key_file is None) == (self.key_variable is None):
             raise InvalidSettingError("The settings of signing need one of key_file and key_variable.")
-        # Checked as it was written, before it is joined to a path: it may be the key itself.
+        # Checked as written, before it is joined to a path, because it may be the key itself.
         key = SigningKey(self.key_file, self.key_variable, self.key_id)
         if self.key_file is None:
             return key

@@ -36,8 +36,8 @@ class _FunctionSource:
 
     function: Any = setting(
         REQUIRED,
-        "Python path of a function that returns the table as a pandas DataFrame; a parameter called partition_key is "
-        "passed the partition.",
+        "Python path of a function that returns the table as a pandas DataFrame; its parameter partition_key, if it "
+        "has one, receives the partition.",
         "my_project.tables:load_people",
     )
 
@@ -66,7 +66,7 @@ PLACES = {
     "asset": "asset",
     "function": "function",
 }
-"""Keys of which one is given, and the kind of source that has it."""
+"""Keys that select a kind of source, of which exactly one is given."""
 COMPANIONS = {
     "format": ("file",),
     "separator": ("file",),
@@ -76,11 +76,11 @@ COMPANIONS = {
     "spark_remote": ("spark_table", "spark_path"),
     "io_manager_key": ("asset",),
 }
-"""Keys that belong to one of these."""
+"""Keys that need one of the keys above."""
 
 
 def _place_of_table(given: Mapping[str, Any]) -> str:
-    """Return which kind of source is given."""
+    """Return the kind of source that is given."""
     places = [name for name in PLACES if name in given]
     stray = [(name, " or ".join(of)) for name, of in COMPANIONS.items() if name in given and not set(of) & set(places)]
     if len(places) != 1:
@@ -123,30 +123,31 @@ class ColumnYaml(YamlSettings):
     """One column of the contract."""
 
     type: str = Field(
-        description="integer, float, boolean, text, category, datetime, or datetime64[us, Europe/Berlin].",
+        description="integer, float, boolean, text, category, datetime, or a dtype such as datetime64[us, "
+        "Europe/Berlin].",
         examples=["integer"],
     )
     role: Role = Field(
-        description="direct_identifier (removed before anything else), quasi_identifier (an outsider may know it of "
-        "somebody), sensitive (must not become known of somebody), or other; decide stands for a role that is "
+        description="direct_identifier (removed before anything else), quasi_identifier (an outsider may know it about "
+        "somebody), sensitive (must not become known about anybody), or other; decide marks a role that has "
         "to be decided before the contract is accepted.",
         examples=["quasi_identifier"],
     )
     nullable: Flag = Field(False, description="Whether values may be missing.", examples=[True])
-    unique: Flag = Field(False, description="Whether no value may occur twice.", examples=[True])
+    unique: Flag = Field(False, description="Whether each value may occur only once.", examples=[True])
     min: Any = Field(None, description="Smallest value.", examples=[0])
     max: Any = Field(None, description="Largest value.", examples=[120])
     categories: list[Any] | None = Field(
-        None, description="The values that there are.", examples=[["female", "male", "diverse"]]
+        None, description="The possible values.", examples=[["female", "male", "diverse"]]
     )
-    isin: list[Any] | None = Field(None, description="The same, as pandera calls it.", examples=[["a", "b"]])
+    isin: list[Any] | None = Field(None, description="The same as values, as in pandera.", examples=[["a", "b"]])
     ordered: Flag = Field(False, description="Whether the categories have an order.", examples=[True])
     precision: Whole | str | None = Field(
         None, description="Decimals of a float column, or unit of a datetime column (D, H, min, s).", examples=[2]
     )
     hierarchy: dict[str, Any] | None = Field(
         None,
-        description="How the method lattice generalizes: one of intervals, prefixes, dates, tree, arx_csv.",
+        description="How the method lattice generalizes the column: one of intervals, prefixes, dates, tree, arx_csv.",
         examples=[{"intervals": [5, 10, 20]}],
     )
     scale: str | dict[str, Any] | None = Field(
@@ -155,27 +156,27 @@ class ColumnYaml(YamlSettings):
         "ordinal, interval or hierarchy.",
         examples=["ordinal"],
     )
-    person: Flag = Field(False, description="True for the one column that says whose record a row is.", examples=[True])
+    person: Flag = Field(False, description="Whether this is the column with the person of each row.", examples=[True])
     format: str | None = Field(
         None,
-        description="How the datetimes are written, if not as ISO 8601: codes of strftime.",
+        description="How the datetimes are written, if not as ISO 8601: strftime codes.",
         examples=["%d.%m.%Y"],
     )
     decimal: Literal[".", ",", "decide"] | None = Field(
         None,
-        description="Decimal mark of numbers that are written as text; their digits may be in groups of three.",
+        description="Decimal mark of numbers written as text; their digits may be in groups of three.",
         examples=[","],
     )
     missing: list[str] | None = Field(
-        None, description="Texts that stand for a missing value, in addition to an empty one.", examples=[["NA"]]
+        None, description="Texts that mean a missing value, in addition to the empty text.", examples=[["NA"]]
     )
     description: str | None = Field(
         None, description="What the column is; the Dagster UI shows it.", examples=["Age in years at enrolment"]
     )
     leaves_as_is: str | None = Field(
         None,
-        description="Why the column may leave unmodified although it looks identifying, and who decided: from 3 words "
-        "to 500 characters, published with the release.",
+        description="Why the column may be released unchanged although it looks identifying, and who decided: from 3 "
+        "words to 500 characters, published with the release.",
         examples=["Names of public offices, checked by the data protection officer"],
     )
 
@@ -192,13 +193,13 @@ class ContractYaml(YamlSettings):
     """The table's contract: every column with its type and its privacy role."""
 
     columns: dict[str, ColumnYaml] = Field(
-        description="Every column of the table; one that is not named here is an error.",
+        description="Every column of the table; any other column is an error.",
         examples=[EXAMPLE_COLUMNS],
     )
 
     drafted: Flag = Field(
         False,
-        description="True in a contract that was drafted from a table: it is refused until somebody has read the "
+        description="True in a contract that was drafted from a table: it is refused until somebody reviews the "
         "proposed roles and removes this line.",
         examples=[False],
     )
@@ -219,13 +220,13 @@ _REQUIRED = written(RequiredSettings)
 
 
 def _given_required(model: YamlSettings) -> dict[str, Any]:
-    """Return the fields that were written: the others are as in the use case."""
+    """Return the fields that were written; the other fields are those of the use case."""
     RequiredSettings(**model.given())
     return model.given()
 
 
 class PolicyYaml(YamlSettings):
-    """What a table must meet before it may leave."""
+    """The limits that a table must meet to be released."""
 
     use_case: UseCase | None = Field(
         None,
@@ -235,19 +236,19 @@ class PolicyYaml(YamlSettings):
     )
     limits: list[ResolvedLimit] = Field(
         default_factory=list,
-        description="Limits that are added to those of the use case, or replace its limit on the same metric.",
+        description="Limits in addition to those of the use case; each replaces its limit on the same metric, if any.",
         examples=[[{"metric": "verbatim_copies", "value": 0, "severity": "warn"}]],
     )
     required: Annotated[dict[str, Any], Written(dict, _REQUIRED.model, _given_required)] | None = Field(
         None,
-        description="What an mpUCC assessment must have looked at before its figures count, and whether a release must "
-        "be signed.",
+        description="The settings that an mpUCC assessment must have for its figures to count, and whether a release "
+        "must be signed.",
         examples=[{"max_baseline_cols": 4}],
     )
     known: list[list[str]] = Field(
         default_factory=list,
         description="Sets of columns that an attacker is assumed to know, for the limits on re-identification; by "
-        "default all quasi-identifiers at once. `known` of `disclosure` may leave none of them out.",
+        "default all quasi-identifiers at once. `known` of `disclosure` must contain all of them.",
         examples=[[["age", "sex"]]],
     )
 
@@ -257,7 +258,7 @@ class PolicyYaml(YamlSettings):
         metrics = [limit.metric for limit in limits]
         repeated = sorted({metric for metric in metrics if metrics.count(metric) > 1})
         if repeated:
-            raise InvalidSettingError(f"limits names a metric more than once: {repeated}. Keep one limit each.")
+            raise InvalidSettingError(f"limits names a metric more than once: {repeated}. Keep one limit per metric.")
         required = self.required or {}
         if self.use_case is None:
             return Policy(limits, RequiredSettings(**required), known=tuple(map(tuple, self.known)))

@@ -29,18 +29,16 @@ from privacy_assets.orchestration.settings.utility import UtilitySettings
 
 
 def _kind_of_split(given: Mapping[str, Any]) -> str:
-    """Return whether originals and control are divided here, or given."""
+    """Return the kind of split: divided here, or given."""
     tables = [name for name in ("original", "control") if name in given]
     if not tables:
         return "divided"
     if len(tables) == 1:
-        raise InvalidSettingError(
-            f"A split that is given needs both original and control; this one has only {tables[0]}."
-        )
+        raise InvalidSettingError(f"A given split needs both original and control; this one has only {tables[0]}.")
     divided_here = [name for name in ("train_fraction", "seed") if name in given]
     if divided_here:
         raise InvalidSettingError(
-            f"The split gives original and control, so {' and '.join(divided_here)} would divide nothing. Leave "
+            f"The split gives original and control, so {' and '.join(divided_here)} would have no effect. Leave "
             f"{'it' if len(divided_here) == 1 else 'them'} out."
         )
     return "given"
@@ -83,18 +81,18 @@ _SYNTHESIS = written(Synthesis, kinds={"method": Annotated[Any, dg.Resolver.defa
 
 
 def _kind_of_synthesis(given: Mapping[str, Any]) -> str:
-    """Return whether synthetic records are made here, or elsewhere."""
+    """Return where synthetic records are made: here or elsewhere."""
     if "external" not in given:
         if given.get("control_was_withheld"):
             raise InvalidSettingError(
-                "control_was_withheld is about external records, but these are made here, where it is always so. "
-                "Leave it out."
+                "control_was_withheld describes external records, but these are made here, where the control is always "
+                "withheld. Leave it out."
             )
         return "made_here"
     of_synthesis = [name for name in _SYNTHESIS.model.model_fields if name in given]
     if of_synthesis:
         raise InvalidSettingError(
-            f"The synthetic records are external, so {' and '.join(of_synthesis)} would do nothing. Leave "
+            f"The synthetic records are external, so {' and '.join(of_synthesis)} would have no effect. Leave "
             f"{'it' if len(of_synthesis) == 1 else 'them'} out."
         )
     return "external"
@@ -104,7 +102,7 @@ ResolvedSynthesis: TypeAlias = Annotated[
     Synthesis | ExternalSynthetic,
     written_as_one_of(
         "Synthesis",
-        "How synthetic records come about: made here, or elsewhere (external).",
+        "How synthetic records are made: here or elsewhere (external).",
         _kind_of_synthesis,
         made_here=Written(Synthesis, _SYNTHESIS.model, _make_synthesis),
         external=written(ExternalSynthetic, kinds={"source": ResolvedSource}, names={"source": "external"}),
@@ -128,23 +126,23 @@ class PartitionsYaml(YamlSettings):
     start_date: str | None = Field(
         None, description="First day of daily, weekly or monthly partitions.", examples=["2026-01-01"]
     )
-    end_date: str | None = Field(None, description="Day before which they end.", examples=["2027-01-01"])
+    end_date: str | None = Field(None, description="The day after their last day.", examples=["2027-01-01"])
     timezone: str | None = Field(
-        None, description="Time zone of these days; by default UTC.", examples=["Europe/Berlin"]
+        None, description="Time zone of the start and end dates; by default UTC.", examples=["Europe/Berlin"]
     )
 
     @model_validator(mode="after")
     def _check(self) -> "PartitionsYaml":
         of_dates = sorted(self.model_fields_set & {"start_date", "end_date", "timezone"})
         if self.type == "static" and (not self.partition_keys or of_dates):
-            raise InvalidSettingError(f"static partitions need partition_keys and nothing else; there are {of_dates}.")
+            raise InvalidSettingError(f"static partitions need partition_keys and no other keys; found {of_dates}.")
         if self.type != "static" and (self.start_date is None or self.partition_keys is not None):
-            raise InvalidSettingError(f"{self.type} partitions need start_date, and take no partition_keys.")
+            raise InvalidSettingError(f"{self.type} partitions need start_date and no partition_keys.")
         self.build()
         return self
 
     def build(self) -> dg.PartitionsDefinition[Any]:
-        """Return Dagster's definition."""
+        """Return Dagster's definition of the partitions."""
         if self.type == "static":
             return _static(self.partition_keys or [])
         kinds = {
@@ -161,21 +159,21 @@ class PartitionsYaml(YamlSettings):
             problem = f"There is no partition from start_date {self.start_date} to end_date {self.end_date}."
         except Exception as error:  # noqa: BLE001 (Dagster and the time zone library raise several)
             problem = f"{type(error).__name__}: {error}"
-        raise InvalidSettingError(f"{self.type} partitions cannot be made of these settings. {problem}")
+        raise InvalidSettingError(f"{self.type} partitions cannot be made from these settings. {problem}")
 
 
 def _static(keys: list[str]) -> dg.PartitionsDefinition[Any]:
-    problem = "partition_keys names a key without a character." if "" in keys else ""
+    problem = "partition_keys contains an empty key." if "" in keys else ""
     try:
         if not problem:
             return dg.StaticPartitionsDefinition(keys)
     except dg.DagsterInvalidDefinitionError as error:
         problem = f"partition_keys: {error}"
-    raise InvalidSettingError(f"static partitions cannot be made of these settings. {problem}")
+    raise InvalidSettingError(f"static partitions cannot be made from these settings. {problem}")
 
 
 def _after(day: str) -> dt.datetime:
-    """Return a moment at which a day is over in every time zone."""
+    """Return a time at which a day is over in every time zone."""
     return dt.datetime.combine(dt.date.fromisoformat(day), dt.time(), dt.UTC) + dt.timedelta(days=2)
 
 

@@ -1,4 +1,4 @@
-"""Keys that are defined twice in a YAML file: every YAML reader silently takes the last."""
+"""Keys that are defined twice in a YAML file, of which YAML readers silently use the last."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +11,10 @@ MERGE = "<<"
 
 
 def require_single_keys(path: Path, line: int) -> None:
-    """Refuse a document in which a mapping has a key twice; the message has both lines.
+    """Refuse a document in which a mapping has a key twice; the message names both lines.
 
-    ``line`` is one of the document, from 1: a file may contain several. A file that is not there is somebody else's to
-    refuse.
+    ``line`` is a line of the document, counted from 1, because a file may contain several documents. A missing file is
+    refused elsewhere.
     """
     if not path.is_file():
         return
@@ -24,12 +24,12 @@ def require_single_keys(path: Path, line: int) -> None:
         for key, first in _repeated(document):
             raise InvalidSettingError(
                 f"{path}:{key.start_mark.line + 1}: {key.value!r} is already defined on line "
-                f"{first.start_mark.line + 1}. Expected each key once; YAML would take the last."
+                f"{first.start_mark.line + 1}. Expected each key once; YAML would use the last."
             )
 
 
 def _repeated(node: yaml.Node) -> Iterator[tuple[yaml.Node, yaml.Node]]:
-    """Yield each key that its mapping has had before, with the first, in the order of the file."""
+    """Yield each repeated key of a mapping together with its first occurrence, in the order of the file."""
     if isinstance(node, yaml.SequenceNode):
         for each in node.value:
             yield from _repeated(each)

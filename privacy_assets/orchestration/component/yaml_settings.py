@@ -1,8 +1,8 @@
-"""How settings are written in YAML: models of the settings classes, with a schema that points at errors.
+"""How settings are written in YAML: models of the settings classes, with a schema that locates errors.
 
-Dagster lets every setting be a template (``"{{ ... }}"``) and writes that as "this, or any text". A validator then says
-of a mistyped key only that its whole block is neither, and takes any text for a number. Here the schema asks first
-whether there is a template, and otherwise names the one thing that is expected.
+Dagster lets every setting be a template (``"{{ ... }}"``), which its schema expresses as "this, or any text". With that
+schema, a validator reports for a mistyped key only that its whole block is neither, and accepts any text for a number.
+The schema here first tests for a template, and otherwise names the one thing that is expected.
 """
 
 import collections.abc
@@ -25,26 +25,26 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.orchestration.dagster_internals import resolve_fields
 
 FUNCTION: Any = Callable
-"""For settings that are given as a function."""
+"""The type of settings that are given as a function."""
 Place: TypeAlias = tuple[int | str, ...]
 WRITTEN_ELSEWHERE: Mapping[int | str, str] = {"n_cols": "Write max_baseline_cols: 3 instead of n_cols: [1, 2, 3]."}
-"""What to write instead of keys that the sources of the methods have."""
+"""Advice for keys that are named differently in the publications of the methods."""
 TEMPLATE: dict[str, Any] = {"type": "string", "pattern": r"\{\{"}
-"""Text that Dagster evaluates."""
+"""Text that Dagster evaluates as a template."""
 
 
 def _resolve(context: dg.ResolutionContext, value: Any) -> Any:
     return context.resolve_value(value)
 
 
-# Only the type that YAML is read into is strict: elsewhere templates would have to be strict, too.
+# Only the type that YAML is read into is strict; otherwise templates would have to be strict, too.
 Whole: TypeAlias = Annotated[int, dg.Resolver(_resolve, model_field_type=StrictInt)]
 Flag: TypeAlias = Annotated[bool, dg.Resolver(_resolve, model_field_type=StrictBool)]
 Number: TypeAlias = Annotated[int | float, dg.Resolver(_resolve, model_field_type=StrictInt | StrictFloat)]
 
 
 class YamlSettings(dg.Model, dg.Resolvable):
-    """Base of the models that YAML is read into; unknown keys are errors."""
+    """Base class of the models that YAML is read into; unknown keys are errors."""
 
     # The input may contain a password.
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
@@ -61,12 +61,12 @@ class YamlSettings(dg.Model, dg.Resolvable):
 
     @classmethod
     def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> Any:
-        """Evaluate templates and make the settings; Dagster shows our own message at the line.
+        """Evaluate templates and make the settings; Dagster shows this package's message at the line.
 
         Raises
         ------
         InvalidSettingError
-            If anything is wrong with the settings; the message names all of it.
+            If anything is wrong with the settings; the message names every problem.
         """
         resolved = resolve_fields(model, cls, context)
         kept = {name: _text_kept(getattr(model, name, None), value) for name, value in resolved.items()}
@@ -74,12 +74,12 @@ class YamlSettings(dg.Model, dg.Resolvable):
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> Self:
-        """Make the settings of plain values.
+        """Make the settings from plain values.
 
         Raises
         ------
         InvalidSettingError
-            If anything is wrong with them; the message names all of it.
+            If anything is wrong with them; the message names every problem.
         """
         made: Self = _said_plainly(lambda: cls.model_validate(dict(mapping)))
         return made
@@ -90,12 +90,12 @@ class YamlSettings(dg.Model, dg.Resolvable):
 
 
 class WrongFieldsError(InvalidSettingError):
-    """Errors in settings, each with its place, so that the settings around them can name the whole path.
+    """Errors in settings, each with its place, so that the enclosing settings can name the whole path.
 
     Parameters
     ----------
     *problems : tuple of (tuple, str)
-        The keys and positions that lead to each error, and what is said about it.
+        The keys and positions that lead to each error, and its message.
     """
 
     def __init__(self, *problems: tuple[Place, str]) -> None:
@@ -106,32 +106,32 @@ class WrongFieldsError(InvalidSettingError):
         self.problems = problems
 
     def below(self, place: Place) -> "WrongFieldsError":
-        """Return the same errors for settings that are at a place in others."""
+        """Return the same errors with their places in the enclosing settings."""
         return WrongFieldsError(*(((*place, *inner), said) for inner, said in self.problems))
 
 
 class Written(dg.Resolver):
-    """How settings are written in YAML, for the ``Annotated`` type of a field that takes them.
+    """How settings are written in YAML, for the ``Annotated`` type of a field of such settings.
 
-    Dagster reads the YAML into a model of their described fields, and makes the settings of it, so that errors are
+    Dagster reads the YAML into a model of their described fields, and makes the settings from it, so that errors are
     shown at their line.
 
     Parameters
     ----------
     settings : type, or tuple of types
-        The classes of the settings that may be given as they are.
+        The classes whose objects may also be given directly.
     model : type of YamlSettings
         The model of the YAML.
     make : callable
-        Makes the settings of a model.
+        Makes the settings from a model.
     or_else : type, optional
         Plain values that may be written instead.
     read_plain : callable, optional
-        Makes the settings of a plain value, or raises; by default such values stay as they are.
+        Makes the settings from a plain value, or raises; by default plain values stay unchanged.
     """
 
     entries = ""
-    """Whether a list of them is written."""
+    """Whether the YAML is a list of such settings."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class Written(dg.Resolver):
         super().__init__(self._resolve, model_field_type=self.kind if or_else is None else or_else | self.kind)
 
     def or_plain(self, kind: Any) -> "Written":
-        """Return the same for a field that takes plain values as well."""
+        """Return a copy for a field that also takes plain values."""
         return Written(self.settings, self.model, self.make, kind)
 
     def _resolve(self, context: dg.ResolutionContext, value: Any) -> Any:
@@ -158,9 +158,9 @@ class Written(dg.Resolver):
         return _placed(context, lambda: self.make(model))
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
-        """Let pydantic take the settings themselves, or a mapping as in YAML."""
+        """Let pydantic accept objects of the settings, or a mapping as in YAML."""
         if self.kind in get_args(source):
-            # Dagster passes the annotations of a field on to that of the YAML.
+            # Dagster passes the annotations of a field on to the field of its YAML model.
             schema: core_schema.CoreSchema = handler(source)
             return schema
         return core_schema.no_info_plain_validator_function(self._read)
@@ -183,12 +183,12 @@ class Written(dg.Resolver):
 
 
 class WrittenList(Written):
-    """How a list of settings is written, or a word instead; Dagster would not say what is wrong in either.
+    """How a list of settings, or a word instead, is written; Dagster would not report the errors in either.
 
     Parameters
     ----------
     each : Written
-        How one of them is written.
+        How one entry of the list is written.
     or_else : type
         The words that may be written instead.
     """
@@ -217,20 +217,20 @@ def written(
     names: Mapping[str, str] = MappingProxyType({}),
     check: Callable[[Any], None] | None = None,
 ) -> Written:
-    """Say how a dataclass of settings is written: by the fields that `setting` describes, read strictly.
+    """Return how a dataclass of settings is written: with the fields that `setting` describes, read strictly.
 
     Parameters
     ----------
     settings : type
         A dataclass.
     kinds : mapping
-        Types of the fields that are written as something else than their own type.
+        Types of the fields whose YAML type differs from their own.
     read : mapping
-        Functions that make the value of a field from the YAML.
+        Functions that make the value of a field from its YAML.
     names : mapping
         Names of the fields that are written under another name.
     check : callable, optional
-        Called with the settings; raises for those that are wrong.
+        Called with the settings; raises if they are wrong.
     """
     hints = get_type_hints(settings)
     described: dict[str, Any] = {}
@@ -261,7 +261,7 @@ def written(
 def written_as_one_of(
     name: str, description: str, choose: Callable[[Mapping[str, Any]], str], /, **alternatives: Written
 ) -> Written:
-    """Say how one of several kinds of settings is written: by the fields of one of them, none of the others'.
+    """Return how one of several kinds of settings is written: with the fields of exactly one kind.
 
     Parameters
     ----------
@@ -270,9 +270,9 @@ def written_as_one_of(
     description : str
         One sentence for the reference page.
     choose : callable
-        Returns the name of the kind that has the fields given, of which none is null; raises if there is none.
+        Returns the name of the kind that has the given fields, none of which is null; raises if no kind has them.
     **alternatives : Written
-        The kinds of settings; no two take the same fields.
+        The kinds of settings; no two kinds take the same fields.
     """
     described: dict[str, Any] = {}
     for each in alternatives.values():
@@ -301,7 +301,7 @@ def _chosen(choose: Callable[[Mapping[str, Any]], str], values: Mapping[str, Any
 
 
 def _strict(annotation: Any) -> Any:
-    """Return the type that takes YAML values of a type, and does not convert others to it."""
+    """Return the type that accepts YAML values of a type, without converting other values to it."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
         return functools.reduce(operator.or_, map(_strict, arguments))
@@ -313,7 +313,7 @@ def _strict(annotation: Any) -> Any:
 
 
 def _text_kept(written: Any, resolved: Any) -> Any:
-    """Return what templates gave, and all other text as it was written: Dagster makes a number of the text ``"1"``."""
+    """Return the values of templates, and all other text as written: Dagster turns the text ``"1"`` into a number."""
     if isinstance(written, str) and isinstance(resolved, int | float | str | list | tuple | dict | set | None):
         return resolved if "{{" in written or "{%" in written else written
     if isinstance(written, list | tuple) and isinstance(resolved, list | tuple):
@@ -333,23 +333,23 @@ def _said_plainly(make: Callable[[], Any]) -> Any:
 
 
 def _problems(error: Any) -> tuple[tuple[Place, str], ...]:
-    """Return what one error of pydantic says, and where."""
+    """Return the messages of one pydantic error with their places."""
     own, place = error.get("ctx", {}).get("error"), error["loc"]
     if isinstance(own, WrongFieldsError):
         return own.below(place).problems
     if error["type"] == "extra_forbidden" and place and place[-1] in WRITTEN_ELSEWHERE:
         return ((place, WRITTEN_ELSEWHERE[place[-1]]),)
-    # Our own sentences name what they are about.
+    # Messages of this package already name the setting.
     return (((), str(own)) if isinstance(own, InvalidSettingError) else (place, f"{error['msg']}."),)
 
 
 def _placed(context: dg.ResolutionContext, make: Callable[[], Any]) -> Any:
-    """Name the place in the file where it is not named yet."""
+    """Add the place in the file to an error that does not name it yet."""
     problem = ""
     try:
         return make()
     except WrongFieldsError as error:
-        # In a file, the settings of the component are below `attributes`.
+        # In a file, the settings of the component are under `attributes`.
         place = context.path[1:] if context.path[:1] == ["attributes"] else context.path
         problem = str(error.below(tuple(place)))
     raise InvalidSettingError(problem)
@@ -374,7 +374,7 @@ def _pointed(settings: type[YamlSettings], extra: Mapping[str, Any], schema: dic
 
 
 def _by_kind(variants: list[dict[str, Any]]) -> dict[str, Any]:
-    """Ask for mappings and lists by their kind, so that errors inside them are shown where they are."""
+    """Test for mappings and lists by their type, so that errors inside them are shown at their place."""
     scalars: list[tuple[Any, dict[str, Any]]] = []
     chained: list[tuple[Any, dict[str, Any]]] = []
     for variant in variants:
@@ -382,7 +382,7 @@ def _by_kind(variants: list[dict[str, Any]]) -> dict[str, Any]:
         (chained if kind in ("object", "array") else scalars).append((kind, variant))
     kinds = [kind for kind, _ in (*chained, *scalars)]
     if all(isinstance(kind, str) for kind in kinds) and not any("enum" in variant for _, variant in scalars):
-        # Nothing but kinds: one sentence names them all.
+        # Only types: one sentence names them all.
         last: dict[str, Any] = {"type": kinds}
         for _, variant in scalars:
             last |= {key: value for key, value in variant.items() if key != "type"}
@@ -401,7 +401,7 @@ def _flat(variants: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _listed(variants: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Join enumerated values and null to one list of values."""
+    """Join enumerated values and null into one list of values."""
     values: list[Any] = []
     for variant in variants:
         if "enum" in variant:
@@ -423,7 +423,7 @@ def _takes_text(annotation: Any) -> bool:
 
 
 def import_path(path: str, setting: str) -> Any:
-    """Import ``package.module:attribute``; a refusal leaves out the text of the error, as it may contain values."""
+    """Import ``package.module:attribute``; a refusal omits the text of the error, because it may contain values."""
     module, _, attribute = path.partition(":")
     if not module or not attribute:
         raise InvalidSettingError(

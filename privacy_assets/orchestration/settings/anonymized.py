@@ -42,17 +42,17 @@ LONGEST_REASON = 2_000
 
 @dataclass(frozen=True)
 class Generalization:
-    """An anonymization, once contract and policy have decided the rest of its settings.
+    """An anonymization whose remaining settings contract and policy have determined.
 
     Attributes
     ----------
     settings : AnonymizeSettings
-        The settings for `anonymize_with`; the seed is 0 if it is drawn.
+        The settings for `anonymize_with`; the seed is 0 if it will be drawn.
     hierarchies : dict of Hierarchy, or None
-        By quasi-identifier: of all for the method "lattice", of those to be cut along one for "mondrian".
+        By quasi-identifier: all of them for the method "lattice", those cut along a hierarchy for "mondrian".
     draws_seed : bool
-        Whether the seed is drawn when the records are anonymized, and never shown: whoever knows it can reproduce how
-        ties were separated.
+        Whether the seed is drawn when the records are anonymized, and never shown: anyone who knows the seed can
+        reproduce how ties were separated.
     """
 
     settings: AnonymizeSettings
@@ -65,37 +65,37 @@ class Generalization:
 class AnonymizationSettings(MethodSettings):
     """How records are anonymized (`anonymize`); the roles of the columns come from the contract."""
 
-    k: int | None = setting(None, "Fewest people of a class; by default what the policy asks for.", 5)
+    k: int | None = setting(None, "Fewest people in a class; by default as the policy requires.", 5)
     l_diversity: DiversitySetting = setting(
         None,
-        "Least diversity of every sensitive column in a class: a number, or least, kind and c; by default what the "
-        "policy's blocking limit asks for.",
+        "Least diversity of every sensitive column in a class: a number, or least, kind and c; by default as the "
+        "policy's blocking limit requires.",
         2,
     )
     l_diversity_by_column: Mapping[str, LDiversity] | None = setting(
-        None, "The same, by column.", {"diagnosis": {"least": 3, "kind": "entropy"}}
+        None, "Least diversity by sensitive column.", {"diagnosis": {"least": 3, "kind": "entropy"}}
     )
     t_closeness: ClosenessSetting = setting(
         None,
-        "Largest distance of a class from the table, for all sensitive columns or by column; by default what the "
-        "policy's blocking limit asks for.",
+        "Largest distance of a class from the table, for all sensitive columns or by column; by default as the "
+        "policy's blocking limit requires.",
         0.2,
     )
     hierarchies: Mapping[str, Hierarchy | Mapping[str, Any]] | None = setting(
         None,
-        "By column, one of intervals, prefixes, dates, tree, arx_csv. For lattice, in addition to those of the "
-        "contract. Mondrian cuts these columns along their hierarchies, and uses none of the contract.",
+        "By column, one of intervals, prefixes, dates, tree, arx_csv. Lattice uses them in addition to those of the "
+        "contract. Mondrian cuts these columns along their hierarchies, and ignores those of the contract.",
         {"age": {"intervals": [5, 10, 20]}},
     )
     seed: int | None = setting(
-        None, "Key of the order of released records; by default 0, and drawn in private if relaxed.", 1
+        None, "Seed of the order of released records; by default 0, and drawn in private if relaxed.", 1
     )
     pictured: tuple[str, str] | None = setting(
         None, "Two columns with numbers or datetimes, whose classes are drawn as rectangles.", ["age", "income"]
     )
 
     def check(self) -> None:
-        """Refuse settings that no contract and no policy could make right.
+        """Refuse settings that are wrong for every contract and policy.
 
         Raises
         ------
@@ -116,34 +116,34 @@ class AnonymizationSettings(MethodSettings):
     @property
     def _diversity(self) -> DiversitySetting:
         if self.l_diversity is not None and self.l_diversity_by_column is not None:
-            raise InvalidSettingError("Give l_diversity or l_diversity_by_column; both say the same.")
+            raise InvalidSettingError("Give either l_diversity or l_diversity_by_column, not both.")
         return self.l_diversity if self.l_diversity_by_column is None else self.l_diversity_by_column
 
     def resolve(self, contract: TableContract, policy: Policy, subject: str | None) -> Generalization:
-        """Return the anonymization of a table of this contract.
+        """Return the anonymization of a table with this contract.
 
         Raises
         ------
         InvalidSettingError
-            If a setting does not fit the contract, no k is asked for, or the contract has no quasi-identifier.
+            If a setting does not fit the contract, no k is given, or the contract has no quasi-identifier.
         """
         roles = roles_of(contract, subject)
         k = self.k if self.k is not None else _smallest_class(policy)
         if k is None:
             raise InvalidSettingError(
-                "No k is asked for: neither the anonymization sets k, nor the policy limits smallest_class or "
+                "There is no k: neither the anonymization sets k, nor the policy limits smallest_class or "
                 "max_reidentification_probability."
             )
         self._check_pictured(contract, roles)
         if self.relaxed and self.seed is not None and self.seed < SMALLEST_SECRET:
             raise InvalidSettingError(
-                f"The anonymization is relaxed with a seed below {SMALLEST_SECRET}, which can be guessed, and with it "
-                "how ties are separated. Leave the seed out: one is drawn in private."
+                f"The anonymization is relaxed with a seed below {SMALLEST_SECRET}, which can be guessed, and which "
+                "shows how ties are separated. Leave the seed out: one is drawn in private."
             )
         if not roles.quasi_identifiers:
             raise InvalidSettingError(
                 "The contract has no quasi-identifier, so there is nothing to generalize. Give the columns that an "
-                "outsider may know of somebody the role 'quasi_identifier'."
+                "outsider may know about somebody the role 'quasi_identifier'."
             )
         diversity, closeness = self._diversity, self.t_closeness
         if roles.sensitive:
@@ -194,7 +194,7 @@ class AnonymizationSettings(MethodSettings):
 
 
 def _named_by(setting: Any) -> tuple[str, ...]:
-    """Return the columns that a setting names, or words for all of them."""
+    """Return the columns that a setting names, or a phrase for all sensitive columns."""
     return tuple(setting) if isinstance(setting, Mapping) else ("every sensitive column",)
 
 
@@ -208,7 +208,7 @@ def _smallest_class(policy: Policy) -> int | None:
 
 
 def _asked_by_policy(policy: Policy, metric: str) -> int | None:
-    """Return the smallest whole number that a limit from below admits."""
+    """Return the smallest whole number that a lower limit admits."""
     limit = policy.limit_on(metric)
     if limit is None or limit.direction not in ("at_least", "above"):
         return None
@@ -216,13 +216,13 @@ def _asked_by_policy(policy: Policy, metric: str) -> int | None:
 
 
 def _asked_diversity(policy: Policy) -> int | None:
-    """Return the l that a blocking limit asks for: a warning must not keep records from being anonymized."""
+    """Return the l that a blocking limit requires; a warning must not prevent anonymization."""
     limit = policy.limit_on("l_diversity")
     return _asked_by_policy(policy, "l_diversity") if limit is not None and limit.severity == "error" else None
 
 
 def _largest_distance(policy: Policy) -> float | None:
-    """Return the largest t that a blocking limit admits; for a limit "below", rounding errors are left out."""
+    """Return the largest t that a blocking limit admits; for a limit "below", allow for rounding errors."""
     limit = policy.limit_on("t_closeness")
     if limit is None or limit.severity != "error":
         return None
@@ -235,9 +235,9 @@ class OtherReleaseSettings:
     """Another release of the same people, which an attacker may have: give one of release, directory and table."""
 
     name: str = setting(REQUIRED, "Letters, digits and underscores; for messages and asset keys.", "last_year")
-    key: str = setting(REQUIRED, "Column of both released tables that says which records belong together.", "pseudonym")
+    key: str = setting(REQUIRED, "Column of both released tables that links their records.", "pseudonym")
     release: str | None = setting(
-        None, "Name of another release of this project; every table that it ever published counts.", "people_north"
+        None, "Name of another release of this project; all tables that it has ever published count.", "people_north"
     )
     directory: str | None = setting(
         None,
@@ -247,21 +247,21 @@ class OtherReleaseSettings:
     table: TableSource | None = setting(None, "A table that was anonymized elsewhere.", {"file": "data/published.csv"})
     model: ReleaseModel | None = setting(
         None,
-        "How each of its columns was masked: kind (exact, label, interval, value_set, mapping, suppressed, "
+        "How each column of the table was masked: kind (exact, label, interval, value_set, mapping, suppressed, "
         "bounded_noise, rank_window, similar_text, microaggregated) and the mask's own settings.",
         {"age": {"kind": "label", "column": "age"}},
     )
     quasi_identifiers: Sequence[str] | None = setting(
-        None, "Its columns that an attacker may know; by default those that it was anonymized by.", ["age", "sex"]
+        None, "Columns that an attacker may know; by default those that the table was anonymized by.", ["age", "sex"]
     )
     hierarchies: Mapping[str, Hierarchy] | None = setting(
-        None, "Those that its model names.", {"age": {"intervals": [5, 10]}}
+        None, "Hierarchies that its model names.", {"age": {"intervals": [5, 10]}}
     )
     withdrawn: Mapping[str, str] = setting(
         dict,
-        "Tables that a release of this project published and that do not count, as nobody has them any more or "
-        "their records have changed: by fingerprint (at least its first 12 digits), why and who decided. They are "
-        "not assessed; the manifest shows the reason.",
+        "Tables that a release of this project published and that do not count, because nobody has them any more or "
+        "their records have changed: by fingerprint (at least its first 12 digits), the reason and who decided. They "
+        "are not assessed; the manifest shows the reason.",
         {"0123456789ab": "Deleted by the only recipient, letter of 2 May; A. Lovelace"},
     )
 
@@ -296,18 +296,18 @@ class OtherReleaseSettings:
         if wrong:
             raise InvalidSettingError(
                 f"Entries {wrong} of `withdrawn` of the other release {self.name!r} cannot be used. Expected a "
-                f"fingerprint, or its first 12 digits at least, with a text of 1 to {LONGEST_REASON:,} characters that "
-                "says why, and who decided."
+                f"fingerprint, or at least its first 12 digits, with a text of 1 to {LONGEST_REASON:,} characters that "
+                "gives the reason, and who decided."
             )
 
     @property
     def stage(self) -> str:
-        """Its name for the gate."""
+        """The name of the other release for the gate."""
         return f"other_{self.name}"
 
     @property
     def published_stage(self) -> str:
-        """The prefix of the names of the tables that it published, for the gate."""
+        """The prefix of the names of its published tables, for the gate."""
         return f"{self.stage}_published"
 
     def from_root(self, root: Path) -> "OtherReleaseSettings":
@@ -318,12 +318,12 @@ class OtherReleaseSettings:
         return found
 
     def counts(self, content: str) -> bool:
-        """Whether a published table counts, by its fingerprint: it was not withdrawn."""
+        """Whether a published table with this fingerprint counts, because it was not withdrawn."""
         return not any(content.startswith(withdrawn) for withdrawn in self.withdrawn)
 
     @property
     def digest(self) -> str:
-        """Digest of its place, how it was masked, and the columns that an attacker knows."""
+        """Digest of the release's place, its masks, and the columns that an attacker knows."""
         place = [self.release, self.directory, _described_source(self.table)]
         names = None if self.quasi_identifiers is None else list(self.quasi_identifiers)
         parts = [
@@ -336,7 +336,7 @@ class OtherReleaseSettings:
         return hashlib.sha256(canonical_json([self.name, self.key, *parts]).encode()).hexdigest()
 
     def asset_keys(self, release_name: str) -> dict[str, dg.AssetKey]:
-        """Return the keys of the assets of its table and of that table's source, by their names for the gate."""
+        """Return the asset keys of its table and of the source of that table, by their names for the gate."""
         if self.release is None:
             return {self.stage: dg.AssetKey([release_name, self.stage])}
         return {
@@ -346,7 +346,7 @@ class OtherReleaseSettings:
 
 
 def _described_source(source: TableSource | None) -> str:
-    """Describe a source in words that are the same in every process that loads the definitions."""
+    """Describe a source identically in every process that loads the definitions."""
     if callable(source):
         return f"{getattr(source, '__module__', '')}:{getattr(source, '__qualname__', type(source).__name__)}"
     return repr(source)
@@ -360,18 +360,18 @@ def describe_hierarchies(hierarchies: Mapping[str, Hierarchy] | None) -> dict[st
 @described
 @dataclass(frozen=True)
 class ReidentificationSettings:
-    """How to assess who the anonymized records can be; the policy says what an attacker knows."""
+    """How to assess whose the anonymized records can be; the policy sets the columns that an attacker knows."""
 
-    max_known: int = setting(DEFAULT_MAX_KNOWN, "The curve covers all sets of up to so many quasi-identifiers.", 4)
+    max_known: int = setting(DEFAULT_MAX_KNOWN, "The curve covers all sets of up to this many quasi-identifiers.", 4)
     curve_sample: int | None = setting(
         DEFAULT_CURVE_SAMPLE,
-        "The curve is computed from so many released records, drawn at random if there are more; null for all. The "
+        "The curve is computed from this many released records, drawn at random if there are more; null for all. The "
         "figures that a policy limits are always computed from all.",
         100_000,
     )
     other_releases: tuple[OtherReleaseSettings, ...] = setting(
         (),
-        "Releases of the same people that an attacker has as well.",
+        "Releases of the same people that an attacker also has.",
         [{"name": "last_year", "key": "pseudonym", "release": "people_last_year"}],
     )
 
@@ -384,13 +384,13 @@ class ReidentificationSettings:
             )
         object.__setattr__(self, "other_releases", tuple(self.other_releases))
         names = [other.name for other in self.other_releases]
-        # The assets of another release of the project have names that are derived from its own.
+        # The asset names of another release of the project are derived from its name.
         derived = [f"{other.name}_source" for other in self.other_releases if other.release]
         published = tuple(f"{other.name}_published" for other in self.other_releases if other.release)
         if len({*names, *derived}) < len(names) + len(derived) or any(name.startswith(published) for name in names):
             raise InvalidSettingError(
-                f"The other releases are named {names}; expected a name of its own for each, and not another name "
-                "with '_source' or '_published' after it."
+                f"The other releases are named {names}; expected a different name for each, none of which is another "
+                "name followed by '_source' or '_published'."
             )
 
     def from_root(self, root: Path) -> "ReidentificationSettings":

@@ -1,4 +1,4 @@
-"""The engine of a release: where the stages with the heaviest searches run."""
+"""The engine of a release, which runs the stages with the heaviest searches."""
 
 import inspect
 from dataclasses import replace
@@ -18,18 +18,18 @@ ENGINE_NAMES = {LocalEngine: "local", SparkEngine: "spark"}
 
 
 def read_engine(given: Any) -> LocalEngine | SparkEngine:
-    """Return the engine that was given, or one of the session or resource that was given.
+    """Return the given engine, or an engine made from the given session or resource.
 
     Raises
     ------
     InvalidSettingError
-        If it is none of these.
+        If the object is neither an engine, nor a session, nor a resource with a session.
     """
     if given is None:
         return LocalEngine()
     if isinstance(given, LocalEngine | SparkEngine):
         return given
-    # The attribute of a resource may connect to the cluster, which is for the run to do.
+    # Reading the attribute of a resource may connect to the cluster, which only a run may do.
     if any(inspect.getattr_static(given, name, None) is not None for name in ("spark_session", "createDataFrame")):
         return SparkEngine(session=given)
     raise InvalidSettingError(
@@ -39,7 +39,7 @@ def read_engine(given: Any) -> LocalEngine | SparkEngine:
 
 
 def why_gathered(engine: LocalEngine | SparkEngine, generalization: Generalization, table: pd.DataFrame) -> str:
-    """Return why one machine must have all rows to cut them into classes; empty if the engine divides them."""
+    """Return why one machine needs all rows to cut them into classes; empty if the engine divides them."""
     asked = generalization.settings
     if engine.rows_per_task is None:
         return ""
@@ -51,5 +51,5 @@ def why_gathered(engine: LocalEngine | SparkEngine, generalization: Generalizati
 
 
 def engine_of_stage(engine: LocalEngine | SparkEngine, release: str, stage: str) -> Engine:
-    """Return the engine, with the release and the stage in the names of its jobs."""
+    """Return an engine whose job names contain the release and the stage."""
     return replace(engine, tag=f"{engine.tag}: {release} {stage}") if isinstance(engine, SparkEngine) else engine

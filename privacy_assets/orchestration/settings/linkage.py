@@ -11,7 +11,7 @@ from privacy_assets.linkage.fellegi_sunter import require_splink
 from privacy_assets.setting_checks import described, setting
 
 LINKAGE_AUDIT = "linkage_audit"
-"""The stage."""
+"""The stage of the linkage audit."""
 
 
 @described
@@ -19,17 +19,17 @@ LINKAGE_AUDIT = "linkage_audit"
 class LinkageAuditSettings:
     """How anonymized records are linked to the source, to audit what a linkage method finds and can know.
 
-    The figures inform; no policy limits them, and the release does not wait for them.
+    The figures only inform: no policy limits them, and the release does not depend on them.
     """
 
     method: Method = setting(
         "distance",
-        "Linkage to the nearest originals, or after Fellegi and Sunter (extra linkage; at most 25 million pairs).",
+        "Linkage to the nearest originals, or by Fellegi and Sunter (extra linkage; at most 25 million pairs).",
         "fellegi_sunter",
     )
     known: Sequence[str] | None = setting(
         None,
-        "Released columns that the attacker knows of everybody; by default all quasi-identifiers.",
+        "Released columns that the attacker knows about everybody; by default all quasi-identifiers.",
         ["age", "plan"],
     )
     n_records: int | None = setting(
@@ -37,10 +37,11 @@ class LinkageAuditSettings:
     )
     softness: float | None = setting(
         None,
-        "For distance: claims fall with exp(-distance / softness); by default all goes to the nearest originals.",
+        "For distance: claims decrease with exp(-distance / softness); by default only the nearest originals are "
+        "claimed.",
         0.5,
     )
-    seed: int = setting(0, "Seed of the records drawn, and of the method.", 1)
+    seed: int = setting(0, "Seed of the drawn records and of the method.", 1)
 
     def __post_init__(self) -> None:
         if isinstance(self.known, Sequence) and not isinstance(self.known, str):
@@ -53,7 +54,7 @@ class LinkageAuditSettings:
         return dict(vars(self))
 
     def check(self, contract: TableContract, output: str) -> None:
-        """Refuse what no table of the release can have.
+        """Refuse settings that fit no table of the release.
 
         Parameters
         ----------
@@ -65,7 +66,7 @@ class LinkageAuditSettings:
         Raises
         ------
         InvalidSettingError
-            If a known column is not released, centres of classes are released, or Splink is needed and missing.
+            If a known column is not released, class centers are released, or Splink is needed and missing.
         """
         unknown = [name for name in self.known or () if name not in contract.released_columns]
         if unknown:
@@ -75,7 +76,7 @@ class LinkageAuditSettings:
             )
         if output == "centroid":
             raise InvalidSettingError(
-                "A linkage audit is asked for, but the centres of classes are published, which bound no single value. "
+                "A linkage audit is configured, but class centers are published, which do not bound any single value. "
                 "Expected output='labels', or no linkage audit."
             )
         if self.method == "fellegi_sunter":

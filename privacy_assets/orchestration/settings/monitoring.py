@@ -21,13 +21,13 @@ class Refusal:
     Parameters
     ----------
     release, side : str
-        Name of the release, and whether its synthetic or its anonymized records were refused.
+        Name of the release, and which of its records were refused: synthetic or anonymized.
     run_id : str
         The run that was refused.
     reason : str
         The finding and the expectation.
     partition : str or None
-        The partition that was refused, where the release has partitions.
+        The partition that was refused, if the release has partitions.
     """
 
     release: str
@@ -43,31 +43,31 @@ AlertHook = Callable[[dg.SensorEvaluationContext, Refusal], None]
 @described
 @dataclass(frozen=True)
 class MonitoringSettings:
-    """How a release is monitored between its runs; every part can be left out with null (None).
+    """How a release is monitored between its runs; null (None) turns a part off.
 
-    The freshness is by default the interval that the source of the limits recommends; where anonymized records have no
-    assessment of their own, they are what counts. With `automate`, the release step asks the gate again in any case.
+    The default of the freshness is the interval that the source of the limits recommends. If anonymized records have no
+    assessment of their own, their own age counts. Even with `automate`, the release step always asks the gate again.
     """
 
     cron_schedule: str | None = setting(
-        QUARTERLY, "When to run everything; stopped until it is switched on.", "0 6 * * 1"
+        QUARTERLY, "When to run everything; the schedule is stopped until it is switched on.", "0 6 * * 1"
     )
     timezone: str = setting("UTC", "Time zone of the schedule.", "Europe/Berlin")
-    freshness_days: int | None = setting(90, "After so many days without a new assessment it counts as stale.", 30)
+    freshness_days: int | None = setting(90, "After this many days an assessment counts as stale.", 30)
     drift_limit: float | None = setting(
         0.1,
-        "Largest distance of a column from what was last released, from 0 to 1, before a check warns; null where "
+        "Largest distance of a column from its last released values, from 0 to 1, before a check warns; null if "
         "original and control are given.",
         0.2,
     )
     automate: bool = setting(
-        False, "Materialize an asset once what it is made of has changed and its blocking checks have passed.", True
+        False, "Materialize an asset once its inputs have changed and their blocking checks have passed.", True
     )
     on_refusal: AlertHook | None = setting(
         None,
         "Python path of a function that is called with the sensor's context and a Refusal, for each refused "
-        "release; the sensor is stopped until it is switched on, and reports nothing that is more than an hour "
-        "older than that.",
+        "release; the sensor is stopped until it is switched on, and reports no refusal from more than an hour "
+        "before that.",
         "my_project.alerts:on_refusal",
     )
 
@@ -90,7 +90,7 @@ class MonitoringSettings:
             )
 
     def _check_schedule(self) -> None:
-        """Let Dagster read both now: later, it would refuse them without the name of the setting."""
+        """Let Dagster read both now, because it would later refuse them without naming the setting."""
         if self.cron_schedule is not None and not _is_schedule(self.cron_schedule, "UTC"):
             raise InvalidSettingError(
                 f"cron_schedule is {self.cron_schedule!r}; expected five fields of cron such as {QUARTERLY!r}, or None."
@@ -102,14 +102,14 @@ class MonitoringSettings:
 
     @property
     def freshness_policy(self) -> dg.FreshnessPolicy | None:
-        """The policy that Dagster shows on the assessments, or on tables that are measured without one."""
+        """The policy that Dagster shows on the assessments, or on tables that are measured without an assessment."""
         if self.freshness_days is None:
             return None
         return dg.FreshnessPolicy.time_window(fail_window=timedelta(days=self.freshness_days))
 
     @property
     def automation_condition(self) -> dg.AutomationCondition[Any] | None:
-        """When an asset is materialized by itself."""
+        """When an asset is materialized automatically."""
         if not self.automate:
             return None
         return dg.AutomationCondition.eager() & dg.AutomationCondition.all_deps_blocking_checks_passed()
@@ -126,4 +126,4 @@ def _is_schedule(cron_schedule: str, timezone: str) -> bool:
 
 
 NO_MONITORING = MonitoringSettings(cron_schedule=None, freshness_days=None, drift_limit=None)
-"""The default of a release."""
+"""The default monitoring of a release."""

@@ -20,51 +20,53 @@ FEWEST_SEEDS, MOST_SEEDS = 2, 100
 MOST_CANDIDATES = 1_000
 LONGEST_NAME = 80
 _OF_COMPARISONS = 0x6F7074696F6E73
-"""Keeps the seeds of comparisons apart from all others that are made of the same number."""
+"""Makes the seeds of comparisons differ from all others that are derived from the same number."""
 
 
 class ComparisonSeeds:
-    """The seeds of a comparison, which no release uses: its own draws are fresh.
+    """The seeds of a comparison, which no release uses, so that a release makes its own draws.
 
     Attributes
     ----------
     split : int
-        Of the division into originals and control.
+        Seed of the division into originals and control.
     judge : int
-        Of the half of the people, and the queries, that judge.
+        Seed of the half of the people that judges, and of the queries.
     repeats : list of int
-        Of the synthetic records, one per repetition.
+        Seeds of the synthetic records, one per repetition.
     """
 
     def __init__(self, seed: int, n_seeds: int) -> None:
         state = np.random.SeedSequence([seed, _OF_COMPARISONS]).generate_state(2 + n_seeds, np.uint64)
-        # 62 bits: as an int64 for whoever needs one, and beyond what anybody writes by hand.
+        # 62 bits: fits in an int64, and is larger than any seed that is written by hand.
         self.split, self.judge, *self.repeats = (int(each >> np.uint64(2)) for each in state)
 
 
 @described
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """One way to make a release, to be compared with others: give `synthetic` or `anonymized`.
+    """One way to make a release, to compare with others: give `synthetic` or `anonymized`.
 
     Raises
     ------
     InvalidSettingError
-        If there are both or neither, synthetic records come with a seed (a comparison has its own), or the name is not
+        If both or neither are given, synthetic records have a seed (a comparison draws its own), or the name is not
         printable text of 1 to 80 characters.
     """
 
-    name: str | None = setting(None, "What it is called in tables; by default its settings in words.", "fine classes")
+    name: str | None = setting(
+        None, "Name of the candidate in tables; by default made from its settings.", "fine classes"
+    )
     synthetic: Synthesis | None = setting(
         None,
-        "How synthetic records are made, without a seed.",
+        "How synthetic records are made; without a seed.",
         {"method": "cart", "settings": {"min_samples_leaf": 50}},
     )
     generalize_synthetic: AnonymizationSettings | None = setting(
-        None, "How they are generalized before they are assessed and released.", {"k": 3}
+        None, "How synthetic records are generalized before they are assessed and released.", {"k": 3}
     )
     anonymized: AnonymizationSettings | None = setting(
-        None, "How the records of the source are anonymized instead.", {"k": 5, "l_diversity": 2}
+        None, "How the records of the source are anonymized, instead of synthetic records.", {"k": 5, "l_diversity": 2}
     )
 
     def __post_init__(self) -> None:
@@ -82,8 +84,8 @@ class Candidate:
             raise InvalidSettingError("A candidate has `generalize_synthetic`, but no `synthetic` to generalize.")
         if self.synthetic is not None and self.synthetic.seed != 0:
             raise InvalidSettingError(
-                "A candidate has a seed of its synthetic records. A comparison draws its own, which no release has: "
-                "leave the seed out."
+                "A candidate has a seed for its synthetic records. A comparison draws its own seeds, which no release "
+                "has: leave the seed out."
             )
         if self.synthetic is not None and self.synthetic.private is not None:
             raise InvalidSettingError(
@@ -97,19 +99,19 @@ class Candidate:
 
     @property
     def side(self) -> str:
-        """The side of a release that it is for."""
+        """The side of a release that the candidate is for."""
         return "anonymized" if self.synthetic is None else "synthetic"
 
     @property
     def kind(self) -> str:
-        """The method, without its settings, for what is called near."""
+        """The method without its settings, by which near candidates are found."""
         if self.anonymized is not None:
             return self.anonymized.method
         assert self.synthetic is not None  # noqa: S101 - checked when it was made
         return f"{_method(self.synthetic)}{'' if self.generalize_synthetic is None else ', generalized'}"
 
     def in_yaml(self) -> dict[str, Any]:
-        """Return its settings as they are written in YAML, without a seed."""
+        """Return the settings as written in YAML, without a seed."""
         written: dict[str, Any] = {}
         if self.synthetic is not None:
             settings = dict(self.synthetic.settings)
@@ -153,7 +155,7 @@ def _method(synthesis: Synthesis) -> str:
 
 
 def written_anonymization(settings: AnonymizationSettings | None) -> dict[str, Any]:
-    """Return the settings that are not the default, as in YAML; hierarchies by their rules or digests."""
+    """Return the settings that differ from the default, as in YAML; hierarchies by their rules or digests."""
     if settings is None:
         return {}
     written = {}
@@ -180,12 +182,12 @@ def _plain(value: Any) -> Any:
 @described
 @dataclass(frozen=True, kw_only=True)
 class OptionsSettings:
-    """Which ways to make a release are compared, for the asset ``release_options`` (`compare_releases`).
+    """The candidate releases to compare, for the asset ``release_options`` (`compare_releases`).
 
     Raises
     ------
     InvalidSettingError
-        If there is no candidate, two have one name, or a number is out of its range.
+        If there is no candidate, two candidates have the same name, or a number is out of range.
     """
 
     candidates: Literal["standard"] | Sequence[Candidate] = setting(
@@ -194,10 +196,12 @@ class OptionsSettings:
         "candidates.",
         STANDARD,
     )
-    n_seeds: int = setting(2, "How often synthetic records are made of each candidate, from 2.", 3)
-    seed: int = setting(0, "What the comparison's own seeds are made of; no release uses those.", 1)
+    n_seeds: int = setting(2, "How often the synthetic records of each candidate are made, at least 2.", 3)
+    seed: int = setting(0, "Number from which the comparison derives its seeds; no release uses those.", 1)
     limit_seconds: float | None = setting(
-        None, "After so many seconds nothing more is begun, and what was done is shown; null: no limit.", 300
+        None,
+        "After this many seconds no further candidate is begun, and the results so far are shown; null: no limit.",
+        300,
     )
     seeds: ComparisonSeeds = field(init=False, repr=False, compare=False)
 
@@ -229,15 +233,15 @@ class OptionsSettings:
         repeated = sorted({str(name) for name in names if names.count(name) > 1})
         if repeated:
             raise InvalidSettingError(
-                f"Several candidates are called {repeated}. Expected a name of its own for each. Nothing was compared."
+                f"Several candidates are called {repeated}. Expected a different name for each. Nothing was compared."
             )
 
     def are_seeds_of(self, *used: object) -> bool:
-        """Whether one of the seeds that a release uses is a seed of this comparison."""
+        """Whether one of a release's seeds is a seed of this comparison."""
         return not {self.seeds.split, self.seeds.judge, *self.seeds.repeats}.isdisjoint(used)
 
     def for_digest(self) -> dict[str, Any]:
-        """Return all that shapes the result, as JSON values."""
+        """Return all settings that affect the result, as JSON values."""
         given = self.candidates
         candidates = given if isinstance(given, str) else [[each.name, each.in_yaml()] for each in given]
         return {"candidates": candidates, "n_seeds": self.n_seeds, "seed": self.seed}

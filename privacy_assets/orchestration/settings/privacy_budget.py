@@ -1,4 +1,4 @@
-"""The settings of the privacy budget that differentially private records of a release are charged to."""
+"""The settings of the privacy budget to which differentially private records of a release are charged."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,18 +9,18 @@ from privacy_assets.synthesis.private.accounting import check_delta
 from privacy_assets.synthesis.private.ledger import POPULATION, UNDONE
 
 NOISY_MODEL = "noisy_model"
-"""The stage that spends: the noisy model, from which drawing records is free."""
+"""The stage that spends budget: the noisy model. Drawing records from it costs nothing."""
 
 
 @described
 @dataclass(frozen=True, kw_only=True)
 class PrivacyBudget:
-    """Whose privacy budget the fits of a noisy model are charged to, in the ledger of the private directory.
+    """The privacy budget that the fits of a noisy model are charged to, in the ledger of the private directory.
 
     Raises
     ------
     InvalidSettingError
-        If the name or the delta cannot be one.
+        If the name of the population or the delta is invalid.
     """
 
     population: str | None = setting(
@@ -29,17 +29,17 @@ class PrivacyBudget:
         "population, so that what they spend adds up. By default the name of the release.",
         "patients",
     )
-    delta: float = setting(1e-6, "Delta at which total_epsilon is stated.", 1e-7)
+    delta: float = setting(1e-6, "Delta for which total_epsilon is computed.", 1e-7)
     partitions_are_disjoint: bool = setting(
         False,
-        "Whether each person is in one partition only. It is checked on keyed hashes of the people of each fit: if it "
-        "is so, the largest of what the partitions have spent counts, otherwise their sum.",
+        "Whether each person is in one partition only. Keyed hashes of the people of each fit are compared to check "
+        "this: if it is true, the largest epsilon of a partition counts, otherwise the sum over the partitions.",
         True,
     )
     publish_figures: bool = setting(
         True,
-        "Whether manifest and report of the synthetic records have the figures that were computed on the people's "
-        "records. If not, they say which limits were met, and that the figures are withheld; waivers are refused.",
+        "Whether manifest and report of the synthetic records show the figures that were computed on the people's "
+        "records. If not, they show which limits were met, and that the figures are withheld; waivers are refused.",
         False,
     )
 
@@ -57,7 +57,7 @@ class PrivacyBudget:
             )
 
     def check(self, waivers: Path | None, person: str | None, *, has_partitions: bool, has_source: bool) -> None:
-        """Refuse settings that the rest of a release contradicts."""
+        """Refuse settings that contradict the rest of a release."""
         lacking = [
             what
             for what, is_there in (
@@ -69,8 +69,8 @@ class PrivacyBudget:
         ]
         if self.partitions_are_disjoint and lacking:
             raise InvalidSettingError(
-                f"privacy_budget.partitions_are_disjoint is true, but the release lacks {', and '.join(lacking)}: so "
-                "it cannot be checked who is in which partition. Leave it out, and all fits add up. Nothing was spent."
+                f"privacy_budget.partitions_are_disjoint is true, but the release lacks {', and '.join(lacking)}, so "
+                "it cannot be checked who is in which partition. Leave it out: then all fits add up. Nothing was spent."
             )
         if waivers is not None and not self.publish_figures:
             raise InvalidSettingError(

@@ -55,7 +55,7 @@ from privacy_assets.synthesis.private.settings import MstSettings
 
 @dataclass(frozen=True)
 class ReleaseSettings:
-    """Everything one release is configured with; see `build_release_definitions`."""
+    """All settings of one release; see `build_release_definitions`."""
 
     name: str
     contract: TableContract
@@ -93,8 +93,8 @@ class ReleaseSettings:
         for side in self.sides:
             if not self.policy.protects(side):
                 raise InvalidSettingError(
-                    f"The release {self.name!r} lets {side} records out, on which its policy has no limit of severity "
-                    "'error' that keeps people from being singled out. Add one, for example on "
+                    f"The release {self.name!r} releases {side} records, for which its policy has no limit of severity "
+                    "'error' that prevents people from being singled out. Add one, for example on "
                     f"{EXAMPLE_METRICS[side]!r}."
                 )
         _check_owners(self.owners)
@@ -105,8 +105,8 @@ class ReleaseSettings:
         self._check_options()
         if self.source is None and self.monitoring.drift_limit is not None:
             raise InvalidSettingError(
-                f"The release {self.name!r} watches the drift of its source, but has none: original and control are "
-                "given. Set drift_limit to None (null in YAML)."
+                f"The release {self.name!r} monitors the drift of its source, but has no source: original and control "
+                "are given. Set drift_limit to None (null in YAML)."
             )
         if self.partitions_def is not None:
             for name, source in self.sources.items():
@@ -117,20 +117,20 @@ class ReleaseSettings:
             require_cryptography()
         elif self.policy.required.signature:
             raise InvalidSettingError(
-                f"The policy of {self.name!r} requires that releases are signed, but this one has no signing key. "
-                "Name one: signing=SigningKey(path=...) or SigningKey(variable=...); `privacy_assets keygen` makes one."
+                f"The policy of {self.name!r} requires signed releases, but this one has no signing key. Give one: "
+                "signing=SigningKey(path=...) or SigningKey(variable=...); `privacy_assets keygen` makes one."
             )
 
     def _check_synthetic_side(self) -> None:
         if self.synthetic is None:
             if self.generalize_synthetic is not None:
                 raise InvalidSettingError(
-                    f"The release {self.name!r} generalizes synthetic records, but makes none. Say how: synthetic=..."
+                    f"The release {self.name!r} generalizes synthetic records, but makes none. Set synthetic=..."
                 )
             if self.disclosure is not None:
                 raise InvalidSettingError(
-                    f"The release {self.name!r} assesses the disclosure by synthetic records against a control, but "
-                    "makes none. Say how: synthetic=..., or leave out disclosure."
+                    f"The release {self.name!r} assesses disclosure by synthetic records, but makes no such records. "
+                    "Set synthetic=..., or leave out disclosure."
                 )
             return
         if (self.source is None) != isinstance(self.split, GivenSplit):
@@ -143,8 +143,8 @@ class ReleaseSettings:
         if external and isinstance(self.split, Split) and blocked_by_leakage:
             raise InvalidSettingError(
                 f"The release {self.name!r} has synthetic records that were made elsewhere, divides the source "
-                "itself, and limits leakage. That is measured against people whom the synthesizer has not seen. Give "
-                "original and control as they were for it (GivenSplit), or say "
+                "itself, and limits leakage, which is measured against people whom the synthesizer has not seen. Give "
+                "the original and control that the synthesizer had (GivenSplit), or declare "
                 "ExternalSynthetic(..., control_was_withheld=True)."
             )
         if self.assesses(DISCLOSURE):
@@ -158,18 +158,18 @@ class ReleaseSettings:
             require_cuts_that_apply(vars(self.generalize_synthetic))
             if DISTINCT_RECORD in self.contract.released_columns:
                 raise InvalidSettingError(
-                    f"The contract names a column {DISTINCT_RECORD!r}, which is needed to number synthetic records. "
-                    "Rename it."
+                    f"The contract has a column {DISTINCT_RECORD!r}, a name that is needed to number synthetic "
+                    "records. Rename it."
                 )
             self.generalization("synthetic")
 
     def _check_budget(self) -> None:
-        """Refuse settings with which no fit could ever be made or released, before one spends."""
+        """Refuse settings with which no fit could be made or released, before a fit spends budget."""
         if self.private is None:
             if self.budget is not None:
                 raise InvalidSettingError(
-                    f"The release {self.name!r} names a privacy budget, which nothing is charged to: only the method "
-                    "mst has one. Write synthetic: {method: mst}, or leave out privacy_budget."
+                    f"The release {self.name!r} has a privacy budget, but nothing is charged to it: only the method "
+                    f"mst spends one. Write synthetic: {{method: mst}}, or leave out privacy_budget."
                 )
             return
         self.private.check(self.contract)
@@ -188,7 +188,7 @@ class ReleaseSettings:
                 )
 
     def _check_disclosure(self) -> None:
-        """Refuse columns that the assessment would refuse in every run."""
+        """Refuse columns that the disclosure assessment would refuse in every run."""
         columns = self.contract.released_columns
         self.disclosure_settings.known_of(columns)
         assumed = {name for known in self.policy.known for name in known}
@@ -203,20 +203,20 @@ class ReleaseSettings:
         unlisted = [name for name in of_contract if name not in asked]
         if unlisted:
             raise InvalidSettingError(
-                f"The contract of {self.name!r} calls {unlisted} sensitive, but `sensitive` of `disclosure` leaves "
-                "them out, so nobody would see how well they are inferred. Add them, or leave `sensitive` out."
+                f"The contract of {self.name!r} declares {unlisted} sensitive, but `sensitive` of `disclosure` leaves "
+                "them out, so it would not be assessed how well they are inferred. Add them, or leave `sensitive` out."
             )
         further = [name for name in asked if name not in of_contract]
         if of_contract and further and self.policy.limit_on("inference_excess") is not None:
             raise InvalidSettingError(
                 f"The policy of {self.name!r} limits inference_excess, which is the mean over `sensitive` of "
-                f"`disclosure`, and {further} are not sensitive in the contract: they would hide what is inferred of "
-                "the others. Leave them out, or call them sensitive in the contract."
+                f"`disclosure`, and {further} are not sensitive in the contract: they would hide how well the others "
+                "are inferred. Leave them out, or declare them sensitive in the contract."
             )
         if len(columns) < 2:
             raise InvalidSettingError(
-                f"The release {self.name!r} releases the column {columns[0]!r} alone, in which nothing can be linked "
-                "or inferred, so leakage cannot be decided. Expected at least two released columns, or a policy "
+                f"The release {self.name!r} releases only the column {columns[0]!r}, in which nothing can be linked "
+                "or inferred, so leakage cannot be tested. Expected at least two released columns, or a policy "
                 "without limits on leakage_detected and on the excess of a criterion."
             )
 
@@ -224,18 +224,18 @@ class ReleaseSettings:
         if self.anonymized is None:
             if any(each is not None for each in (self.reidentification, self.semantic_risk, self.linkage_audit)):
                 raise InvalidSettingError(
-                    f"The release {self.name!r} assesses anonymized records, but releases none. Say how: anonymized=..."
+                    f"The release {self.name!r} assesses anonymized records, but makes none. Set anonymized=..."
                 )
             return
         if self.source is None:
             raise InvalidSettingError(
-                f"The release {self.name!r} has an anonymized side, which is made of the source; it has none."
+                f"The release {self.name!r} has an anonymized side, but no source to make it from. Give a source."
             )
         self.generalization("source")
         if self.assesses(REIDENTIFICATION) and self.anonymized.output == "centroid":
             raise InvalidSettingError(
-                f"The release {self.name!r} publishes the centres of classes, which bound no single value, so who a "
-                "record can be cannot be assessed. Expected output='labels', or a policy without limits on "
+                f"The release {self.name!r} publishes class centers, which do not bound any single value, so it cannot "
+                "be assessed whose a record can be. Expected output='labels', or a policy without limits on "
                 "re-identification."
             )
         of_sensitive = [name for name in ("l_diversity", "t_closeness") if self.policy.limit_on(name) is not None]
@@ -250,7 +250,8 @@ class ReleaseSettings:
             if other.key not in self.contract.released_columns or other.release == self.name:
                 raise InvalidSettingError(
                     f"The other release {other.name!r} is linked by {other.key!r}, which is not released, or is this "
-                    f"release itself. Expected another release, and one of {list(self.contract.released_columns)}."
+                    "release itself. Expected a different release, and a key among "
+                    f"{list(self.contract.released_columns)}."
                 )
         if self.linkage_audit is not None:
             self.linkage_audit.check(self.contract, self.anonymized.output)
@@ -259,35 +260,35 @@ class ReleaseSettings:
             self.semantic_risk_settings.check_columns(self.contract, labelled)
 
     def _check_acknowledged(self) -> None:
-        """Refuse reasons for columns that leave as they are where no side lets them."""
+        """Refuse reasons for releasing columns unchanged if no side releases them unchanged."""
         leaving = {name for side in self.sides for name in self.columns_leaving(side)}
         reduced = [name for name in self.contract.acknowledged if name not in leaving]
         if reduced:
             raise InvalidSettingError(
-                f"The contract says of {reduced} why they leave as they are, but no side of the release {self.name!r} "
-                "lets them: quasi-identifiers are generalized, and synthesized if they are numbers or times. Take "
-                "leaves_as_is away, or give the column the role 'other' or 'sensitive'."
+                f"The contract has reasons to release {reduced} unchanged, but no side of the release {self.name!r} "
+                "does so: quasi-identifiers are generalized, and synthesized if they are numbers or times. Remove "
+                "leaves_as_is, or give the column the role 'other' or 'sensitive'."
             )
 
     def _check_options(self) -> None:
-        """Refuse the seeds of the comparison: what was chosen by them must be made and judged afresh."""
+        """Refuse the seeds of the comparison: the chosen settings must be used and judged with other draws."""
         own = (getattr(each, "seed", None) for each in (self.split, self.synthetic, self.utility))
         if self.options is not None and self.options.are_seeds_of(*own):
             raise InvalidSettingError(
-                f"The release {self.name!r} uses a seed of the comparison of its options, by which its settings were "
-                "chosen. Expected any other seed, so that the release is made and judged afresh."
+                f"The release {self.name!r} uses a seed of the comparison by which its settings were chosen. Expected "
+                "any other seed, so that the release is made and judged with new draws."
             )
 
     def _check_known(self) -> None:
-        """Refuse columns that no release has; those of another release of the project show when it is assessed."""
+        """Refuse columns that no release has; those of another release of the project are checked in its assessment."""
         if any(other.release is not None for other in self.reidentification_settings.other_releases):
             return
         unknown = sorted({name for known in self.policy.known for name in known} - {*self.contract.released_columns})
         if unknown:
             raise InvalidSettingError(
                 f"The policy assumes that an attacker knows {unknown}, which the release {self.name!r} does not have. "
-                f"Its columns are {list(self.contract.released_columns)}; others are known only of another release of "
-                "the project that other_releases names."
+                f"Its columns are {list(self.contract.released_columns)}; other columns can only be those of another "
+                "release of the project in other_releases."
             )
 
     def _check_reidentification(self) -> None:
@@ -297,42 +298,42 @@ class ReleaseSettings:
         ):
             raise InvalidSettingError(
                 f"The release {self.name!r} names other releases, but its policy has no blocking limit on "
-                "re-identification that they would count for. Add one, for example on "
+                "re-identification that considers them. Add one, for example on "
                 "'max_reidentification_probability'."
             )
         quasi_identifiers = set(roles_of(self.contract, None).quasi_identifiers)
         covers = not self.policy.known or any(quasi_identifiers <= set(columns) for columns in self.policy.known)
         if not covers and all(limit.assessment == REIDENTIFICATION for limit in limits if limit.protects):
             raise InvalidSettingError(
-                f"The policy of {self.name!r} protects by re-identification alone, and assumes that an attacker never "
-                "knows all quasi-identifiers, so whoever does could single people out. Add a limit on smallest_class, "
-                "or all quasi-identifiers to `known`."
+                f"The policy of {self.name!r} limits only re-identification, and assumes that an attacker never knows "
+                "all quasi-identifiers, so anyone who does could single people out. Add a limit on smallest_class, or "
+                "add all quasi-identifiers to `known`."
             )
 
     @property
     def private(self) -> MstSettings | None:
-        """The settings of differentially private records, if that is how synthetic records are made."""
+        """The settings of differentially private records, if the synthetic records are differentially private."""
         return self.synthetic.private if isinstance(self.synthetic, Synthesis) else None
 
     @property
     def privacy_budget(self) -> PrivacyBudget:
-        """The budget given, or the defaults."""
+        """The given budget, or the default one."""
         return self.budget or PrivacyBudget()
 
     @property
     def population(self) -> str:
-        """The people that fits are charged to."""
+        """The population that fits are charged to."""
         return self.privacy_budget.population or self.name
 
     @property
     def total_epsilon(self) -> float:
-        """Most that may be spent on the population."""
+        """The largest epsilon that may be spent on the population."""
         limit = self.policy.limit_on("total_epsilon")
         return TOTAL_EPSILON if limit is None else limit.value
 
     @property
     def sources(self) -> dict[str, TableSource]:
-        """Where the release's own tables come from, by their stage."""
+        """The sources of the release's own tables, by stage."""
         sources = {} if self.source is None else {"source": self.source}
         if "synthetic" in self.sides and isinstance(self.split, GivenSplit):
             sources |= {"original": self.split.original, "control": self.split.control}
@@ -347,7 +348,7 @@ class ReleaseSettings:
         return tuple(side for side in dict.fromkeys(SIDES.values()) if asked[side])
 
     def columns_leaving(self, side: str) -> dict[str, str]:
-        """Return the role of each column that leaves a side as it is."""
+        """Return the role of each column that a side releases unchanged."""
         is_generalized = side == "synthetic" and self.generalize_synthetic is not None
         released = self.contract.released_columns
         described = [
@@ -370,7 +371,7 @@ class ReleaseSettings:
 
     @property
     def stages_that_age(self) -> tuple[str, ...]:
-        """The stages that count as stale with time: the assessments, and tables that are measured without one."""
+        """The stages that become stale: the assessments, and tables that are measured without an assessment."""
         assessed = tuple(stage for side in self.sides for stage in self.assessments_of(side))
         has_records_assessed = self.anonymized is None or not {REIDENTIFICATION, SEMANTIC}.isdisjoint(assessed)
         return assessed if has_records_assessed else (*assessed, self.anonymized_stage)
@@ -381,7 +382,7 @@ class ReleaseSettings:
         return "suppressed" if self.semantic_risk is not None and self.semantic_risk.withhold else "anonymized"
 
     def assesses(self, assessment: str) -> bool:
-        """Whether a side has an assessment: because it was asked for, or the policy limits it."""
+        """Whether a side has an assessment, because it is configured or the policy limits it."""
         asked = {
             MPUCC: self.synthetic,
             REIDENTIFICATION: self.reidentification,
@@ -395,7 +396,7 @@ class ReleaseSettings:
 
     @property
     def disclosure_settings(self) -> DisclosureSettings:
-        """The settings given, or the defaults; the inference of the contract's sensitive columns is reported."""
+        """The given settings, or the defaults; the inference of the contract's sensitive columns is reported."""
         given = self.disclosure or DisclosureSettings()
         sensitive = set(self.contract.columns_with_role("sensitive"))
         released = (name for name in self.contract.released_columns if name in sensitive)
@@ -413,18 +414,18 @@ class ReleaseSettings:
 
     @property
     def semantic_risk_settings(self) -> SemanticRiskSettings:
-        """The settings given, or the defaults, with the policy's limit."""
+        """The given settings, or the defaults, with the policy's limit."""
         return (self.semantic_risk or SemanticRiskSettings()).resolve(self.policy)
 
     @property
     def limits_semantic_risk(self) -> bool:
-        """Whether anything depends on the semantic risk: a limit of the policy, or who is withheld."""
+        """Whether a limit of the policy, or withholding, depends on the semantic risk."""
         limited = any(limit.assessment == SEMANTIC for limit in self.policy.limits)
         return limited or self.semantic_risk_settings.withhold
 
     @property
     def semantic_risk_stands_on(self) -> tuple[str, ...]:
-        """Stages that an assessment of semantic risk must have been made of, in addition to the table itself."""
+        """Stages that an assessment of semantic risk must have been made from, in addition to the table itself."""
         return () if self.contract.person is None else ("source",)
 
     @property
@@ -434,16 +435,16 @@ class ReleaseSettings:
         return {PEOPLE_WITH_SEVERAL_RECORDS: 0} if must_be_people else {}
 
     def semantic_scales_of(self, anonymization: Anonymization) -> dict[str, Any]:
-        """Return the scales of the anonymized table, by the hierarchies that it is released by, if it is."""
+        """Return the scales of the anonymized table, according to the hierarchies of its release, if it is released."""
         return self.semantic_risk_settings.scales_for(anonymization, self.contract, self.hierarchies)
 
     @property
     def hierarchies(self) -> dict[str, Hierarchy] | None:
-        """The hierarchies that anonymized records are released by, if they are."""
+        """The hierarchies that anonymized records are released with, if they are released."""
         return self.generalization("source").hierarchies
 
     def waivers_of(self, side: str) -> Waivers:
-        """Read the waivers as they lie there now, without those of the release's other side."""
+        """Read the current waivers, without those of the release's other side."""
         files = () if self.waivers is None else read_waivers(self.waivers)
         others = {other for other in self.sides if other != side}
         own = tuple(each for each in files if not (isinstance(each, Waiver) and each.side in others))
@@ -474,10 +475,10 @@ class ReleaseSettings:
         }
 
     def generalization(self, made_of: str) -> Generalization:
-        """Return how the table of a stage is anonymized, by contract and policy."""
+        """Return how the table of a stage is anonymized, according to contract and policy."""
         of_source = made_of == "source"
         settings = self.anonymized if of_source else self.generalize_synthetic
-        assert settings is not None  # noqa: S101 - asked for by those who build that side alone
+        assert settings is not None  # noqa: S101 - called only to build that side
         return settings.resolve(self.contract, self.policy, self.contract.person if of_source else DISTINCT_RECORD)
 
     def key(self, stage: str) -> dg.AssetKey:
@@ -493,7 +494,7 @@ class ReleaseSettings:
 
 
 def _check_owners(owners: Sequence[str]) -> None:
-    """Let Dagster read each now: later, it would refuse one without the name of the setting."""
+    """Let Dagster read each owner now, because it would later refuse one without naming the setting."""
     for owner in owners:
         try:
             dg.AssetSpec("checked", owners=[owner])

@@ -25,20 +25,20 @@ from privacy_assets.setting_checks import described, setting
 @described
 @dataclass(frozen=True, kw_only=True)
 class SemanticRiskSettings(SemanticSettings):
-    """How to assess what the concepts of the anonymized records give away (`assess_semantic_risk`).
+    """How to assess what the concepts of the anonymized records reveal (`assess_semantic_risk`).
 
     Records are counted: with a limit, or `withhold`, nobody may have several. By default generalized quasi-identifiers
-    have the attribute of every label that contains theirs, and nodes of a hierarchy those of all nodes above them.
+    have the attributes of all labels that contain theirs, and nodes of a hierarchy those of all nodes above them.
     """
 
     scales: Mapping[str, Any] | None = setting(
         None,
-        "How columns are read, in addition to what the contract says: nominal, ordinal, binary, generalized, or a "
+        "How columns are read, in addition to the scales of the contract: nominal, ordinal, binary, generalized, or a "
         "mapping with ordinal, interval or hierarchy.",
         {"income": {"ordinal": [1000, 2000]}},
     )
     withhold: bool = setting(False, "Whether to leave out the records that no acceptable subset can contain.", True)
-    of_source: bool = setting(False, "Whether to assess the source as well, for comparison.", True)
+    of_source: bool = setting(False, "Whether to assess also the source, for comparison.", True)
 
     def check(self) -> None:
         """Refuse settings out of their range, and scales that do not exist.
@@ -53,7 +53,7 @@ class SemanticRiskSettings(SemanticSettings):
             read_scale(scale)
 
     def limit(self, policy: Policy) -> float | None:
-        """Return the largest risk of a record that is accepted: below a limit, the next 1 / n that is."""
+        """Return the largest accepted risk of a record: for a limit "below", the next smaller 1 / n."""
         asked = policy.limit_on("max_basic_semantic_risk")
         if self.risk_limit is not None or asked is None:
             return self.risk_limit
@@ -63,7 +63,7 @@ class SemanticRiskSettings(SemanticSettings):
         return 1 / n_records if asked.holds_for(1 / n_records) else 1 / (n_records + 1)
 
     def resolve(self, policy: Policy) -> "SemanticRiskSettings":
-        """Return the settings with the limit of the policy, unless they have one of their own."""
+        """Return the settings with the limit of the policy, unless they have their own."""
         return replace(self, risk_limit=self.limit(policy))
 
     def check_columns(self, contract: TableContract, labelled: Collection[str] = ()) -> None:
@@ -72,7 +72,7 @@ class SemanticRiskSettings(SemanticSettings):
         Raises
         ------
         InvalidSettingError
-            If there is a scale for an unknown column or one that cannot be used, or nothing to withhold by.
+            If a scale is for an unknown column, a scale cannot be used, or there is no limit by which to withhold.
         """
         self.check()
         for column, scale in self.declared_scales(contract).items():
@@ -85,15 +85,15 @@ class SemanticRiskSettings(SemanticSettings):
         if self.withhold and self.risk_limit is None:
             raise InvalidSettingError(
                 "Records at risk are to be withheld, but neither risk_limit nor a limit on max_basic_semantic_risk "
-                "says from which risk on."
+                "defines that risk. Set one of them."
             )
 
     def _check_scale(self, column: str, scale: ConceptualScale, is_labelled: bool) -> None:
-        """Refuse scales that no table of the release can have."""
+        """Refuse scales that fit no table of the release."""
         if isinstance(scale, Generalized) and self.of_source:
             raise InvalidSettingError(
-                f"Column {column!r} has a generalized scale, and the source, in which nothing is generalized, is to be "
-                "assessed as well. Leave the scale out, which is the default of the released table, or of_source."
+                f"Column {column!r} has a generalized scale, but of_source is set and nothing in the source is "
+                "generalized. Leave out the scale, which is the default for the released table, or of_source."
             )
         if is_labelled and isinstance(scale, Ordinal | Windows | Binary | Generalized):
             raise InvalidSettingError(
@@ -109,7 +109,7 @@ class SemanticRiskSettings(SemanticSettings):
     def scales_for(
         self, anonymization: Anonymization, contract: TableContract, hierarchies: Mapping[str, Hierarchy] | None = None
     ) -> dict[str, Any]:
-        """Return the scale of each column: as declared, and for quasi-identifiers one that fits their labels."""
+        """Return the scale of each column: as declared, or for quasi-identifiers one that fits their labels."""
         quasi_identifiers = anonymization.settings["quasi_identifiers"]
         by_label = released_scales(anonymization.table, quasi_identifiers, anonymization.model, hierarchies)
         return by_label | self.declared_scales(contract)

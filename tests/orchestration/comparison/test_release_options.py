@@ -164,7 +164,7 @@ def test_a_release_must_not_use_the_seeds_by_which_it_was_chosen(project, given)
     seed = getattr(options.seeds, which)
     seed = seed[0] if isinstance(seed, list) else seed
     kind = {"split": Split, "synthetic": Synthesis, "utility": UtilitySettings}[name]
-    with pytest.raises(InvalidSettingError, match="uses a seed of the comparison of its options"):
+    with pytest.raises(InvalidSettingError, match="uses a seed of the comparison by which its settings were chosen"):
         project.definitions(**settings_of(**{"synthetic": Synthesis(), "anonymized": None, name: kind(seed=seed)}))
 
 

@@ -61,9 +61,9 @@ def test_standard_candidates_within_a_time_limit(folder, capsys):
 @pytest.mark.parametrize(
     ("releases", "arguments", "message"),
     [
-        ([], [], "has no single release of the type"),
+        ([], [], "does not have exactly one release of the type"),
         ([RELEASE | {"name": "a"}, RELEASE | {"name": "b"}], [], "It has ['a', 'b']; name one of them with --name"),
-        ([RELEASE | {"name": "a"}], ["--name", "b"], "has no release 'b'"),
+        ([RELEASE | {"name": "a"}], ["--name", "b"], "does not have a release 'b'"),
         ([RELEASE | {"source": {"asset": "people"}}], [], "is an asset of a Dagster project"),
         ([RELEASE], ["--partition", "north"], "has no partitions"),
         (

@@ -174,7 +174,7 @@ SECRET = "Zaphodine-Quxington"
     [
         ({"source": "none.csv"}, "does not exist"),
         ({"asset": "marts/people"}, "needs the file that it stores as source"),
-        ({"query": "SELECT 1", "source": "people.csv"}, "drafted of a query with url_variable, without source"),
+        ({"query": "SELECT 1", "source": "people.csv"}, "drafted from a query with url_variable, without source"),
         ({"query": "SELECT * FROM people WHERE false", "url_variable": "WAREHOUSE_URL"}, "The result of the query has"),
         ({"query": "SELECT name::INT FROM people", "url_variable": "WAREHOUSE_URL"}, "could not be run: Conversion"),
     ],
@@ -232,7 +232,7 @@ def test_releases_in_one_folder_need_names():
         assert len(keys(definitions, "south")) == 8
     unnamed = yaml.safe_dump({"type": TYPE} | release(), sort_keys=False)
     said = message_of(regions=f"{unnamed}---\n{unnamed}")
-    assert "contains several releases, and this one has no name; the name of the folder goes to the first" in said
+    assert "contains several releases, and this one has no name; only the first can be named after the folder" in said
     assert "defs.yaml:" in said
 
 

@@ -166,12 +166,12 @@ CASES = {
     "PrivacyReleaseComponent.reidentification": (
         ANONYMIZED | {"reidentification": {"max_known": 2}},
         {"synthetic": {}, "reidentification": {"max_known": 2}},
-        "assesses anonymized records, but releases none. Say how: anonymized=...",
+        "assesses anonymized records, but makes none. Set anonymized=...",
     ),
     "PrivacyReleaseComponent.linkage_audit": (
         ANONYMIZED | {"linkage_audit": {}},
         {"synthetic": {}, "linkage_audit": {}},
-        "assesses anonymized records, but releases none",
+        "assesses anonymized records, but makes none",
     ),
     "PrivacyReleaseComponent.utility": (
         {"utility": {}},
@@ -181,12 +181,12 @@ CASES = {
     "PrivacyReleaseComponent.privacy_budget": (
         PRIVATE | {"privacy_budget": {}},
         {"privacy_budget": {}},
-        "names a privacy budget, which nothing is charged to: only the method mst has one",
+        "has a privacy budget, but nothing is charged to it: only the method mst spends one",
     ),
     "PrivacyReleaseComponent.disclosure": (
         {"disclosure": {}},
         ANONYMIZED | {"disclosure": {}},
-        "assesses the disclosure by synthetic records against a control, but makes none",
+        "assesses disclosure by synthetic records, but makes no such records",
     ),
     "PrivacyReleaseComponent.options": (
         {"options": {}},
@@ -196,7 +196,7 @@ CASES = {
     "PrivacyReleaseComponent.semantic_risk": (
         ANONYMIZED | {"semantic_risk": {"advice": False}},
         {"synthetic": {}, "semantic_risk": {}},
-        "assesses anonymized records, but releases none",
+        "assesses anonymized records, but makes none",
     ),
     "PrivacyReleaseComponent.generalize_synthetic": (
         {"generalize_synthetic": {"k": 3}},
@@ -415,7 +415,7 @@ CASES = {
     "PolicyYaml.limits": (
         limit(),
         policy(limits=[{"metric": "verbatim_copies", "value": 0}, {"metric": "verbatim_copies", "value": 1}]),
-        "limits names a metric more than once: ['verbatim_copies']. Keep one limit each",
+        "limits names a metric more than once: ['verbatim_copies']. Keep one limit per metric",
     ),
     "PolicyYaml.required": (
         policy(required={"max_baseline_cols": 4}),
@@ -470,7 +470,7 @@ CASES = {
     "RequiredSettings.signature": (
         policy(required={"signature": True}) | SIGNED,
         policy(required={"signature": True}),
-        "requires that releases are signed, but this one has no signing key. Name one",
+        "requires signed releases, but this one has no signing key. Give one",
     ),
     # the engine
     "EngineYaml.spark": (SPARK, {"engine": {"spark": "local[2]"}}, "'local[2]' is not of type 'object'"),
@@ -503,7 +503,7 @@ CASES = {
     "Split.control": (
         {"source": None, "split": {"original": {"file": "a.csv"}, "control": {"file": "c.csv"}}},
         {"split": {"control": {"file": "a.csv"}}},
-        "split: A split that is given needs both original and control; this one has only control.",
+        "split: A given split needs both original and control; this one has only control.",
     ),
     **by_name("Synthesis", "synthetic")(
         method=(
@@ -523,12 +523,12 @@ CASES = {
     "Synthesis.external": (
         {"synthetic": {"external": {"file": "s.csv"}, "control_was_withheld": True}},
         {"synthetic": {"external": {"file": "s.csv"}}},
-        "or say ExternalSynthetic(..., control_was_withheld=True)",
+        "or declare ExternalSynthetic(..., control_was_withheld=True)",
     ),
     "Synthesis.control_was_withheld": (
         {"synthetic": {"external": {"file": "t.csv"}, "control_was_withheld": True}},
         {"synthetic": {"control_was_withheld": True}},
-        "synthetic: control_was_withheld is about external records, but these are made here, where it is always so.",
+        "synthetic: control_was_withheld describes external records, but these are made here",
     ),
     **by_name("AssessmentSettings", "assessment", then=LENIENT | {"assessment": {"max_baseline_cols": 3}})(
         max_baseline_cols=(2, 0, "max_baseline_cols is 0"),
@@ -548,12 +548,12 @@ CASES = {
         type=("weekly", "yearly", "'yearly' is not one of ['static', 'daily', 'weekly', 'monthly']"),
         start_date=("2025-01-01", "January", "start_date is 'January'; expected a day such as 2026-01-01"),
         end_date=("2027-01-01", "2026-13-01", "end_date is '2026-13-01'; expected a day such as 2026-01-01"),
-        timezone=("Europe/Berlin", "Berlin", "daily partitions cannot be made of these settings"),
+        timezone=("Europe/Berlin", "Berlin", "daily partitions cannot be made from these settings"),
     ),
     "PartitionsYaml.partition_keys": (
         BY_PARTITION | {"partitions": {"type": "static", "partition_keys": ["north"]}},
         {"partitions": {"type": "static"}},
-        "static partitions need partition_keys and nothing else",
+        "static partitions need partition_keys and no other keys",
     ),
     # the anonymized side
     **by_name("AnonymizationSettings", "anonymized", then=ANONYMIZED)(
@@ -623,7 +623,7 @@ CASES = {
         other_releases=(
             [{"name": "a", "key": "age", "release": "b"}],
             [{"name": "a", "key": "age", "release": "b"}] * 2,
-            "The other releases are named ['a', 'a']; expected a name of its own for each",
+            "The other releases are named ['a', 'a']; expected a different name for each",
         ),
     ),
     "OtherReleaseSettings.name": (
@@ -711,7 +711,7 @@ CASES = {
     "Candidate.synthetic": (
         {"options": {"candidates": [{"synthetic": {"method": "cart", "settings": {"min_samples_leaf": 50}}}]}},
         {"options": {"candidates": [{"synthetic": {"seed": 5}}]}},
-        "A comparison draws its own, which no release has: leave the seed out",
+        "A comparison draws its own seeds, which no release has: leave the seed out",
     ),
     "Candidate.generalize_synthetic": (
         {"options": {"candidates": [{"synthetic": {}, "generalize_synthetic": {"k": 3}}]}},
@@ -769,11 +769,11 @@ MORE_WRONG = [
     ),
     (
         {"split": GIVEN_SPLIT | {"seed": 1}},
-        "split: The split gives original and control, so seed would divide nothing. Leave it out.",
+        "split: The split gives original and control, so seed would have no effect. Leave it out.",
     ),
     (
         {"split": GIVEN_SPLIT | {"seed": 0, "train_fraction": 0.8}},
-        "split: The split gives original and control, so train_fraction and seed would divide nothing. Leave them out.",
+        "split: The split gives original and control, so train_fraction and seed would have no effect. Leave them out.",
     ),
     ({"split": {"original": {"file": "a.csv"}}}, "this one has only original."),
     (
@@ -782,7 +782,7 @@ MORE_WRONG = [
     ),
     (
         {"synthetic": {"external": {"file": "s.csv"}, "method": "cart", "seed": 1}},
-        "synthetic: The synthetic records are external, so method and seed would do nothing. Leave them out.",
+        "synthetic: The synthetic records are external, so method and seed would have no effect. Leave them out.",
     ),
     (
         {"synthetic": {"external": {"file": "s.csv"}}},
@@ -803,11 +803,11 @@ MORE_WRONG = [
     ),
     (
         column("age", leaves_as_is="the ethics board decided"),
-        "The contract says of ['age'] why they leave as they are, but no side of the release 'people' lets them",
+        "The contract has reasons to release ['age'] unchanged, but no side of the release 'people' does so",
     ),
     (
         column("plan", leaves_as_is="the ethics board decided") | ANONYMIZED,
-        "The contract says of ['plan'] why they leave as they are, but no side of the release 'people' lets them",
+        "The contract has reasons to release ['plan'] unchanged, but no side of the release 'people' does so",
     ),
     (anonymized(t_closeness=True), "t_closeness"),
     (anonymized(t_closeness={"diagnosis": True}), "t_closeness"),
@@ -824,7 +824,7 @@ MORE_WRONG = [
         "There is no partition from start_date 2026-01-05 to end_date 2026-01-20",
     ),
     ({"partitions": {"type": "static", "partition_keys": ["a", "a"]}}, "partition_keys: Partition keys must be unique"),
-    ({"partitions": {"type": "static", "partition_keys": [""]}}, "names a key without a character"),
+    ({"partitions": {"type": "static", "partition_keys": [""]}}, "contains an empty key"),
     ({"monitoring": {"on_refusal": "os:sep"}}, "on_refusal is a str; expected a function that is called with"),
     (
         {"monitoring": {"cron_schedule": "every monday"}},

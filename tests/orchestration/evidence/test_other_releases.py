@@ -200,7 +200,7 @@ class TestOtherReleases:
         )
 
     def test_other_releases_need_a_limit_that_they_count_for(self, project):
-        with pytest.raises(InvalidSettingError, match="no blocking limit on re-identification that they would count"):
+        with pytest.raises(InvalidSettingError, match="no blocking limit on re-identification that considers them"):
             self.second(
                 project,
                 policy=Policy((Limit("smallest_class", 5),)),
