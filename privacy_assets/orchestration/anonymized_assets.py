@@ -1,7 +1,7 @@
 """The stages of the anonymized side, in order: anonymize, withhold, assess.
 
-`assets` has the stages before these, and `release_steps` the stage after them. As there, a body loads its inputs, calls
-one function of this package and attaches metadata.
+`assets` has the stages before these, and `release_steps` the stage after them. As there, each body loads its inputs,
+calls one function of this package and attaches metadata.
 """
 
 import secrets
@@ -69,7 +69,7 @@ from privacy_assets.storage.fingerprint import fingerprint
 from privacy_assets.synthesis.generalized import number_distinct_records
 
 CLASSES_CHECK = "every_class_has_at_least_k_records"
-CLASSES_DESCRIPTION = "Measured on the generalized table, every class has the required k, l and t."
+CLASSES_DESCRIPTION = "Every class of the generalized table has the required k, l and t, as measured."
 OTHER_RELEASE_KIND = "OtherRelease"
 SECRET_BITS = 62
 
@@ -98,8 +98,8 @@ def _generalized_asset(
 
     @dg.asset(
         **asset_arguments(release, stage),
-        description=f"Records of {made_of} in classes of at least {asked.k} {unit} that read the same on the "
-        "quasi-identifiers; all other columns are as they were.",
+        description=f"Records of {made_of} in classes of at least {asked.k} {unit} with equal quasi-identifiers; all "
+        "other columns are unchanged.",
         ins={"table": dg.AssetIn(release.key(made_of))},
         check_specs=[blocking_check(release, stage, CLASSES_CHECK, CLASSES_DESCRIPTION)],
     )
@@ -149,7 +149,7 @@ def _generalized_asset(
             passed=True,
             metadata=shown,
             description=f"{report.n_classes:,} classes, the smallest of "
-            f"{figures['smallest_class']:,.0f} {unit}; {asked.k} were asked for.",
+            f"{figures['smallest_class']:,.0f} {unit}; at least {asked.k} were required.",
         )
 
     return generalized_stage
@@ -253,7 +253,7 @@ def reidentification_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefi
 
     @dg.asset(
         **asset_arguments(release, REIDENTIFICATION, kinds={"python"}),
-        description="Candidates of each released record, by the columns that an attacker knows.",
+        description="Candidates of each released record, for an attacker who knows some columns.",
         ins={name: dg.AssetIn(key) for name, key in keys.items()},
     )
     @guarded
@@ -302,7 +302,7 @@ def semantic_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
     @dg.asset(
         **asset_arguments(release, SEMANTIC, kinds={"python"}),
-        description="Records left to an attacker who knows all attributes of a record and one that it lacks.",
+        description="Remaining records for an attacker who knows all attributes of a record and one that it lacks.",
         ins={name: dg.AssetIn(release.key(name)) for name in made_of_stages},
     )
     @guarded
@@ -350,7 +350,7 @@ def _records_of_people(release: ReleaseSettings, anonymization: Anonymization, s
 
 
 def _with_people(assessment: SemanticAssessment, of_people: RecordsOfPeople | None) -> SemanticAssessment:
-    """Note how many people have several records, if there is a person column."""
+    """Return a note on how many people have several records, if there is a person column."""
     if of_people is None:
         return assessment
     settings = {**assessment.settings, PEOPLE_WITH_SEVERAL_RECORDS: of_people.n_people}
@@ -397,7 +397,7 @@ def _other_release(other: OtherReleaseSettings, artifact: Artifact) -> OtherRele
 
 
 def _rows_cut(progress: AnonymizationProgress) -> str:
-    return f"{progress.stage}: {progress.n_rows_done:,} of {progress.n_rows:,} rows are assigned to classes"
+    return f"{progress.stage}: {progress.n_rows_done:,} of {progress.n_rows:,} rows assigned to classes"
 
 
 def _roles_of(release: ReleaseSettings, anonymization: Anonymization) -> dict[str, str]:
@@ -406,8 +406,8 @@ def _roles_of(release: ReleaseSettings, anonymization: Anonymization) -> dict[st
 
 def _sets_assessed(progress: CandidateProgress) -> str:
     if progress.n_sets == 0:
-        return f"{progress.n_columns_read:,} columns of the release are read"
-    return f"{progress.n_sets_done:,} of at most {progress.n_sets:,} sets of known columns are assessed"
+        return f"{progress.n_columns_read:,} columns of the release read"
+    return f"{progress.n_sets_done:,} of at most {progress.n_sets:,} sets of known columns assessed"
 
 
 def _semantic_stage(progress: SemanticProgress) -> str:

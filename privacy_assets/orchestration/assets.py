@@ -1,9 +1,9 @@
 """The pipeline, in order: source, split, synthetic, preprocess, assess.
 
 Each function builds the asset of one stage. `anonymized_assets` has the stages of the anonymized side. `release_steps`
-has the last stage of both sides, the release, and the gate before it. A body loads its inputs, calls one function of
-this package and attaches metadata; it decides nothing itself. Inputs have no annotations, so that Dagster does not
-check their types or describe their cells.
+has the last stage of both sides, the release, and the gate before it. Each body loads its inputs, calls one function of
+this package and attaches metadata; it makes no decisions. Inputs have no annotations, so that Dagster does not check
+their types or describe their cells.
 """
 
 import logging
@@ -66,14 +66,14 @@ CHECKS_OF_STAGES = {
 
 
 def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset of the table as its contract admits it."""
+    """Build the asset of the table as admitted by its contract."""
     source = release.source
     assert source is not None  # noqa: S101 - ReleaseSettings refuses a split without a source
     check = "source_keeps_its_contract"
 
     @dg.asset(
         **asset_arguments(release, "source"),
-        description="The table as its contract admits it: typed, checked, without direct identifiers.",
+        description="The table as admitted by its contract: typed, checked, without direct identifiers.",
         ins=upstream_inputs(source=source),
         check_specs=[
             blocking_check(release, "source", check, CHECKS_OF_STAGES[check]),
@@ -105,7 +105,7 @@ def source_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
 
 def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the assets of the records that a synthesizer may see and of those it never sees."""
+    """Build the assets of the records that a synthesizer may see and of the records that it never sees."""
     split = release.split
     given: dict[str, TableSource] = (
         {"original": split.original, "control": split.control} if isinstance(split, GivenSplit) else {}
@@ -150,7 +150,7 @@ def split_assets(release: ReleaseSettings) -> dg.AssetsDefinition:
             )
         judged = judged_metadata(release, *sides)
         if given:
-            # Otherwise the source has said it.
+            # Otherwise the metadata of the source already has it.
             _warn_of_split(context, judged)
             yield from check_columns(release, "original", pd.concat(sides, ignore_index=True), ("synthetic",))
         made = {MADE_WITH: release.for_manifest()["split"], MADE_OF: _fingerprints(inputs, "source")}
@@ -211,18 +211,18 @@ def synthetic_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
 
 def preprocessed_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset of the three tables at one precision, deduplicated, as integer codes."""
+    """Build the asset of the three tables at the same precision, deduplicated, as integer codes."""
     stages = ("original", "control", "synthetic")
     generalizes = release.generalize_synthetic is not None
 
     @dg.asset(
         **asset_arguments(release, "preprocessed"),
-        description="Original, control and synthetic at one precision, deduplicated, as integer codes.",
+        description="Original, control and synthetic at the same precision, deduplicated, as integer codes.",
         ins={stage: dg.AssetIn(release.key(stage)) for stage in dict.fromkeys((*stages, release.synthetic_stage))},
     )
     @guarded
     def preprocessed_stage(context, **inputs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202, ARG001
-        # Only for the assessed table: a precision declared for values does not apply to labels.
+        # Only for the assessed table, because a precision declared for values does not apply to labels.
         made_of = _fingerprints(inputs, "original", "control", *([] if generalizes else ["synthetic"]))
         generalized = None
         if generalizes:
@@ -240,8 +240,8 @@ def mpucc_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
 
     @dg.asset(
         **asset_arguments(release, MPUCC, kinds={"python"}),
-        description="Synthetic records that single out an original, by which columns, and whether chance explains "
-        "them.",
+        description="Synthetic records that single out an original, the columns by which they do, and whether chance "
+        "explains them.",
         ins={"preprocessed": dg.AssetIn(release.key("preprocessed"))},
     )
     @guarded
@@ -270,8 +270,8 @@ def _admitted(
 ) -> Iterator[dg.MaterializeResult[pd.DataFrame] | dg.AssetCheckResult]:
     """Yield the table that the contract admits, or the failed check with its counts, followed by the error.
 
-    Columns that would be released unchanged on one of the `sides` are examined before anything is stored. What
-    `describe` says of the table is shown with it.
+    Columns that would be released unchanged on one of the `sides` are examined before anything is stored. The metadata
+    that `describe` returns for the table is shown with it.
     """
     violation: ContractError | None = None
     try:
@@ -302,7 +302,7 @@ def _split_check(release: ReleaseSettings, check: str, person: str | None, on_bo
         asset_key=release.key("original"),
         passed=not on_both and not unknown,
         severity=dg.AssetCheckSeverity.WARN if unknown else dg.AssetCheckSeverity.ERROR,
-        description="The contract names no person column, so it is unknown whether a person is in both."
+        description="The contract has no person column, so it is unknown whether a person is in both."
         if unknown
         else f"{on_both} people have records in both original and control.",
         metadata={"people_on_both_sides": on_both, "person_column": person or "none: each row counts as a person"},
@@ -312,13 +312,13 @@ def _split_check(release: ReleaseSettings, check: str, person: str | None, on_bo
 def _given_sides(
     release: ReleaseSettings, given: dict[str, TableSource], partition_key: str | None, inputs: dict[str, Any]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Admit both sides as one table, so that one person has one code on both."""
+    """Admit both sides as one table, so that each person has the same code on both."""
     sides = [
         read_source(stage, source, partition_key, inputs, release.engine, release.name)
         for stage, source in given.items()
     ]
     for side in sides:
-        # A concatenation would have the columns of both.
+        # Concatenating them would give the columns of both.
         release.contract.require_known_columns(side)
     admitted = release.contract.admit(pd.concat(sides, ignore_index=True))
     n_originals = len(sides[0])

@@ -28,7 +28,7 @@ def columns_check(release: ReleaseSettings, stage: str) -> dg.AssetCheckSpec:
 def check_columns(
     release: ReleaseSettings, stage: str, table: pd.DataFrame, sides: Sequence[str]
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield the check on identifying columns; raise if the contract does not acknowledge one of them with a reason."""
+    """Yield the check on identifying columns; raise if one of them has no reason in the contract."""
     by_side = {side: release.columns_leaving(side) for side in sides}
     roles = {name: role for own in by_side.values() for name, role in own.items()}
     examined = examine_columns(table, roles, release.contract.person)
@@ -49,7 +49,7 @@ def check_columns(
 def _table(
     examined: Sequence[ColumnExamination], acknowledged: dict[str, str], sides_of: dict[str, list[str]]
 ) -> dg.TableMetadataValue:
-    """Show the first columns, identifying ones before the others, with counts and shares only."""
+    """Show the first columns, identifying columns before the others, with counts and shares only."""
     places = ("identifying", "nearly_unique", "ordinary")
     first = sorted(examined, key=lambda each: (each.column in acknowledged, places.index(each.finding)))
     records = [
@@ -74,7 +74,7 @@ def _table(
 
 
 def with_examined_columns(gathered: Gathered, storage: Storage, side: str) -> Gathered:
-    """Examine the exact table that would be released, and the table it was made from, which shows people."""
+    """Examine exactly the table that would be released, and the table it was made from, which has the people."""
     release = storage.release
     roles = release.columns_leaving(side)
     origin = "original" if release.source is None else "source"
@@ -84,7 +84,7 @@ def with_examined_columns(gathered: Gathered, storage: Storage, side: str) -> Ga
     recorded = storage.recorded(origin).version
     at_hand = gathered.evidence.tables.get(origin)
     if origin in gathered.found and at_hand is not None and at_hand.digest == recorded:
-        # It was hashed when it was loaded.
+        # The table was hashed when it was loaded.
         source = gathered.found[origin]
     else:
         stored, content = storage.table(origin)

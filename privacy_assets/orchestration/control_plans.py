@@ -1,4 +1,4 @@
-"""The control of a release, judged before it is used: what it could reveal, and whether it can decide at all."""
+"""The control of a release, judged before it is used: whether it can decide on leakage, and what it could reveal."""
 
 import math
 from typing import Any, Final, NamedTuple
@@ -37,21 +37,21 @@ USE_MORE: Final = (
 
 
 class Foreseen(NamedTuple):
-    """Why a split will keep the policy from being met, and what to do."""
+    """The reason why a split will prevent the policy from being met, and what to do."""
 
     found: str
     advice: str
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The finding and the advice, under the keys that pages show first."""
+        """The finding and the advice, with the keys that pages show first."""
         return {FOUND: self.found, ADVICE: self.advice}
 
 
 def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, Any]:
-    """Describe the control that the split of a source will have, and the split that is recommended.
+    """Describe the control that the split of a source will have, and the recommended split.
 
-    If the policy will refuse that split, or probably what is made of it, what was found and what to do come first.
+    If the policy will refuse that split, or probably the records made from it, the finding and the advice come first.
     Empty if the release does not split the source. A source whose control cannot be judged may still be anonymized, so
     the reason is shown instead; the split refuses it.
     """
@@ -90,7 +90,7 @@ def plan_metadata(release: ReleaseSettings, source: pd.DataFrame) -> dict[str, A
 def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: pd.DataFrame) -> dict[str, Any]:
     """Describe the control of a split that was made, and refuse one with which the policy cannot decide.
 
-    If the policy will probably refuse what is made of it, what was found and what to do come first.
+    If the policy will probably refuse the records made from it, the finding and the advice come first.
     """
     n_original, n_control = (_count_people(release, table) for table in (original, control))
     refused = _refusal_of_split(release, n_original, n_control)
@@ -110,7 +110,7 @@ def judged_metadata(release: ReleaseSettings, original: pd.DataFrame, control: p
 
 
 def _planned(release: ReleaseSettings, train_fraction: float, source: pd.DataFrame) -> tuple[int, ControlPlan | None]:
-    """Return how many people the source has, and what the test that decides leakage will detect with which split."""
+    """Return the number of people in the source, and what the leakage test will detect with each split."""
     least_control, n_synthetic = _least_control(release), _n_synthetic(release)
     if not release.assesses(DISCLOSURE):
         shared = _shared_records(release, source)
@@ -134,7 +134,7 @@ def _planned(release: ReleaseSettings, train_fraction: float, source: pd.DataFra
 
 
 def _judged(release: ReleaseSettings, n_original: int, n_control: int, table: pd.DataFrame) -> ControlSize | None:
-    """Return what the test that decides leakage will detect with a split that was made; None if nothing can be said."""
+    """Return what the leakage test will detect with a split that was made; None if this is unknown."""
     n_synthetic = _n_synthetic(release)
     if not release.assesses(DISCLOSURE):
         confidence = release.assessment.confidence_level
@@ -173,7 +173,7 @@ def _least_control(release: ReleaseSettings) -> int:
 
 
 def _shared_records(release: ReleaseSettings, table: pd.DataFrame) -> SharedRecords:
-    """Count who shares records; labels of generalized records are not known yet, so there nobody counts as sharing."""
+    """Count the people who share records; nobody if records will be generalized, because their labels are unknown."""
     person = release.contract.person
     people = released_columns(release, table, with_person=True)
     if release.generalize_synthetic is not None:
@@ -195,7 +195,7 @@ def _refusal_foreseen(release: ReleaseSettings, n_original: int, n_control: int)
 
 
 def _refusal_of_split(release: ReleaseSettings, n_original: int, n_control: int) -> Foreseen | None:
-    """Say why the policy cannot decide on leakage with this split, and what to do; None if it can."""
+    """Return why the policy cannot decide on leakage with this split, and what to do; None if it can."""
     limits = [limit for limit in release.policy.limits if limit.needs_control and limit.blocks]
     if not limits:
         return None
@@ -219,7 +219,7 @@ def _refusal_of_split(release: ReleaseSettings, n_original: int, n_control: int)
 
 
 def _unseen_copies(release: ReleaseSettings, size: ControlSize, advice: str) -> Foreseen | None:
-    """Say of how many people copies would probably go unnoticed, if a limit that blocks accepts fewer."""
+    """Return how many people's copies would probably go unnoticed, if a blocking limit accepts fewer."""
     blocks = any(limit.metric == LEAKAGE_DETECTED and limit.blocks for limit in release.policy.limits)
     if not blocks or _is_accepted(release, size):
         return None
@@ -228,7 +228,7 @@ def _unseen_copies(release: ReleaseSettings, size: ControlSize, advice: str) -> 
     if share is not None:
         revealed = (
             f"reveal copies of about {size.detectable_copies:,} or more of the {size.n_original:,} originals "
-            f"({percent(share)}), and not of fewer"
+            f"({percent(share)}), but not of fewer"
         )
     demanded = "" if accepted is None else f"; the policy accepts {percent(accepted)}"
     return Foreseen(
@@ -239,14 +239,14 @@ def _unseen_copies(release: ReleaseSettings, size: ControlSize, advice: str) -> 
 
 
 def _advised(release: ReleaseSettings, n_people: int, plan: ControlPlan) -> str:
-    """Name the split with which the control will probably reveal what the policy demands, or say that none does."""
+    """Name a split whose control will probably detect what the policy requires, or report that there is none."""
     fraction, best, unit = plan.recommended_fraction, plan.recommended, _unit(release)
     if fraction is None or best is None or best.detectable_share is None:
         return f"No split of {n_people:,} {unit} has a control that decides. {USE_MORE}"
     if _is_accepted(release, best):
         return f"Set train_fraction to {_rounded(fraction):g}, with which {percent(best.detectable_share)} is expected."
     return (
-        f"No split of {n_people:,} {unit} is expected to do; train_fraction {_rounded(fraction):g} comes closest "
+        f"No split of {n_people:,} {unit} is expected to suffice; train_fraction {_rounded(fraction):g} comes closest "
         f"({percent(best.detectable_share)}). {USE_MORE}"
     )
 
@@ -271,7 +271,7 @@ def _reveals(release: ReleaseSettings, size: ControlSize) -> str:
     about = "about " if release.assesses(DISCLOSURE) else ""
     said = (
         f"A control of {size.n_control:,} {unit} reveals verbatim copies of {about}{size.detectable_copies:,} or more "
-        f"of the {size.n_original:,} originals ({percent(share)}) with a probability of {percent(DEFAULT_POWER)}, and "
+        f"of the {size.n_original:,} originals ({percent(share)}) with a probability of {percent(DEFAULT_POWER)}, but "
         "usually not of fewer."
     )
     accepted = release.policy.required.detectable_share

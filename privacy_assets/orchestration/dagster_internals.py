@@ -1,6 +1,6 @@
-"""Everything that we use of Dagster and that its public interface does not have; no other module imports it.
+"""Everything from Dagster that this package uses and that is not public; no other module imports it.
 
-An upgrade of Dagster may move any of it. ``tests/orchestration/test_dagster_internals.py`` says which.
+An upgrade of Dagster may move any of it. ``tests/orchestration/test_dagster_internals.py`` reports which.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""What the synthetic records disclose about the people they were made of: the test that the gate decides leakage by."""
+"""The disclosure by synthetic records about the originals: the test by which the gate decides on leakage."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -23,17 +23,17 @@ from privacy_assets.release.metrics import DISCLOSURE, LEAKAGE_DETECTED
 from privacy_assets.storage.fingerprint import fingerprint
 
 SECONDS_FOR_ADVICE = 60.0
-"""How long a leaking table is assessed again without one column at a time."""
+"""The time for assessing a leaking table again without one column at a time."""
 
 
 def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition:
-    """Build the asset that says whether the synthetic records reveal originals more than people of the control."""
+    """Build the asset that tests whether the synthetic records reveal originals more than people of the control."""
     stage = release.synthetic_stage
 
     @dg.asset(
         **asset_arguments(release, DISCLOSURE, kinds={"python"}),
-        description="Whether the synthetic records single out, link, copy, or let values be inferred of originals more "
-        "than of people whom the synthesizer never saw.",
+        description="Whether the synthetic records single out, link or copy originals, or allow inferences about them, "
+        "more than people whom the synthesizer never saw.",
         ins={name: dg.AssetIn(release.key(name)) for name in dict.fromkeys((*SPLIT_STAGES, "synthetic", stage))},
     )
     @guarded
@@ -58,7 +58,7 @@ def disclosure_assessment_asset(release: ReleaseSettings) -> dg.AssetsDefinition
                 time_limit_seconds=SECONDS_FOR_ADVICE,
                 progress=progress_logger(context, lambda progress: f"without a column, {_work_done(progress)}"),
             )
-            # Not in the artifact, because it depends on the time it took.
+            # Not in the artifact, because the advice depends on the time it took.
             metadata["without_a_column"] = advice_table(without)
         released = inputs["synthetic"] if generalized is None else generalized.table
         made_of = {name: fingerprint(inputs[name]) for name in SPLIT_STAGES} | {stage: fingerprint(released)}

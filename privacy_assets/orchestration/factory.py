@@ -128,7 +128,7 @@ def build_release_definitions(
         Generalize the synthetic records before they are assessed and released, counting each as a person. Use it if
         they are refused because they single people out. Originals and control are assessed with the same labels.
     assessment : AssessmentSettings, optional
-        Parameters of the mpUCC search; by default what the policy requires.
+        Parameters of the mpUCC search; by default as the policy requires.
     anonymized : AnonymizationSettings, optional
         Release the anonymized records of the source, alone or in addition to the synthetic records.
     reidentification : ReidentificationSettings, optional
@@ -136,21 +136,21 @@ def build_release_definitions(
     semantic_risk : SemanticRiskSettings, optional
         How to assess their semantic risk, and whether to withhold records; by default done if the policy limits it.
     linkage_audit : LinkageAuditSettings, optional
-        Link the anonymized records to the source, and show what the linkage method finds and can know. It informs: no
-        limit is on it, and the release does not wait for it. By default there is none.
+        Link the anonymized records to the source, and show what the linkage method finds and can know. The audit only
+        informs: no policy limits it, and the release does not depend on it. By default there is no audit.
     utility : UtilitySettings, optional
-        How to assess what the records of each side are worth; by default done if the policy limits it. If it is given,
-        the policy of a use case warns of records that are worth little (`Policy.with_worth_warnings`).
+        How to assess the worth of the records of each side; by default done if the policy limits it. If it is given,
+        the policy of a use case warns if records are worth little (`Policy.with_worth_warnings`).
     disclosure : DisclosureSettings, optional
         How to test whether the synthetic records reveal originals more than people of the control; by default done if
         the policy limits leakage_detected, as every use case does, or the excess of a criterion.
     options : OptionsSettings, optional
         Compare candidate releases, on demand: the asset ``release_options``, on which no stage depends. By default
-        there is none.
+        there is no such asset.
     formats : sequence of {"parquet", "csv"}
         File formats of a release in addition to Parquet, which is always written.
     rows_per_part : int
-        A release with more records is a directory of Parquet files with this many records each, at least 1,000.
+        A release with more records is a directory of Parquet files of this many records each, at least 1,000.
     monitoring : MonitoringSettings, optional
         Schedule, freshness, drift of the source, automation and alerts on refusals; by default none of these.
     partitions_def : PartitionsDefinition, optional
@@ -158,23 +158,23 @@ def build_release_definitions(
     owners : sequence of str
         Owners of the assets, as Dagster writes them (``"team:privacy"`` or an email address).
     waivers : str or Path, optional
-        A YAML file, or a directory of such files, with signed-off exceptions from limits (``docs/waivers.md``). They
+        A YAML file, or a directory of such files, with approved exceptions from limits (``docs/waivers.md``). They
         are read at every decision of the gate. By default there are no waivers.
     signing : SigningKey, optional
         Location of the key that signs releases (``docs/signing.md``; extra ``signing``). It is read when a release is
         made; an unusable key refuses the release. By default releases are not signed.
     privacy_budget : PrivacyBudget, optional
-        Whose budget differentially private records (``Synthesis("mst")``) are charged to. By default that of the
-        release. Where the policy does not limit ``total_epsilon``, at most 3 is spent.
+        The budget that differentially private records (``Synthesis("mst")``) are charged to. By default that of the
+        release. If the policy does not limit ``total_epsilon``, at most 3 is spent.
     declaration : mapping of str to str, optional
         What the first page of the report declares: ``purpose``, ``recipient``, ``legal_basis``, ``retention`` and
-        ``roles_decided_by``, each a sentence. It decides nothing.
+        ``roles_decided_by``, each a sentence. The gate ignores it.
     engine : LocalEngine, SparkEngine, SparkSession or object with ``spark_session``, optional
-        Where mpUCCs are searched, also against the control, records cut, and candidates counted; the release
-        does not depend on it. All other stages run in this process, which is also the default.
+        Where mpUCCs are searched, also against the control, records cut, and candidates counted; the engine does not
+        change the release. All other stages run in this process, which is also the default.
     private_path, release_path : str
         Local directories of the private tables and of the releases. Definitions that are merged must agree on them. The
-        private directory is closed to other users, so it must be for private tables alone: new, empty, or already a
+        private directory is closed to other users, so it must be for private tables only: new, empty, or already a
         private directory of this package.
 
     Returns

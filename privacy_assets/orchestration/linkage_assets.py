@@ -1,4 +1,4 @@
-"""The audit of a linkage method on the anonymized records: information for the officer, on which there is no limit."""
+"""The audit of a linkage method on the anonymized records: information without a limit."""
 
 import dagster as dg
 
@@ -20,8 +20,8 @@ def linkage_audit_asset(release: ReleaseSettings, settings: LinkageAuditSettings
 
     @dg.asset(
         **asset_arguments(release, LINKAGE_AUDIT, kinds={"python"}),
-        description="What a linkage method finds of the anonymized records, and whether it can know it. For "
-        "information: no limit is on it, and the release does not wait for it.",
+        description="Links that a linkage method finds for the anonymized records, and whether it can know that they "
+        "are right. For information only: no policy limits it, and the release does not depend on it.",
         ins={name: dg.AssetIn(release.key(name)) for name in ("source", stage)},
     )
     @guarded
@@ -44,4 +44,4 @@ def linkage_audit_asset(release: ReleaseSettings, settings: LinkageAuditSettings
 
 
 def _records_linked(progress: LinkerProgress) -> str:
-    return f"{progress.stage}: {progress.n_done:,} of {progress.n:,} are evaluated"
+    return f"{progress.stage}: {progress.n_done:,} of {progress.n:,} evaluated"

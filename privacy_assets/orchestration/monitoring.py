@@ -57,10 +57,10 @@ def release_schedule(
 def refusal_sensor(
     name: str, checks: Mapping[str, Sequence[dg.AssetCheckKey]], on_refusal: AlertHook
 ) -> dg.SensorDefinition:
-    """Build the sensor that reports each run in which the policy refused a side once; it starts switched off.
+    """Build the sensor that reports once each run in which the policy refused a side; it starts switched off.
 
-    ``checks`` are the blocking checks of each side: those of its limits, which stop a run before the release begins,
-    and that of the gate.
+    ``checks`` are the blocking checks of each side: the checks of its limits, which stop a run before the release
+    begins, and the check of the gate.
     """
 
     @dg.sensor(name=f"{name}_refusals", minimum_interval_seconds=60)
@@ -70,7 +70,7 @@ def refusal_sensor(
         n_told = 0
         for side, keys in checks.items():
             refused = refused_runs(context.instance, keys, MOST_EVALUATIONS)
-            # Refusals that have left the history cannot appear again.
+            # Refusals that are no longer in the history cannot appear again.
             before = [run_id for run_id in told.get(side, []) if run_id in refused]
             new = [run_id for run_id in refused if run_id not in before]
             for run_id in new:
@@ -90,7 +90,7 @@ def refusal_sensor(
 def drift_check(release: ReleaseSettings, limit: float) -> dg.AssetChecksDefinition:
     """Build the check that compares the source with that of the last release."""
     source = release.key("source")
-    description = f"No column has moved by more than {limit:g} from the source of the last release."
+    description = f"No column has drifted by more than {limit:g} from the source of the last release."
     spec = dg.AssetCheckSpec(DRIFT_CHECK, asset=source, description=description)
 
     @dg.multi_asset_check(name=f"{release.name}__drift_check", specs=[spec], required_resource_keys=RESOURCES)
@@ -120,11 +120,11 @@ def _drift_of(storage: Storage, table: pd.DataFrame, limit: float) -> dg.AssetCh
     moved = [column for column, distance in drift.distances.items() if distance > limit]
     changed = drift.columns_lost + drift.columns_added
     largest = sorted(drift.distances.items(), key=lambda item: -item[1])[:10]
-    found = f"No column has moved by more than {limit:g} since the last release."
+    found = f"No column has drifted by more than {limit:g} since the last release."
     if moved or changed:
         found = (
-            f"{len(moved)} columns have moved by more than {limit:g} since the last release, {len(changed)} were lost "
-            "or added. If the change is intended, assess and release again."
+            f"{len(moved)} columns have drifted by more than {limit:g} since the last release, and {len(changed)} were "
+            "removed or added. If the change is intended, assess and release again."
         )
     return dg.AssetCheckResult(
         **about,

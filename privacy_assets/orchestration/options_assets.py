@@ -20,13 +20,13 @@ from privacy_assets.storage.fingerprint import fingerprint
 def release_options_asset(release: ReleaseSettings, settings: OptionsSettings) -> dg.AssetsDefinition:
     """Build the asset that compares candidate releases of the table."""
     stages = stages_compared(release)
-    # It is made when somebody asks, never by a condition: every comparison is counted.
+    # Made only on demand, never by an automation condition, because every comparison is counted.
     own = {"automation_condition": None, "freshness_policy": None}
 
     @dg.asset(
         **asset_arguments(release, OPTIONS, kinds={"python"}) | own,
-        description="Candidate releases of the table: what each gives away, what it is worth, and the settings to "
-        "paste. It releases nothing, and no stage depends on it; the manifest counts the candidates.",
+        description="Candidate releases of the table, with their risks, their worth and their settings to paste. "
+        "Nothing is released, and no stage depends on it; the manifest counts the candidates.",
         ins={stage: dg.AssetIn(release.key(stage)) for stage in stages},
     )
     @guarded
@@ -50,7 +50,7 @@ def release_options_asset(release: ReleaseSettings, settings: OptionsSettings) -
 
 
 def _joined(inputs: dict[str, Any], stages: tuple[str, ...]) -> pd.DataFrame:
-    """Return both sides of a given split as one table; the contract admitted them together, so people agree."""
+    """Return both sides of a given split as one table; the contract admitted them together, so their people match."""
     return pd.concat([inputs[stage] for stage in stages], ignore_index=True)
 
 
@@ -71,4 +71,4 @@ def _metadata(options: ReleaseOptions) -> dict[str, Any]:
 
 
 def _candidates_compared(progress: ComparisonProgress) -> str:
-    return f"{progress.n_done:,} of {progress.n_candidates:,} candidates are compared; next is {progress.candidate}"
+    return f"{progress.n_done:,} of {progress.n_candidates:,} candidates compared; next is {progress.candidate}"

@@ -1,7 +1,7 @@
-"""The stage of differentially private records that spends: the noisy model.
+"""The stage of differentially private records that spends budget: the noisy model.
 
-The stage `synthetic` draws records from it, which is free and can be repeated. Every materialization of this stage
-spends again, whatever becomes of it.
+The stage `synthetic` draws records from it, which costs nothing and can be repeated. Every materialization of this
+stage spends budget again, even if its result is not used.
 """
 
 import logging
@@ -22,8 +22,8 @@ from privacy_assets.synthesis.private.stored_model import to_artifact
 
 PEOPLE_UNKNOWN = (
     "privacy_budget.partitions_are_disjoint is set, but it is not known whose records these are: the source was "
-    "admitted before that, or again since it was divided. So this fit adds up with those of all partitions. "
-    "Materialize from source on before the next one."
+    "admitted before that, or again after it was divided. So this fit is added to the fits of all partitions. "
+    "Materialize all stages from source before the next fit."
 )
 
 
@@ -43,12 +43,12 @@ def noisy_model_asset(release: ReleaseSettings, private: MstSettings) -> dg.Asse
         if release.privacy_budget.partitions_are_disjoint and not people:
             log_openly(context, PEOPLE_UNKNOWN, logging.WARNING)
         entry, spending = reserve_fit(storage, context.run.run_id, synthesizer, made_of, people)
-        # Dagster knows of it as well before anything is counted.
+        # Dagster records the fit, too, before anything is counted.
         yield dg.AssetObservation(release.key(NOISY_MODEL), partition=storage.partition_key, metadata=spending)
 
         def require_as_recorded(rho: float) -> None:
             if rho != entry.rho:
-                raise PrivacyBudgetError("The fit would cost something else than was recorded. Nothing was counted.")
+                raise PrivacyBudgetError("The fit would not cost what was recorded. Nothing was counted.")
 
         person = release.contract.person
         columns = list(release.contract.released_columns)

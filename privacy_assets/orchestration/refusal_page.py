@@ -1,4 +1,4 @@
-"""The page of a refusal: what was found, what was expected and what would lower the risk, in the private directory."""
+"""The refusal page in the private directory: the findings, the expectations, and how to lower the risk."""
 
 import logging
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ PAGE = "refusal.html"
 PAGES_DIRECTORY = "refusal_pages"
 AT_THE_GATE = "The release step decided every condition of the policy."
 MADE_FROM_IT = ("exists", "was_made_by_a_run", "is_as_recorded", "is_of_this_table", "stands_on_the_recorded_tables")
-"""Ends of the names of the conditions that an assessment of exactly this table meets."""
+"""Suffixes of the conditions that an assessment of exactly this table meets."""
 
 
 def page_of_refusal(
@@ -32,15 +32,15 @@ def page_of_refusal(
 ) -> dict[str, Any]:
     """Write the page of a refusal and return the metadata that names it; empty, with a warning, if that failed.
 
-    ``note`` says where the run ended, and ``advice`` which settings would be admitted.
+    ``note`` names the step at which the run ended, and ``advice`` the settings that would be admitted.
     """
     try:
         path = _write(storage, context.run.run_id, side, gathered, decided, note, advice)
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with the page, the refusal must be the last word
+    except Exception as error:  # noqa: BLE001 - a problem with the page must not replace the refusal
         log_openly(
             context,
-            f"The page of this refusal could not be written ({class_name(type(error))}). The refusal stands, and the "
-            "figures are in the metadata of this step.",
+            f"The page of this refusal could not be written ({class_name(type(error))}). The release remains refused, "
+            "and the figures are in the metadata of this step.",
             logging.WARNING,
         )
         return {}
@@ -72,10 +72,10 @@ def _write(
 def known_so_far(
     gathered: Gathered, every: Sequence[Verdict], decided: Sequence[Verdict]
 ) -> tuple[Gathered, tuple[Verdict, ...]]:
-    """Leave out what later steps of the run assess: what an earlier run found there is about another table.
+    """Leave out the assessments of later steps of the run, because those of an earlier run are about another table.
 
-    Return the evidence without other assessments, and those of ``every`` verdict on it that remain; ``decided`` are the
-    verdicts of this step.
+    Return the evidence without those assessments, and the verdicts of ``every`` that do not depend on them; ``decided``
+    are the verdicts of this step.
     """
     names = {verdict.name for verdict in decided}
     own = {METRICS[verdict.metric].assessment for verdict in decided if verdict.metric is not None}

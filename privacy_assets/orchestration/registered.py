@@ -13,13 +13,13 @@ from privacy_assets.release.register import write_register
 
 
 def update_register(context: Any, after: str) -> None:
-    """Write the register anew, ``after`` a release or a refusal; if that fails, a warning says so, and that stays."""
+    """Write the register again ``after`` a release or a refusal; if this fails, warn, and keep the decision."""
     root = Path(context.resources.release_store.base_path)
     reason = ""
     try:
         mark_releases(root)
         write_register(root, refusals=list(every_refusal(context.resources.private_tables)))
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with the register, the decision is made
+    except Exception as error:  # noqa: BLE001 - a problem with the register does not change the decision
         is_ours = isinstance(error, PrivacyAssetsError) and speaks(error)
         reason = f"{class_name(type(error))}: {error}" if is_ours else class_name(type(error))
     if reason:

@@ -81,7 +81,7 @@ def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = N
     stage = measured.get(assessment, assessment)
     name_of_checks = stage if assessment == UTILITY else assessment
     key = release.key(stage)
-    # The figure is measured against these people; synthetic records made elsewhere may exist before them.
+    # The figure is measured against these people, and synthetic records made elsewhere may exist before them.
     deps = [release.key(people) for people in SPLIT_STAGES] if assessment == RARE_VALUES else []
     limits = [limit for limit in release.policy.limits_of(side) if limit.assessment == assessment]
     specs = limit_checks_of(limits, key, deps)
@@ -112,7 +112,7 @@ def limit_checks(release: ReleaseSettings, assessment: str, side: str | None = N
         refusal: dict[str, Any] = {}
         unrecorded = _record_refusal(context, storage, side, decided)
         if any(verdict.blocks for verdict in decided):
-            # The verdicts are made already: this only helps to find better settings.
+            # The verdicts are already final: this only helps to find better settings.
             nearest = say_nearest(storage, side)
             page = _page_of_checks(context, storage, side, name_of_checks, decided, nearest)
             refusal = {NEAREST: nearest, **page}
@@ -175,7 +175,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
             )
         refusals = refusals_before(storage, holding, release.key(stage))
         report = report_material(storage, side, gathered, refusals, decided)
-        # Writing reads the release back, which takes memory.
+        # Writing also reads the release back, which takes memory.
         gathered = replace(gathered, found={})
         give_back_memory()
         record = release_record(storage, side, gathered, decided, context.run.run_id, len(refusals))
@@ -189,7 +189,7 @@ def release_asset(release: ReleaseSettings, side: str, checks: Sequence[dg.Asset
         written = write_release(
             directory, table, content, record, release.formats, report, signer, release.rows_per_part
         )
-        # The release exists: a run that failed now would suggest that it does not.
+        # The release exists; a failure of the run would suggest that it does not.
         try:
             record_publications(storage, release.key(stage), directory)
             if profile is not None:
@@ -232,7 +232,7 @@ def _gather(storage: Storage, side: str, *, with_details: bool = True) -> Gather
 def _page_of_checks(
     context: Any, storage: Storage, side: str, stage: str, decided: Sequence[Verdict], nearest: str
 ) -> dict[str, Any]:
-    """Write the page of a refusal by the checks on a stage, with what the run has found up to there."""
+    """Write the page of a refusal by the checks on a stage, with the run's findings so far."""
     release, gathered = storage.release, _gather(storage, side)
     every = verdicts(release.policy, gathered.evidence, gathered.content, release.waivers_of(side))
     gathered, shown = known_so_far(gathered, every, decided)
@@ -241,9 +241,9 @@ def _page_of_checks(
 
 
 def _record_refusal(context: Any, storage: Storage, side: str, decided: Sequence[Verdict]) -> Exception | None:
-    """Record a refusal, if there is one, before anything else is done about it.
+    """Record a refusal, if there is one, before any other action on it.
 
-    Return the error if that failed, to be raised once Dagster has the verdicts, which are the other record.
+    Return the error if that failed; it is raised after Dagster has recorded the verdicts, which are the other record.
     """
     failed = [verdict.name for verdict in decided if verdict.blocks]
     if not failed:
@@ -251,7 +251,7 @@ def _record_refusal(context: Any, storage: Storage, side: str, decided: Sequence
     key = storage.release.key(f"{side}_release")
     try:
         storage.private_tables.record_refusal(key, storage.partition_key, context.run.run_id, failed)
-    except Exception as error:  # noqa: BLE001 - it is raised after the verdicts
+    except Exception as error:  # noqa: BLE001 - raised after the verdicts
         return error
     update_register(context, "refusal")
     return None

@@ -38,7 +38,7 @@ from privacy_assets.storage.memory import give_back_memory
 SECONDS_TO_MEASURE_CHANGES = 60.0
 SECRETS = ("seed", "scale_digests")
 OF_THE_RECORDS = "ledger"
-"""The figure of the budget that depends on the records: the digest of an entry, which contains their fingerprint."""
+"""The figure of the budget that depends on the records: the digest of an entry, which covers their fingerprint."""
 
 
 def report_material(
@@ -79,7 +79,7 @@ def report_material(
 def release_record(
     storage: Storage, side: str, gathered: Gathered, decided: tuple[Verdict, ...], run_id: str, n_refusals: int
 ) -> ReleaseRecord:
-    """Return what the manifest of a table says, or what the page of its refusal shows."""
+    """Return the content of the manifest of a table, or of the page of its refusal."""
     release = storage.release
     waived_by = {verdict.waived_by for verdict in decided}
     return ReleaseRecord(
@@ -102,7 +102,7 @@ def release_record(
 
 
 def without_figures(record: ReleaseRecord, report: ReportMaterial) -> tuple[ReleaseRecord, ReportMaterial]:
-    """Return what is published of a release that withholds its figures; what was decided on them stays."""
+    """Return the published content of a release that withholds its figures; its verdicts stay."""
     budget = record.figures.get(PRIVACY_BUDGET, {})
     published = replace(
         record,
@@ -118,7 +118,7 @@ def _without_figure(verdict: Verdict, record: ReleaseRecord) -> Verdict:
     limit = None if verdict.metric is None else record.policy.limit_on(verdict.metric)
     if limit is not None and is_withheld(limit.metric):
         return replace(verdict, value=None, advice="", reason=f"{limit.metric} is {WITHHELD}; expected {limit.bound}")
-    return verdict if verdict.passed else replace(verdict, advice="", reason=f"what was found is {WITHHELD}")
+    return verdict if verdict.passed else replace(verdict, advice="", reason=f"the finding is {WITHHELD}")
 
 
 def _without_secrets(settings: Any) -> Any:

@@ -70,9 +70,9 @@ def build_privacy_risk_checks(
     contract : TableContract, str or mapping
         Types and roles of the columns; a contract, the Python path of one, or its mapping.
     original, control : UpstreamAsset, optional
-        Records that the synthesizer has seen, and records it has not seen; limits on leakage need the latter.
+        Records that the synthesizer has seen, and records that it has not seen; limits on leakage need the latter.
     assessment : AssessmentSettings, optional
-        Parameters of the mpUCC search; by default what the policy requires.
+        Parameters of the mpUCC search; by default as the policy requires.
     disclosure : DisclosureSettings, optional
         Parameters of the disclosure test, which is done if the policy limits one of its figures.
     private_path : str
@@ -111,7 +111,7 @@ def build_privacy_risk_checks(
         return [*decided, more]
 
     others = {name: asset for name, asset in (("original", original), ("control", control)) if asset is not None}
-    # The resources of a release in the same project, whose path is absolute: definitions are merged only if they agree.
+    # The same resources as a release in the project, with an absolute path: merged definitions must agree on them.
     private = str(Path(private_path).absolute())
     return dg.Definitions(
         asset_checks=[_checks(asset, limits, others, decide) for asset in checked],
@@ -121,7 +121,7 @@ def build_privacy_risk_checks(
 
 def _require_assets(checked: Sequence[object], original: object, control: object) -> None:
     if not checked:
-        raise InvalidSettingError("`assets` names no asset to check. Expected at least one UpstreamAsset(...).")
+        raise InvalidSettingError("`assets` is empty. Expected at least one UpstreamAsset(...).")
     others = [each for each in (original, control) if each is not None]
     wrong = sorted({type(each).__name__ for each in (*checked, *others) if not isinstance(each, UpstreamAsset)})
     if wrong:
@@ -146,7 +146,7 @@ def _limits(policy: Policy, original: UpstreamAsset | None, control: UpstreamAss
     dropped = [limit.metric for limit in blocking if limit not in limits and not follows_from_class_size(limit, limits)]
     if dropped and any(limit.blocks for limit in limits):
         raise InvalidSettingError(
-            f"The policy limits {dropped}, which cannot be measured on a table alone. Release it through "
+            f"The policy limits {dropped}, which cannot be measured on a table alone. Release the table with "
             "build_release_definitions, or remove these limits."
         )
     if not any(limit.blocks for limit in limits):
@@ -212,7 +212,7 @@ def _evidence_of_synthetic(
     tables = {name: contract.admit(table)[released] for name, table in others.items()}
     admitted = contract.admit_synthetic(synthetic)
     tables, person = _with_people(contract, tables, others)
-    # People who are in both tables spoil the comparison, so only one that counts is made.
+    # People who are in both tables spoil the comparison, so it is made only if it counts.
     control = tables.get("control") if any(limit.needs_control for limit in policy.limits) else None
     found = assess_mpuccs(tables["original"], admitted, control, **asdict(settings), person=person)
     rare = rare_values_of(policy, contract, admitted, list(tables.values()), person)
@@ -228,7 +228,7 @@ def _evidence_of_synthetic(
         remarks={} if rare is None else {RARE_VALUES_RELEASED: rare.remark},
         has_person=contract.person is not None,
     )
-    # A limit that only warns has no value without a control.
+    # A warning limit has no value without a control.
     if control is None or all(limit.assessment != DISCLOSURE for limit in policy.limits):
         return evidence
     tested = assess_disclosure(tables["original"], admitted, control, **asdict(disclosure), person=person)
@@ -244,9 +244,9 @@ def _evidence_of_synthetic(
 def _with_people(
     contract: TableContract, tables: Mapping[str, pd.DataFrame], others: Mapping[str, pd.DataFrame]
 ) -> tuple[dict[str, pd.DataFrame], str | None]:
-    """Add a column with the person of each record, as a number that all tables share; return it with its name.
+    """Add a column with the person of each record, as the same number in all tables; also return the column's name.
 
-    Only the tables as loaded show who it is.
+    Only the loaded tables have the original identifiers.
     """
     if contract.person is None:
         return dict(tables), None
@@ -260,7 +260,7 @@ def _with_people(
 
 
 def _named_by_contract(contract: TableContract, table: pd.DataFrame) -> pd.DataFrame:
-    """Name columns unknown to the contract by their position, because a file without a header has values as names."""
+    """Name columns unknown to the contract by their position, because names in a file without a header are values."""
     names = [
         name if isinstance(name, str) and name in contract.roles else f"column at position {place}"
         for place, name in enumerate(table.columns, 1)

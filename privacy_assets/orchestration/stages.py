@@ -103,8 +103,8 @@ def stored_table(
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """Return the result of a stage that makes a plain table; its data version is the fingerprint.
 
-    ``made`` has the settings and fingerprints it was made with; ``made_of`` is the stage its columns come from,
-    and ``more`` is metadata that comes first.
+    ``made`` contains the settings and fingerprints that it was made with; ``made_of`` is the stage that its columns
+    come from, and ``more`` is metadata that comes first.
     """
     content = fingerprint(table)
     return dg.MaterializeResult(
@@ -128,7 +128,7 @@ def stored_artifact(
 ) -> dg.MaterializeResult[Artifact]:
     """Return the result of a stage that makes an artifact; its data version is the artifact's digest.
 
-    ``made_of`` has the fingerprints of the tables that it was made of, unless the artifact has them.
+    ``made_of`` contains the fingerprints of the tables that it was made from, unless the artifact has them.
     """
     if made_of is not None:
         artifact = replace(artifact, made_of=made_of)
@@ -136,13 +136,13 @@ def stored_artifact(
 
 
 def released_columns(release: ReleaseSettings, table: pd.DataFrame, *, with_person: bool = False) -> pd.DataFrame:
-    """Return the released columns of a table, and the person's if it is asked for and there is one."""
+    """Return the released columns of a table, and the person column if it is wanted and exists."""
     person = release.contract.person if with_person else None
     return table[[*release.contract.released_columns, *([] if person is None else [person])]]
 
 
 def prepared_tables(release: ReleaseSettings, tables: Tables, generalized: Anonymization | None) -> PreprocessedTables:
-    """Return what the mpUCC assessment compares; where synthetic records are generalized, all have labels."""
+    """Return the tables of the mpUCC assessment, all with labels if synthetic records are generalized."""
     original, synthetic, control = _with_people(release, tables)
     settings: dict[str, Any] = {
         "person": release.contract.person,
@@ -156,7 +156,7 @@ def prepared_tables(release: ReleaseSettings, tables: Tables, generalized: Anony
 
 
 def compared_tables(release: ReleaseSettings, tables: Tables, generalized: Anonymization | None) -> Tables:
-    """Return what the disclosure assessment compares; where synthetic records are generalized, all have labels."""
+    """Return the tables of the disclosure assessment, all with labels if synthetic records are generalized."""
     original, synthetic, control = _with_people(release, tables)
     if generalized is None:
         return original, synthetic, control
@@ -196,7 +196,7 @@ def progress_logger(context: Any, describe: Callable[[Progress], str]) -> Callab
 
 @contextmanager
 def progress_also_to(report: Callable[[str], object]) -> Iterator[None]:
-    """Also give progress lines of steps that run in this process to a function, such as one that prints them."""
+    """Also pass the progress lines of steps that run in this process to a function, for example to print them."""
     reset = _also_to.set(report)
     try:
         yield

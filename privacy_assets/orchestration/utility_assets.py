@@ -1,4 +1,4 @@
-"""What the records of a release are worth: a figure next to the risks, which a policy can limit."""
+"""The worth of the records of a release: a figure in addition to the risks, which a policy can limit."""
 
 from typing import Any
 
@@ -19,11 +19,11 @@ from privacy_assets.utility.assess import assess_utility
 from privacy_assets.utility.result import UtilityAssessment
 
 SHARE_THAT_JUDGES = 0.5
-"""Share of the people in the source who judge anonymized records, which are made of everybody."""
+"""Share of the people in the source who judge anonymized records, which are made from everybody's records."""
 
 
 def utility_assessment_asset(release: ReleaseSettings, side: str) -> dg.AssetsDefinition:
-    """Build the asset that says what the records of a side are worth."""
+    """Build the asset that measures the worth of the records of a side."""
     assess = {"synthetic": _worth_of_synthetic, "anonymized": _worth_of_anonymized}[side]
     made_of, stage = {
         "synthetic": ((*SPLIT_STAGES, "synthetic"), release.synthetic_stage),
@@ -32,8 +32,8 @@ def utility_assessment_asset(release: ReleaseSettings, side: str) -> dg.AssetsDe
 
     @dg.asset(
         **asset_arguments(release, worth_stage(side), kinds={"python"}),
-        description=f"What the {side} records are worth to whoever analyzes them: 1 as much as the originals, 0 as "
-        "much as their columns shuffled.",
+        description=f"Worth of the {side} records for analyses: 1 as much as the originals, 0 as much as the originals "
+        "with each column shuffled.",
         ins={name: dg.AssetIn(release.key(name)) for name in dict.fromkeys((*made_of, stage))},
     )
     @guarded
@@ -55,7 +55,7 @@ def utility_assessment_asset(release: ReleaseSettings, side: str) -> dg.AssetsDe
 
 
 def _worth_of_synthetic(release: ReleaseSettings, tables: dict[str, Any]) -> UtilityAssessment:
-    """Let people judge whom the synthesizer never saw."""
+    """Let people whom the synthesizer never saw judge the records."""
     columns = list(release.contract.released_columns)
     released, model, hierarchies = tables["synthetic"], None, None
     if release.synthetic_stage != "synthetic":
@@ -73,9 +73,9 @@ def _worth_of_synthetic(release: ReleaseSettings, tables: dict[str, Any]) -> Uti
 
 
 def _worth_of_anonymized(release: ReleaseSettings, tables: dict[str, Any]) -> UtilityAssessment:
-    """Let a random part of the people judge, against the very records that were released.
+    """Let a random part of the people judge, in comparison with exactly the records that were released.
 
-    That they are released, too, is the same for the originals: it cancels.
+    The judges are among the released people, but also among the originals, so this cancels out.
     """
     columns = list(release.contract.released_columns)
     source, seed = tables["source"], release.utility_settings.seed

@@ -1,4 +1,4 @@
-"""Histories: private files with a line of JSON per entry, which survive wiped Dagster events."""
+"""Histories: private files with one line of JSON per entry, which survive wiped Dagster events."""
 
 import json
 import os
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def add_to_history(path: Path, entries: Sequence[Mapping[str, Any]], what: str, undone: str) -> None:
-    """Add entries to a history; ``what`` they are, and what is ``undone`` if that fails, are for the message."""
+    """Add entries to a history; ``what`` and ``undone``, the consequence of a failure, are for the message."""
     if path.exists() and not path.is_file():
         raise InvalidSettingError(
             f"{str(path)!r} is not a file, so {what} could not be added to the history in it. {undone} Move it away."
@@ -28,11 +28,11 @@ def add_to_history(path: Path, entries: Sequence[Mapping[str, Any]], what: str, 
 
 
 def read_history(path: Path, read: Callable[[Any], T]) -> list[T | None]:
-    """Return what ``read`` makes of each entry of a history; None for each line, or whole file, that is damaged."""
+    """Return the result of ``read`` for each entry of a history; None for each damaged line, or for a damaged file."""
     if not path.exists():
         return []
     if not path.is_file():
-        return [None]  # A pipe would never end.
+        return [None]  # Reading a pipe would never end.
     try:
         lines = path.read_bytes().splitlines()
     except OSError:

@@ -356,7 +356,7 @@ def test_a_received_release_is_measured_again(project):
     ],
 )
 def test_a_policy_that_would_let_single_people_out_is_refused(project, limits):
-    with pytest.raises(InvalidSettingError, match="keeps people from being singled out"):
+    with pytest.raises(InvalidSettingError, match="prevents people from being singled out"):
         definitions_of(project, policy=Policy(limits), anonymized=AnonymizationSettings(k=1))
 
 

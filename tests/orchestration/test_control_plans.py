@@ -57,7 +57,7 @@ def test_source_and_split_show_what_the_test_will_detect_as_the_gate_then_states
         assert 0.6 * stated <= planned <= 1.6 * stated
     assert control["control"] == (
         f"A control of 60 people reveals verbatim copies of about {size['detectable_copies']} or more of the 240 "
-        f"originals ({percent(size['detectable_share'])}) with a probability of 95.0%, and usually not of fewer."
+        f"originals ({percent(size['detectable_share'])}) with a probability of 95.0%, but usually not of fewer."
     )
     fraction = plan["recommended_train_fraction"]
     assert fraction < 0.8
@@ -124,8 +124,8 @@ def test_source_says_that_no_split_will_do(project):
     fraction = shown(result, "source")["control_plan"]["recommended_train_fraction"]
     assert found.endswith("; the policy accepts 0.10%.")
     assert advice == (
-        f"No split of 300 people is expected to do; train_fraction {fraction:g} comes closest ({percent(best)}). Use "
-        "more records, or let the policy accept that copies of more people go unnoticed (required.detectable_share)."
+        f"No split of 300 people is expected to suffice; train_fraction {fraction:g} comes closest ({percent(best)}). "
+        "Use more records, or let the policy accept that copies of more people go unnoticed (required.detectable_share)."
     )
 
 
@@ -176,7 +176,7 @@ def test_without_the_disclosure_test_the_interval_of_copies_is_planned(project):
     assert control["control_size"] == {**how, **described}
     reveals = (
         "A control of 60 people reveals verbatim copies of 18 or more of the 240 originals (7.50%) with a probability "
-        "of 95.0%, and usually not of fewer."
+        "of 95.0%, but usually not of fewer."
     )
     assert control["control"] == reveals
     assert source["control_plan"]["recommended_train_fraction"] == 0.6

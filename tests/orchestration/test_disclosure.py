@@ -251,7 +251,7 @@ def test_columns_that_the_policy_assumes_to_be_known_cannot_be_left_out(project)
 
 def test_the_sensitive_columns_of_the_contract_cannot_be_left_out_or_watered_down(project):
     with pytest.raises(
-        InvalidSettingError, match=r"calls \['cost'\] sensitive, but `sensitive` of `disclosure` leaves"
+        InvalidSettingError, match=r"declares \['cost'\] sensitive, but `sensitive` of `disclosure` leaves"
     ):
         project.definitions(policy=limits(), disclosure=DisclosureSettings(sensitive=["age"]))
     more = DisclosureSettings(sensitive=["cost", "age", "plan"])

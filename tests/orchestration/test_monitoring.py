@@ -113,7 +113,7 @@ def test_a_source_that_moved_since_the_last_release_warns_and_is_still_assessed(
     assert not moved.passed
     assert moved.severity == dg.AssetCheckSeverity.WARN
     assert moved.metadata["distance of age"].value > 0.4
-    assert "1 columns have moved by more than 0.1" in moved.description
+    assert "1 columns have drifted by more than 0.1" in moved.description
     assert result.success
     assert checks_of(project.run(definitions))["source_has_not_drifted"].passed
 

@@ -125,7 +125,7 @@ def test_a_page_that_cannot_be_written_changes_nothing_about_the_refusal(project
     assert "All figures" not in line
     with project.instance() as instance:
         warned = [each.user_message for each in instance.all_logs(result.run_id) if each.level == logging.WARNING]
-    assert any("could not be written (RuntimeError). The refusal stands" in each for each in warned)
+    assert any("could not be written (RuntimeError). The release remains refused" in each for each in warned)
     assert not project.everything_released()
     assert pages(project) == []
 

@@ -259,7 +259,7 @@ def test_a_table_of_which_nothing_is_known_to_anybody_is_said_to_be_that(project
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"assets": []}, "`assets` names no asset to check"),
+        ({"assets": []}, "`assets` is empty"),
         ({"assets": "shared"}, r"given as \['str'\]; expected UpstreamAsset, such as"),
         ({"original": dg.AssetKey("seen")}, r"given as \['AssetKey'\]; expected UpstreamAsset"),
         ({"original": upstream("seen")}, "limits leakage, which is measured against"),

@@ -1,4 +1,4 @@
-"""The standard candidates of a comparison: they fit the sides that the policy protects, and the table."""
+"""The standard candidates of a comparison, for the sides that the policy protects and for the table."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,10 +21,10 @@ GENERALIZED_LEAVES = (20, 100)
 
 
 def standard_candidates(release: ReleaseSettings, table: pd.DataFrame) -> tuple[Candidate, ...]:
-    """Return the standard candidates of both sides, in turn, as far as the policy protects a side.
+    """Return the standard candidates of the sides that the policy protects, alternating between sides.
 
     Anonymized: k from 2 to 50; with sensitive columns also l = 2 and t; along hierarchies if all quasi-identifiers have
-    one. Synthetic: every embedded synthesizer, CART with leaves of 20 to 300, also generalized. Classes larger than
+    one. Synthetic: every built-in synthesizer, CART with leaves of 20 to 300, also generalized. Classes larger than
     half of the people are left out.
     """
     n_people = len(table) if release.contract.person is None else table[release.contract.person].nunique()
@@ -34,7 +34,7 @@ def standard_candidates(release: ReleaseSettings, table: pd.DataFrame) -> tuple[
         if release.policy.protects(side)
     ]
     longest = max(map(len, by_side), default=0)
-    # In turn, so that both sides have candidates where time ends.
+    # Alternating, so that both sides have candidates if time runs out.
     return tuple(own[place] for place in range(longest) for own in by_side if place < len(own))
 
 

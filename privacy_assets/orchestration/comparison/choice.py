@@ -16,17 +16,17 @@ MARGIN = 2.0
 INTERVAL = 1.96
 WORTH = ("utility", "utility_lower", "utility_upper", "worth_in_people", "n_originals")
 WORTH_LIMITED = "utility_limited"
-"""The lower end of the worth, which its limit is on; without one it is missing."""
+"""The lower end of the worth, which the limit applies to; missing without a limit."""
 SEPARATOR = "\n"
 
 
 def table_of(
     runs: pd.DataFrame, candidates: Mapping[str, Mapping[str, Any]], limits: Mapping[str, Sequence[Limit]], n_seeds: int
 ) -> pd.DataFrame:
-    """Return one row per candidate, from one row per time that it was made; see `ReleaseOptions`.
+    """Return one row per candidate, from one row for each time that it was made; see `ReleaseOptions`.
 
     ``runs`` have ``candidate``, ``problem`` (empty if it was made), ``failed``, ``seconds``, the figures and the worth;
-    ``candidates`` their ``side`` and ``settings``, by name; ``limits`` are those that block, by side.
+    ``candidates`` their ``side`` and ``settings``, by name; ``limits`` are the blocking limits, by side.
     """
     figures = [name for name in runs.columns if name in METRICS and name != "utility"]
     spreads = {
@@ -43,7 +43,7 @@ def table_of(
         reasons = list(dict.fromkeys(own["problem"][own["problem"] != ""]))
         is_whole = len(made) == n_needed
         if not is_whole and not reasons:
-            reasons = [f"made {len(made)} of {n_needed} times when time ended" if len(made) else "not begun in time"]
+            reasons = [f"made {len(made)} of {n_needed} times in time" if len(made) else "not begun in time"]
         failed = [reason for each in made["failed"] for reason in filter(None, each.split(SEPARATOR))]
         reasons += _first_of_each(failed)
         is_admitted = is_whole and not failed
@@ -67,7 +67,7 @@ def table_of(
 
 
 def best_of(table: pd.DataFrame, side: str, risk: str) -> str | None:
-    """Return the least risky of the proposed candidates that are worth as much as the best, within its error."""
+    """Return the least risky of the proposed candidates whose worth equals that of the best, within its error."""
     of_side = table["side"] == side
     open_to_all = table[of_side & table["is_proposed"] & table["utility"].notna()]
     if open_to_all.empty:
@@ -75,7 +75,7 @@ def best_of(table: pd.DataFrame, side: str, risk: str) -> str | None:
     top = open_to_all.iloc[int(open_to_all["utility"].argmax())]
     error = max((top["utility_upper"] - top["utility_lower"]) / (2 * INTERVAL), 0.0)
     as_good = open_to_all[open_to_all["utility"] >= top["utility"] - MARGIN * error]
-    # The larger worth first, which remains so where risks are equal.
+    # The larger worth first; this order remains if risks are equal.
     in_order = as_good.sort_values("utility", ascending=False, kind="stable").sort_values(risk, kind="stable")
     return str(in_order["candidate"].iloc[0])
 
@@ -87,9 +87,9 @@ def _is_generalized(about: Mapping[str, Any]) -> bool:
 def _common_spread(
     runs: pd.DataFrame, candidates: Mapping[str, Mapping[str, Any]], metric: str, is_generalized: bool
 ) -> float:
-    """Return the standard deviation between draws that candidates have in common: each has too few for its own.
+    """Return the pooled standard deviation between draws; each candidate has too few draws for its own.
 
-    Scores of generalized records differ by 0.02 of one draw to the next, where those of plain ones do by 0.002.
+    Scores of generalized records differ by 0.02 between draws, those of records that are not generalized by 0.002.
     """
     squares, freedom = 0.0, 0
     for name, about in candidates.items():
@@ -103,7 +103,7 @@ def _common_spread(
 
 
 def _too_close(made: pd.DataFrame, limits: Sequence[Limit], spreads: Mapping[str, float], side: str) -> list[str]:
-    """Say which limits a candidate meets by less than the margin."""
+    """Return the limits that a candidate meets by less than the margin, in words."""
     if side != "synthetic":
         return []  # The same records give the same classes again.
     close = []
@@ -115,7 +115,7 @@ def _too_close(made: pd.DataFrame, limits: Sequence[Limit], spreads: Mapping[str
         metric = WORTH_LIMITED if limit.metric == "utility" else limit.metric
         values = made[metric].astype("float64")
         own = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-        # Counts differ by candidate as their sizes do.
+        # Counts vary more for candidates with larger counts.
         spread = own if METRICS[limit.metric].high == inf else max(own, spreads[metric])
         towards = MARGIN * spread * (1 if limit.direction in ("below", "at_most") else -1)
         if not limit.holds_for(float(values.mean()) + towards):
@@ -127,7 +127,7 @@ def _too_close(made: pd.DataFrame, limits: Sequence[Limit], spreads: Mapping[str
 
 
 def _first_of_each(failed: Sequence[str]) -> list[str]:
-    """Return one reason per figure, of the first draw in which it failed."""
+    """Return one reason per figure, from the first draw in which it failed."""
     by_figure: dict[str, str] = {}
     for reason in failed:
         by_figure.setdefault(reason.split(" ", 1)[0], reason)
@@ -136,5 +136,5 @@ def _first_of_each(failed: Sequence[str]) -> list[str]:
 
 def _mean(values: "pd.Series[Any]") -> float:
     present = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
-    # A figure that one draw lacks is unknown.
+    # A figure that is missing in one draw is unknown.
     return float("nan") if not len(present) or any(map(isnan, present)) else float(present.mean())

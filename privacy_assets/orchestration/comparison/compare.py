@@ -1,4 +1,4 @@
-"""Comparison of candidate releases of one table by risk and worth; it releases nothing."""
+"""Comparison of candidate releases of one table by risk and worth, without releasing anything."""
 
 import hashlib
 import json
@@ -40,7 +40,7 @@ class ComparisonProgress(NamedTuple):
     n_candidates : int
         All candidates.
     candidate : str
-        Name of the one that is begun.
+        Name of the candidate that is begun.
     """
 
     n_done: int
@@ -49,7 +49,7 @@ class ComparisonProgress(NamedTuple):
 
     @property
     def bar(self) -> tuple[str, int, int]:
-        """Stage, how much of it is done, and of how much, for a progress bar."""
+        """Stage, the number done, and the total, for a progress bar."""
         return self.candidate, self.n_done, self.n_candidates
 
 
@@ -68,56 +68,56 @@ def compare_releases(
     earlier: ReleaseOptions | None = None,
     progress: Callable[[ComparisonProgress], None] | None = None,
 ) -> ReleaseOptions:
-    """Make candidate releases of a table, and compare what each gives away and what it is worth.
+    """Make candidate releases of a table, and compare their risks and their worth.
 
-    It releases nothing and admits nothing: the gate judges what a release makes with its own seeds. Comparisons made
-    here are not counted in a manifest; those of the asset ``release_options`` are.
+    This neither releases nor admits anything: the gate judges the records that a release makes with its own seeds.
+    Comparisons made here are not counted in a manifest; those of the asset ``release_options`` are.
 
     Parameters
     ----------
     table : DataFrame
-        The source, as its contract expects it.
+        The source, as the contract expects it.
     contract : TableContract, str or mapping
         Types and roles of the columns, as for `build_release_definitions`.
     policy : Policy or str
         The limits, or the name of a use case. A required signature is ignored.
     candidates : {"standard"} or sequence of Candidate
-        What to compare. The standard candidates are on the sides that the policy protects.
+        What to compare. The standard candidates are for the sides that the policy protects.
     n_seeds : int
-        How often synthetic records are made of each candidate, 2 to 100.
+        How often the synthetic records of each candidate are made, from 2 to 100.
     seed : int
-        Of the comparison's own seeds, at least 0: equal seeds give equal results.
+        Number from which the comparison derives its seeds, at least 0: equal seeds give equal results.
     limit_seconds : float, optional
-        After so many seconds nothing more is begun, and searches and the built-in synthesizers end at their next step;
-        what was done is returned. A synthesizer of your own is not interrupted while it learns, but not begun again if
-        the first time took longer than what is left.
+        After this many seconds no further candidate is begun, and searches and the built-in synthesizers end at their
+        next step; the results so far are returned. Your own synthesizer is not interrupted while it learns, but it is
+        not begun again if the first time took longer than the remaining time.
     assessment : AssessmentSettings, optional
         How synthetic records are assessed; by default as the policy requires.
     train_fraction : float
         Share of the people that synthesizers may see, above 0 and below 1; the others are the control.
     earlier : ReleaseOptions, optional
-        An earlier comparison: what was made of the same table with the same settings is taken from it.
+        An earlier comparison; results for the same table with the same settings are taken from it.
     progress : callable, optional
         Called before each candidate.
 
     Returns
     -------
     ReleaseOptions
-        Candidates that cannot be made are in it, with the reason.
+        The result includes candidates that cannot be made, with the reason.
 
     Raises
     ------
     ContractError
         If the table violates the contract.
     InvalidSettingError
-        If a setting is out of its range, or no standard candidate fits policy and contract.
+        If a setting is out of range, or no standard candidate fits policy and contract.
     InvalidTableError
         If the contract leaves no record.
 
     Notes
     -----
-    Synthetic records are judged by people whom the synthesizer never saw; anonymized ones are made of all people and
-    judged by a random half of them (``docs/how-to-choose.md``).
+    Synthetic records are judged by people whom the synthesizer never saw; anonymized records are made from all people
+    and judged by a random half of them (``docs/how-to-choose.md``).
     """
     held_to, admitted_by = resolve_contract(contract), resolve_policy(policy).with_required(signature=False)
     options = OptionsSettings(candidates=candidates, n_seeds=n_seeds, seed=seed, limit_seconds=limit_seconds)
@@ -146,7 +146,7 @@ def compare_admitted(
 ) -> ReleaseOptions:
     """Compare candidates on a table that the contract of a release admitted; see `compare_releases`."""
     if not len(table):
-        raise InvalidTableError("The table has no records, so there is nothing to compare. Expected at least one.")
+        raise InvalidTableError("The table has no records, so nothing can be compared. Expected at least one record.")
     began = time.monotonic()
     deadline = began + options.limit_seconds if options.limit_seconds is not None else float("inf")
     bench = Bench(release, table, options, deadline)
@@ -154,8 +154,9 @@ def compare_admitted(
     chosen = standard_candidates(release, table) if isinstance(given, str) else tuple(given)
     if not chosen:
         raise InvalidSettingError(
-            "There is no standard candidate: the policy has no blocking limit that keeps people from being singled "
-            "out, or only on anonymized records, for which the contract has no quasi-identifier. Nothing was compared."
+            "There is no standard candidate: the policy has no blocking limit that prevents people from being singled "
+            "out, or only one on anonymized records, for which the contract has no quasi-identifier. Nothing was "
+            "compared."
         )
     content = fingerprint(table)
     known = {} if earlier is None else _by_digest(earlier.runs)
@@ -173,7 +174,7 @@ def compare_admitted(
                 made_here |= set() if run["problem"] else {candidate.name}
             runs.append({**run, "candidate": candidate.name})
             if runs[-1]["problem"]:
-                break  # Other draws would meet the same problem, or come too late.
+                break  # Other draws would have the same problem, or be too late.
     candidates = {str(each.name): {"side": each.side, "kind": each.kind, "settings": each.in_yaml()} for each in chosen}
     frame = _frame(runs)
     limits = {side: blocking_limits(release, side) for side in RISKS}
@@ -194,28 +195,28 @@ def compare_admitted(
 
 
 def digest_of_comparison(release: ReleaseSettings, options: OptionsSettings) -> str:
-    """Return a digest of everything but the table that shapes a comparison."""
+    """Return a digest of everything except the table that affects a comparison."""
     return _digest([*_shared(release), options.for_digest()])
 
 
 def _run(bench: Bench, candidate: Candidate, repeat: int, digest: str, expected_seconds: float) -> dict[str, Any]:
-    """Make and measure a candidate once; one that cannot be made has its problem in words."""
+    """Make and measure a candidate once; if it cannot be made, return the problem in words."""
     began = time.monotonic()
     problem, measured = "", None
     if began >= bench.deadline:
-        problem = "not made: time had ended"
+        problem = "not made: time had run out"
     elif began + expected_seconds >= bench.deadline:
-        problem = "not made again: the first time took longer than what is left"
+        problem = "not made again: the first time took longer than the remaining time"
     else:
         try:
             measured = bench.measure(candidate, repeat)
         except OutOfTime:
-            problem = "not finished: time ended"
-        except Exception as error:  # noqa: BLE001 - a synthesizer of somebody else can raise anything
+            problem = "not finished: time ran out"
+        except Exception as error:  # noqa: BLE001 - a user's synthesizer can raise anything
             said = (
                 f": {BaseException.__str__(error)}"
                 if speaks(error)
-                else "; its text is withheld, as it may contain cells of the table"
+                else "; its text is withheld, because it may contain cells of the table"
             )
             problem = f"cannot be made: {class_name(type(error))}{said}"
     run = {"candidate": candidate.name, "side": candidate.side, "repeat": repeat, "digest": digest if measured else ""}
@@ -227,7 +228,7 @@ def _said(measured: Measured) -> dict[str, Any]:
     scores = measured.worth.scores
     worth = [scores["utility"], scores.get("utility" + LOWER), scores.get("utility" + UPPER), scores.get(PEOPLE)]
     said = dict(zip(WORTH, [*worth, scores.get(N_ORIGINALS)], strict=True))
-    # A figure of worth that is limited is the lower end of its interval.
+    # The limited figure of worth is the lower end of its interval.
     figures = {name: value for name, value in measured.figures.items() if name != "utility"}
     return {
         "failed": SEPARATOR.join(measured.failed),
@@ -238,7 +239,7 @@ def _said(measured: Measured) -> dict[str, Any]:
 
 
 def _frame(runs: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return runs as plain columns: text, whole numbers, and floats in which NaN is missing."""
+    """Return runs as plain columns: text, whole numbers, and floats with NaN for missing values."""
     figures = [name for name in METRICS if name != "utility" and any(name in run for run in runs)]
     numbers = list(dict.fromkeys([*WORTH, *RISKS.values(), LEAKAGE_DETECTED, *figures, WORTH_LIMITED]))
     frame = pd.DataFrame(runs, columns=[*_TEXT_COLUMNS, "repeat", "seconds", *numbers])
@@ -255,7 +256,7 @@ def _by_digest(runs: pd.DataFrame) -> dict[str, dict[str, Any]]:
 def _digest_of_run(
     release: ReleaseSettings, options: OptionsSettings, candidate: Candidate, repeat: int, content: str
 ) -> str:
-    """Return what a result is known by; empty for a synthesizer of somebody else, whose code may have changed."""
+    """Return the digest that identifies a result; empty for a user's synthesizer, whose code may have changed."""
     if isinstance(candidate.synthetic, Synthesis) and not isinstance(candidate.synthetic.method, str):
         return ""
     seed = options.seeds.repeats[repeat]

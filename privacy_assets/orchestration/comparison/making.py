@@ -1,4 +1,4 @@
-"""One candidate, made and assessed by the functions and the limits that its release would have."""
+"""One candidate, made and assessed with the functions and the limits of its release."""
 
 import time
 from collections.abc import Mapping
@@ -48,23 +48,23 @@ from privacy_assets.utility.assess import Judge
 from privacy_assets.utility.result import UtilityAssessment
 
 SHARE_THAT_JUDGES = 0.5
-"""Share of the people who judge anonymized records, as for the asset of their worth."""
+"""Share of the people who judge anonymized records, as in the asset of their worth."""
 SMALL_CURVE = 100
-"""Records of the re-identification curve, which no limit is on."""
+"""Records of the re-identification curve, which is not limited."""
 RISKS = {"synthetic": "privacy_risk_score", "anonymized": "max_reidentification_probability"}
-"""The figure that stands for the risk of a side, besides those that are limited."""
+"""The figure that represents the risk of a side, in addition to the limited figures."""
 
 
 class OutOfTime(Exception):  # noqa: N818 - it ends a candidate and is not an error
-    """Ends a candidate that would come too late."""
+    """Ends a candidate that would be too late."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What was found of a candidate that was made once.
+    """The findings about a candidate that was made once.
 
-    ``figures`` are the limited ones of its side, that of its risk, and of synthetic records whether leakage was
-    detected; ``failed`` is what the blocking conditions of the policy say that fail.
+    ``figures`` are the limited figures of its side, the figure of its risk, and for synthetic records whether leakage
+    was detected; ``failed`` has the reasons of the policy's blocking conditions that fail.
     """
 
     figures: dict[str, float | None]
@@ -74,10 +74,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class Bench:
-    """The people of a table, divided by the comparison's own seeds, and the judges of what is made of them.
+    """The people of a table, divided by the comparison's own seeds, and the judges of the candidates' records.
 
-    ``release`` has what candidates share, and ``table`` is what the contract admitted, with the person column if there
-    is one; after the ``deadline``, a moment of `time.monotonic`, nothing is begun.
+    ``release`` has the settings that candidates share, and ``table`` is the admitted table, with the person column if
+    there is one; after the ``deadline``, a time of `time.monotonic`, nothing is begun.
     """
 
     release: ReleaseSettings
@@ -86,7 +86,7 @@ class Bench:
     deadline: float
 
     def settings_of(self, candidate: Candidate) -> ReleaseSettings:
-        """Return the settings that the release would have with a candidate; refuse those that no release can have."""
+        """Return the settings of the release with a candidate; refuse settings that no release can have."""
         release, split = self.release, self.release.split
         labels = release.contract.columns_with_role("quasi_identifier") if candidate.generalize_synthetic else ()
         of_records = candidate.anonymized is not None
@@ -108,7 +108,7 @@ class Bench:
         )
 
     def measure(self, candidate: Candidate, repeat: int) -> Measured:
-        """Make a candidate once, and measure it; raise whatever keeps it from being made, or `OutOfTime`."""
+        """Make a candidate once, and measure it; raise the error that prevents this, or `OutOfTime`."""
         settings = self.settings_of(candidate)
         return self._anonymized(settings) if candidate.anonymized is not None else self._synthetic(settings, repeat)
 
@@ -204,8 +204,8 @@ class Bench:
         contract, policy = release.contract, release.policy
         if release.anonymized_stage != "anonymized":
             raise InvalidSettingError(
-                "The release withholds records by their semantic risk, which a comparison does not do: what it would "
-                "say is not what would be released."
+                "The release withholds records by their semantic risk, which a comparison does not do, so its results "
+                "would not be those of the release."
             )
         anonymization, hierarchies = self._generalized(release, "source", self.table, self.options.seeds.judge)
         losses = require_measured(anonymization, self.table, hierarchies)
@@ -238,7 +238,7 @@ class Bench:
         self._stop()
         judge, members = self._judge_of_all, anonymization.members["row"].to_numpy()
         if len(members) < len(self.table):
-            # Against the very records that would be released.
+            # In comparison with exactly the records that would be released.
             judge = Judge(self._released(self.table.iloc[members]), self._judging, seed=self.options.seeds.judge)
         worth = judge.assess(anonymization.table, anonymization, hierarchies=hierarchies, domain=self.table)
         evidence = Evidence("anonymized", "anonymized", (), {}, assessments, measured={ANONYMITY: figures})
@@ -256,8 +256,8 @@ class Bench:
 
 
 def _no_source() -> pd.DataFrame:
-    """Stand for the source, which the bench has already."""
-    raise InvalidTableError("A comparison has its table at hand; nothing is read again.")
+    """Replace the source, because the bench already has the table."""
+    raise InvalidTableError("A comparison already has its table; nothing is read again.")
 
 
 def _evidence(scores: Mapping[str, Any]) -> AssessmentEvidence:
@@ -268,7 +268,7 @@ def _evidence(scores: Mapping[str, Any]) -> AssessmentEvidence:
 def _decided(
     release: ReleaseSettings, evidence: Evidence, worth: UtilityAssessment, failed: list[str] | None = None
 ) -> Measured:
-    """Apply every limit of the policy on the side."""
+    """Apply the limits of the policy on the side."""
     of_worth = AssessmentEvidence(None, None, None, metrics=worth_of(worth))
     evidence = replace(evidence, assessments={**evidence.assessments, UTILITY: of_worth})
     decided = [(limit, limit_verdict(limit, evidence)) for limit in release.policy.limits_of(evidence.side)]
@@ -277,7 +277,7 @@ def _decided(
 
 
 def _said(limit: Limit, verdict: Verdict) -> str:
-    """Say which limit failed; only a waiver needs every digit."""
+    """Describe the failed limit, with rounded figures; only a waiver needs every digit."""
     if verdict.value is None:
         return verdict.reason
     found, bound = shown_figure(limit.metric, str(limit.direction), verdict.value, limit.value)

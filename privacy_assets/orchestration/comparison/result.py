@@ -24,23 +24,24 @@ SEED_BITS = 31
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReleaseOptions(ShowsFigures, ShowsPictures):
-    """Candidate releases of one table, each with its risks and its worth; result of `compare_releases`.
+    """Candidate releases of one table with their risks and their worth; the result of `compare_releases`.
 
     Attributes
     ----------
     table : DataFrame
-        One row per candidate, in their order: ``candidate``, ``side``; ``is_proposed`` (admitted in every draw, with no
-        leakage, and every limited figure two standard deviations inside its limit); ``is_admitted`` (by the limits, in
-        every draw); ``utility`` with its 95 % interval ``utility_lower`` and ``utility_upper``, ``worth_in_people`` of
-        ``n_originals``; the limited figures and the risk, as means over draws; ``n_made``, how often it was made;
-        ``seconds``; and ``reason``: why it cannot be made, fails or is not proposed. Names, counts and figures only.
+        One row per candidate, in the given order: ``candidate``, ``side``; ``is_proposed`` (admitted in every draw,
+        without leakage, and every limited figure two standard deviations inside its limit); ``is_admitted`` (by the
+        limits, in every draw); ``utility`` with its 95 % interval ``utility_lower`` and ``utility_upper``,
+        ``worth_in_people`` of ``n_originals``; the limited figures and the risk, as means over draws; ``n_made``, how
+        often it was made; ``seconds``; and ``reason``: why it cannot be made, fails or is not proposed. Names, counts
+        and figures only.
     runs : DataFrame
-        The same for each time that a candidate was made.
+        The same columns, with one row for each time that a candidate was made.
     candidates : dict
         By name: its ``side``, its ``kind`` (the method), and its settings as in YAML (``settings``).
     settings : dict
-        What was compared, as JSON values: fingerprint of the table, digest of the settings, limits, and how many
-        candidates were made here and not taken from an earlier comparison (``n_made_here``).
+        The settings of the comparison, as JSON values: fingerprint of the table, digest of the settings, limits, and
+        how many candidates were made here and not taken from an earlier comparison (``n_made_here``).
     """
 
     pictures = ("map",)
@@ -59,7 +60,7 @@ class ReleaseOptions(ShowsFigures, ShowsPictures):
         }
 
     def best(self, side: str) -> str | None:
-        """Return the recommended candidate of a side: the least risky of those that are worth as much as the best.
+        """Return the recommended candidate of a side: the least risky of those whose worth equals that of the best.
 
         Parameters
         ----------
@@ -90,7 +91,7 @@ class ReleaseOptions(ShowsFigures, ShowsPictures):
     def yaml(self, candidate: str) -> str:
         """Return the settings of a candidate as YAML to paste, with new seeds.
 
-        The figures by which a candidate was chosen do not admit it: the gate judges what these seeds make.
+        The figures by which a candidate was chosen do not admit it: the gate judges the records that these seeds make.
 
         Parameters
         ----------
@@ -127,7 +128,7 @@ class ReleaseOptions(ShowsFigures, ShowsPictures):
         return map_of_options(self.table, RISKS, limits, self.recommended)
 
     def to_artifact(self) -> Artifact:
-        """Write everything as plain columns under a JSON header."""
+        """Return everything as plain columns with a JSON header."""
         header = {"settings": self.settings, "candidates": self.candidates}
         return Artifact(KIND, header, {"table": self.table, "runs": self.runs})
 

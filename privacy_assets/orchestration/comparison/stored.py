@@ -1,6 +1,6 @@
-"""The stored comparison of a release, and what it says to somebody whose release was refused.
+"""The stored comparison of a release, and its advice after a refusal.
 
-It decides nothing: verdicts are made before it is read.
+The comparison affects no decision: verdicts are made before it is read.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ MOST_NAMED = 3
 
 
 def stages_compared(release: ReleaseSettings) -> tuple[str, ...]:
-    """Return the stages whose records are compared: the source, or both sides of a split that is given."""
+    """Return the stages whose records are compared: the source, or both sides of a given split."""
     return ("source",) if release.source is not None else SPLIT_STAGES
 
 
 def stored_options(storage: Storage) -> tuple[ReleaseOptions, Artifact] | None:
-    """Return the last comparison as it is stored, however old; None if there is none that can be read."""
+    """Return the last stored comparison, regardless of its age; None if it cannot be read."""
 
     def read(stored: Artifact) -> tuple[ReleaseOptions, Artifact] | None:
         return (ReleaseOptions.from_artifact(stored), stored) if stored.kind == KIND else None
@@ -34,7 +34,7 @@ def stored_options(storage: Storage) -> tuple[ReleaseOptions, Artifact] | None:
 
 
 def fresh_options(storage: Storage) -> ReleaseOptions | None:
-    """Return the comparison of the current table with the current settings; None if there is none."""
+    """Return the comparison of the current table with the current settings; None if it does not exist."""
     release, found = storage.release, stored_options(storage)
     if release.options is None or found is None:
         return None
@@ -47,12 +47,12 @@ def fresh_options(storage: Storage) -> ReleaseOptions | None:
 
 
 def say_nearest(storage: Storage, side: str) -> str:
-    """Say which settings near the present ones would be admitted, and what they are worth; else how to find out."""
+    """Return which settings near the current ones would be admitted, with their worth, or how to find out."""
     release = storage.release
     name = release.key(OPTIONS).to_user_string()
     if release.options is None:
         return (
-            f"To see which settings would be admitted and what they are worth, add `options` to those of "
+            f"To see which settings would be admitted, and their worth, add `options` to the settings of "
             f"{release.name} and materialize {name}."
         )
     try:
@@ -62,19 +62,19 @@ def say_nearest(storage: Storage, side: str) -> str:
     except UNREADABLE:
         pass  # A damaged comparison must not keep a refusal from being recorded.
     return (
-        f"No comparison of this table with these settings says which would be admitted: materialize {name}, or run "
-        "`privacy_assets compare`."
+        "There is no comparison of this table with these settings. To see which would be admitted, materialize "
+        f"{name}, or run `privacy_assets compare`."
     )
 
 
 def nearest_in(options: ReleaseOptions, side: str, now: Candidate | None, name: str) -> str:
-    """Name the proposed candidates of a side: those of the present method first, then by worth."""
+    """Name the proposed candidates of a side: those of the current method first, then by worth."""
     table = options.table[options.table["side"] == side]
     proposed = table[table["is_proposed"]]
     if proposed.empty:
         other = next((each for each in options.recommended if each != side), None)
-        more = "" if other is None else f" Of {other} records, {options.recommended[other]} would be."
-        return f"None of the {len(table)} {side} candidates that {name} compared would be admitted safely.{more}"
+        more = "" if other is None else f" For {other} records, {options.recommended[other]} would be admitted."
+        return f"None of the {len(table)} {side} candidates that {name} compared would be admitted with a margin.{more}"
     kind, settings = (None, {}) if now is None else (now.kind, now.in_yaml())
     present = next(
         (row for row in table.to_dict("records") if _is_now(options.candidates[row["candidate"]], settings)), None
@@ -102,7 +102,7 @@ def _as_candidate(release: ReleaseSettings, side: str) -> Candidate | None:
 
 
 def _is_now(about: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether the settings are the present ones, up to those that the policy adds."""
+    """Whether the settings are the current ones, apart from those that the policy adds."""
     return bool(now) and _without_added(about["settings"]) == _without_added(now)
 
 
@@ -117,5 +117,5 @@ def _worth(people: float) -> str:
 
 
 def _people(people: float) -> str:
-    """Write a number of people with two significant digits, because it is rough."""
+    """Format a number of people with two significant digits, because it is an estimate."""
     return f"{max(int(float(f'{people:.1e}')), 0):,}"

@@ -1,6 +1,6 @@
-"""How many candidate releases were compared before a release, from the private history and the records of the instance.
+"""The number of candidate releases compared before a release, from the private history and the instance's records.
 
-As for refusals, either record can be lost: so both are used.
+As for refusals, both are used, because either record can be lost.
 """
 
 from pathlib import Path

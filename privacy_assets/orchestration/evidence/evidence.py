@@ -69,7 +69,7 @@ _Assessment = TypeVar("_Assessment")
 
 @dataclass(frozen=True)
 class Gathered:
-    """Evidence about a table, the table itself, and what its manifest has in addition to the verdicts.
+    """Evidence about a table, the table itself, and the content of its manifest in addition to the verdicts.
 
     Attributes
     ----------
@@ -82,9 +82,9 @@ class Gathered:
     columns : list of dict
         Its columns, described without values.
     settings, figures : dict of JSON values
-        Settings and figures of its stages. They decide nothing.
+        Settings and figures of its stages. They do not affect any verdict.
     found : dict
-        Assessments and anonymizations by stage, and the source, as far as they can be read; for the report.
+        Assessments and anonymizations by stage, and the source, if they can be read; for the report.
     """
 
     evidence: Evidence
@@ -99,7 +99,7 @@ class Gathered:
 def gather_evidence(storage: Storage, side: str, *, with_details: bool = True) -> Gathered:
     """Collect the evidence about the table that a side of a release would publish.
 
-    Without details, only the figures of assessments are read, which is all that a verdict needs; ``found`` then has no
+    Without details, only the figures of assessments are read, which are all that a verdict needs; ``found`` then has no
     assessments.
     """
     gather = {"synthetic": _gather_synthetic, "anonymized": _gather_anonymized}[side]
@@ -224,7 +224,7 @@ def _gather_synthetic(storage: _Storage) -> Gathered:
     evidence = Evidence(
         side="synthetic",
         stage=stage,
-        # Of generalized columns only the labels are assessed; the other columns made from them add nothing.
+        # Only the labels of generalized columns are assessed; the other columns made from them add no information.
         columns=() if table is None else released if keeps_contract else tuple(table.columns),
         tables=tables,
         assessments={},
@@ -258,7 +258,7 @@ def _with_assessment(
     stands_on: tuple[str, ...],
     asked_for: Mapping[str, Any] | None = None,
 ) -> Gathered:
-    """Add a stored assessment, the tables that it must stand on, and the settings that it must have been made with."""
+    """Add a stored assessment, the tables it must be based on, and the settings it must have been made with."""
     evidence = gathered.evidence
     return replace(
         gathered,
@@ -275,7 +275,7 @@ def _with_assessment(
 
 
 def _with_disclosure(storage: _Storage, gathered: Gathered) -> Gathered:
-    """Add what the synthetic records disclose, if that is assessed."""
+    """Add the disclosure by the synthetic records, if it is assessed."""
     release, required = storage.release, storage.release.policy.required
     if not release.assesses(DISCLOSURE):
         return gathered
@@ -294,7 +294,7 @@ def _with_disclosure(storage: _Storage, gathered: Gathered) -> Gathered:
 
 
 def _with_worth(storage: _Storage, gathered: Gathered, judged_by: tuple[str, ...]) -> Gathered:
-    """Add what the records are worth, if that is assessed."""
+    """Add the worth of the records, if it is assessed."""
     release, stage = storage.release, worth_stage(gathered.evidence.side)
     if not release.assesses(UTILITY):
         return gathered
@@ -369,7 +369,7 @@ def _measured(storage: _Storage, anonymization: Anonymization | None, source: pd
     try:
         keeps_contract = keeps_the_contract(anonymization, contract, source, contract.person)
         losses = require_measured(anonymization, source, storage.release.hierarchies)
-        # By this process alone: a release depends on it, and no worker has to be trusted for that.
+        # Only in this process: a release depends on this measurement, so that no worker has to be trusted.
         report, measured = measure_anonymity(anonymization, contract, source, contract.person, losses)
         columns = describe_columns(anonymization, contract)
     except PrivacyAssetsError as error:

@@ -24,7 +24,7 @@ MOST_COLUMNS: Final = 20
 
 @dataclass(frozen=True)
 class StoredFigures:
-    """What an assessment found, without its rows."""
+    """The figures and settings of an assessment, without its rows."""
 
     scores: Mapping[str, Any]
     settings: Mapping[str, Any]
@@ -41,7 +41,7 @@ class StoredFigures:
 
 
 def metrics_by_name(name: str) -> Callable[[StoredFigures], dict[str, float | None]]:
-    """Return what reads the limited figures of an assessment, whose scores have the names of the metrics."""
+    """Return a function that reads the limited figures of an assessment whose scores are named after the metrics."""
     own = [metric for metric, described in METRICS.items() if described.assessment == name]
     return lambda assessment: {metric: assessment.scores.get(metric) for metric in own}
 
@@ -68,7 +68,7 @@ def rare_values_of(
 
 
 def metrics_of_disclosure(required: RequiredSettings) -> Callable[[StoredFigures], dict[str, float | None]]:
-    """Return what reads the limited figures of a disclosure assessment under a policy."""
+    """Return a function that reads the limited figures of a disclosure assessment under a policy."""
     return lambda assessment: dict(figures_of_disclosure(assessment.scores, required).metrics)
 
 

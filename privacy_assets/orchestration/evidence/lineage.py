@@ -1,4 +1,4 @@
-"""The stages that tables of the synthetic side are made of, and the settings that the manifest shows of them."""
+"""The stages that tables of the synthetic side are made of, and their settings in the manifest."""
 
 from privacy_assets.orchestration.settings.privacy_budget import NOISY_MODEL
 from privacy_assets.orchestration.settings.release import ReleaseSettings

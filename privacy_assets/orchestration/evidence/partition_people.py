@@ -1,6 +1,6 @@
-"""Who is in a partition, as keyed hashes: kept when the source is admitted, and charged with each fit.
+"""The people of a partition, as keyed hashes: stored when the source is admitted, and charged with each fit.
 
-After that nobody knows who a record belongs to, because persons are then only numbered within a table.
+Later stages do not know whose a record is, because they only have the numbers of people within a table.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ _LENGTHS = {"mark": 32, "fingerprint": 64}
 
 
 def keep_people_of_source(storage: Storage, table: pd.DataFrame, admitted: pd.DataFrame) -> None:
-    """Keep keyed hashes of the people of a table, by the codes that they have as it was admitted."""
+    """Store keyed hashes of the people of a table, by the codes that the admitted table gives them."""
     release = storage.release
     person = release.contract.person
     if not release.privacy_budget.partitions_are_disjoint or person is None:
@@ -29,7 +29,7 @@ def keep_people_of_source(storage: Storage, table: pd.DataFrame, admitted: pd.Da
     persons, _ = convert(table[person], release.contract.required_type(person))
     codes, people = pd.factorize(persons)
     if not np.array_equal(codes, admitted[person]):
-        raise InvalidTableError("The people of the source are not those of the admitted table. Nothing was kept.")
+        raise InvalidTableError("The people of the source are not those of the admitted table. Nothing was stored.")
     hashes = store.hashes(people)
     content = (store.mark() or b"") + fingerprint(admitted).encode() + hashes.astype("<u8").tobytes()
     path = _path(storage)
@@ -38,10 +38,10 @@ def keep_people_of_source(storage: Storage, table: pd.DataFrame, admitted: pd.Da
 
 
 def people_of_fit(storage: Storage, original: pd.DataFrame) -> str:
-    """Return the digest of the people of a fit, which are stored; empty if they are not declared or not known.
+    """Return the digest of the people of a fit, whose hashes are stored; empty if they are not declared or not known.
 
-    They are not known if the source was admitted before the setting was made, or again since the division, or with
-    another key. Then the fit adds up with all others.
+    They are not known if the source was admitted before the setting was made, or again after the division, or with
+    another key. Then the fit is added to all others.
     """
     release = storage.release
     person = release.contract.person
@@ -60,7 +60,7 @@ def people_of_fit(storage: Storage, original: pd.DataFrame) -> str:
     codes = original[person].unique()
     if not len(codes) or codes.min() < 0 or codes.max() >= len(hashes):
         return ""
-    # The text '007' and the number 7 are one person with two hashes.
+    # The text '007' and the number 7 are the same person with two hashes.
     own = release.contract.required_type(person)
     return store.keep_people(hashes[codes], f"{person}: {own.label}, {own.format}")
 

@@ -20,7 +20,7 @@ DIRECTORY = "publications"
 
 
 def record_publications(storage: Storage, key: dg.AssetKey, directory: Path) -> None:
-    """Add every release of an asset in a directory that is not in the record yet."""
+    """Add all releases of an asset in a directory that are not in the record yet."""
     known = {each.directory for each in recorded_publications(storage, key)}
     entries = []
     for path in sorted(directory.glob("*")):
@@ -38,7 +38,7 @@ def record_publications(storage: Storage, key: dg.AssetKey, directory: Path) -> 
 
 
 def recorded_publications(storage: Storage, key: dg.AssetKey) -> list[Publication]:
-    """Return the recorded publications of a release asset, of all its partitions; refuse a damaged record."""
+    """Return the recorded publications of a release asset, for all its partitions; refuse a damaged record."""
     path = storage.private_tables.history_path(DIRECTORY, key)
     entries = read_history(path, _read)
     found = [each for each in entries if each is not None]

@@ -1,7 +1,7 @@
-"""Everything that another release of this project has ever published, because an attacker may have all of it.
+"""All tables that another release of this project has ever published, because an attacker may have all of them.
 
-A later publication does not withdraw an earlier one. So every publication counts that Dagster recorded or that is in
-the directory of the releases, regardless of its name and time.
+A later publication does not withdraw an earlier one. So all publications count that Dagster recorded or that are in
+the directory of the releases, regardless of their names and times.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ class Published(NamedTuple):
 def published_besides(other: OtherReleaseSettings, current: Anonymization, storage: Storage) -> tuple[Published, ...]:
     """Return every publication of another release of this project that its current asset does not cover.
 
-    Tables listed as withdrawn do not count. ``storage`` is that of the release that is assessed.
+    Tables listed as withdrawn do not count. ``storage`` is the storage of the assessed release.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def _how_to_bring_back(other: OtherReleaseSettings, lost: list[Publication], dir
     more = f" and {len(places) - MOST_SHOWN} more" if len(places) > MOST_SHOWN else ""
     return (
         f"Of the tables that the release {other.release!r} published, {len(contents)} cannot be read where they were "
-        f"written, or were altered: {places[:MOST_SHOWN]}{more}. Whoever has them may combine them with this release, "
-        "so they must be assessed. Restore them; or, if nobody has them any more, declare that with "
-        f"withdrawn={{fingerprint: reason, and who decided}} for {contents[:MOST_SHOWN]}. Nothing was assessed."
+        f"written, or were altered: {places[:MOST_SHOWN]}{more}. Anyone who has them may combine them with this "
+        "release, so they must be assessed. Restore them; or, if nobody has them any more, declare that with "
+        f"withdrawn={{fingerprint: reason and who decided}} for {contents[:MOST_SHOWN]}. Nothing was assessed."
     )

@@ -1,6 +1,6 @@
 """Runs in which a release was refused, from the records of the instance and the private history.
 
-Either record can be lost: the history with its directory, the events with their run. So both are used.
+Both are used, because either can be lost: the history with its directory, the events with their run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ _PAGE = 500
 
 @dataclass
 class RefusedRun:
-    """A run in which blocking checks failed: what they say, their names, and when (seconds since 1970)."""
+    """A run in which blocking checks failed: the reason, their names, and the time (seconds since 1970)."""
 
     reasons: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -40,8 +40,8 @@ def refused_runs(
 ) -> dict[str, RefusedRun]:
     """Return the runs in which a check of severity ERROR failed, oldest failure first.
 
-    ``keys`` are the blocking checks that enforce the policy on one side of a release, of each of which at most so many
-    evaluations are read. Results reported by hand, without a known run, do not count.
+    ``keys`` are the blocking checks that enforce the policy on one side of a release; at most
+    ``most_evaluations`` of each are read. Results reported by hand, without a known run, do not count.
     """
     records = [record for key in keys for record in _evaluations(instance, key, most_evaluations)]
     refused: dict[str, RefusedRun] = {}
@@ -71,7 +71,7 @@ def refusals_before(
         if run_id not in by_run and storage.partition_key in (None, run.partition):
             moment = datetime.fromtimestamp(run.at, UTC).isoformat(timespec="microseconds")
             by_run[run_id] = RecordedRefusal(moment, tuple(run.failed))
-    # A moment begins with a digit.
+    # A time begins with a digit.
     in_order = sorted(by_run.values(), key=lambda each: each.refused_at if each.refused_at[:1].isdigit() else "")
     return tuple(in_order)
 

@@ -1,4 +1,4 @@
-"""What was spent of a privacy budget: the ledger, and what Dagster knows of it."""
+"""The spending of a privacy budget, in the ledger and in Dagster's records."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,7 +29,7 @@ from privacy_assets.synthesis.private.spending import Spending
 from privacy_assets.synthesis.private.witness import WITNESSES
 
 SPENDING = "privacy_assets/spending"
-"""Metadata of a fit: the population, the digest of its entry in the ledger, and the tables that it was made of."""
+"""Metadata of a fit: the population, the digest of its entry in the ledger, and the tables that it was made from."""
 
 
 class KnownFit(NamedTuple):
@@ -50,13 +50,13 @@ def ledger_of(storage: Storage) -> PrivacyLedger:
 def reserve_fit(
     storage: Storage, run_id: str, synthesizer: Mst, made_of: str, people: str
 ) -> tuple[Spending, dict[str, Any]]:
-    """Charge a fit to the ledger before a record is counted; return the entry, and what Dagster is to record of it.
+    """Charge a fit to the ledger before a record is counted; return the entry, and the metadata that Dagster records.
 
     Raises
     ------
     PrivacyBudgetError
-        If less is left, the ledger lacks a fit that anybody knows, or the same records were charged to another
-        population.
+        If the budget is too small, the ledger lacks a fit that is known from elsewhere, or the same records were
+        charged to another population.
     """
     release, tables = storage.release, _require_one_population(storage, made_of)
     entry = ledger_of(storage).reserve(
@@ -80,8 +80,8 @@ def reserve_fit(
 def known_spending(storage: Storage) -> set[str]:
     """Return the digests of entries that the ledger of a release must have.
 
-    They are known to Dagster's events, to the manifests of what was released from these people's noisy models, and to
-    the stored noisy model. If the release was charged to another population before, the ledger of that one has them.
+    They are known from Dagster's events, the manifests of records from these people's noisy models, and the stored
+    noisy model. If the release was earlier charged to another population, that population's ledger has them.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def known_spending(storage: Storage) -> set[str]:
         raise PrivacyBudgetError(
             f"The ledger of the privacy budget of {release.population!r} has {len(ledger.entries())} fits, but a "
             f"published release states {n_fits}: {str(ledger.path)!r} was deleted, cut, or replaced by an older copy. "
-            f"What was spent stays spent. Restore the newest copy. {UNDONE}"
+            f"The spent budget stays spent. Restore the newest copy. {UNDONE}"
         )
     others = published | stored
     missing = others - {entry.digest for entry in ledger.entries()}
@@ -107,7 +107,7 @@ def known_spending(storage: Storage) -> set[str]:
 
 
 def _require_one_population(storage: Storage, made_of: str) -> set[str]:
-    """Return the fingerprints of the records and of their source, which no other population may have spent on."""
+    """Return the fingerprints of the records and of their source, which must not be charged to another population."""
     population, tables = storage.release.population, {made_of, *storage.recorded("original").made_of.values()}
     for fit in recorded_fits(storage.instance):
         if fit.population != population and fit.tables & tables:
@@ -139,9 +139,9 @@ def _json(value: Any) -> dict[str, Any]:
 
 
 def _published(storage: Storage) -> tuple[set[str], int]:
-    """Return the last entries that the manifests of this release and of others of these people state, and most fits.
+    """Return the last entries, and the largest number of fits, in manifests of this release and these people.
 
-    A release that withholds its figures states the number of fits only.
+    A release that withholds its figures shows only the number of fits.
     """
     release, key = storage.release, storage.release.key("synthetic_release")
     recorded = [*publications(storage.instance, key), *recorded_publications(storage, key)]
@@ -152,7 +152,7 @@ def _published(storage: Storage) -> tuple[set[str], int]:
         try:
             manifest = parse_manifest(read_manifest_bytes(path))
         except (OSError, ValueError):
-            continue  # An unreadable manifest says nothing; code that depends on the release reports it.
+            continue  # An unreadable manifest is skipped; code that depends on the release reports it.
         budget = manifest["figures"].get(PRIVACY_BUDGET)
         if isinstance(budget, dict) and (
             manifest["release"] == release.name or budget.get("population") == release.population
@@ -165,7 +165,7 @@ def _published(storage: Storage) -> tuple[set[str], int]:
 
 
 def _metadata_of_events(instance: dg.DagsterInstance, key: dg.AssetKey) -> Iterator[Any]:
-    """Yield the metadata of what was recorded before each fit and after it."""
+    """Yield the metadata that was recorded before and after each fit."""
     for fetch in (instance.fetch_observations, instance.fetch_materializations):
         for record in all_records(fetch, key):
             event = record.asset_observation or record.asset_materialization
@@ -173,7 +173,7 @@ def _metadata_of_events(instance: dg.DagsterInstance, key: dg.AssetKey) -> Itera
 
 
 def with_spending(gathered: Gathered, storage: Storage) -> Gathered:
-    """Add the noisy model that records were drawn from, and the state of its budget; other records stay as they are."""
+    """Add the noisy model that records were drawn from, and the state of its budget; leave other records unchanged."""
     release = storage.release
     if release.private is None:
         return gathered
@@ -208,7 +208,7 @@ def _stored(storage: Storage) -> tuple[dict[str, Any], str | None]:
 
 
 def _charged(storage: Storage, header: dict[str, Any]) -> tuple[tuple[Spending, ...], Spending | None, str]:
-    """Return all entries, that of the stored model, and what is wrong with the ledger."""
+    """Return all entries, the entry of the stored model, and the problem of the ledger, if any."""
     problem = ""
     entries: tuple[Spending, ...] = ()
     own = None
@@ -224,5 +224,5 @@ def _charged(storage: Storage, header: dict[str, Any]) -> tuple[tuple[Spending, 
             f"the ledger of {storage.release.population!r} has no entry for the noisy model that the records come from"
         )
     if own is not None and (own.epsilon, own.delta) != (header.get("epsilon"), header.get("delta")):
-        problem = "the noisy model states another epsilon or delta than its entry in the ledger"
+        problem = "the noisy model has an epsilon or delta that differs from its entry in the ledger"
     return entries, own, problem

@@ -61,7 +61,7 @@ def _require_nothing_private_above(release_path: Path, released: Path) -> None:
 
 
 def mark_releases(release_path: Path) -> None:
-    """Mark a directory as one for releases, so that no private directory is created below it.
+    """Mark a directory as a directory of releases, so that no private directory is created below it.
 
     A directory with a private one below it is refused.
     """
@@ -112,7 +112,7 @@ def partition_directory(partition_key: str) -> str:
 
 
 def not_about_one_partition(what: str, run_tags: Mapping[str, str]) -> str:
-    """Say that a run is about no partition, or about a range of them, and what to launch instead."""
+    """Describe that a run selects no partition, or a range of partitions, and what to launch instead."""
     found = "a range of them" if ASSET_PARTITION_RANGE_START_TAG in run_tags else "none of them"
     return (
         f"{what} has partitions, and this run selects {found}. Each partition has its own evidence and its own "

@@ -1,10 +1,10 @@
-"""The guard: if anything fails in an asset, no cell of a table reaches an event, a log or the screen.
+"""The guard: if an asset fails, no cell of a table reaches an event, a log or the screen.
 
 An exception's text, its cause, a printed frame and a warning can all contain cells. So every body runs with its output
 redirected to a private file, and every exception leaves as a `dagster.Failure` with the kind of error, the place, and
 the message if the error is one of this package. The full traceback goes to a private file.
 
-Nothing of an exception object is trusted: its class, its attributes and its text can be foreign code. The replacement
+No part of an exception object is trusted: its class, its attributes and its text can be foreign code. The replacement
 is made after the exception was caught, outside of every `except`, where Python cannot attach the original again. If
 that fails, a constant message is used.
 """
@@ -32,7 +32,7 @@ from privacy_assets.own_code import MadeHere, is_own_class, is_own_frame, is_tru
 from privacy_assets.storage.memory import memory_of_the_system
 
 INTERRUPTS = (KeyboardInterrupt, GeneratorExit, DagsterExecutionInterruptedError)
-"""Exceptions that stop a run from outside pass, without their text and context."""
+"""Exceptions that stop a run from outside; they pass, without their text and context."""
 ADVICE, REFUSAL_PAGE = "advice", "refusal_page"
 """Keys in the metadata of a failed check that the last line of its run repeats."""
 WITHHELD = "The text of this error is withheld here, because it may contain cells of the table."
@@ -45,7 +45,7 @@ class ValueFreeFailure(MadeHere, dg.Failure):
 
 
 class ReleaseRefused(ValueFreeFailure):
-    """The gate refused a release; description and metadata have the verdicts."""
+    """A refusal of a release by the gate; description and metadata contain the verdicts."""
 
 
 def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., Iterator[Any]]:
@@ -78,7 +78,7 @@ def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., It
             call_guarded(events.close, private_path, what)
             raise
         finally:
-            # Dagster prints its trace afterwards, in which only the names of the checks are.
+            # Dagster then prints its traceback, which contains only the names of the checks.
             if refused:
                 log_openly(context, " ".join(refused), logging.ERROR)
 
@@ -86,7 +86,7 @@ def guarded(body: Callable[..., Generator[Any, None, None]]) -> Callable[..., It
 
 
 def _in_one_line(failed: dg.AssetCheckResult) -> str:
-    """Say which check stops the run, what it found, what to do, and where the page about it is."""
+    """Print which check stops the run, what it found, what to do, and where the refusal page is."""
     said = [f"REFUSED by {failed.check_name}: {(failed.description or 'no reason was given').rstrip('.')}."]
     for key, word in ((ADVICE, "Advice: "), (REFUSAL_PAGE, "All figures: ")):
         value = failed.metadata.get(key)
@@ -219,7 +219,7 @@ def _full_text(error: BaseException) -> str:
 
 
 def _place_of(error: BaseException) -> str:
-    """Return the last place in this package, because foreign names of files and functions can contain cells."""
+    """Return the last place in this package, because names of foreign files and functions can contain cells."""
     own = [each for each in traceback.walk_tb(_traceback_of(error)) if is_own_frame(each[0])]
     if not own:
         return "an unknown place"

@@ -3,8 +3,8 @@
 Standard output and standard error belong to the whole process. So they are redirected when the first step begins and
 restored when the last one has ended, in whatever order steps of several threads begin and end. Meanwhile each thread
 prints to the file of its own step. A thread without a step, and code that prints below Python, print to the file of the
-step that began last. Log records go the same way, from any logger and handler, also new ones. This includes Dagster's
-own handlers, which write to the event log.
+step that began last. Log records of all loggers and handlers, including new ones, go the same way. This includes
+Dagster's own handlers, which write to the event log.
 """
 
 import contextlib
@@ -254,7 +254,7 @@ def _handlers_of(logger: logging.Logger) -> Iterator[logging.Handler]:
 
 
 def _is_event_of_others(record: logging.LogRecord) -> bool:
-    """Whether a record is of one of Dagster's own events, in a thread in which no block is active."""
+    """Whether a record is about one of Dagster's own events, in a thread in which no block is active."""
     return not _HERE.blocks and getattr(record, LOG_RECORD_EVENT_ATTR, None) is not None
 
 
@@ -296,14 +296,14 @@ def _duplicate(descriptor: int) -> int | None:
         return os.dup(descriptor)
     except OSError as error:
         if error.errno == errno.EBADF:
-            return None  # A daemon may have closed it.
+            return None  # A daemon may have closed the stream.
         raise
 
 
 def _flush(*streams: Any) -> None:
     """Flush the buffers of streams and of the C library, which do not record who wrote to them."""
     for stream in streams:
-        with contextlib.suppress(BaseException):  # Output must be restored whatever was put there.
+        with contextlib.suppress(BaseException):  # Output must be restored regardless of the current stream.
             stream.flush()
     with contextlib.suppress(Exception):
         _c_library().fflush(None)

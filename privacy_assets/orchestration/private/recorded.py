@@ -16,12 +16,12 @@ _PAGE = 50
 
 
 def of_partition(key: dg.AssetKey, partition_key: str | None) -> dg.AssetKey | dg.AssetRecordsFilter:
-    """Return what to fetch the events of an asset by, or those of one of its partitions."""
+    """Return the filter for the events of an asset, or of one of its partitions."""
     return key if partition_key is None else dg.AssetRecordsFilter(key, asset_partitions=[partition_key])
 
 
 def all_records(fetch: Callable[..., dg.EventRecordsResult], wanted: Any) -> Iterator[dg.EventLogRecord]:
-    """Yield all that a function of the instance fetches, latest first."""
+    """Yield all records that a function of the instance fetches, latest first."""
     cursor, has_more = None, True
     while has_more:
         page = fetch(wanted, limit=_PAGE, cursor=cursor)
@@ -30,14 +30,14 @@ def all_records(fetch: Callable[..., dg.EventRecordsResult], wanted: Any) -> Ite
 
 
 class Recorded:
-    """The latest materialization of an asset, or of one of its partitions, as the instance knows it.
+    """The latest materialization of an asset, or of one of its partitions, in the instance's records.
 
     Attributes
     ----------
     version : str or None
         Its data version; None if it was never materialized.
     version_is_content : bool
-        Whether the asset set the version itself, as the assets of this package do; then it is the digest of the stored
+        Whether the asset itself set the version, as the assets of this package do; then it is the digest of the stored
         content.
     run_id : str or None
         The run that made it; None if it was reported by hand, or the instance does not know the run.
@@ -62,7 +62,7 @@ class Recorded:
 
 
 class Publication(NamedTuple):
-    """A release that was recorded: the table, where it was written if that is known, the run, and the partition."""
+    """A recorded release: the table, the place where it was written if that is known, the run, and the partition."""
 
     fingerprint: str
     directory: Path | None
@@ -89,15 +89,15 @@ def publications(instance: dg.DagsterInstance, key: dg.AssetKey) -> list[Publica
 def require_alike_partitions(instance: dg.DagsterInstance, key: dg.AssetKey, partition_key: str | None) -> None:
     """Refuse an asset if it was last made with partitions and the release has none, or vice versa.
 
-    No partition of it corresponds to this one then, so its published tables cannot be found.
+    Then none of its partitions corresponds to this one, so its published tables cannot be found.
     """
     record = next(_of_runs(instance, key), None)
     if record is None or (record.partition_key is None) == (partition_key is None):
         return
     has, lacks = ("no partitions", "has some") if record.partition_key is None else ("partitions", "has none")
     raise InvalidTableError(
-        f"{key.to_user_string()!r} has {has}, and the release that names it {lacks}: so it is unknown which of its "
-        "published tables belong to this release. Expected the same partitions on both, or the directory of the "
+        f"{key.to_user_string()!r} has {has}, but the release that names it {lacks}, so it is unknown which of its "
+        "published tables belong to this release. Expected the same partitions for both, or the directory of the "
         "published table. Nothing was assessed."
     )
 

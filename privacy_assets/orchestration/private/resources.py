@@ -96,7 +96,7 @@ class PrivateParquetIOManager(dg.UPathIOManager):
 
     @property
     def base_path(self) -> Path:
-        """The private directory, after checking that it is currently separate from the release directories.
+        """The private directory, checked to be currently separate from the release directories.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class PrivateParquetIOManager(dg.UPathIOManager):
             if recorded.version_is_content and artifact.digest != recorded.version:
                 raise InvalidTableError(
                     f"The content stored for {context.asset_key.to_user_string()} is not what Dagster recorded: it "
-                    "was overwritten, or a run was interrupted. Materialize it again."
+                    "was overwritten, or a run was interrupted. Materialize the asset again."
                 )
             return _content(artifact)
 
@@ -192,7 +192,7 @@ class PrivateParquetIOManager(dg.UPathIOManager):
         Raises
         ------
         ConcurrentReleaseError
-            If another run is releasing it. The lock ends with its process, however that ends.
+            If another run is releasing it. The lock ends with its process, even if the process is killed.
         """
         directory = self.private_path(LOCKS_DIRECTORY, "__".join(key.path), partition_key)
         make_private_directory(directory)

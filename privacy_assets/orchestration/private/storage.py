@@ -1,4 +1,4 @@
-"""The private tables of one release, and what Dagster recorded of them."""
+"""The private tables of one release, and Dagster's records of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,11 +32,11 @@ class Storage:
         return Recorded(self.instance, self.release.key(stage), self.partition_key)
 
     def load(self, stage: str) -> Any:
-        """Read what is stored of a stage."""
+        """Read the stored content of a stage."""
         return self.private_tables.load(self.release.key(stage), self.partition_key)
 
     def read(self, key: dg.AssetKey, read: Callable[[Artifact], T]) -> T | None:
-        """Return what is read of a stored result; None if there is none that can be read."""
+        """Return a stored result; None if no readable result is stored."""
         try:
             stored = self.private_tables.load(key, self.partition_key)
             return read(stored) if isinstance(stored, Artifact) else None

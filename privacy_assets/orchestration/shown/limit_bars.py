@@ -1,7 +1,7 @@
-"""A picture of figures beside their limits, small enough that Dagster shows it in place.
+"""A picture of figures with their limits, small enough that Dagster shows it in place.
 
-Dagster's pages show Markdown of less than 1,000 characters in the table of an asset's metadata, and longer one, such as
-a picture of Matplotlib, behind a link. So this one is a few lines of SVG.
+Dagster's pages show Markdown of less than 1,000 characters in the table of an asset's metadata, and longer Markdown,
+such as a picture by Matplotlib, behind a link. So this picture is a few lines of SVG.
 """
 
 import base64
@@ -21,7 +21,7 @@ SHOWN_IN_PLACE: Final = 1_000
 LIMITS: Final = "score_and_limit"
 RED: Final = "#b42318"
 WIDTH, HALF, ROW = 190, 95, 46
-"""A cell for values is 190 pixels wide where the window is 1280."""
+"""A cell for values is 190 pixels wide in a window of 1280 pixels."""
 
 
 class Bar(NamedTuple):
@@ -34,7 +34,7 @@ class Bar(NamedTuple):
 
 
 def picture_of_limits(decided: Sequence[Verdict]) -> dict[str, Any]:
-    """Return metadata with a picture of the verdicts that compare a figure with a limit; empty without one."""
+    """Return metadata with a picture of the verdicts that compare a figure with a limit; empty if there are none."""
     found = sorted(decided, key=lambda verdict: verdict.passed)
     return _metadata(
         [
@@ -46,7 +46,7 @@ def picture_of_limits(decided: Sequence[Verdict]) -> dict[str, Any]:
 
 
 def limits_metadata(policy: Policy, side: str, figures: Mapping[str, float | None]) -> dict[str, Any]:
-    """Return metadata with a picture of the figures of an assessment that the policy limits; empty without one."""
+    """Return metadata with a picture of an assessment's figures that the policy limits; empty without such figures."""
     bars = []
     for limit in policy.limits_of(side):
         value = figures.get(limit.metric)
@@ -67,7 +67,7 @@ def limit_bars(bars: Sequence[Bar]) -> str:
     parts = []
     for place, bar in enumerate(bars):
         top = ROW * place
-        # The limit is in the middle, so that a bar shows how far from it the figure is, whatever it counts.
+        # The limit is in the middle, so that a bar shows how far the figure is from it, regardless of the unit.
         share = bar.value / bar.limit if bar.limit > 0 else 2 * float(bar.value > bar.limit)
         length = round(HALF * min(max(share, 0), 2))
         said = f"{number(bar.value)}, limit {number(bar.limit)}"

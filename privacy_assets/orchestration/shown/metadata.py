@@ -19,7 +19,7 @@ REFUSES = "refuses"
 MOST_ADVICE_SHOWN = 40
 MOST_OPTIONS_SHOWN = 60
 LONGEST_REASON = 300
-# An event takes 100 KB in all.
+# An event can have 100 KB in total.
 MOST_COLUMNS_SHOWN = 70
 LONGEST_SETTINGS = 16_384
 LONGEST_NAMES = 16_384
@@ -34,8 +34,8 @@ def table_metadata(
 ) -> dict[str, Any]:
     """Describe a table by its row count, its first 70 columns (fewer if their names are long) and its fingerprint.
 
-    Columns are tagged with their roles and have the descriptions of their contract. ``made_of`` is the asset that the
-    table was made from, and the origin of each column there.
+    Columns are tagged with their roles and have the descriptions of the contract. ``made_of`` is the asset that the
+    table was made from, and the source of each column there.
     """
     columns = [
         dg.TableColumn(
@@ -62,7 +62,7 @@ def _lineage(table: pd.DataFrame, key: dg.AssetKey, columns: Mapping[str, str]) 
 
 
 def _shown_columns(table: pd.DataFrame) -> list[str]:
-    """Return as many of the first columns as an event has room for."""
+    """Return the first columns, as many as fit into an event."""
     shown, length = [], 0
     for name in table.columns[:MOST_COLUMNS_SHOWN]:
         length += len(json.dumps(name))
@@ -101,9 +101,9 @@ def settings_metadata(settings: Mapping[str, Any]) -> dg.JsonMetadataValue:
 
 
 def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
-    """Show verdicts as a table, what refuses first and what passed last: condition, result, finding and advice.
+    """Show verdicts as a table, those that refuse first and those that passed last: condition, result, finding, advice.
 
-    The records have two fields that the table does not show: whether the condition is met, and what it does otherwise.
+    The records have two fields that the table does not show: whether the condition is met, and its effect otherwise.
     """
     columns = [dg.TableColumn(name, "string") for name in ("condition", "result", FOUND, ADVICE)]
     records = [
@@ -123,7 +123,7 @@ def verdict_table(decided: Sequence[Verdict]) -> dg.TableMetadataValue:
 
 
 def _consequence(verdict: Verdict) -> str:
-    # Not the word `error`, which next to a met condition suggests a failure.
+    # Not the word `error`, which would suggest a failure next to a condition that is met.
     return REFUSES if verdict.severity == "error" else "warns"
 
 
@@ -133,7 +133,7 @@ def advice_table(advice: pd.DataFrame) -> dg.TableMetadataValue:
 
 
 def options_table(options: pd.DataFrame) -> dg.TableMetadataValue:
-    """Show candidate releases, the proposed ones first and by worth, with names of settings and figures alone."""
+    """Show candidate releases, the proposed ones first and by worth, with names of settings and figures only."""
     in_order = options.sort_values(["side", "is_proposed", "utility"], ascending=[True, False, False], kind="stable")
     figures = [name for name in options.columns if name in METRICS and name != "utility"]
     columns = ["candidate", "side", "is_proposed", "utility", "worth_in_people", *figures, "reason"]
@@ -164,7 +164,7 @@ def _plain(value: Any) -> str | int | float | bool:
 def verdict_result(key: dg.AssetKey, verdict: Verdict, more: Mapping[str, Any] | None = None) -> dg.AssetCheckResult:
     """Return the result of the check that shows a verdict.
 
-    Its metadata is the sentence and the advice, then score and limit as floats, which the Checks tab plots over time,
+    Its metadata are the sentence and the advice, then score and limit as floats, which the Checks tab plots over time,
     then ``more``.
     """
     shown: dict[str, Any] = {FOUND: verdict.reason}

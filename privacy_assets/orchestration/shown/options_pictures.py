@@ -1,4 +1,4 @@
-"""The map of candidate releases: what each gives away, and what it is worth."""
+"""The map of candidate releases by risk and worth."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from privacy_assets.display.pictures import BLUE, GRAY, GREEN, RED, Drawn, new_figure
 
 COLORS = 256
-"""Few marks have each color, which a small palette would lose."""
+"""Each color is used by few marks, which a small palette would lose."""
 LEAST, MOST = 0.0, 0.9985
 TICKS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 MOST_NAMES = 40
 LINE = 0.085
-"""Height of a name on the axis of worth, in its own unit of ten powers."""
+"""Height of a name on the axis of worth, in the logarithmic unit of the axis."""
 WIDTH, BESIDE, MARK, LETTER = 1.45, 0.035, 0.012, 0.0105
-"""Width of a panel in that of its marks; in panels: where a name starts, half a mark, and a letter."""
+"""Width of a panel in widths of its marks; then, in widths of a panel: where a name starts, half a mark, a letter."""
 
 
 def map_of_options(
@@ -28,8 +28,8 @@ def map_of_options(
 ) -> Drawn:
     """Draw a panel for each side that has candidates: risk to the right, worth upwards.
 
-    ``risks`` names the column of the risk by side; the two risks are not on one scale. Its limit is drawn as a line,
-    and the recommended candidate gets a ring.
+    ``risks`` names the column of the risk by side; the two risks have different scales. The limit of the risk is drawn
+    as a line, and the recommended candidate has a ring.
     """
     drawn = {
         side: table[(table["side"] == side) & table["utility"].notna() & table[risk].notna()].reset_index(drop=True)
@@ -113,7 +113,7 @@ def _draw_side(axes: Any, own: pd.DataFrame, risk: str, limit: float | None, rec
 def _write_names(
     axes: Any, names: list[str], at: NDArray[np.float64], worth: NDArray[np.float64], right: float
 ) -> None:
-    """Write names to the right of their marks, where neither a mark nor another name is."""
+    """Write names to the right of their marks, where there is neither a mark nor another name."""
     shown = np.argsort(-worth, kind="stable")[:MOST_NAMES]
     across, upwards = at / (WIDTH * right), _upwards(worth)
     heights = _heights_of_names([names[place] for place in shown], across[shown], upwards[shown])
@@ -132,7 +132,7 @@ def _write_names(
 def _heights_of_names(
     names: list[str], across: NDArray[np.float64], upwards: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return a free height for each name: that of its mark, or the next below, or the next above if there is none.
+    """Return a free height for each name: that of its mark, or the next below, or else the next above.
 
     `across` and `upwards` are the places of the marks, in widths of the panel and in the unit of the axis of worth.
     """

@@ -13,7 +13,7 @@ SPECIAL = re.escape("\\[]`<>&!")
 
 
 def as_markdown(drawn: Drawn, colors: int = COLORS) -> str:
-    """Write a picture as PNG of at most so many colors in Markdown; its sentence is the alternative text."""
+    """Return a picture as PNG of at most this many colors in Markdown; its sentence is the alternative text."""
     encoded = base64.b64encode(drawn.png(colors)).decode()
     return f"![{_escaped(drawn.text)}](data:image/png;base64,{encoded})"
 

@@ -242,7 +242,7 @@ def test_time_ends_a_built_in_synthesizer_between_two_columns(clock, monkeypatch
         people(), CONTRACT, POLICY, candidates=[Candidate(synthetic=Synthesis("cart"))], limit_seconds=150
     )
     assert learned == [0, 1]
-    assert found.table["reason"].tolist() == ["not finished: time ended"]
+    assert found.table["reason"].tolist() == ["not finished: time ran out"]
 
 
 def test_a_synthesizer_that_would_take_longer_than_what_is_left_is_not_begun_again(clock):
@@ -261,7 +261,7 @@ def test_a_synthesizer_that_would_take_longer_than_what_is_left_is_not_begun_aga
         found = compare_releases(people(), CONTRACT, POLICY, candidates=[slow], limit_seconds=limit_seconds)
         return len(learned), found.runs["problem"].tolist()
 
-    assert compared(119) == (1, ["", "not made again: the first time took longer than what is left"])
+    assert compared(119) == (1, ["", "not made again: the first time took longer than the remaining time"])
     assert compared(121) == (2, ["", ""])
 
 
@@ -412,7 +412,7 @@ def test_leakage_in_one_draw_is_enough_even_if_the_policy_does_not_limit_it():
     assert table["is_admitted"].tolist() == [True, True]
     assert table["reason"].tolist() == ["", "leakage was detected"]
     once = table_of(runs[:3], candidates, limits, 2)
-    assert once["reason"].tolist()[1] == "made 1 of 2 times when time ended"
+    assert once["reason"].tolist()[1] == "made 1 of 2 times in time"
     assert not once["is_admitted"].tolist()[1]
 
 

@@ -120,7 +120,7 @@ def test_a_comparison_of_another_table_or_of_other_settings_is_not_named(project
         assert "No comparison of this table with these settings" in said
     without = project.definitions(**settings_of(options=None))
     said = refusal(project.run(without, "anonymized_release", checks=False), "anonymized")
-    assert "add `options` to those of people and materialize people/release_options" in said
+    assert "add `options` to the settings of people and materialize people/release_options" in said
     related(1_700, 5).to_parquet(project.root / "data" / "people.parquet", index=False)
     project.run(definitions, "source", "anonymized")
     said = refusal(project.run(definitions, "anonymized_release", checks=False), "anonymized")

@@ -54,7 +54,7 @@ def test_standard_candidates_within_a_time_limit(folder, capsys):
     assert main(["compare", "release.yaml", "--candidates", "standard", "--limit-seconds", "0.001"]) == 0
     said = capsys.readouterr().out
     assert "k=50" in said
-    assert "not made: time had ended" in said
+    assert "not made: time had run out" in said
     assert "No candidate can be proposed" in said
 
 

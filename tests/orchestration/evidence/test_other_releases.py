@@ -447,7 +447,7 @@ class TestOtherReleases:
             OtherReleaseSettings("first", "number", release="a"),
             OtherReleaseSettings(second, "number", release="b"),
         ]
-        with pytest.raises(InvalidSettingError, match="a name of its own for each"):
+        with pytest.raises(InvalidSettingError, match="a different name for each"):
             ReidentificationSettings(other_releases=both)
 
     def test_what_was_published_counts_whatever_is_reported_by_hand_since(self, tmp_path):
@@ -478,7 +478,7 @@ class TestOtherReleases:
                 instance.report_runless_asset_event(dg.AssetMaterialization(stages[1]))
             with pytest.raises(InvalidTableError, match="1 cannot be read where they were written"):
                 published(None)
-            with pytest.raises(InvalidTableError, match="'first/anonymized' has no partitions, and the release that"):
+            with pytest.raises(InvalidTableError, match="'first/anonymized' has no partitions, but the release that"):
                 published("north")
             dg.materialize([of_run(partitions)], instance=instance, partition_key="north")
             with pytest.raises(InvalidTableError, match="1 cannot be read where they were written"):
