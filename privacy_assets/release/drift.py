@@ -1,6 +1,6 @@
 """Drift of a table from an earlier one, as distances and counts without values.
 
-The earlier table is kept as a profile: the shares of each column's values in at most 100 cells. Numbers and times are
+The earlier table is stored as a profile: the shares of each column's values in at most 100 cells. Numbers and times are
 cut at quantiles of the earlier table. In other columns each of the most frequent values has its own cell, and all
 others share one. Missing values have their own cell.
 """
@@ -111,7 +111,7 @@ def _kind(column: pd.Series[Any], name: str) -> str:
 
 
 def _cells_of(column: pd.Series[Any], name: str) -> pd.DataFrame:
-    """Return upper end or value of each cell as text or number, its share, the share of missing values in the last."""
+    """Return the upper end or value of each cell, and its share; the last cell has the share of missing values."""
     missing = float(column.isna().mean()) if len(column) else 0.0
     if _kind(column, name) in ORDERED_KINDS:
         numbers = _as_numbers(column, name)

@@ -1,4 +1,4 @@
-"""What the gate decides on: the stored tables and assessments, and what was recorded when they were made."""
+"""The evidence for the gate: stored tables and assessments, and Dagster's records of how they were made."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ STAGES_ASSESSED = (*SPLIT_STAGES, "preprocessed")
 
 @dataclass(frozen=True)
 class TableEvidence:
-    """The state of one stored artifact, and what Dagster recorded when it was made.
+    """The state of one stored artifact, and Dagster's record of how it was made.
 
     Parameters
     ----------
     digest : str or None
-        Fingerprint of a table or digest of a result as stored now; None if it cannot be read.
+        Current fingerprint of a stored table, or digest of a stored result; None if it cannot be read.
     recorded_digest : str or None
         Data version of the latest materialization; None if there is no materialization.
     run_id : str or None
@@ -60,7 +60,7 @@ class SigningEvidence:
     key_id : str or None
         Identifier of the key; None if it cannot be used.
     problem : str
-        Why the key cannot be used, else empty. It shows nothing of the key.
+        Why the key cannot be used, else empty. It shows no part of the key.
     """
 
     key_id: str | None
@@ -74,9 +74,10 @@ class BudgetEvidence:
     Parameters
     ----------
     is_recorded : bool
-        Whether the ledger is intact, has the fit that the records come from, and every fit that is known otherwise.
+        Whether the ledger is intact, and has the fit that the records come from and every fit that is known from
+        elsewhere.
     reason : str
-        What was found.
+        The finding.
     """
 
     is_recorded: bool
@@ -113,23 +114,23 @@ class Evidence:
     measured : mapping of str to mapping of str to float or None
         Figures measured on this exact table, by the name of their assessment.
     must_succeed : tuple of str
-        Assessments that must exist, with or without a limit on them. If they fail, releases contradict each other or
-        the masks are described wrongly.
+        Assessments that must exist, regardless of limits. If they fail, releases contradict each other or the masks are
+        described wrongly.
     signing : SigningEvidence, optional
         The key that would sign the release, if one is configured.
     remarks : mapping of str to str
-        Origin of a figure, by its metric, for the reason of a failed limit: names of columns and counts. That of a
-        yes/no figure is shown in any case.
+        Origin of a figure, by its metric, for the reason of a failed limit: names of columns and counts. The origin of
+        a yes/no figure is always shown.
     advised : mapping of str to str
-        What to do about a failed limit, by its metric, if the assessment knows more than the policy.
+        What to do about a failed limit, by its metric, if the assessment has more specific advice than the policy.
     examined : mapping of str to sequence of ColumnExamination
         Columns that are released unchanged, by the stage in which they were examined.
     must_be_examined : tuple of str
-        Stages in which they must be examined: the table itself and the one it was made from.
+        Stages in which they must be examined: the table itself and the table it was made from.
     acknowledged : mapping of str to str
         Reasons in the contract for releasing columns although they look identifying.
     has_person : bool
-        Whether the contract names a person column, so that an mpUCC assessment must have counted people.
+        Whether the contract has a person column, so that an mpUCC assessment must have counted people.
     budget : BudgetEvidence, optional
         The privacy budget, if the records are differentially private.
     """

@@ -88,13 +88,13 @@ class ReleaseRecord:
     refusals_before : int
         Number of earlier runs in which this release was refused.
     waivers : sequence of Waiver
-        Signed-off exceptions under which verdicts passed.
+        Approved exceptions under which verdicts passed.
     acknowledged : mapping of str to str
         Reasons in the contract for releasing identifying columns unchanged, by column.
     options_compared : int
         Candidate releases that were compared before.
     declaration : mapping of str to str
-        What is declared about the release, such as its purpose.
+        Declarations about the release, such as its purpose.
     figures_withheld : bool
         Whether figures that were computed on people's records are left out.
     engine : {"local", "spark"}
@@ -140,17 +140,17 @@ def write_release(
     table : DataFrame
         The table to release; its index is not written.
     content : str
-        Fingerprint of the content that was decided on.
+        Fingerprint of the admitted content.
     record : ReleaseRecord
         The content of the manifest.
     formats : sequence of {"parquet", "csv"}
         Formats to write. Parquet is always among them, because the fingerprint is verified on it.
     report : ReportMaterial, optional
-        What ``report.html`` shows in addition to the manifest; by default nothing.
+        Content of ``report.html`` in addition to the manifest; by default none.
     signer : Signer, optional
         Key that signs the manifest. The signature exists before the release appears.
     rows_per_part : int
-        A larger table is a directory of Parquet files with that many rows each; its CSV file stays one.
+        A larger table is a directory of Parquet files with this many rows each; its CSV is always a single file.
 
     Returns
     -------
@@ -160,8 +160,8 @@ def write_release(
     Raises
     ------
     InvalidTableError
-        If the content, or the files as read back, are not what the verdicts admitted, or the policy requires a
-        signature and there is no key.
+        If the content, or the content of the files as read back, is not what the verdicts admitted, or the policy
+        requires a signature and there is no key.
     """
     require_unique_text_names(table)
     table = _without_extras(table)
@@ -196,7 +196,7 @@ def _write_locked(
         manifest = _manifest(record, temporary, table, content, created_at) | parts | csv
         manifest["signed_by"] = None if signer is None else signer.key_id
         manifest["files"][REPORT_FILE] = _write_report(temporary / REPORT_FILE, manifest, report)
-        # As a reader will see it: tuples become lists, and keys become text.
+        # As read back from JSON: tuples become lists, and keys become text.
         manifest["digest"] = digest_of(json.loads(json.dumps(manifest, allow_nan=False)))
         write_json(temporary / MANIFEST_FILE, manifest, RELEASED_FILE_MODE)
         if signer is not None:
@@ -212,7 +212,7 @@ def _write_locked(
         for opened in (temporary, *(path for path in temporary.iterdir() if path.is_dir())):
             opened.chmod(RELEASED_DIRECTORY_MODE)
         sync_directory(temporary)
-        # The link is made first, so that nothing is published where it cannot be made.
+        # The link is made first, so that nothing is published if it cannot be made.
         link = _link_to(final)
         temporary.rename(final)
         link.replace(directory / LATEST)
@@ -224,7 +224,7 @@ def _write_locked(
 
 def _without_extras(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table without unused categories and attributes, which the fingerprint does not cover."""
-    # The columns are shared with the table, because nothing changes them.
+    # The columns are shared with the table, because they are not changed.
     return pd.DataFrame({name: _used_categories(table[name]).array for name in table.columns}, copy=False)
 
 
@@ -267,7 +267,7 @@ def require_formats(formats: Sequence[str]) -> tuple[str, ...]:
     """Return the formats, or raise InvalidSettingError for unknown ones."""
     unknown = sorted(set(formats) - set(FORMATS))
     if unknown or isinstance(formats, str):
-        raise InvalidSettingError(f"formats has {unknown or formats!r}; expected a list of some of {list(FORMATS)}.")
+        raise InvalidSettingError(f"formats has {unknown or formats!r}; expected a list with some of {list(FORMATS)}.")
     return tuple(formats)
 
 
@@ -298,7 +298,7 @@ def _write_csv(path: Path, table: pd.DataFrame) -> dict[str, Any]:
 
 def _write_report(path: Path, manifest: Mapping[str, Any], material: "ReportMaterial | None") -> dict[str, Any]:
     """Write the report and return its entry in the manifest."""
-    # It imports Jinja, which verifying a release does not need.
+    # Imports Jinja, which is not needed to verify a release.
     from privacy_assets.release.report import ReportMaterial, render_report
 
     page = render_report(manifest, material or ReportMaterial()).encode()
@@ -322,12 +322,12 @@ def _manifest(
 def render_refusal(
     record: ReleaseRecord, table: pd.DataFrame | None, content: str, report: "ReportMaterial", note: str
 ) -> str:
-    """Return the page of a refusal as HTML: the report that a release would have, with the verdicts that refused it.
+    """Return the page of a refusal as HTML: the report that the release would have, with the verdicts that refused it.
 
     Parameters
     ----------
     record : ReleaseRecord
-        What is known of the refused table, as its manifest would have it.
+        The known content of the manifest of the refused table.
     table : DataFrame or None
         The refused table; None if it cannot be read.
     content : str
@@ -335,7 +335,7 @@ def render_refusal(
     report : ReportMaterial
         Pictures, history and additional measurements.
     note : str
-        Where the run ended, and what the page therefore lacks.
+        The step at which the run ended, and what is therefore missing from the page.
     """
     from privacy_assets.release.report import render_report
 
@@ -344,7 +344,7 @@ def render_refusal(
 
 
 def _recorded(record: ReleaseRecord, table: pd.DataFrame | None, content: str, created_at: datetime) -> dict[str, Any]:
-    """Return what a manifest has in addition to the files."""
+    """Return the content of a manifest in addition to the files."""
     leaving = [] if table is None else manifest_entries(table, record.columns, record.stage, record.acknowledged)
     return {
         "manifest_version": MANIFEST_VERSION,

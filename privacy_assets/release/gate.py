@@ -1,7 +1,7 @@
-"""The verdict: whether a table may leave, given the evidence about it.
+"""The verdict: whether a table may be released, given the evidence about it.
 
 `verdicts` is a pure function. Asset checks show its result; the release step calls it again for the exact content that
-it would write. It fails closed: evidence that is missing, unreadable, from another table, made under weaker settings,
+it would write. It fails closed: evidence that is missing, unreadable, from another table, made with weaker settings,
 reported by hand or altered afterwards gives a failed verdict. A missing or NaN figure fails every limit.
 """
 
@@ -36,7 +36,7 @@ from privacy_assets.release.policy import Limit, Policy, RequiredSettings
 from privacy_assets.release.waivers import UnusableWaiver, Waiver, Waivers
 
 MEASURED_AT_THE_GATE = (ANONYMITY, RARE_VALUES, PRIVACY_BUDGET)
-"""Assessments without an asset: the gate measures them on the exact table that it would release."""
+"""Assessments without an asset; the gate measures them on exactly the table that it would release."""
 EXAMPLE_METRICS = {"synthetic": "privacy_risk_score", "anonymized": "smallest_class"}
 EVERY_WAIVER_IS_USED = "every_waiver_is_used"
 MOST_WAIVERS_SHOWN = 20
@@ -56,7 +56,7 @@ class Verdict:
     severity : {"error", "warn"}
         A failed ``"error"`` refuses the release.
     reason : str
-        What was found and what was expected. It contains no cell of a table.
+        The finding and the expectation. It contains no cell of a table.
     advice : str
         What to do if the condition failed, else empty.
     metric, value, limit, direction
@@ -96,14 +96,14 @@ def verdicts(
     fingerprint : str
         Fingerprint of the content that would be released.
     waivers : Waivers, optional
-        Signed-off exceptions from limits. They cannot excuse a failed condition on the evidence or a missing figure.
+        Approved exceptions from limits. They cannot excuse a failed condition on the evidence or a missing figure.
 
     Returns
     -------
     tuple of Verdict
         Conditions on the evidence first, then one verdict per limit on this side in the policy's order; never empty. If
-        there are waivers, the last verdict says whether each was used. The table may be released if and only if
-        `is_admitted` returns True for them.
+        there are waivers, the last verdict is on whether each was used. The table may be released if and only if
+        `is_admitted` returns True for the verdicts.
     """
     limits = policy.limits_of(evidence.side)
     decided = [_a_limit_protects(policy, evidence.side)]
@@ -145,13 +145,13 @@ def limit_verdict(limit: Limit, evidence: Evidence) -> Verdict:
         reason = f"{limit.metric} has no value; expected {limit.bound}{origin}"
         value = None
     else:
-        # A waiver must name figure and limit exactly.
+        # A waiver must state figure and limit exactly.
         can_be_waived = limit.blocks and not passed and limit.metric not in YES_NO_METRICS
         found, expected = shown_figure(limit.metric, str(limit.direction), value, limit.value, exact=can_be_waived)
         if can_be_waived and found != in_full(value):
             found += f" (exactly {in_full(value)})"
         reason = f"{limit.metric} is {found}; expected {expected}"
-        # What a yes/no figure is worth is part of it.
+        # The origin of a yes/no figure is always shown.
         if not passed or limit.metric in YES_NO_METRICS:
             reason += origin
     advice = "" if passed else limit.advice or evidence.advised.get(limit.metric) or limit.advice_for(value)
@@ -193,7 +193,7 @@ def _every_waiver_is_used(on_limits: Mapping[Limit, Verdict], waivers: Waivers, 
 
 
 def _first(reasons: list[str]) -> str:
-    """Join the first reasons and count the others, because an event has no room for a thousand."""
+    """Join the first reasons and count the others, because an event cannot contain a thousand."""
     n_others = len(reasons) - MOST_WAIVERS_SHOWN
     return "; ".join(reasons[:MOST_WAIVERS_SHOWN]) + (f"; and {n_others} more" if n_others > 0 else "")
 
@@ -209,7 +209,7 @@ def _why_unused(
     if not limit.blocks:
         return f"the limit on {each.metric} only warns"
     problems = each.problems(waivers.release, fingerprint, limit, on_limits[limit].value, waivers.on)
-    return ", ".join(problems) or f"the limit on {each.metric} is met, or is waived already"
+    return ", ".join(problems) or f"the limit on {each.metric} is met, or is already waived"
 
 
 def settings_verdict(name: str, policy: Policy, evidence: Evidence) -> Verdict:
@@ -217,7 +217,7 @@ def settings_verdict(name: str, policy: Policy, evidence: Evidence) -> Verdict:
     sentence = f"{name}_settings_meet_the_policy"
     assessment = evidence.assessments.get(name)
     if assessment is None or not assessment.settings:
-        return _failed(sentence, f"{name} does not record the settings it was made with", REMAKE_ADVICE)
+        return _failed(sentence, f"{name} does not record the settings that it was made with", REMAKE_ADVICE)
     if name == MPUCC:
         weaker = list(_weaker_settings(assessment.settings, policy.required, evidence))
         if any(limit.needs_control for limit in policy.limits):
@@ -292,7 +292,7 @@ def _a_limit_protects(policy: Policy, side: str) -> Verdict:
     reason = (
         f"the policy has a blocking limit that protects {side} records"
         if protects
-        else f"the policy has no limit of severity 'error' on {side} records that keeps them from being singled out"
+        else f"the policy has no limit of severity 'error' that prevents {side} records from singling people out"
     )
     advice = f"Add a limit to the policy, for example on {EXAMPLE_METRICS[side]}."
     return _verdict(f"the_policy_limits_the_{side}_side", protects, reason, advice)
@@ -393,7 +393,7 @@ def _weaker_settings(settings: Mapping[str, Any], required: RequiredSettings, ev
     assessed = settings.get("columns")
     if not isinstance(assessed, list | tuple) or set(assessed) != set(evidence.columns):
         count = len(set(evidence.columns).symmetric_difference(assessed or ()))
-        yield f"{count} columns differ between the assessed table and the one that would be released"
+        yield f"{count} columns differ between the assessed table and the table that would be released"
     expected_columns = min(required.max_baseline_cols or len(evidence.columns), len(evidence.columns))
     searched = settings.get("complete_up_to")
     if not isinstance(searched, int) or searched < expected_columns:
@@ -402,7 +402,7 @@ def _weaker_settings(settings: Mapping[str, Any], required: RequiredSettings, ev
     if required.default_precision and (not isinstance(given, Mapping) or not _are_declared(given, evidence)):
         yield "a precision was set by hand; expected the precision found in the originals or declared in the contract"
     if evidence.has_person and not isinstance(settings.get("n_people"), Mapping):
-        yield "records were counted, but the contract names a person column, so people must be"
+        yield "records were counted; expected people, because the contract has a person column"
     if required.deduplicated and settings.get("deduplicate") is not True:
         yield "repeated records were kept, expected deduplicate=True"
 
@@ -422,7 +422,7 @@ def _too_confident(settings: Mapping[str, Any], required: RequiredSettings) -> I
 
 def _other_settings(assessment: str, settings: Mapping[str, Any], asked_for: Mapping[str, Any] | None) -> Iterator[str]:
     if asked_for is None:
-        yield "the settings it must be made with are not known"
+        yield "the settings that it must be made with are not known"
         return
     for name, expected in asked_for.items():
         found = settings.get(name)
@@ -436,7 +436,7 @@ def _other_settings(assessment: str, settings: Mapping[str, Any], asked_for: Map
             held = [[other.get("name"), other.get("key")] for other in found or ()]
             # More releases, such as earlier publications of one of these, never leave more candidates.
             if not all(other in held for other in expected):
-                yield f"{len(held)} other releases were taken into account, not the {len(expected)} that are configured"
+                yield f"{len(held)} other releases were considered, expected the {len(expected)} configured ones"
         elif found != expected:
             yield f"{name} differs from what the current policy and contract require"
 

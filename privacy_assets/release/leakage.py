@@ -1,4 +1,4 @@
-"""What a disclosure assessment says of the limits of a policy: figures, where they come from, and what to do."""
+"""The figures of a disclosure assessment that a policy can limit, their origin, and advice."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from privacy_assets.release.metrics import LEAKAGE_DETECTED
 from privacy_assets.release.policy import RequiredSettings
 
 LEVEL = 0.05
-"""Level of the test of all criteria together, which adjusted p values are compared with."""
+"""Level of the joint test of all criteria, with which adjusted p values are compared."""
 UPPER_ENDS = {
     "singling_out_excess": "singling_out_interval",
     "linkability_excess": "linkability_interval",
@@ -42,7 +42,7 @@ MOST_CRITERIA = (
 
 
 class LeakageFigures(NamedTuple):
-    """Figures for limits, where the decision comes from, and what to do about it."""
+    """Figures for limits, the origin of the decision, and advice."""
 
     metrics: Mapping[str, float | None]
     remark: str
@@ -57,13 +57,13 @@ def figures_of_disclosure(scores: Mapping[str, Any], required: RequiredSettings)
     scores : mapping
         ``scores`` of a `DisclosureAssessment`.
     required : RequiredSettings
-        Its ``detectable_share`` says of what share of the originals copies may go unnoticed.
+        Its ``detectable_share`` is the share of the originals of whom copies may go unnoticed.
 
     Returns
     -------
     LeakageFigures
-        ``leakage_detected`` is None, which fails every limit, if nothing was found and copies of more people might not
-        have been seen, or if it is unknown how many.
+        ``leakage_detected`` is None, which fails every limit, if nothing was found but copies of more people might have
+        gone unnoticed, or if their number is unknown.
     """
     detected, share = scores.get(LEAKAGE_DETECTED), scores.get("detectable_share")
     allowed = 1.0 if required.detectable_share is None else required.detectable_share
@@ -79,7 +79,7 @@ def figures_of_disclosure(scores: Mapping[str, Any], required: RequiredSettings)
         found = f"{', '.join(WORDS[name] for name in failed)}; adjusted p value {number(scores['adjusted_p_value'])}"
         return LeakageFigures(metrics, found, advice(failed))
     if decided is None and is_answered:
-        return LeakageFigures(metrics, "originals and control differ by themselves", SPLIT_DIFFERS)
+        return LeakageFigures(metrics, "originals and control differ even without leakage", SPLIT_DIFFERS)
     if decided is None:
         return LeakageFigures(metrics, f"{unseen}; the policy accepts {percent(allowed)}", TOO_LITTLE_SEEN)
     return LeakageFigures(metrics, unseen, "")
@@ -91,18 +91,18 @@ def failed_criteria(scores: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def advice(failed: Sequence[str]) -> str:
-    """Return what helps against the failed criteria."""
+    """Return advice against the failed criteria."""
     if len(failed) >= len(WORDS) - 1:
         return MOST_CRITERIA
     return " ".join(dict.fromkeys(f"{WORDS[name].capitalize()}: {WHAT_HELPS[name]}" for name in failed))
 
 
 def unseen_in_people(scores: Mapping[str, Any]) -> str:
-    """Say of how many people copies might have gone unnoticed."""
+    """Describe how many people's copies might have gone unnoticed."""
     people, share = scores.get("detectable_people"), scores.get("detectable_share")
     if people is None or share is None:
-        return "not even copies of all originals would have been seen"
-    return f"copies of fewer than {people:,} people ({percent(share)} of the originals) might not have been seen"
+        return "even copies of all originals would have gone unnoticed"
+    return f"copies of fewer than {people:,} people ({percent(share)} of the originals) might have gone unnoticed"
 
 
 def _at_most(value: Any, bound: float) -> bool:

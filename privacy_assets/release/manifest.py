@@ -17,7 +17,7 @@ from privacy_assets.storage.batch_fingerprint import FINGERPRINT_VERSIONS
 MANIFEST_FILE = "manifest.json"
 REPORT_FILE = "report.html"
 DIRECTORY_TIME = "%Y%m%dT%H%M%S.%fZ"
-"""How the name of the directory of a release begins."""
+"""The beginning of the name of a release directory."""
 SIGNATURE_FILE = "signature.json"
 MANIFEST_VERSION = 2
 MAX_MANIFEST_BYTES = 64 * 2**20
@@ -31,13 +31,13 @@ MANIFEST_KEYS = {
 OPTIONAL_KEYS = frozenset(
     {"csv", "options_compared", "declaration", "fingerprint_version", "parts", "figures_withheld", "engine"}
 )
-"""Not in every release: of CSV files and tables in parts, and what earlier versions did not record."""
+"""Keys that are not in every release: for CSV files and tables in parts, and those that are newer."""
 KEYS_SINCE_VERSION_2 = frozenset({"columns_leaving_as_is", "signed_by", "digest"})
 """Releases of version 1 verify without these keys: they are not signed, and a consistent edit goes unnoticed."""
 
 
 class DamagedManifestError(ValueError):
-    """A manifest that this version cannot have written. The message shows nothing of its content."""
+    """A manifest that this version cannot have written. The message shows none of its content."""
 
 
 def read_manifest_bytes(directory: Path) -> bytes:
@@ -71,7 +71,7 @@ def parse_manifest(data: bytes) -> dict[str, Any]:
     expected = MANIFEST_KEYS - (KEYS_SINCE_VERSION_2 if version == 1 else set())
     missing, n_unknown = sorted(expected - set(manifest)), len(set(manifest) - expected - OPTIONAL_KEYS)
     if missing or n_unknown:
-        raise DamagedManifestError(f"it lacks {missing} and has {n_unknown} keys that a manifest does not have")
+        raise DamagedManifestError(f"it lacks {missing} and has {n_unknown} unknown keys")
     wrong = sorted(name for name, is_right in _SHAPES.items() if name in manifest and not is_right(manifest[name]))
     if wrong:
         raise DamagedManifestError(f"the values of {', '.join(wrong)} are invalid")
@@ -79,15 +79,15 @@ def parse_manifest(data: bytes) -> dict[str, Any]:
 
 
 def fingerprint_version_of(manifest: Mapping[str, Any]) -> int:
-    """Return the version of the fingerprint in a manifest; the first ones did not record it."""
+    """Return the version of the fingerprint in a manifest; the first versions did not record it."""
     return int(manifest.get("fingerprint_version", 1))
 
 
 def digest_of(manifest: Mapping[str, Any]) -> str:
     """Return the SHA-256 of everything in a manifest except the digest itself.
 
-    It is computed over sorted keys without spaces, so that it depends on the content alone. It reveals mistakes, not
-    forgeries: whoever edits the manifest can compute the digest again. A signature prevents that.
+    It is computed over sorted keys without spaces, so that it depends only on the content. It reveals mistakes, not
+    forgeries: anyone who edits the manifest can compute the digest again. A signature prevents that.
     """
     said = {name: value for name, value in manifest.items() if name != "digest"}
     return hashlib.sha256(canonical_json(said).encode()).hexdigest()

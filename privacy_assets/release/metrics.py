@@ -1,4 +1,4 @@
-"""The figures that a policy can limit: what each means, its range, its safe side, and how it reads."""
+"""The figures that a policy can limit: their meaning, range, safe side and display."""
 
 import math
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class Metric(NamedTuple):
     severity: Severity = "error"
     advice: str | None = None
     protects_from: float | None = None
-    """The loosest bound that still keeps a record from being singled out, for figures that can."""
+    """The loosest bound that still prevents a record from being singled out, for figures that can."""
 
 
 SAFE_SIDES: tuple[tuple[Direction, Direction], ...] = (("below", "at_most"), ("above", "at_least"))
@@ -52,25 +52,25 @@ ON_BOTH_SIDES = frozenset({UTILITY})
 """Assessments whose limits are on the records of every side that is released."""
 
 CERTAIN_ADVICE = (
-    "Require l_diversity or t_closeness of the anonymization: k alone does not keep a sensitive value from being "
+    "Require l_diversity or t_closeness in the anonymization: k alone does not prevent a sensitive value from being "
     "certain."
 )
 CANDIDATES_ADVICE = (
     "Anonymize with a larger k or fewer quasi-identifiers; if another release of the same people causes the risk, "
-    "use its classes here as well, or leave out the column that links the two."
+    "use its classes here, too, or leave out the column that links the two."
 )
 SEMANTIC_ADVICE = (
-    "Leave out or coarsen the columns that the advice table of the assessment names, or withhold the records at risk "
+    "Leave out or coarsen the columns in the advice table of the assessment, or withhold the records at risk "
     "(semantic_risk: withhold)."
 )
 RARE_VALUES_ADVICE = (
-    "Coarsen or drop the columns that are named, or let the synthesizer redraw their rare values: the built-in ones "
-    "do if `min_atom` in their settings is at least the number of people that the policy requires."
+    "Coarsen or drop the named columns, or let the synthesizer redraw their rare values: the built-in synthesizers "
+    "do so if `min_atom` in their settings is at least the number of people that the policy requires."
 )
 UTILITY_ADVICE = (
-    "Use a synthesizer that keeps more of how columns go together (smooth_cart, with the extra trees; cart keeps more "
-    "still, but copies), a smaller k or fewer quasi-identifiers, or more records, and leave out columns that nobody "
-    "analyzes. The assessment names the pairs that lost most."
+    "Use a synthesizer that preserves more of the relations between columns (smooth_cart, with the extra trees; cart "
+    "preserves even more, but copies), a smaller k or fewer quasi-identifiers, or more records, and leave out columns "
+    "that nobody analyzes. The assessment names the pairs that lost most."
 )
 
 
@@ -101,7 +101,7 @@ METRICS: Mapping[str, Metric] = {
         advice="Coarsen or drop columns: other real people single out as many, so the columns alone cause the score.",
     ),
     "score_beyond_control": Metric(
-        MPUCC, "below", -1, 1, "score beyond that of as many other real people, as a share of what they leave up to 1"
+        MPUCC, "below", -1, 1, "score beyond that of as many other real people, as a share of the difference to 1"
     ),
     "overall_protection": Metric(MPUCC, "above", 0, 1, "main protection over baseline protection, at most 1"),
     "main_protection": Metric(MPUCC, "above", 0, 1, "1 - identification_rate"),
@@ -119,13 +119,13 @@ METRICS: Mapping[str, Metric] = {
         0,
         1,
         "yes if the records reveal more about the originals than about people of the control, beyond chance; no value "
-        "if copies of more people than the policy allows might not have been seen",
+        "if copies of more people than the policy allows might have gone unnoticed",
         "no_leakage_is_detected",
     ),
     "singling_out_excess": _of_disclosure("share of originals singled out beyond that of the control"),
     "linkability_excess": _of_disclosure("share of originals whose records can be linked beyond that of the control"),
     "inference_excess": _of_disclosure(
-        "share of values guessed right from the nearest record, of originals beyond that of the control"
+        "share of originals' values that are guessed right from the nearest record, beyond that of the control"
     ),
     "near_copies_excess": _of_disclosure("share of originals with a near copy beyond that of the control"),
     RARE_VALUES_RELEASED: Metric(
@@ -133,7 +133,7 @@ METRICS: Mapping[str, Metric] = {
         "at_most",
         0,
         math.inf,
-        "released text and category values that somebody in the source has, but fewer people than the policy requires",
+        "released text and category values that the source has, but for fewer people than the policy requires",
         advice=RARE_VALUES_ADVICE,
     ),
     "epsilon": Metric(
@@ -149,20 +149,20 @@ METRICS: Mapping[str, Metric] = {
         "at_most",
         0,
         math.inf,
-        "epsilon of all fits on the same people together, whatever became of them; no value for other methods",
-        advice="Draw from the noisy model that exists. What was spent stays spent.",
+        "total epsilon of all fits on the same people, used or not; no value for other methods",
+        advice="Draw from the existing noisy model. The spent budget stays spent.",
     ),
     "delta": Metric(
         PRIVACY_BUDGET,
         "at_most",
         0,
         1,
-        "delta at which epsilon and total_epsilon are stated, the larger of both; no value for other methods",
+        "the larger delta of those for which epsilon and total_epsilon are stated; no value for other methods",
         advice="Use a smaller delta, in the settings of mst and in privacy_budget.",
     ),
-    "utility": _of_utility("what the records are worth: 1 as much as the originals, 0 as shuffled columns"),
+    "utility": _of_utility("the worth of the records: 1 as much as the originals, 0 as shuffled columns"),
     "utility_columns": _of_utility("the worth of single columns: 1 as the originals, 0 uniform"),
-    "utility_pairs": _of_utility("the worth of how pairs of columns go together"),
+    "utility_pairs": _of_utility("the worth of the relations in pairs of columns"),
     "utility_counts": _of_utility("the worth of counts on two or three columns"),
     "utility_prediction": _of_utility("the worth of predicting each column from the others"),
     "smallest_class": Metric(
@@ -170,7 +170,7 @@ METRICS: Mapping[str, Metric] = {
         "at_least",
         1,
         math.inf,
-        "people in the smallest class; records if the contract names no person column",
+        "people in the smallest class; records if the contract has no person column",
         advice="Anonymize with a larger k, fewer quasi-identifiers, or more records.",
         protects_from=2,
     ),
@@ -222,7 +222,7 @@ METRICS: Mapping[str, Metric] = {
         "at_most",
         0,
         1,
-        "1 / people that a released record can come from, for the record with the fewest",
+        "1 / people that a released record can come from, for the record with the fewest candidates",
         advice=CANDIDATES_ADVICE,
         protects_from=0.5,
     ),
@@ -242,8 +242,8 @@ METRICS: Mapping[str, Metric] = {
         "at_most",
         0,
         1,
-        "1 / records left to an attacker who knows all attributes of a record and one that it lacks; counts records, "
-        "so each must belong to a different person",
+        "1 / remaining records for an attacker who knows all attributes of a record and one that it lacks; records are "
+        "counted, so each must belong to a different person",
         advice=SEMANTIC_ADVICE,
     ),
     "mean_basic_semantic_risk": Metric(
@@ -260,20 +260,20 @@ SENSITIVE_METRICS = frozenset({"l_diversity", "t_closeness", "share_in_homogeneo
 PROTECTING_METRICS = frozenset(
     {"privacy_risk_score", "overall_protection", "main_protection", "identification_rate", "leakage_detected"}
 )
-"""Figures of synthetic records that are worst for a copy of the originals, whatever its size."""
+"""Figures of synthetic records that are worst for a copy of the originals, regardless of its size."""
 BASELINE_METRICS = frozenset(
     {"privacy_risk_score", "overall_protection", "baseline_protection", "score_of_control", "score_beyond_control"}
 )
 """Figures that an assessment with `calculate_baseline=False` does not have."""
 YES_NO_METRICS = frozenset({LEAKAGE_DETECTED})
-"""Figures that are 1 for yes and 0 for no, and read as such."""
+"""Figures that are 1 for yes and 0 for no, and are shown as yes and no."""
 LEAKAGE_METRICS = frozenset(
     name for name in METRICS if any(word in name for word in ("excess", "verbatim", "leakage", "_control"))
 )
 
 
 def shown_figure(metric: str, direction: str, value: float, limit: float, *, exact: bool = False) -> tuple[str, str]:
-    """Write a figure and what its limit allows, such as ``0.171`` and ``at most 0.2``, or ``yes`` and ``no``."""
+    """Format a figure and its bound, such as ``0.171`` and ``at most 0.2``, or ``yes`` and ``no``."""
     if metric in YES_NO_METRICS:
         return yes_or_no(value), "no"
     found, bound = against(value, limit, exact=exact)

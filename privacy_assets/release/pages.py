@@ -16,7 +16,7 @@ def page_template(name: str) -> Template:
 
 @cache
 def _environment() -> Environment:
-    # Definitions are loaded by every step, and few steps write a report.
+    # Imported here, because every step loads the definitions, and few steps write a report.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from privacy_assets.release.parquet_footer import Footer, read_footer
 
 CODECS = frozenset({0, 1})
-"""None, and Snappy."""
+"""No compression, and Snappy."""
 ENCODINGS = frozenset({0, 2, 3, 4, 8})
-"""Plain, dictionaries, runs and packed bits; not those that build a value from the one before."""
+"""Plain, dictionaries, runs and packed bits; no encodings that derive a value from the previous one."""
 MAX_SNAPPY_RATIO = 32
 """Snappy copies at most 64 bytes for 3; pages also have headers."""
 WIDEST_FIXED_BYTES = 16

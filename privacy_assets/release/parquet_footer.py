@@ -31,7 +31,7 @@ class Column:
     is_flat : bool
         Whether it has at most one value in each record.
     width : int
-        Bytes of each value if they have a fixed length that is not that of a number, else 0.
+        Bytes of each value if values have a fixed length and are not numbers, else 0.
     """
 
     name: str

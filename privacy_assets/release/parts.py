@@ -38,7 +38,7 @@ def table_files(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def files_of_parts(directory: Path, manifest: Mapping[str, Any], most: int) -> set[str]:
-    """Return the files in the directory of the parts, at most so many; none if it is a link."""
+    """Return the files in the directory of the parts, at most this many; none if the directory is a link."""
     name = f"{manifest['stage']}.parquet"
     try:
         is_directory = stat.S_ISDIR(os.lstat(directory / name).st_mode)
@@ -51,14 +51,14 @@ def files_of_parts(directory: Path, manifest: Mapping[str, Any], most: int) -> s
 
 
 def read_table(directory: Path, manifest: Mapping[str, Any], max_bytes: int | None) -> tuple[pd.DataFrame | None, str]:
-    """Read the table of a release whose files are as recorded; otherwise say why not.
+    """Read the table of a release whose files are as recorded; otherwise return the problem.
 
     Returns
     -------
     table : DataFrame or None
         The table; None if it was not read.
     problem : str
-        Why not; empty if a file was changed, which is reported elsewhere.
+        Why it was not read; empty if a file was changed, which is reported elsewhere.
     """
     columns = [each["column"] for each in manifest["columns"]]
     if "parts" not in manifest:

@@ -1,4 +1,4 @@
-"""One picture of all limited figures of a release: how far each is from its limit."""
+"""A picture of all limited figures of a release: how far each is from its limit."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from privacy_assets.release.gate import Verdict
 from privacy_assets.release.metrics import METRICS, YES_NO_METRICS, shown_figure
 
 MOST = 2.0
-"""Figures farther beyond their limits are drawn like this."""
+"""Figures further beyond their limits are drawn at this share."""
 ORANGE = "#c26a1c"
 
 
@@ -49,7 +49,7 @@ def share_of_limit(verdict: Verdict) -> float | None:
     over, under = (value, limit) if is_largest else (limit, value)
     if under > 0:
         return max(over, 0.0) / under
-    # There is no share of 0 or less: only the side counts.
+    # A share of 0 or less is undefined; only the side of the limit counts.
     return 0.0 if over <= under else MOST
 
 
@@ -75,9 +75,9 @@ def _said(limited: Sequence[Verdict]) -> str:
     failed = [each for each in limited if _outcome(each)[1] != "met"]
     if failed:
         names = ", ".join(str(each.metric).replace("_", " ") for each in failed)
-        return f"{len(limited) - len(failed)} of {len(limited)} figures are within their limits; not so {names}."
+        return f"{len(limited) - len(failed)} of {len(limited)} figures are within their limits, but not {names}."
     drawn = [(share, each) for each in limited if (share := share_of_limit(each)) is not None]
     nearest = str(max(drawn, key=lambda pair: pair[0])[1].metric).replace("_", " ")
     if len(limited) == 1:
         return f"The only limited figure, {nearest}, is within its limit."
-    return f"All {len(limited)} figures are within their limits; closest to its own is {nearest}."
+    return f"All {len(limited)} figures are within their limits; closest to its limit is {nearest}."

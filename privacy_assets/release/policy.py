@@ -43,27 +43,27 @@ SMALLEST_CLASSES: Mapping[str, int] = {
     "development": 2,
     "high_risk_data": 20,
 }
-"""People in the smallest class by use case; 1 / k is the largest chance of picking the right one of k."""
+"""People in the smallest class by use case; 1 / k is the largest chance of picking the right one out of k."""
 CERTAIN_VALUES_WARN: frozenset[str] = frozenset({"internal_analytics", "development"})
-"""Use cases in which sensitive values that are certain only warn.
+"""Use cases in which certain sensitive values only cause a warning.
 
 The others refuse more than 1 / k of the records in such classes: a random person's sensitive value must not be learned
-more often than the policy lets a random person's record be picked.
+more often than the policy allows a random person's record to be picked.
 """
 PEOPLE_PER_VALUE = 3
 """Fewest people who may share a released value, for policies that set neither this number nor the size of classes."""
 RARE_VALUES_WARN: frozenset[str] = frozenset({"internal_analytics", "development"})
-"""Use cases in which rare values only warn."""
+"""Use cases in which rare values only cause a warning."""
 
 WORTH_WARNINGS: Mapping[str, float] = {"utility": 0.80, "utility_columns": 0.90}
-"""Least worth of which the policy of a use case warns, where it is assessed."""
+"""Least worth; below it, the policy of a use case warns if worth is assessed."""
 
 TOTAL_EPSILON = 3.0
-"""Most that may be spent on a population where the policy does not say."""
+"""Largest epsilon that may be spent on a population if the policy sets no limit."""
 
 LEAKAGE_ADVICE = (
-    "The synthetic records resemble the originals more than they resemble people the synthesizer never saw, so it "
-    "copies. "
+    "The synthetic records resemble the originals more than they resemble people whom the synthesizer never saw, so "
+    "it copies. "
     "Use a smoother synthesizer or larger leaves, remove the cause of verbatim copies, then assess again."
 )
 
@@ -79,14 +79,14 @@ class Limit:
     Raises
     ------
     InvalidSettingError
-        If the metric, direction or severity is unknown, or the metric can never miss or never meet the bound.
+        If the metric, direction or severity is unknown, or the metric always or never meets the bound.
     """
 
     metric: str = setting(REQUIRED, "The figure that is limited.", "privacy_risk_score")
-    value: float = setting(REQUIRED, "The bound itself, in the figure's own unit.", 0.1)
-    direction: Direction | None = setting(None, "Where the figure must lie; by default its safe side.", "below")
+    value: float = setting(REQUIRED, "The bound, in the unit of the figure.", 0.1)
+    direction: Direction | None = setting(None, "Where the figure must be; by default on its safe side.", "below")
     severity: Severity | None = setting(
-        None, "error blocks the release, warn is shown; by default as the metric says.", "warn"
+        None, "error blocks the release, warn is only shown; the default depends on the metric.", "warn"
     )
     advice: str | None = setting(None, "What to do when the limit fails.", "Ask the data office.")
 
@@ -106,7 +106,7 @@ class Limit:
         if self.direction in unsafe:
             safe = " or ".join(repr(each) for side in SAFE_SIDES if side != unsafe for each in side)
             raise InvalidSettingError(
-                f"The limit on {self.metric!r} has direction {self.direction!r}, which would ask for more risk. "
+                f"The limit on {self.metric!r} has direction {self.direction!r}, which would require more risk. "
                 f"Expected {safe}."
             )
         if self.severity not in SEVERITIES:
@@ -124,14 +124,14 @@ class Limit:
             never = 0  # The risk is one in a number of records.
         if self.value in (always, never):
             raise InvalidSettingError(
-                f"The limit on {self.metric!r} asks for {str(self.direction).replace('_', ' ')} {self.value:g}, which "
+                f"The limit on {self.metric!r} requires {str(self.direction).replace('_', ' ')} {self.value:g}, which "
                 f"is {'always' if self.value == always else 'never'} met: the metric ranges from {metric.low} to "
                 f"{metric.high}."
             )
 
     @property
     def assessment(self) -> str:
-        """The assessment that gives the figure."""
+        """The assessment that computes the figure."""
         return METRICS[self.metric].assessment
 
     @property
@@ -140,7 +140,7 @@ class Limit:
         return SIDES[self.assessment]
 
     def is_on(self, side: str) -> bool:
-        """Whether the limit applies to a side; limits on what records are worth apply to both."""
+        """Whether the limit applies to a side; limits on worth apply to both."""
         return side == self.side or self.assessment in ON_BOTH_SIDES
 
     @property
@@ -167,7 +167,7 @@ class Limit:
 
     @property
     def bound(self) -> str:
-        """The bound as people read it: ``at most 0.2``, or ``no`` for a yes/no figure."""
+        """The bound in words: ``at most 0.2``, or ``no`` for a yes/no figure."""
         return shown_figure(self.metric, str(self.direction), self.value, self.value)[1]
 
     @property
@@ -206,33 +206,33 @@ class Limit:
 @described
 @dataclass(frozen=True)
 class RequiredSettings:
-    """What the assessments of synthetic records must have covered, and whether a release must be signed.
+    """The settings that assessments of synthetic records must have, and whether a release must be signed.
 
-    The default of `max_baseline_cols` is what the source of the limits recommends to begin with; tables with fewer
-    columns need all of them. Coarser rounding than that of the originals hides matches, as does ``deduplicate=False``,
+    The default of `max_baseline_cols` is the start that the source of the limits recommends; tables with fewer columns
+    need all of them. Coarser rounding than that of the originals hides matches, as does ``deduplicate=False``,
     because a repeated record cannot be unique. The fewer control records there are, and the wider the intervals, the
     less leakage can be distinguished from chance.
     """
 
     exact_search: bool = setting(True, "Refuse a heuristic search, which may under-report.", False)
     max_baseline_cols: int | None = setting(
-        3, "Combinations of at least so many columns must have been searched; null: of all.", 4
+        3, "Combinations of at least this many columns must have been searched; null: of all.", 4
     )
     default_precision: bool = setting(True, "Refuse a precision other than the originals' or the contract's.", False)
     deduplicated: bool = setting(True, "Refuse an assessment of repeated records.", False)
-    control_records: int = setting(100, "Fewest people (or records) in the control where leakage is limited.", 200)
-    confidence_level: float = setting(0.95, "Highest confidence of the intervals where leakage is limited.", 0.9)
+    control_records: int = setting(100, "Fewest people (or records) in the control if leakage is limited.", 200)
+    confidence_level: float = setting(0.95, "Highest confidence of the intervals if leakage is limited.", 0.9)
     detectable_share: float | None = setting(
         0.01,
         "Largest share of the originals of whom copies may go unnoticed for leakage_detected to be no; null: any share "
-        "below all of them.",
+        "below 1.",
         0.02,
     )
-    signature: bool = setting(False, "Refuse a release that no key signs (signing).", True)
+    signature: bool = setting(False, "Refuse a release that is not signed (signing).", True)
     people_per_value: int | None = setting(
         None,
-        "People who must have a text or category value that leaves, where rare_values_released is limited; by default "
-        "as many as smallest_class asks for, else as in the use case, else 3.",
+        "Fewest people who may share a released text or category value if rare_values_released is limited; by default "
+        "as many as smallest_class requires, else as in the use case, else 3.",
         10,
     )
 
@@ -271,7 +271,7 @@ class RequiredSettings:
 
 @dataclass(frozen=True)
 class Policy:
-    """Limits that a table must meet before it may be released.
+    """Limits that a table must meet to be released.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ class Policy:
     Raises
     ------
     InvalidSettingError
-        If no limit blocks, a metric is limited twice, or semantic risk alone would let anonymized records out.
+        If no limit blocks, a metric is limited twice, or only semantic risk would limit anonymized records.
     """
 
     limits: tuple[Limit, ...]
@@ -308,11 +308,11 @@ class Policy:
         metrics = [limit.metric for limit in self.limits]
         repeated = sorted({metric for metric in metrics if metrics.count(metric) > 1})
         if repeated:
-            raise InvalidSettingError(f"The policy limits a metric more than once: {repeated}. Keep one limit of each.")
+            raise InvalidSettingError(f"The policy limits a metric more than once: {repeated}. Keep one limit each.")
         blocking = {limit.assessment for limit in self.limits if limit.side == SIDES[SEMANTIC] and limit.blocks}
         if blocking == {SEMANTIC}:
             raise InvalidSettingError(
-                "The policy would release anonymized records on semantic risk alone, which is never stricter than the "
+                "The policy limits only the semantic risk of anonymized records, which is never stricter than the "
                 "size of the classes. Add a limit on smallest_class, or on max_reidentification_probability."
             )
 
@@ -383,8 +383,8 @@ class Policy:
     def with_worth_warnings(self) -> "Policy":
         """Return the policy of a use case with warnings below `WORTH_WARNINGS`; its own limits on these metrics stay.
 
-        A policy without a use case is returned as it is. Called where a release has `utility`: without it the preset
-        would have the worth of every table assessed.
+        A policy without a use case is returned unchanged. Called only for a release with `utility`; otherwise presets
+        would require an assessment of the worth of every table.
         """
         if self.use_case is None:
             return self
@@ -394,7 +394,7 @@ class Policy:
     def with_total_epsilon(self) -> "Policy":
         """Return a policy with a limit on `total_epsilon`, by default `TOTAL_EPSILON`.
 
-        Called where a release has differentially private records: a budget without an end is none.
+        Called for a release with differentially private records, because a budget without a limit is no budget.
 
         Raises
         ------
@@ -404,7 +404,7 @@ class Policy:
         own = self.limit_on("total_epsilon")
         if own is not None and not own.blocks:
             raise InvalidSettingError(
-                "The policy's limit on 'total_epsilon' only warns, so that a budget would have no end. Expected "
+                "The policy's limit on 'total_epsilon' only warns, so the budget would be unlimited. Expected "
                 "severity 'error'."
             )
         return self if own is not None else self.with_limit(Limit("total_epsilon", TOTAL_EPSILON))
@@ -415,7 +415,7 @@ class Policy:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Differences from the preset that the policy is named after; added limits do not count.
+        """Differences from the preset of the policy; added limits do not count.
 
         Names of metrics, of required settings (``required.exact_search``), and ``known``; empty without a preset.
         """
@@ -428,12 +428,12 @@ class Policy:
         return (*changed, *(["known"] if self.known else []))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the policy as JSON values for the manifest, with its changes of the preset."""
+        """Return the policy as JSON values for the manifest, with its changes from the preset."""
         return asdict(self) | {"limits": [asdict(limit) for limit in self.limits], "changes": list(self.changes)}
 
 
 def follows_from_class_size(limit: Limit, limits: Sequence[Limit]) -> bool:
-    """Return whether a limit on re-identification is met wherever a limit on the smallest class is."""
+    """Return whether a limit on re-identification is met whenever the limit on the smallest class is met."""
     smallest = next((each for each in limits if each.metric == "smallest_class" and each.blocks), None)
     if limit.metric != "max_reidentification_probability" or smallest is None:
         return False
@@ -441,12 +441,12 @@ def follows_from_class_size(limit: Limit, limits: Sequence[Limit]) -> bool:
 
 
 def resolve_policy(policy: Policy | str) -> Policy:
-    """Return a policy that is given as it is, or by the name of a use case.
+    """Return the given policy, or that of the given use case.
 
     Raises
     ------
     InvalidSettingError
-        If it is neither.
+        If the argument is neither.
     """
     if not isinstance(policy, Policy | str):
         raise InvalidSettingError(

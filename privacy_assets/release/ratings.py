@@ -1,4 +1,4 @@
-"""Ratings of mpUCC figures and mitigation strategies, after PETsARD's documentation of mpUCCs."""
+"""Ratings of mpUCC figures and mitigation strategies, according to PETsARD's documentation of mpUCCs."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def risk_level(privacy_risk_score: float | None) -> RiskLevel:
 
 
 def mitigation(privacy_risk_score: float | None) -> str:
-    """Return the strategies for a score above its limit as one text; a low score gets those of a medium one."""
+    """Return the strategies for a score above its limit as one text; a low score gets those for a medium score."""
     high, medium, _ = RISK_LEVELS
     return " ".join((high if risk_level(privacy_risk_score) == high else medium).strategies)
 
 
 def rate_score(privacy_risk_score: float) -> str:
-    """Rate a score by the second published scale ("Understanding the Simplified Metrics"), which divides high risk."""
+    """Rate a score on the second published scale ("Understanding the Simplified Metrics"), which divides high risk."""
     for bound, rating in (
         (0.1, "very low risk, safe to release"),
         (0.3, "acceptable risk for internal use"),
@@ -83,7 +83,7 @@ def rate_identification(identification_rate: float) -> str:
 
 
 def rate_baseline(baseline_protection: float) -> str:
-    """Describe what a baseline protection means for the structure of the table."""
+    """Describe the structure of the table by its baseline protection."""
     if baseline_protection < 0.80:
         return "high-risk structure: needs significant protection measures"
     if baseline_protection < 0.90:

@@ -1,7 +1,7 @@
-"""Files received from others: opened only if they are regular files, and read no further than expected.
+"""Files received from others: opened only if they are regular files, and read only up to the expected size.
 
-A received directory may contain a link out of it, a pipe that never ends, or a file that grew. None of them may block
-the process that checks it, or fill its memory.
+A received directory may contain a link out of it, a pipe that never ends, or a file that grew. None of these may block
+the process that checks the directory, or fill its memory.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
         If the file cannot be read, or is not a regular file.
     """
     with open_regular(path) as file:
-        # Reading so many bytes reserves that much memory at once, however small the file is.
+        # Reading this many bytes reserves that much memory at once, even for a small file.
         data = file.read(min(os.fstat(file.fileno()).st_size, max_bytes) + 1)
     if len(data) > max_bytes:
         raise TooLargeError(errno.EFBIG, "larger than expected")
@@ -69,9 +69,9 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
 
 
 class Unchecked:
-    """A file that is read once, and keeps what was read until it is compared with what was expected.
+    """A file that is read once, and keeps the bytes until they are compared with the expected ones.
 
-    Arrow reads ahead in a thread of its own, also after it failed; nothing is read any more after `end`.
+    Arrow reads ahead in its own thread, even after it failed; nothing is read after `end`.
     """
 
     closed = False
@@ -91,7 +91,7 @@ class Unchecked:
         return block
 
     def end(self) -> None:
-        """Leave the file to others, once a block that is being read is there."""
+        """Stop reading, after waiting for a block that is being read."""
         with self._lock:
             self._is_ended = True
 
@@ -100,7 +100,7 @@ class Unchecked:
         return b"".join(iter(lambda: self.read(BLOCK_BYTES), b""))
 
     def begins_with(self, expected: bytes | memoryview) -> bool:
-        """Return whether the kept bytes begin with those expected, and drop these."""
+        """Return whether the kept bytes begin with the expected ones, and drop them."""
         with self._lock:
             with memoryview(self._kept) as kept:
                 is_same = kept[: len(expected)] == expected

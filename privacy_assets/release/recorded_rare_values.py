@@ -1,4 +1,4 @@
-"""Consistency of the rare values recorded in a manifest, in themselves and with the released table."""
+"""Consistency of the rare values recorded in a manifest, with each other and with the released table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from privacy_assets.release.policy import Policy
 
 
 def rare_values_problems(table: pd.DataFrame, manifest: Mapping[str, Any], policy: Policy) -> list[str]:
-    """Check the rare values recorded in a manifest for consistency, in themselves and with the released table.
+    """Check the rare values recorded in a manifest for consistency, with each other and with the released table.
 
     Which values are rare cannot be determined without the source.
     """
@@ -21,7 +21,7 @@ def rare_values_problems(table: pd.DataFrame, manifest: Mapping[str, Any], polic
     found = [verdict["value"] for verdict in manifest["verdicts"] if verdict["metric"] == RARE_VALUES_RELEASED]
     recorded = manifest["figures"].get(RARE_VALUES)
     if recorded is None:
-        return [] if found == [None] else ["rare values are limited, and their counts by column are not recorded"]
+        return [] if found == [None] else ["rare values are limited, but their counts by column are not recorded"]
     by_column = {name: RareColumn(**own) for name, own in recorded["by_column"].items()}
     total, records = recorded[RARE_VALUES_RELEASED], recorded["records_with_rare_values"]
     problems = []
@@ -42,7 +42,7 @@ def rare_values_problems(table: pd.DataFrame, manifest: Mapping[str, Any], polic
 
 
 def _is_possible(own: RareColumn, n_values: int | None, n_records: int) -> bool:
-    """Return whether a column can have so many rare values; one label may contain several."""
+    """Return whether a column can have this many rare values; one label may contain several."""
     if n_values is None:
         return own.n_values >= 0 and 0 <= own.n_records <= n_records and (own.n_values > 0) == (own.n_records > 0)
     return 0 <= own.n_values <= min(own.n_records, n_values) and own.n_records <= n_records * (own.n_values > 0)

@@ -1,4 +1,4 @@
-"""The register: one page that lists every release below a directory, made anew from their manifests."""
+"""The register: one page that lists every release below a directory, regenerated from their manifests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REGISTER_MODE = 0o644
 SECONDS_TO_WAIT = 30.0
 MOST_COLUMNS_NAMED = 12
 DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""What reading a manifest raises that no version of this package wrote."""
+"""The errors of reading a manifest that no version of this package wrote."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class OpenRefusal:
     refused_at : str
         Time of the latest refusal.
     n_runs : int
-        Number of runs that were refused since the last release.
+        Number of refused runs since the last release.
     failed : tuple of str
-        Conditions that failed in the latest of them.
+        Conditions that failed in the latest refused run.
     """
 
     table: str
@@ -65,7 +65,7 @@ class OpenRefusal:
 
 
 class RecordedRun(NamedTuple):
-    """A refused run, as the private history has it."""
+    """A refused run from the private history."""
 
     release: str
     side: str
@@ -84,7 +84,7 @@ class _Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class RegisterEntry:
-    """One release, as its manifest describes it.
+    """One release, as described by its manifest.
 
     Attributes
     ----------
@@ -133,14 +133,14 @@ def write_register(
 ) -> tuple[Path, int]:
     """Write ``index.html``, which lists every release below a directory, and replace it atomically.
 
-    Everything is read while the directory is locked, so the last of several concurrent writers has seen every release.
+    Everything is read while the directory is locked, so the last of several concurrent writers has read every release.
 
     Parameters
     ----------
     root : Path
         Directory of the releases.
     refusals : sequence of RecordedRun, optional
-        Refused runs; without them the page says that they are unknown.
+        Refused runs; without them they are shown as unknown.
     public_keys : sequence of str or Path, optional
         PEM files of the keys that may have signed releases.
     verify : bool
@@ -156,7 +156,7 @@ def write_register(
     Raises
     ------
     InvalidSettingError
-        If the directory does not exist, another writer does not finish, or ``index.html`` is a page of somebody else.
+        If the directory does not exist, another writer does not finish, or ``index.html`` is another page.
     OSError
         If the page cannot be written.
     """
@@ -175,13 +175,13 @@ def write_register(
         if time.monotonic() >= end:
             raise InvalidSettingError(
                 f"Another process has been writing the register of {str(root)!r} for {seconds_to_wait:g} seconds. The "
-                "register was not written. Run `privacy_assets register` on the directory when it has ended."
+                "register was not written. Run `privacy_assets register` on the directory when that process has ended."
             )
         time.sleep(0.02)
 
 
 def read_entries(root: Path, trusted: Sequence[PublicKey] = (), *, verify: bool = False) -> Iterator[RegisterEntry]:
-    """Yield an entry for each release below a directory; one with a damaged manifest has a problem, not figures."""
+    """Yield an entry for each release below a directory; with a damaged manifest, it has a problem and no figures."""
     for directory, below, files in os.walk(root):
         below[:] = sorted(name for name in below if not name.startswith(TEMPORARY_MARK))
         if MANIFEST_FILE in files:
@@ -267,7 +267,7 @@ def _described(
     *,
     verify: bool,
 ) -> RegisterEntry:
-    # As text that sorts: versions of Python accept other forms of a time.
+    # As text that can be sorted, because Python versions differ in the forms of a time that they accept.
     created_at = _created_at(directory, manifest).isoformat(timespec="microseconds")
     decided = [Verdict(**verdict) for verdict in manifest["verdicts"]]
     warnings = [verdict for verdict in decided if not verdict.passed]
@@ -308,7 +308,7 @@ def _described(
 
 
 def _created_at(directory: Path, manifest: Mapping[str, Any]) -> datetime:
-    """Return when a release was made: to the microsecond by the name of its directory, if that is still its own."""
+    """Return when a release was made; the name of its directory, if unchanged, has the microseconds."""
     moment = datetime.fromisoformat(manifest["created_at"]).astimezone(UTC)
     try:
         exact = datetime.strptime(directory.name.partition("-")[0], DIRECTORY_TIME).replace(tzinfo=UTC)
@@ -354,7 +354,7 @@ def _signature_state(
     if found.problems:
         return found.problems[0], "refused"
     if found.key_id != named:
-        return "the manifest names another key than the signature", "refused"
+        return "manifest and signature name different keys", "refused"
     if found.trusted_key is None:
         return f"signed with {str(named)[:12]}…, not checked: no public key was given", ""
     return f"signed with {str(named)[:12]}… ({found.trusted_key}), checked", "good"
@@ -369,12 +369,12 @@ def _state_of_files(
     for name, entry in manifest["files"].items():
         path = directory / name
         if path.is_symlink() or not path.is_file() or path.stat().st_size != entry["bytes"]:
-            return "a file is missing, or has another size than recorded", "refused"
-    return "files are there, content not verified", ""
+            return "a file is missing, or does not have the recorded size", "refused"
+    return "files exist, content not verified", ""
 
 
 def _require_own(path: Path) -> None:
-    """Refuse to replace a page that somebody else put there."""
+    """Refuse to replace a page that is not a register."""
     if not path.exists():
         return
     is_own = False
@@ -383,7 +383,7 @@ def _require_own(path: Path) -> None:
             is_own = REGISTER_MARK in file.read(4_096)
     if not is_own:
         raise InvalidSettingError(
-            f"{str(path)!r} is not a register of this package, so it was not replaced. Move it away to have one."
+            f"{str(path)!r} is not a register of this package, so it was not replaced. Move it away to get a register."
         )
 
 

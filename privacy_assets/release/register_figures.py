@@ -1,4 +1,4 @@
-"""Figures of the register: intervals as manifests record them, and figure and limit over time as small pictures."""
+"""Figures of the register: intervals from the manifests, and small pictures of figure and limit over time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -28,9 +28,9 @@ class Trend(NamedTuple):
     metric : str
         Its name in words.
     text : str
-        What the picture shows, in words.
+        Description of the picture in words.
     found, limits : str
-        Points of the lines of the figure and of its limit, as an SVG polyline has them.
+        Points of the lines of the figure and of its limit, in the format of an SVG polyline.
     """
 
     metric: str

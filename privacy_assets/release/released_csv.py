@@ -1,13 +1,13 @@
 """Released CSV files: text that a spreadsheet would execute is escaped, and every table can be read back unchanged.
 
-Some spreadsheets take a text for a formula if it begins with ``=``, ``+``, ``-`` or ``@`` (also full-width, and after
-spaces, quotes and invisible characters), or with a tab or a line end. Such a text is written with an apostrophe before
-it, and so is a text that begins with an apostrophe. Removing one apostrophe from every text that begins with one
-restores the original. Column names are escaped as well. Numbers, booleans, dates, times and durations are written as
-they are.
+Some spreadsheets interpret a text as a formula if it begins with ``=``, ``+``, ``-`` or ``@`` (also full-width, and
+after spaces, quotes and invisible characters), or with a tab or a line end. Such a text is written with an apostrophe
+before it, and so is a text that begins with an apostrophe. Removing one apostrophe from every text that begins with
+one restores the original. Column names are escaped, too. Numbers, booleans, dates, times and durations are not escaped.
 
-An empty cell is a missing value or an empty text; the description says which for each column. If a column has both, a
-lone apostrophe is the empty text. Cells with separators, quotes or line ends are quoted; rows end with a line feed.
+An empty cell is a missing value or an empty text; the description specifies which for each column. If a column has
+both, a lone apostrophe is the empty text. Cells with separators, quotes or line ends are quoted; rows end with a line
+feed.
 """
 
 from __future__ import annotations
@@ -50,29 +50,29 @@ _OFFSET = re.compile(r"(.*)([+-])(\d\d):(\d\d)(?::(\d\d))?")
 
 
 def escape(text: str) -> str:
-    """Write a text so that no spreadsheet executes it."""
+    """Escape a text so that no spreadsheet executes it."""
     return ESCAPE + text if _RUN.match(text) else text
 
 
 def unescape(text: str) -> str:
-    """Read back what `escape` wrote."""
+    """Restore a text that `escape` returned."""
     return text.removeprefix(ESCAPE)
 
 
 class Writable(Protocol):
-    """What takes the bytes of a file."""
+    """An object that the bytes of a file are written to."""
 
     def write(self, data: bytes | memoryview, /) -> object:
-        """Take the next bytes."""
+        """Accept the next bytes."""
 
 
 def write_csv(file: Writable, table: pd.DataFrame) -> dict[str, Any]:
-    """Write a table as CSV, and describe how.
+    """Write a table as CSV, and return a description of the file.
 
     Parameters
     ----------
     file : binary file
-        Takes UTF-8; only its ``write`` is called.
+        The target for the UTF-8 bytes; only its ``write`` is called.
     table : DataFrame
         A table that has a fingerprint; its index is not written.
 
@@ -99,19 +99,19 @@ def write_csv(file: Writable, table: pd.DataFrame) -> dict[str, Any]:
 
 
 class _Cells(NamedTuple):
-    """The written cells of a column: each distinct one once, and the place of each row's among them."""
+    """The written cells of a column: each distinct cell once, and the position of each row's cell among them."""
 
     distinct: pa.Array
     places: pa.Array | None = None
 
     def rows(self, start: int, n_rows: int) -> pa.Array:
-        """Return the cells of some rows; a missing one is an empty cell."""
+        """Return the cells of some rows; a missing value is an empty cell."""
         if self.places is None:
             return self.distinct.slice(start, n_rows)
         return self.distinct.take(self.places.slice(start, n_rows))
 
     def or_quotes(self) -> _Cells:
-        """Return the cells with quotes in place of every empty one, for the only cell of a line."""
+        """Return the cells with quotes in place of empty cells, for a line with one cell."""
         is_empty = pc.fill_null(pc.equal(self.distinct, ""), True)
         distinct = pc.if_else(is_empty, _text(NOTHING), self.distinct)
         if self.places is None:
@@ -121,7 +121,7 @@ class _Cells(NamedTuple):
 
 
 class _Column(NamedTuple):
-    """What is written of a column."""
+    """The written form of a column."""
 
     name: str
     type: str
@@ -155,7 +155,7 @@ def _header(names: Iterable[str]) -> bytes:
 def _lines(columns: Sequence[pa.Array]) -> memoryview:
     """Return rows of cells as the bytes of the file."""
     joined = pc.binary_join_element_wise(*columns, _text(","), null_handling="replace", null_replacement="")
-    # The texts of a column lie one behind the other in memory: that is the file.
+    # The texts of a column are contiguous in memory and are the bytes of the file.
     return _bytes_of(pc.binary_join_element_wise(joined, _text(""), _text("\n")))
 
 
@@ -172,9 +172,9 @@ def _bytes_of(texts: pa.Array) -> memoryview:
 
 
 def _escaped(encoded: pa.DictionaryArray, has_both: bool) -> tuple[_Cells, int]:
-    """Escape and quote the distinct texts of a column; return the cells, and the number of escaped ones."""
+    """Escape and quote the distinct texts of a column; return the cells, and the number of escaped cells."""
     distinct = encoded.dictionary
-    # Others begin with a letter or a digit and have nothing to quote.
+    # The others begin with a letter or a digit and need no quotes.
     with_care = np.flatnonzero(pc.match_substring_regex(distinct, _PLAIN_BUT).to_numpy(zero_copy_only=False))
     plain = distinct.take(pa.array(with_care)).to_pylist()
     if has_both:
@@ -204,7 +204,7 @@ def read_csv(
     path : Path
         The file, which is read in blocks.
     described : mapping
-        What `write_csv` returned.
+        The description that `write_csv` returned.
     max_bytes : int
         Largest file that is read.
     texts_as_categories : bool
@@ -246,7 +246,7 @@ def read_released_csv(directory: Path) -> pd.DataFrame:
     Raises
     ------
     InvalidTableError
-        If there is no CSV file, or not the one that the manifest describes.
+        If there is no CSV file, or it is not the file that the manifest describes.
     """
     directory = Path(directory)
     try:
@@ -267,7 +267,7 @@ def _quoted(text: str) -> str:
 def _type_of(array: pa.Array, column: pd.Series[Any]) -> str:
     kind = array.type
     if pa.types.is_floating(kind):
-        # The shortest decimal of a narrow float is a different number as a wide float.
+        # The shortest decimal of a narrow float is another number when read as a wide float.
         dtype = column.cat.categories.dtype if isinstance(column.dtype, pd.CategoricalDtype) else column.dtype
         narrow = {
             "float32": "float32",
@@ -292,7 +292,7 @@ def _render(array: pa.Array, kind: str, is_of_days: bool) -> _Cells:
         return _Cells(pa.nulls(len(array), pa.large_string()))
     if pa.types.is_integer(array.type):
         return _Cells(array.cast(pa.large_string()))
-    # Each distinct value is written once. As integers, because 0.0 and -0.0 are written differently.
+    # Each distinct value is written once. Compared as integers, because 0.0 and -0.0 are written differently.
     width = array.type.bit_width
     bits = array if width == 1 else array.view(pa.int64() if width == 64 else pa.int32())
     encoded = bits.dictionary_encode()
@@ -346,8 +346,8 @@ def _offset(seconds: int) -> str:
 def _columns_of(file: BinaryIO, names: Sequence[str], max_bytes: int) -> list[pa.DictionaryArray]:
     """Split a file with columns of these names into its cells, by column.
 
-    Arrow splits it, but forgives what `write_csv` never writes. So the cells are written again: if that does not give
-    the same bytes, the file is read as strictly as its format is defined.
+    Arrow splits it, but tolerates forms that `write_csv` never writes. So the cells are written again: if that does not
+    give the same bytes, the file is read as strictly as its format is defined.
     """
     read_by_arrow = Unchecked(file, max_bytes)
     try:
@@ -389,14 +389,14 @@ def _split_by_arrow(unchecked: Unchecked, names: Sequence[str]) -> list[pa.Dicti
 
 
 def _as_one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Join batches: each has its own dictionaries, which together can be as large as the file."""
+    """Join batches and their dictionaries, which together can be as large as the file."""
     columns = pa.Table.from_batches(batches).columns
     joined = [column.unify_dictionaries().combine_chunks() for column in columns]
     return pa.RecordBatch.from_arrays(joined, batches[0].schema.names)
 
 
 def _is_as_written(batch: pa.RecordBatch, unchecked: Unchecked) -> bool:
-    """Return whether the bytes that were read are those that `write_csv` writes for these cells."""
+    """Return whether `write_csv` writes exactly these bytes for these cells."""
     cells = [_Cells(_quoted_again(column.dictionary), column.indices) for column in batch.columns]
     cells = [cells[0].or_quotes()] if len(cells) == 1 else cells
     starts = range(0, batch.num_rows, ROWS_AT_ONCE)
@@ -432,7 +432,7 @@ def _split_strictly(text: str) -> tuple[list[str], list[pa.DictionaryArray]]:
 
 
 def _parse(cells: pa.DictionaryArray, kind: str, empty_is_text: bool, texts_as_categories: bool) -> pd.Series[Any]:
-    """Read the cells of a column, each distinct one once."""
+    """Read the cells of a column, each distinct cell once."""
     distinct, places = cells.dictionary.to_pylist(), cells.indices
     if kind == "text":
         texts = [None if cell == "" and not empty_is_text else unescape(cell) for cell in distinct]
@@ -461,7 +461,7 @@ def _categories(texts: list[str | None], places: NDArray[np.integer[Any]]) -> pd
 
 
 def _series(array: pa.Array) -> pd.Series[Any]:
-    """Return a column in the pandas type that can also hold what is missing."""
+    """Return a column in the pandas type that can also contain missing values."""
     if pa.types.is_date32(array.type):
         dtype = pd.ArrowDtype(pa.date32()) if array.null_count == len(array) else object
         return pd.Series(array.to_pylist(), dtype=dtype)

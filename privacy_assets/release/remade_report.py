@@ -1,4 +1,4 @@
-"""The report of a release, made anew from its manifest and the pictures of the page released with it."""
+"""The report of a release, regenerated from its manifest and the pictures of the released page."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from privacy_assets.release.verification import MAX_BYTES, ReleaseVerification, 
 
 PNG_START = b"\x89PNG\r\n\x1a\n"
 LEFT_OUT = (
-    "This page was made anew from the manifest. Measured effects of dropping or coarsening columns, advice on "
-    f"attributes and the times of refusals are only on the page that was released, {REPORT_FILE}."
+    "This page was regenerated from the manifest. Measured effects of dropping or coarsening columns, advice on "
+    f"attributes and the times of refusals are only on the released page, {REPORT_FILE}."
 )
 
 
@@ -34,9 +34,9 @@ class RemadeReport:
     page : str
         The page as HTML; it needs no other file.
     n_pictures : int
-        Pictures taken from the page that was released.
+        Number of pictures taken from the released page.
     verification : ReleaseVerification
-        The check of the release that came first. It found no problem.
+        The preceding verification of the release, which found no problem.
     """
 
     page: str
@@ -47,9 +47,9 @@ class RemadeReport:
 def remake_report(
     directory: Path, *, public_keys: Sequence[str | Path | PublicKey] = (), max_bytes: int | None = MAX_BYTES
 ) -> RemadeReport:
-    """Make the report page of a release anew, with the words and the layout of the installed version.
+    """Regenerate the report page of a release, with the wording and the layout of the installed version.
 
-    The release is verified first. The page shows its manifest, and the pictures of the page that was released.
+    The release is verified first. The page shows its manifest, and the pictures of the released page.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def remake_report(
         else:
             pictures = pictures_of(released.decode())
             page = _page_of(manifest, pictures)
-    except Exception as error:  # noqa: BLE001 - the text of an error may quote what a stranger wrote
+    except Exception as error:  # noqa: BLE001 - the text of an error may quote unknown content
         problem = f"{type(error).__name__} while its manifest was shown"
     if problem:
         raise InvalidTableError(
@@ -105,7 +105,7 @@ def _page_of(manifest: dict[str, Any], pictures: Sequence[Picture]) -> str:
 
 
 def pictures_of(page: str) -> tuple[Picture, ...]:
-    """Return the pictures of a report, in their order; others than PNG in the page itself are left out."""
+    """Return the pictures of a report, in their order, except those that are not PNG data in the page."""
     reader = _Figures()
     reader.feed(page)
     reader.close()
@@ -144,7 +144,7 @@ class _Figures(HTMLParser):
 
 
 def _png_of(source: str) -> bytes:
-    """Return the PNG of a data URL; empty if it is none."""
+    """Return the PNG of a data URL; empty if the URL is not one."""
     if not source.startswith(PNG_SOURCE):
         return b""
     try:

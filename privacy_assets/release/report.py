@@ -63,7 +63,7 @@ METRIC_OF_COLUMN = {"distinct_l": "l_diversity", "entropy_l": "l_diversity", "t"
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of aggregates as PNG: the sentence below it, and what kind of picture it is as alternative text."""
+    """A picture of aggregates as PNG, with the sentence below it, and the kind of picture as alternative text."""
 
     text: str
     png: bytes
@@ -85,7 +85,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class ReportMaterial:
-    """What a report shows in addition to the manifest. It contains no cell.
+    """Content of a report in addition to the manifest. It contains no cell.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class ReportMaterial:
     attribute_advice : DataFrame, optional
         ``SemanticAssessment.advice``.
     notes : sequence of str
-        What is not shown, and why.
+        Notes on what is not shown, and why.
     """
 
     pictures: Sequence[Picture] = ()
@@ -129,7 +129,7 @@ class _Outcome(NamedTuple):
     interval: str
     word: str
     kind: str
-    """"good", "warning", "refused" or "waived": the color beside the word."""
+    """"good", "warning", "refused" or "waived": the color of the word."""
     advice: str
 
 
@@ -145,9 +145,9 @@ def render_report(
     material : ReportMaterial
         Pictures, history and additional measurements.
     refusal : str, optional
-        For a refused table: where the run ended. Nothing was released, so there are no files.
+        For a refused table: the step at which the run ended. Nothing was released, so there are no files.
     is_remade : bool
-        Whether the page was made later, and is not the one that the manifest has the digest of.
+        Whether the page was made later, so that it is not the page whose digest is in the manifest.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def render_report(
         own_version=version("privacy-assets"),
         declared=_Table("What this release is for", ("Question", "Declared"), declared_rows(manifest)),
         origins=_Table(
-            "Where each limit comes from",
+            "Origin of each limit",
             HEADINGS_OF_LIMITS,
             origins_of_limits(manifest["policy"], [each.metric for each in decided if each.metric is not None]),
         ),
@@ -188,7 +188,7 @@ def render_report(
         words=plain_words(manifest["figures"], bounds),
         caveats=((IN_WORDS,) if are_withheld(manifest) else ()) + tuple(CAVEATS[side]),
         criteria=_Table(
-            "The questions of the law (WP216) and what was found",
+            "The legal criteria (WP216) and the findings",
             HEADINGS,
             questions_of_the_law(manifest["figures"], manifest["settings"]),
         ),
@@ -254,7 +254,7 @@ def _figure_tables(figures: Mapping[str, Any], bounds: Mapping[str, float]) -> I
 
 
 def _worth_tables(figures: Mapping[str, Any]) -> Iterator[_Table]:
-    """Yield what the records are worth by figure, and by the columns and pairs that lost most."""
+    """Yield the worth of the records by figure, and the columns and pairs that lost most."""
     judged = [name.removesuffix("_lower") for name in figures if name.endswith("_lower")]
     if judged:
         yield _Table(
@@ -271,7 +271,7 @@ def _worth_tables(figures: Mapping[str, Any]) -> Iterator[_Table]:
             frozenset({1, 2, 3}),
         )
     for key, caption, names in (
-        ("worst_pairs", "Pairs of columns that lost most of how they go together", ("Column", "Other column")),
+        ("worst_pairs", "Pairs of columns whose relation lost most", ("Column", "Other column")),
         ("worst_columns", "Columns whose prediction from the others lost most", ("Column",)),
     ):
         rows = [(*row[:-1], f"{row[-1]:.3f}") for row in figures.get(key, ())]
@@ -299,7 +299,7 @@ def _measured_tables(
     changes = material.column_changes
     if changes is not None and len(changes):
         yield _Table(
-            "Identification rate if one or two columns were dropped or coarsened, for the columns that drive it",
+            "Identification rate if one or two columns were dropped or coarsened, for those with the largest effect",
             ("Column", "In combinations of", "Change", "Identification rate", "Difference", "Privacy risk score"),
             [
                 (
@@ -339,8 +339,8 @@ def _measured_tables(
     guessed = figures.get(DISCLOSURE, {}).get(GUESSED, ())
     if guessed:
         yield _Table(
-            "Values guessed right from the nearest synthetic record: of both sides alike it is statistics; coarsen the "
-            "column if that is too much",
+            "Values guessed right from the nearest synthetic record. If both sides have equal shares, this is "
+            "statistics; coarsen the column if the share is too large",
             ("Column", "Of originals", "Of the control", "Difference, 95 % interval"),
             [
                 (row["column"], percent(row["original"]), percent(row["control"]), _interval(row["low"], row["high"]))
@@ -384,7 +384,7 @@ def _settings_tables(settings: Mapping[str, Any]) -> Iterator[_Table]:
 
 
 def _setting(name: str, value: Any) -> str:
-    """Write a setting with all its digits; the manifest has those that are long or meant for programs."""
+    """Format a setting with all its digits; long settings, and those for programs, are only in the manifest."""
     text = _text(value, _exactly)
     return "see manifest.json" if name in HIDDEN_SETTINGS or len(text) > LONGEST_SETTING else text
 
@@ -454,7 +454,7 @@ def _in_words(name: str) -> str:
 
 
 def _moment(text: str) -> str:
-    """Write a time for people; any other text stays unchanged."""
+    """Format a time for people; any other text stays unchanged."""
     try:
         return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M} UTC"
     except ValueError:
@@ -462,7 +462,7 @@ def _moment(text: str) -> str:
 
 
 def _figure(name: str, value: Any, bounds: Mapping[str, float]) -> str:
-    """Write a figure with the digits that show on which side of its limit it is."""
+    """Format a figure with the digits that show on which side of its limit it is."""
     if name in YES_NO_METRICS:
         return yes_or_no(value)
     bound = bounds.get(name)

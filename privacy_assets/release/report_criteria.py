@@ -1,7 +1,7 @@
-"""The questions of the law about a release, in the words of WP216, answered by its figures in one table.
+"""The legal criteria for a release, in the words of WP216, with the answers of its figures in one table.
 
-A row is a question: its criterion, what was asked, of whom, what was found, with which interval, and what the figures
-do not answer.
+A row is a question: its criterion, the question, the people it is about, the finding with its interval, and what the
+figures do not answer.
 
 References
 ----------
@@ -17,7 +17,7 @@ from privacy_assets.release.metrics import ANONYMITY, DISCLOSURE, REIDENTIFICATI
 
 CRITERIA = "criteria"
 GUESSED = "guessed_columns"
-HEADINGS = ("Criterion", "What was asked", "Of whom", "Found", "Difference, 95 % interval", "Not answered")
+HEADINGS = ("Criterion", "Question", "About", "Finding", "Difference, 95 % interval", "Not answered")
 
 
 class _Question(NamedTuple):
@@ -32,45 +32,45 @@ class _Question(NamedTuple):
 _QUESTIONS = {
     "singling_out": _Question(
         "Singling out",
-        "Do some known columns have a person's values in one synthetic record, and of nobody else?",
+        "Do some known columns have a person's values in one synthetic record, and nobody else's?",
         True,
-        "who can be found by rare values in the control as well",
+        "who can also be found in the control by rare values",
     ),
     "linkability": _Question(
         "Linkability",
-        "Do two sets of columns without a common one lead to the same single synthetic record?",
+        "Do two sets of columns without a common column lead to the same single synthetic record?",
         True,
         "other releases of the same people",
     ),
     "inference_exact": _Question(
         "Inference",
-        "Are values right that all synthetic records with a person's other values agree on?",
+        "If all synthetic records with a person's other values agree on a value, is it right?",
         False,
-        "what can be inferred of everybody: statistics",
+        "what can be inferred about everybody: statistics",
     ),
     "inference_near": _Question(
         "Inference",
-        "Are values guessed from the nearest synthetic record, rare ones above all?",
+        "Are values, especially rare ones, guessed right from the nearest synthetic record?",
         False,
-        "what can be inferred of everybody: statistics",
+        "what can be inferred about everybody: statistics",
     ),
     "near_copies": _Question(
         "Membership",
         "Is some synthetic record surprisingly close?",
         True,
-        "copies of so few people that they might not have been seen",
+        "copies of so few people that they might have gone unnoticed",
     ),
     "rare_text": _Question(
         "Membership",
-        "Do texts that fewer than 3 people have occur?",
+        "Are there texts that fewer than 3 people have?",
         False,
-        "texts that the synthesizer made up",
+        "texts that the synthesizer invented",
     ),
 }
 
 
 def questions_of_the_law(figures: Mapping[str, Any], settings: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Return the rows of the table of criteria, with the columns of `HEADINGS`; empty if none was assessed.
+    """Return the rows of the table of criteria, with the columns of `HEADINGS`; empty if no criterion was assessed.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def _of_synthetic(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         found_on_both_sides = (
             f"{original} of originals, {control} of the control"
             if question.is_share
-            else f"mean score {original} of originals, {control} of the control (a higher one reveals more)"
+            else f"mean score {original} of originals, {control} of the control (a higher score reveals more)"
         )
         verdict = "more than of the control" if row["adjusted_p_value"] <= LEVEL else "no more than chance explains"
         yield (
@@ -116,13 +116,13 @@ def _of_others(n: int) -> str:
 
 
 def _values(n: int) -> str:
-    return "there is 1 value" if n == 1 else f"there are only {n:,} values"
+    return "there is only 1 value" if n == 1 else f"there are only {n:,} values"
 
 
 def _unseen(share: float | None, n_original: int) -> str:
     if share is None:
-        return "; copies alone would not show here"
-    return f"; copies of fewer than {round(share * n_original):,} people would not show here"
+        return "; copies alone would go unnoticed here"
+    return f"; copies of fewer than {round(share * n_original):,} people would go unnoticed here"
 
 
 def _of_anonymized(figures: Mapping[str, Any], n_others: int) -> Iterator[tuple[str, ...]]:
@@ -133,14 +133,14 @@ def _of_anonymized(figures: Mapping[str, Any], n_others: int) -> Iterator[tuple[
             "Singling out",
             "How many people can a record belong to, for an attacker who knows the columns that the policy assumes?",
             everybody,
-            f"at least {candidates['fewest_candidates']:,}: the right one is picked with a probability of at most "
+            f"at least {candidates['fewest_candidates']:,}: the right person is picked with a probability of at most "
             f"{percent(candidates['max_reidentification_probability'])}",
             exact,
             "attackers who know other columns",
         )
         yield (
             "Linkability",
-            "Do the other releases of these people that are configured leave fewer candidates?",
+            "Do the configured other releases of these people leave fewer candidates?",
             everybody,
             _of_others(n_others),
             exact if n_others else "none",
@@ -156,7 +156,7 @@ def _of_anonymized(figures: Mapping[str, Any], n_others: int) -> Iterator[tuple[
             f"certain for {percent(classes['share_in_homogeneous_classes'])}; in some class {_values(fewest)} "
             f"(l); distance from the table at most {number(max(worst))} (t)",
             exact,
-            "what the columns reveal of everybody: statistics",
+            "what the columns reveal about everybody: statistics",
         )
     if concepts.get("max_basic_semantic_risk") is not None:
         yield (

@@ -1,4 +1,4 @@
-"""The first page of a report, to be signed: what is declared, where its limits come from, its rating."""
+"""The first page of a report, to be signed: its declarations, the origin of its limits, its rating."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,25 +17,25 @@ DECLARED: Mapping[str, str] = {
     "retention": "Retention",
     "roles_decided_by": "Roles of the columns decided by",
 }
-"""What a release can declare about itself, with its words in the report."""
+"""The possible declarations about a release, with their names in the report."""
 NOT_DECLARED = "not stated"
 LONGEST_DECLARED = 500
-HEADINGS_OF_LIMITS = ("Limit", "Where it comes from")
+HEADINGS_OF_LIMITS = ("Limit", "Origin")
 CONCERNED: Mapping[str, str] = {
     "share_in_homogeneous_classes": "of the records are in classes where a sensitive value is certain",
     "identification_rate": "of the synthetic records single out an original",
     "share_of_singletons": "of the records have a single candidate",
     "suppressed_share": "of the records were left out",
 }
-"""What the share of the records is that a figure counts."""
+"""The records whose share a figure is, in words."""
 MOST = 0.5
-"""What concerns a larger share of the records is in the headline."""
+"""Warnings about a larger share of the records are in the headline."""
 SMALL_SCORE = 0.3
-"""Scores above it are rated as needing protection beyond internal use."""
+"""Scores above this are rated worse than acceptable for internal use."""
 
 
 def require_declaration(declared: Mapping[str, str]) -> dict[str, str]:
-    """Return what is declared about a release, after checking it.
+    """Return the declarations about a release, after checking them.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def require_declaration(declared: Mapping[str, str]) -> dict[str, str]:
         If a key is not in `DECLARED`, or a value is not a text of up to 500 characters.
     """
     if not isinstance(declared, Mapping):
-        raise InvalidSettingError(f"declaration is not a mapping. Expected some of {list(DECLARED)}.")
+        raise InvalidSettingError(f"declaration is not a mapping. Expected a mapping with some of {list(DECLARED)}.")
     unknown = sorted(str(name) for name in set(declared) - set(DECLARED))
     if unknown:
         raise InvalidSettingError(f"declaration has {unknown}; expected some of {list(DECLARED)}.")
@@ -61,7 +61,7 @@ def require_declaration(declared: Mapping[str, str]) -> dict[str, str]:
 
 
 def finding(verdict: Verdict) -> str:
-    """Say what a verdict found, in words for people who do not know the names of the figures."""
+    """Return the finding of a verdict, in words for people who do not know the names of the figures."""
     if verdict.metric is None:
         return verdict.reason
     reason = verdict.reason.replace(verdict.metric, verdict.metric.replace("_", " "), 1)
@@ -70,7 +70,7 @@ def finding(verdict: Verdict) -> str:
 
 
 def concerns_most(failed: Sequence[Verdict]) -> str:
-    """Say what of the failed verdicts concerns more than half of the records; empty if none does."""
+    """Describe the failed verdicts that concern more than half of the records; empty if there are none."""
     shares = [_share_concerned(each) for each in failed if each.value is not None and each.value > MOST]
     return "; ".join(filter(None, shares))
 
@@ -81,7 +81,7 @@ def _share_concerned(verdict: Verdict) -> str:
 
 
 def changes_in_words(changes: Sequence[str]) -> str:
-    """Name what a policy changed of its preset."""
+    """Describe the changes of a policy from its preset."""
     return ", ".join(map(_change, changes))
 
 
@@ -94,13 +94,13 @@ def _change(name: str) -> str:
 
 
 def declared_rows(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what a manifest declares, in words; what is not declared says so."""
+    """Return the declarations of a manifest in words, including those that are missing."""
     declared = manifest.get("declaration", {})
     return [(words, str(declared.get(name, NOT_DECLARED))) for name, words in DECLARED.items()]
 
 
 def origins_of_limits(policy: Mapping[str, Any], limited: Sequence[str]) -> list[tuple[str, str]]:
-    """Return where the limit on each figure comes from: a preset and its source, or this release alone."""
+    """Return the origin of the limit on each figure: a preset and its source, or only this release."""
     use_case, changed = policy["use_case"], set(policy["changes"])
     preset = {limit.metric for limit in Policy.for_use_case(use_case).limits} if use_case in USE_CASES else set()
     return [
@@ -115,11 +115,11 @@ def _origin(metric: str, use_case: str | None, *, is_preset: bool) -> str:
     words, k = use_case.replace("_", " "), SMALLEST_CLASSES[use_case]
     sources = {
         "privacy_risk_score": "PETsARD's documentation of mpUCCs, risk threshold recommendations",
-        "smallest_class": f"the right one of {k} people is picked with a probability of at most 1/{k}",
+        "smallest_class": f"the right person out of {k} is picked with a probability of at most 1/{k}",
         "max_reidentification_probability": f"follows from the smallest class: 1/{k}",
         "share_in_homogeneous_classes": "no sensitive value should be certain; a warning under this preset"
         if use_case in CERTAIN_VALUES_WARN
-        else f"a sensitive value must not be certain more often than a record may be picked, 1/{k}",
+        else f"a sensitive value must not be certain more often than the right person is picked, 1/{k}",
         "rare_values_released": f"a value that fewer than {k} people share may show that one of them is in the source",
         "leakage_detected": "beyond chance, originals must not be revealed more than people the synthesizer never saw",
     }
@@ -128,7 +128,7 @@ def _origin(metric: str, use_case: str | None, *, is_preset: bool) -> str:
 
 
 def rated_poorly(figures: Mapping[str, Any]) -> str:
-    """Say what it means that a release that the policy admits has a poor rating; empty if it has none.
+    """Explain the poor rating of a release that the policy admits; empty if the rating is not poor.
 
     Parameters
     ----------
@@ -145,6 +145,6 @@ def rated_poorly(figures: Mapping[str, Any]) -> str:
         return ""
     return (
         f"The policy admits these records, but {' and '.join(poor)}. The rating is a general scale for synthetic "
-        "records; the limits are what the owner of this policy decided to accept. Whoever signs should know why they "
-        "differ."
+        "records; the limits are those that the owner of this policy decided to accept. Anyone who signs should know "
+        "why they differ."
     )

@@ -28,12 +28,12 @@ CAVEATS = {
     "synthetic": (
         "A score of 0 does not prove safety: the figures show how far this attack gets, with these columns, against "
         "these originals.",
-        "Whoever receives the records today may attack them later with more data.",
+        "Anyone who receives the records today may attack them later with more data.",
     ),
     "anonymized": (
         "The figures apply to attackers who know only the quasi-identifiers of a person; the other columns are "
         "released unchanged.",
-        "Whoever receives the records today may attack them later with more data.",
+        "Anyone who receives the records today may attack them later with more data.",
     ),
 }
 
@@ -57,7 +57,7 @@ def plain_words(figures: Mapping[str, Any], limits: Mapping[str, float]) -> tupl
     figures : mapping
         ``figures`` of a manifest.
     limits : mapping of str to float
-        Limits on the figures by metric: a figure has as many digits as it takes to show whether it is above its limit.
+        Limits on the figures by metric; a figure has enough digits to show whether it is above its limit.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def plain_words(figures: Mapping[str, Any], limits: Mapping[str, float]) -> tupl
 
 
 def worth_in_words(figures: Mapping[str, Any]) -> tuple[str, ...]:
-    """Explain in plain words what the records are worth; nothing if that was not judged.
+    """Explain the worth of the records in plain words; empty if it was not assessed.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def _said(sayings: Sequence["_Saying"], figures: Mapping[str, Any], limits: Mapp
 
 
 class _Figures(dict[str, Any]):
-    """The figures of an assessment, each written with the digits that its limit needs."""
+    """The figures of an assessment, each with the digits that its limit needs."""
 
     def __init__(self, figures: Mapping[str, Any], limits: Mapping[str, float]) -> None:
         super().__init__(figures)
@@ -116,7 +116,7 @@ def _identified(scores: _Figures) -> str:
             f"{scores['total_identified']:,} of {scores['total_syn_records']:,} synthetic records "
             f"({scores.percent('identification_rate')}) can be pinned to one person: in some combination of up to "
             f"{scores['max_combo_size']} columns, every original record with the same values belongs to that person, "
-            "and no more synthetic records than original ones have these values. This share is rated "
+            "and at most as many synthetic as original records have these values. This share is rated "
             f"{rating}. {scores['people_identified']:,} of {scores['people_assessed']:,} people "
             f"({scores.percent('people_identified_rate')}) are singled out."
         )
@@ -147,9 +147,9 @@ def _score(scores: _Figures) -> str:
 def _of_control(scores: _Figures) -> str:
     beyond = scores.get("score_beyond_control")
     compared = (
-        "Other people single out as many, so nothing can be said beyond that."
+        "Other people single out as many, so no score beyond that can be computed."
         if beyond is None
-        else f"Beyond that the score is {scores.number('score_beyond_control')} of what is left up to 1."
+        else f"Beyond that, the score is {scores.number('score_beyond_control')} of the difference to 1."
     )
     return (
         f"Real people whom the synthesizer never saw would score {scores.number('score_of_control')} in place of the "
@@ -198,21 +198,21 @@ def _rare_values(counts: _Figures) -> str:
     if not found:
         return (
             f"Every text or category value in these records is shared by at least {least:,} people of the source, or "
-            "occurs there not at all. None proves that a particular person is in it."
+            "does not occur there. No value proves that a particular person is in the source."
         )
     values = "1 text or category value" if found == 1 else f"{found:,} text and category values"
     records = counts["records_with_rare_values"]
     return (
         f"{values}, in {records:,} record{'' if records == 1 else 's'}, {'is' if found == 1 else 'are'} shared by "
-        f"fewer than {least:,} people: whoever recognizes somebody by such a value learns that this person is in the "
-        "source."
+        f"fewer than {least:,} people: anyone who recognizes a person by such a value learns that this person is in "
+        "the source."
     )
 
 
 def _classes(report: _Figures) -> str:
     size, unit = (report["k"], "records") if report.get("k_people") is None else (report["k_people"], "people")
     return (
-        f"The records are in {report['n_classes']:,} classes. Records of a class are the same on all "
+        f"The records are in {report['n_classes']:,} classes. The records of a class are equal on all "
         f"quasi-identifiers; the smallest class has {size:,} {unit}."
     )
 
@@ -222,7 +222,7 @@ def _homogeneous(report: _Figures) -> str:
         return "In every class each sensitive column has several values, so no value is certain for anybody."
     return (
         f"{report.percent('share_in_homogeneous_classes')} of the records are in classes where a sensitive column "
-        "has only one value: whoever knows that a person is in such a class knows that value, without singling out "
+        "has only one value: anyone who knows that a person is in such a class knows that value, without singling out "
         "a record."
     )
 
@@ -277,15 +277,15 @@ def _worth(scores: _Figures) -> str:
 def _counts(scores: _Figures) -> str:
     own, best = percent(scores["median_count_error"]), percent(scores["median_count_error_of_originals"])
     return (
-        f"Half of the counts on two or three columns are within {own} of what other real people give; counted in the "
-        f"originals, within {best}."
+        f"Half of the counts on two or three columns are within {own} of the counts of other real people; counted in "
+        f"the originals, within {best}."
     )
 
 
 def _guarantee(figures: _Figures) -> str:
     return (
-        f"The records carry a guarantee of epsilon {figures.number('epsilon')}; the figures and the decision beside "
-        f"them were computed on the people's records and carry none. All fits on these people together have spent "
+        f"The records have a guarantee of epsilon {figures.number('epsilon')}; the figures and the decision were "
+        f"computed on the people's records and have no guarantee. All fits on these people together have spent "
         f"epsilon {figures.number('total_epsilon')} at delta {figures['delta']:g}."
     )
 

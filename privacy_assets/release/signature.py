@@ -1,7 +1,7 @@
 """The signature of a release: a file next to the manifest that signs the exact bytes of the manifest.
 
-The manifest is signed without a canonical form, because two programs could disagree about that form. The bytes that are
-read are the bytes that are checked.
+The manifest is signed without a canonical form, because two programs could disagree about that form. Exactly the bytes
+that are read are checked.
 """
 
 import base64
@@ -23,7 +23,7 @@ SIGNATURE_BYTES = 64
 MAX_SIGNATURE_FILE_BYTES = 4_096
 SIGNATURE_KEYS = frozenset({"signature_version", "algorithm", "key_id", "manifest_sha256", "signature"})
 CONTEXT = b"privacy_assets release manifest, signature version 1\0"
-"""Precedes the manifest in the signed message, so that no other signature passes for one of a release."""
+"""Precedes the manifest in the signed message, so that no other signature is valid for a release."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SignatureFound:
     key_id : str or None
         Key that the signature names; None without a readable signature.
     trusted_key : str or None
-        Name of the trusted key that made it; None if it was not checked, or another key made it.
+        Name of the trusted key that made the signature; None if it was not checked, or another key made it.
     problems : tuple of str
         Reasons why it is not a signature of this manifest by a trusted key.
     """
@@ -67,7 +67,7 @@ def find_signature(directory: Path, manifest: bytes, trusted: Sequence[PublicKey
     manifest : bytes
         Bytes of its manifest.
     trusted : sequence of PublicKey
-        Keys that may have signed it. Without keys the signature is only checked for naming this manifest.
+        Keys that may have signed it. Without keys it is only checked that the signature is about this manifest.
     """
     found, problem = None, ""
     try:
@@ -96,7 +96,7 @@ def find_signature(directory: Path, manifest: bytes, trusted: Sequence[PublicKey
 
 
 def agreement_problems(manifest: Mapping[str, Any], found: SignatureFound) -> list[str]:
-    """Compare the key that a manifest names, and whether its policy requires one, with its signature."""
+    """Compare a manifest's key, and the signature that its policy may require, with its signature."""
     signed_by = manifest.get("signed_by")
     problems = []
     if signed_by is None and manifest["policy"]["required"].get("signature", False):
@@ -130,7 +130,7 @@ def _parsed(data: bytes) -> tuple[str, str, bytes]:
         signature = base64.b64decode(str(encoded), validate=True)
     except binascii.Error:
         raise ValueError("not base64") from None
-    # Base64 has several texts for the same bytes; only the one that is written is accepted.
+    # In base64 the same bytes have several texts; only the canonical one is accepted.
     if len(signature) != SIGNATURE_BYTES or base64.b64encode(signature).decode() != encoded:
         raise ValueError("not 64 bytes in base64")
     return str(read["key_id"]), str(read["manifest_sha256"]), signature

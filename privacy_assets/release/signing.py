@@ -65,19 +65,19 @@ class SigningKey:
         if (self.path is None) == (self.variable is None):
             raise InvalidSettingError(
                 "A signing key needs one location: the path of its file, or the name of an environment variable "
-                "(variable). It has " + ("neither." if self.path is None else "both.")
+                "(variable). This one has " + ("neither." if self.path is None else "both.")
             )
         if self.variable is not None and not (
             isinstance(self.variable, str) and re.fullmatch(VARIABLE_NAME, self.variable)
         ):
             raise InvalidSettingError(
                 "The variable of the signing key is not the name of an environment variable (letters, digits and "
-                "underscores, at most 60). What was given is not shown, in case it is the key itself."
+                "underscores, at most 60). The given value is not shown, in case it is the key itself."
             )
         if self.path is not None:
             if not isinstance(self.path, str | Path) or re.fullmatch(LOOKS_LIKE_A_KEY, str(self.path)):
                 raise InvalidSettingError(
-                    "The path of the signing key is not a path. What was given is not shown, in case it is the key "
+                    "The path of the signing key is not a path. The given value is not shown, in case it is the key "
                     "itself."
                 )
             object.__setattr__(self, "path", Path(self.path).absolute())
@@ -163,7 +163,7 @@ def load_signer(settings: SigningKey) -> Signer:
     ------
     InvalidSettingError
         If the key is missing, unreadable, readable by others, not an Ed25519 key, or not the expected one. The message
-        names the place and shows nothing of the key.
+        names the place and shows no part of the key.
     """
     require_cryptography()
     data, problem = _read_variable(settings.variable) if settings.path is None else _read_private_file(settings.path)
@@ -196,7 +196,7 @@ def read_public_key(path: str | Path) -> PublicKey:
 
     path, data, key, reason = Path(path), b"", None, ""
     try:
-        # A public key may be a link, because it does not matter who owns it.
+        # The file of a public key may be a link, because its owner does not matter.
         data = read_regular(path.resolve(), MAX_KEY_BYTES)
         reason = "it is not a public key as PEM"
         key = load_pem_public_key(data)
@@ -231,7 +231,7 @@ def generate_key_pair(path: str | Path) -> tuple[Path, Path, str]:
     Raises
     ------
     InvalidSettingError
-        If one of the files exists already or cannot be written. A key is never overwritten.
+        If one of the files already exists or cannot be written. A key is never overwritten.
     """
     require_cryptography()
     from cryptography.hazmat.primitives import serialization
@@ -241,7 +241,7 @@ def generate_key_pair(path: str | Path) -> tuple[Path, Path, str]:
     public = private.with_name(f"{private.stem}.pub{private.suffix}")
     there = [str(each) for each in (private, public) if os.path.lexists(each)]
     if there:
-        raise InvalidSettingError(f"{there} exist already, and keys are not overwritten. Name another file.")
+        raise InvalidSettingError(f"{there} already exist, and keys are not overwritten. Name another file.")
     key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     public_pem = key.public_key().public_bytes(
@@ -274,7 +274,7 @@ def _read_private_file(path: str | Path) -> tuple[bytes, str]:
         with open_regular(Path(path)) as file:
             status = os.fstat(file.fileno())
             if status.st_uid != os.geteuid():
-                return b"", "belongs to another user than the one who releases"
+                return b"", "does not belong to the user who releases"
             if stat.S_IMODE(status.st_mode) & 0o077:
                 mode = stat.S_IMODE(status.st_mode)
                 return b"", f"is accessible to others (its mode is {mode:04o}; expected 0600: chmod 600)"

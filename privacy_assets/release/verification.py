@@ -73,7 +73,7 @@ class ReleaseVerification:
     trusted_key : str or None
         Name of the trusted key that made the signature; None if the signature was not checked, or another key made it.
     figures_withheld : bool
-        Whether the figures that were computed on people's records are left out: which limits they met is only stated.
+        Whether the figures that were computed on people's records are left out, so that met limits are only stated.
     """
 
     directory: Path
@@ -97,7 +97,7 @@ def verify_release(
 
     The manifest must be complete and match its own digest. Every file must have its recorded SHA-256 and size, no file
     may be added, and the report must be among them. The Parquet file must have the recorded fingerprint and columns.
-    The recorded verdicts must follow from the recorded figures and limits. Whoever can write all of the files can
+    The recorded verdicts must follow from the recorded figures and limits. Anyone who can write all of the files can
     invent figures. Only a signature shows who released them, and only if `public_keys` are given.
 
     Parameters
@@ -161,7 +161,7 @@ def verify_release(
 
 
 def _shown(problems: Sequence[str]) -> tuple[str, ...]:
-    """Return as many problems as a person can read, shortened."""
+    """Return the first problems, shortened, so that a person can read them."""
     shown = [problem[:LONGEST_PROBLEM] for problem in problems[:MAX_PROBLEMS]]
     more = len(problems) - len(shown)
     return (*shown, f"{more} more problems were found") if more else tuple(shown)
@@ -212,7 +212,7 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: i
     columns = [each["column"] for each in manifest["columns"]]
     table, problem = read_table(directory, manifest, max_bytes)
     if table is None:
-        return [problem] if problem else []  # A changed file is reported already.
+        return [problem] if problem else []  # A changed file is already reported.
     found = ""
     with contextlib.suppress(InvalidTableError):
         found = table_fingerprint(table, fingerprint_version_of(manifest))
@@ -236,16 +236,16 @@ def _content_problems(directory: Path, manifest: Mapping[str, Any], max_bytes: i
 
 
 def _csv_problems(path: Path, table: pd.DataFrame, manifest: Mapping[str, Any], max_bytes: int | None) -> list[str]:
-    """Compare the CSV file and its description with what is written for the table; a file that differs is read.
+    """Compare the CSV file and its description with those written for the table; read a file that differs.
 
-    A file that is not as recorded is reported elsewhere, so the recorded digest stands for its bytes.
+    A file that is not as recorded is reported elsewhere, so the recorded digest represents its bytes.
     """
     described, recorded = manifest.get("csv"), manifest["files"][path.name]
     if described is None:
         # Manifests of version 1 do not describe CSV files.
         return [] if manifest["manifest_version"] == 1 else ["the manifest does not describe its CSV file"]
     if max_bytes is not None and recorded["bytes"] > max_bytes:
-        return []  # Reported already.
+        return []  # Already reported.
     written = _Digest()
     is_described = write_csv(written, table) == described
     if written.sha256.hexdigest() != recorded["sha256"] and not _is_read_as(path, manifest):
@@ -254,7 +254,7 @@ def _csv_problems(path: Path, table: pd.DataFrame, manifest: Mapping[str, Any], 
 
 
 class _Digest:
-    """A file that is written to: only its SHA-256 is kept."""
+    """A file-like target that keeps only the SHA-256 of the written bytes."""
 
     def __init__(self) -> None:
         self.sha256 = hashlib.sha256()
@@ -275,7 +275,7 @@ def _is_read_as(path: Path, manifest: Mapping[str, Any]) -> bool:
 def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
     """Measure the released table again, with classes counted in records, because it does not show people."""
     if table.empty:
-        return ["the table has no records to measure classes of"]
+        return ["the table has no records, so it has no classes to measure"]
     by_role = {
         role: [each["column"] for each in manifest["columns"] if each["role"] == role]
         for role in ("quasi_identifier", "sensitive")
@@ -311,13 +311,13 @@ def _anonymity_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> lis
 
 def _measured(table: pd.DataFrame, by_role: Mapping[str, list[str]], recorded: AnonymityReport) -> AnonymityReport:
     """Measure the table up to the recorded l, but no further than its classes allow."""
-    # It imports Numba, which verifying a synthetic release does not need.
+    # Imports Numba, which is not needed to verify a synthetic release.
     from privacy_assets.anonymity.kernels.measures import LARGEST_RECURSIVE_L
     from privacy_assets.anonymity.verify import verify_anonymity
 
     found = verify_anonymity(table, by_role["quasi_identifier"], by_role["sensitive"])
     largest = max((l_ for own in recorded.sensitive.values() for l_ in own.l_recursive_c), default=0)
-    # A class of k records has at most k values: a larger l is forged and would fill the memory.
+    # A class of k records has at most k values; a larger l is forged and would fill the memory.
     if not LARGEST_RECURSIVE_L < largest <= found.k:
         return found
     return verify_anonymity(table, by_role["quasi_identifier"], by_role["sensitive"], recursive_l=largest)
@@ -341,7 +341,7 @@ def _other_measures(found: AnonymityReport, recorded: AnonymityReport) -> list[s
 
 
 def _people_problems(found: AnonymityReport, recorded: AnonymityReport, subject: str | None) -> list[str]:
-    """Check the recorded counts of people for consistency, in themselves and with the records of the table."""
+    """Check the recorded counts of people for consistency, with each other and with the records of the table."""
     people = recorded.class_people
     if not (subject is None) == (recorded.k_people is None) == (people is None):
         return ["people are not counted as the settings require"]
@@ -385,7 +385,7 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
         # The presets had no such limit in that version.
         changes = [name for name in changes if name != RARE_VALUES_RELEASED]
     if policy.limit_on(CERTAIN_VALUES) == Limit(CERTAIN_VALUES, 0) and CERTAIN_VALUES not in described["changes"]:
-        # Presets only warned of it before, so a release of then is not changed.
+        # Earlier presets only warned of it, so an earlier release did not change its preset.
         changes = [name for name in changes if name != CERTAIN_VALUES]
     problems = [] if described["changes"] == changes else ["the policy differs from the preset that it names"]
     if not set(described) <= set(policy.to_json()):
@@ -413,7 +413,7 @@ def _verdict_problems(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def _follows(verdict: Verdict, limit: Limit, manifest: Mapping[str, Any]) -> bool:
-    """Return whether a verdict follows from its figure; where that is withheld, the verdict is only stated."""
+    """Return whether a verdict follows from its figure; if the figure is withheld, the verdict is only stated."""
     is_only_stated = are_withheld(manifest) and is_withheld(limit.metric)
     return is_only_stated or verdict.passed == limit.holds_for(verdict.value)
 

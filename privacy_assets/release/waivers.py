@@ -12,7 +12,7 @@ A waiver is a YAML file::
     signed_on: 2026-07-01
     expires_on: 2026-09-30
 
-Whoever can write the file can waive, so protect its directory like the policy. See ``docs/waivers.md``.
+Anyone who can write the file can waive limits, so protect its directory like the policy. See ``docs/waivers.md``.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ SUFFIXES = (".yaml", ".yml")
 NOT_WAIVABLE = frozenset({"leakage_detected"})
 CANNOT_BE_WAIVED = (
     "detected leakage cannot be waived, because its figure is 1 regardless of how much leaks; let the policy warn of "
-    "it and limit excess_identification_rate, excess_verbatim_rate and excess_copy_rate, which can"
+    "it and limit excess_identification_rate, excess_verbatim_rate and excess_copy_rate, which can be waived"
 )
 
 
 @dataclass(frozen=True)
 class Waiver:
-    """A signed-off exception from one limit for one content.
+    """An approved exception from one limit for one content.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ class Waiver:
     limit : float
         Value of the limit, exactly as in the policy and in the refusal.
     figure : float
-        Figure that was found and is accepted, within the range of the metric: the exact figure of the refusal, or that
-        figure rounded towards more risk. Any riskier figure is not waived. The same records can be riskier when
-        assessed against other originals.
+        The accepted figure, within the range of the metric: the exact figure of the refusal, or that figure rounded
+        towards more risk. Any riskier figure is not waived. The same records can be riskier when assessed against other
+        originals.
     fingerprint : str
         Fingerprint of the content, shown in the metadata of its asset and of the refusal.
     person, reason : str
@@ -137,12 +137,12 @@ class Waiver:
 
     @property
     def side(self) -> str:
-        """The side of a release whose limit it waives; empty if the limit is on both."""
+        """The side of a release whose limit the waiver is for; empty if the limit is on both sides."""
         assessment = METRICS[self.metric].assessment
         return "" if assessment in ON_BOTH_SIDES else SIDES[assessment]
 
     def problems(self, release: str, fingerprint: str, limit: Limit, value: float | None, on: date) -> tuple[str, ...]:
-        """Return why it does not waive a limit for a content on a day; empty if it does.
+        """Return why the waiver does not apply to a limit for a content on a day; empty if it applies.
 
         Parameters
         ----------
@@ -151,9 +151,9 @@ class Waiver:
         fingerprint : str
             Fingerprint of the content that would be released.
         limit : Limit
-            The limit as the policy has it.
+            The limit of the policy.
         value : float or None
-            The figure that was found. A missing figure cannot be waived, because its risk is unknown.
+            The figure of the assessment. A missing figure cannot be waived, because its risk is unknown.
         on : date
             Day of the release (UTC).
         """
@@ -181,7 +181,7 @@ class Waiver:
 
 @dataclass(frozen=True)
 class UnusableWaiver:
-    """A file in the place of waivers that is not a valid waiver, and why."""
+    """A file in the place of waivers that is not a valid waiver, with the reason."""
 
     file: str
     problem: str
@@ -194,7 +194,7 @@ class Waivers:
     Parameters
     ----------
     release : str
-        Name of the release that is decided on.
+        Name of the release to decide on.
     on : date
         Day of the decision (UTC).
     files : tuple of Waiver or UnusableWaiver
@@ -217,7 +217,7 @@ class Waivers:
 
 
 def read_waivers(path: Path) -> tuple[Waiver | UnusableWaiver, ...]:
-    """Read a waiver, or all waivers of a directory. Every file that cannot be read is reported.
+    """Read a waiver, or all waivers in a directory. Every file that cannot be read is reported.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def _shown_name(path: Path) -> str:
 
 
 class _StrictLoader(yaml.SafeLoader):  # type: ignore[misc]
-    """Refuse repeated keys, of which plain YAML would take the last, and references, which can grow without bound."""
+    """Refuse repeated keys, of which plain YAML would use the last, and references, which can grow without bound."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Read a value that is not a reference."""

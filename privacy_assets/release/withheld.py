@@ -1,4 +1,4 @@
-"""Figures that were computed on people's records, left out of what is published with differentially private records."""
+"""Figures that were computed on people's records, left out of releases of differentially private records."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,8 +9,8 @@ KEY = "figures_withheld"
 """Key of the manifest: true if the figures are withheld, else it is absent."""
 WITHHELD = "withheld"
 IN_WORDS = (
-    "The figures that were computed on the people's records are withheld, and so are their pictures. Which limits and "
-    "conditions were met, and how often the release was refused, was decided on these figures and carries no guarantee."
+    "The figures that were computed on the people's records are withheld, and so are their pictures. The decisions on "
+    "limits and conditions, and the number of refusals, depend on these figures and have no guarantee."
 )
 
 
@@ -20,7 +20,7 @@ def are_withheld(manifest: Mapping[str, Any]) -> bool:
 
 
 def is_withheld(metric: str) -> bool:
-    """Return whether the figure of a limit is withheld where figures are: all but those of the guarantee."""
+    """Return whether the figure of a limit is withheld if figures are: all except those of the guarantee."""
     return METRICS[metric].assessment != PRIVACY_BUDGET
 
 
@@ -33,7 +33,7 @@ def withheld_problems(manifest: Mapping[str, Any]) -> list[str]:
         problems.append("figures are withheld, but the records have no guarantee of differential privacy")
     withheld = [each for each in manifest["verdicts"] if each["metric"] is not None and is_withheld(each["metric"])]
     if any(each["value"] is not None for each in withheld) or set(manifest["figures"]) - {PRIVACY_BUDGET}:
-        problems.append("figures are recorded although they are said to be withheld")
+        problems.append("figures are recorded although the manifest declares them withheld")
     if manifest["waivers"]:
-        problems.append("a limit is waived whose figure is withheld")
+        problems.append("a limit is waived, but its figure is withheld")
     return problems

@@ -125,7 +125,8 @@ def test_source_says_that_no_split_will_do(project):
     assert found.endswith("; the policy accepts 0.10%.")
     assert advice == (
         f"No split of 300 people is expected to suffice; train_fraction {fraction:g} comes closest ({percent(best)}). "
-        "Use more records, or let the policy accept that copies of more people go unnoticed (required.detectable_share)."
+        "Use more records, or let the policy accept that copies of more people go unnoticed "
+        "(required.detectable_share)."
     )
 
 

@@ -95,7 +95,7 @@ def test_a_release_shows_what_it_discloses(project):
     people_unseen = f"copies of fewer than {expected.scores['detectable_people']} people"
     assert people_unseen in verdicts["no_leakage_is_detected"]["reason"]
     report = (project.releases()[0] / "report.html").read_text()
-    assert "The questions of the law (WP216) and what was found" in report
+    assert "The legal criteria (WP216) and the findings" in report
     assert people_unseen in report
     assert [each["criterion"] for each in manifest["figures"][STAGE]["criteria"]] == list(
         expected.criteria["criterion"]

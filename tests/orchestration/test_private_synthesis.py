@@ -107,9 +107,7 @@ def test_records_are_released_with_what_was_spent(project):
     assert "seed" not in manifest["settings"]["synthetic"]
     assert manifest["figures"]["privacy_budget"]["ledger"] == entry.digest
     report = (release / "report.html").read_text()
-    assert (
-        "The records carry a guarantee of epsilon 1; the figures and the decision beside them were computed" in report
-    )
+    assert "The records have a guarantee of epsilon 1; the figures and the decision were computed" in report
     model = read_artifact(project.stored("noisy_model"))
     assert model.made_of.keys() == {"original"}
     assert len(model.header["charges"]) == 2 + 1 + 1
@@ -433,7 +431,7 @@ def test_people_whose_type_changed_are_not_known_to_differ(project):
         ({}, {"privacy_budget": lambda: PrivacyBudget(population="a/b")}, "privacy_budget.population is 'a/b'"),
         ({}, {"privacy_budget": lambda: PrivacyBudget(delta=0)}, "delta is 0"),
         ({}, {"privacy_budget": lambda: PrivacyBudget(partitions_are_disjoint=1)}, "disjoint is 1. Expected true or"),
-        ({}, {"privacy_budget": lambda: PrivacyBudget(partitions_are_disjoint=True)}, "the release lacks partitions:"),
+        ({}, {"privacy_budget": lambda: PrivacyBudget(partitions_are_disjoint=True)}, "the release lacks partitions,"),
         ({}, {"privacy_budget": lambda: PrivacyBudget(publish_figures="no")}, "publish_figures is 'no'. Expected true"),
         ({}, {"privacy_budget": lambda: PrivacyBudget(publish_figures=False), "waivers": "w"}, "and there are waivers"),
     ],

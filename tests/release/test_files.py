@@ -321,7 +321,7 @@ def test_what_a_killed_process_left_behind_is_removed_by_the_next_release(tmp_pa
 
 @pytest.mark.parametrize("formats", [["xlsx"], "csv", ["parquet", "json"]])
 def test_an_unknown_format_is_refused(formats):
-    with pytest.raises(InvalidSettingError, match="expected a list of some of"):
+    with pytest.raises(InvalidSettingError, match="expected a list with some of"):
         require_formats(formats)
 
 

@@ -29,7 +29,7 @@ def test_no_leak_is_no_only_where_few_enough_copies_would_have_been_seen():
         "inference_excess": 0.02,
         "near_copies_excess": 0.002,
     }
-    assert found.remark == "copies of fewer than 18 people (0.60% of the originals) might not have been seen"
+    assert found.remark == "copies of fewer than 18 people (0.60% of the originals) might have gone unnoticed"
     assert found.advice == ""
 
 
@@ -52,7 +52,7 @@ def test_the_policy_says_of_what_share_copies_may_go_unnoticed(share, demanded, 
     assert found.metrics["leakage_detected"] == decided
     assert found.advice == ("" if decided == 0.0 else TOO_LITTLE_SEEN)
     if share is None:
-        assert found.remark.startswith("not even copies of all originals would have been seen")
+        assert found.remark.startswith("even copies of all originals would have gone unnoticed")
 
 
 def test_a_leak_is_one_however_little_would_have_been_seen():
@@ -76,7 +76,7 @@ def test_advice_is_for_the_criteria_that_failed_and_short_if_all_did():
 def test_a_split_that_differs_by_itself_is_said_so():
     found = figures_of_disclosure(SCORES | {"leakage_detected": None}, POLICY)
     assert found.metrics["leakage_detected"] is None
-    assert found.remark == "originals and control differ by themselves"
+    assert found.remark == "originals and control differ even without leakage"
     assert found.advice == SPLIT_DIFFERS
 
 

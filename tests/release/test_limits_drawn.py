@@ -48,7 +48,7 @@ def test_each_limited_figure_is_a_bar_toward_the_same_line():
         "no value: not met",
     ]
     assert drawn.text == (
-        "2 of 5 figures are within their limits; not so smallest class, share in homogeneous classes, rare values "
+        "2 of 5 figures are within their limits, but not smallest class, share in homogeneous classes, rare values "
         "released."
     )
 
@@ -56,12 +56,12 @@ def test_each_limited_figure_is_a_bar_toward_the_same_line():
 def test_the_sentence_names_the_closest_figure_if_all_are_within_their_limits():
     near, far = verdict("privacy_risk_score", 0.19, 0.2), verdict("smallest_class", 50, 5)
     assert draw_limits([near, far]).text == (
-        "All 2 figures are within their limits; closest to its own is privacy risk score."
+        "All 2 figures are within their limits; closest to its limit is privacy risk score."
     )
     assert draw_limits([far]).text == "The only limited figure, smallest class, is within its limit."
     assert draw_limits([]).text == "No figure is limited."
     waived = draw_limits([verdict("privacy_risk_score", 0.3, 0.2, waived_by="waiver.yaml")])
-    assert waived.text == "0 of 1 figures are within their limits; not so privacy risk score."
+    assert waived.text == "0 of 1 figures are within their limits, but not privacy risk score."
     assert waived.figure.axes[0].texts[0].get_text() == "0.3 (below 0.2): waived"
 
 

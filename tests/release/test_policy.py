@@ -61,7 +61,7 @@ def test_a_limit_belongs_to_the_side_that_it_is_about():
 
 def test_a_limit_that_asks_for_more_risk_is_refused():
     for metric, direction in (("smallest_class", "at_most"), ("privacy_risk_score", "above"), ("t_closeness", "above")):
-        with pytest.raises(InvalidSettingError, match="would ask for more risk"):
+        with pytest.raises(InvalidSettingError, match="would require more risk"):
             Limit(metric, 0.5 if metric != "smallest_class" else 5, direction)
 
 
@@ -74,7 +74,7 @@ def test_semantic_risk_never_stands_alone():
 @pytest.mark.parametrize("metric", ["max_basic_semantic_risk", "mean_basic_semantic_risk"])
 def test_a_semantic_risk_of_nothing_is_refused(metric):
     for direction in ("at_most", "below"):
-        with pytest.raises(InvalidSettingError, match=f"The limit on '{metric}' asks for .* 0, which is never met"):
+        with pytest.raises(InvalidSettingError, match=f"The limit on '{metric}' requires .* 0, which is never met"):
             Limit(metric, 0, direction)
 
 

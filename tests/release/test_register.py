@@ -83,7 +83,7 @@ def test_every_release_has_a_line_with_what_its_manifest_says_and_leads_to_its_r
     assert "verbatim copies, by A. Officer, expires 2020-01-01 (expired)" in text
     assert "income" in text
     assert "not signed" in text
-    assert "files are there, content not verified" in text
+    assert "files exist, content not verified" in text
 
 
 def test_the_page_needs_nothing_else_and_shows_no_cell(root):
@@ -124,7 +124,7 @@ def test_files_that_are_missing_or_of_another_size_are_marked_and_verify_reads_t
     (same_size / "synthetic.parquet").write_bytes(data)
     by_table = {entry.table: entry for entry in read_entries(root)}
     assert by_table["lost, synthetic"].files_kind == "refused"
-    assert by_table["same_size, synthetic"].files == "files are there, content not verified"
+    assert by_table["same_size, synthetic"].files == "files exist, content not verified"
     verified = {entry.table: entry for entry in read_entries(root, verify=True)}
     assert verified["same_size, synthetic"].files.startswith("NOT verified: ")
     released(root, "good")
@@ -181,7 +181,7 @@ def test_the_command_makes_it_from_manifests_alone(root, capsys):
     released(root)
     assert main(["register", str(root)]) == 0
     assert "lists 1 release." in capsys.readouterr().out
-    assert "made from manifests alone" in (root / "index.html").read_text()
+    assert "made only from manifests" in (root / "index.html").read_text()
     assert main(["register", str(root / "missing")]) == 1
     assert "is not a directory" in capsys.readouterr().out
 

@@ -252,7 +252,7 @@ def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page
         "This share is rated poor",
         "It is rated: acceptable risk for internal use.",
         "would score 0.3 in place of the synthetic records, and as many synthetic records 0.31; fewer records score "
-        "higher. Other people single out as many, so nothing can be said beyond that.",
+        "higher. Other people single out as many, so no score beyond that can be computed.",
         "Among 900 records of each, 12.0% of the synthetic records are pinned to an original and 11.0% to a person",
         "good structure",
         "age 50.0% of the identified dropped: left out 5.00% -15 points 0.04",
@@ -270,7 +270,7 @@ def test_the_page_says_what_was_found_what_it_means_and_what_would_lower_it(page
 
 def test_the_page_says_how_far_the_score_is_beyond_that_of_other_people(tmp_path):
     text = text_of(page_of(tmp_path, figures={"mpucc_assessment": SCORES | {"score_beyond_control": 0.0143}})[0])
-    assert "Beyond that the score is 0.0143 of what is left up to 1." in text
+    assert "Beyond that, the score is 0.0143 of the difference to 1." in text
 
 
 def test_the_page_needs_no_network_no_script_and_no_other_file(page):
@@ -588,7 +588,7 @@ def test_a_column_that_looks_identifying_is_not_said_to_need_no_reason(tmp_path)
     text = text_of(render_report(manifest, MATERIAL))
     assert "nearly unique not stated sex sensitive" in text
     assert "ordinary not required" in text
-    synthetic = "The records are synthetic. In these columns their values are as fine as those of the source"
+    synthetic = "The records are synthetic. In these columns their values are as precise as those of the source"
     assert synthetic in text
     assert synthetic not in text_of(render_report(manifest | {"stage": "anonymized"}, MATERIAL))
 

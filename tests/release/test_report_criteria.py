@@ -45,21 +45,23 @@ def test_each_criterion_is_asked_and_says_what_it_does_not_answer():
         *("Singling out", "Linkability", "Inference", "Inference", "Membership", "Membership")
     ]
     first = found[0]
-    assert first["Of whom"] == "4,730 originals and 1,182 people of the control"
+    assert first["About"] == "4,730 originals and 1,182 people of the control"
     drawn = rows({"disclosure_assessment": DISCLOSURE | {"n_examined": 500}})[0]
-    assert drawn["Of whom"] == "4,730 originals and 1,182 people of the control, of whom 500 were drawn"
+    assert drawn["About"] == "4,730 originals and 1,182 people of the control, of whom 500 were drawn"
     assert rows({"disclosure_assessment": DISCLOSURE | {"n_examined": 5_912}})[0] == first
-    assert first["Found"].startswith("14.0% of originals, 13.0% of the control: no more than chance explains")
+    assert first["Finding"].startswith("14.0% of originals, 13.0% of the control: no more than chance explains")
     assert first["Difference, 95 % interval"] == "-1.00% to 3.00%"
-    assert first["Not answered"].endswith("copies of fewer than 95 people would not show here")
-    assert found[2]["Found"].startswith("mean score 0.14 of originals, 0.13 of the control (a higher one reveals more)")
+    assert first["Not answered"].endswith("copies of fewer than 95 people would go unnoticed here")
+    assert found[2]["Finding"].startswith(
+        "mean score 0.14 of originals, 0.13 of the control (a higher score reveals more)"
+    )
 
 
 def test_a_failed_criterion_and_one_that_shows_no_copies_say_so():
     changed = [{"criterion": "near_copies", **ROW, "adjusted_p_value": 0.05, "detectable_share": None}]
     (row,) = rows({"disclosure_assessment": DISCLOSURE | {"criteria": changed}})
-    assert "more than of the control (adjusted p value 0.05)" in row["Found"]
-    assert row["Not answered"].endswith("copies alone would not show here")
+    assert "more than of the control (adjusted p value 0.05)" in row["Finding"]
+    assert row["Not answered"].endswith("copies alone would go unnoticed here")
 
 
 def test_anonymized_records_are_in_the_same_table():
@@ -67,13 +69,13 @@ def test_anonymized_records_are_in_the_same_table():
     assert [row["Criterion"] for row in found] == [
         *("Singling out", "Linkability", "Inference", "Inference", "Membership")
     ]
-    assert "at least 3" in found[0]["Found"]
-    assert "33.3%" in found[0]["Found"]
+    assert "at least 3" in found[0]["Finding"]
+    assert "33.3%" in found[0]["Finding"]
     assert (
-        found[2]["Found"]
-        == "certain for 79.0%; in some class there is 1 value (l); distance from the table at most 0.75 (t)"
+        found[2]["Finding"]
+        == "certain for 79.0%; in some class there is only 1 value (l); distance from the table at most 0.75 (t)"
     )
-    assert "40.0% on average (semantic risk)" in found[3]["Found"]
+    assert "40.0% on average (semantic risk)" in found[3]["Finding"]
 
 
 @pytest.mark.parametrize("figures", [{}, {"mpucc_assessment": {"privacy_risk_score": 0.1}}])
@@ -84,7 +86,7 @@ def test_without_an_assessment_there_is_no_table(figures):
 def test_the_decision_is_said_in_people():
     (said,) = plain_words({"disclosure_assessment": DISCLOSURE}, {})
     assert "Of 4,730 originals and 1,182 people whom the synthesizer never saw" in said
-    assert "copies of fewer than 61 people (1.29% of the originals) might not have been seen" in said
+    assert "copies of fewer than 61 people (1.29% of the originals) might have gone unnoticed" in said
     failed = DISCLOSURE | {"leakage_detected": True, "near_copies_adjusted_p_value": 0.001}
     (said,) = plain_words({"disclosure_assessment": failed}, {})
     assert said.endswith("more about the originals than chance explains: near copies.")
@@ -93,7 +95,7 @@ def test_the_decision_is_said_in_people():
 def test_linkability_is_not_said_to_be_answered_where_no_other_release_is_configured():
     said = [rows(ANONYMIZED, others)[1] for others in ([], [{}], [{}, {}])]
     assert [row["Criterion"] for row in said] == 3 * ["Linkability"]
-    assert [row["Found"] for row in said] == [
+    assert [row["Finding"] for row in said] == [
         "not asked: no other release is configured",
         "1 other release is part of the candidates above",
         "2 other releases are part of the candidates above",

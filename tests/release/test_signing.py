@@ -200,7 +200,7 @@ def test_a_key_file_that_cannot_be_used_is_refused_by_its_path(pair, damage, pro
 
 def test_a_key_of_another_user_is_refused(pair, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 12_345)
-    assert "belongs to another user" in refusal(SigningKey(pair[0]))
+    assert "does not belong to the user" in refusal(SigningKey(pair[0]))
 
 
 def test_stricter_rights_are_right(pair):
@@ -218,8 +218,8 @@ def test_a_key_other_than_the_one_that_was_named_is_refused(pair, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({}, "It has neither"),
-        ({"path": "a.pem", "variable": "KEY"}, "It has both"),
+        ({}, "This one has neither"),
+        ({"path": "a.pem", "variable": "KEY"}, "This one has both"),
         ({"variable": "no name"}, "not the name of an environment variable"),
         ({"variable": 5}, "not the name of an environment variable"),
         ({"path": 5}, "is not a path"),

@@ -127,7 +127,7 @@ def test_a_waiver_of_another_limit_waives_nothing_and_says_so():
     decided = decide(waiver(metric="identification_rate", limit=0.9), of_k, policy=policy, evidence=evidence)
     assert not is_admitted(decided)
     assert named(decided, EVERY_WAIVER_IS_USED).reason == (
-        "score.yaml: the limit on identification_rate is met, or is waived already; "
+        "score.yaml: the limit on identification_rate is met, or is already waived; "
         "k.yaml: the policy has no limit on smallest_class here"
     )
 
@@ -229,7 +229,7 @@ def test_of_two_waivers_the_one_that_holds_is_used_and_the_other_is_shown():
     decided = decide(waiver("a.yaml", expires_on=date(2026, 7, 2)), waiver("b.yaml"), waiver("c.yaml"))
     assert named(decided, SCORE_CHECK).waived_by == "b.yaml"
     assert named(decided, EVERY_WAIVER_IS_USED).reason == (
-        "a.yaml: it expired on 2026-07-02; c.yaml: the limit on privacy_risk_score is met, or is waived already"
+        "a.yaml: it expired on 2026-07-02; c.yaml: the limit on privacy_risk_score is met, or is already waived"
     )
 
 
@@ -301,7 +301,7 @@ def test_the_example_of_the_documentation_can_be_read(tmp_path):
     page = REPOSITORY / "docs" / "waivers.md"
     # The tests of the wheel run without the documentation.
     blocks = re.findall(r"```yaml\n(.*?)```", page.read_text(), flags=re.DOTALL) if page.exists() else []
-    blocks.append(textwrap.dedent(waivers.__doc__.split("::\n")[1].split("Whoever")[0]))
+    blocks.append(textwrap.dedent(waivers.__doc__.split("::\n")[1].split("Anyone")[0]))
     for block in blocks:
         (read,) = read_waivers(written(tmp_path, block))
         assert (read.metric, read.expires_on) == ("privacy_risk_score", date(2026, 9, 30))

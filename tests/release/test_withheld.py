@@ -108,7 +108,7 @@ def test_no_withheld_figure_is_published_and_every_decision_is(release):
     assert found["verdicts"][2]["reason"] == "privacy_risk_score is withheld; expected below 0.1"
     assert "privacy risk score is rated" not in report
     assert "The figures that were computed on the people&#39;s records are withheld" in report
-    assert "The records carry a guarantee of epsilon 0.917" in report
+    assert "The records have a guarantee of epsilon 0.917" in report
     assert "privacy risk score: withheld (" in page
     assert "withheld, not met" in page
     assert "no value" not in page
@@ -137,8 +137,11 @@ def test_a_release_with_its_figures_does_not_say_that_they_are_withheld(tmp_path
     ("change", "problem"),
     [
         (lambda each: each.pop("figures_withheld"), "the limit on 'privacy_risk_score' is not decided as recorded"),
-        (lambda each: each["verdicts"][2].update(value=0.05), "figures are recorded although they are said to be"),
-        (lambda each: each["figures"].update(control={}), "figures are recorded although they are said to be"),
+        (
+            lambda each: each["verdicts"][2].update(value=0.05),
+            "figures are recorded although the manifest declares them",
+        ),
+        (lambda each: each["figures"].update(control={}), "figures are recorded although the manifest declares them"),
         (lambda each: each["figures"].pop("privacy_budget"), "the records have no guarantee"),
         (
             lambda each: each["verdicts"][2].update(passed=False),

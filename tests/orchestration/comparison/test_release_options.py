@@ -117,7 +117,7 @@ def test_a_comparison_of_another_table_or_of_other_settings_is_not_named(project
     for change in ({"options": OptionsSettings()}, {"policy": POLICY.with_limit(Limit("smallest_class", 4))}):
         other = project.definitions(**settings_of(**change))
         said = refusal(project.run(other, "anonymized_release", checks=False), "anonymized")
-        assert "No comparison of this table with these settings" in said
+        assert "no comparison of this table with these settings" in said
     without = project.definitions(**settings_of(options=None))
     said = refusal(project.run(without, "anonymized_release", checks=False), "anonymized")
     assert "add `options` to the settings of people and materialize people/release_options" in said

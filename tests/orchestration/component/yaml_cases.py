@@ -436,7 +436,7 @@ CASES = {
     "Limit.direction": (
         limit(direction="below", value=3),
         limit(direction="above"),
-        "has direction 'above', which would ask for more risk. Expected 'below' or 'at_most'",
+        "has direction 'above', which would require more risk. Expected 'below' or 'at_most'",
     ),
     "Limit.severity": (
         limit(severity="warn"),
@@ -791,8 +791,8 @@ MORE_WRONG = [
     ({"synthetic": "{{ {'external': {}} }}"}, "synthetic.external: A table comes from one of file, query, spark"),
     ({"signing": {}}, "The settings of signing need one of key_file and key_variable"),
     ({"signing": {"key_file": "a.pem", "key_variable": "KEY"}}, "need one of key_file and key_variable"),
-    ({"signing": {"key_variable": "MC4CAQAwBQYDK2VwBCIEI" + "A" * 43}}, "What was given is not shown"),
-    ({"signing": {"key_file": "-----BEGIN PRIVATE KEY-----"}}, "What was given is not shown"),
+    ({"signing": {"key_variable": "MC4CAQAwBQYDK2VwBCIEI" + "A" * 43}}, "The given value is not shown"),
+    ({"signing": {"key_file": "-----BEGIN PRIVATE KEY-----"}}, "The given value is not shown"),
     (column("diagnosis", leaves_as_is=" "), "column 'diagnosis' has a `leaves_as_is` without a reason; expected why"),
     (column("diagnosis", leaves_as_is="ok"), "column 'diagnosis' has a `leaves_as_is` without a reason; expected why"),
     (column("diagnosis", leaves_as_is="a b " * 200), "has a `leaves_as_is` of 800 characters; expected at most 500"),

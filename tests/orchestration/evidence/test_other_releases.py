@@ -104,7 +104,7 @@ class TestOtherReleases:
         run_all(project, first, alone, selection=[key(CANDIDATES)])
         with_both = dg.AssetSelection.assets(key("anonymized_release"))
         reason = refusal(run_all(project, first, together, selection=with_both), "anonymized")
-        assert "0 other releases were taken into account, not the 1 that are configured" in reason
+        assert "0 other releases were considered, expected the 1 configured ones" in reason
 
     def test_two_releases_of_the_quickstart_table_pass_alone_and_are_refused_together(self, project):
         pytest.importorskip("statsmodels", reason="needs the extra `examples`")
@@ -483,7 +483,7 @@ class TestOtherReleases:
             dg.materialize([of_run(partitions)], instance=instance, partition_key="north")
             with pytest.raises(InvalidTableError, match="1 cannot be read where they were written"):
                 published("north")
-            with pytest.raises(InvalidTableError, match="'first/anonymized' has partitions, and the release .* has no"):
+            with pytest.raises(InvalidTableError, match="'first/anonymized' has partitions, but the release .* has no"):
                 published(None)
 
     def test_what_lies_beside_published_tables_is_none_and_a_damaged_one_is_an_error(self, tmp_path):
