@@ -1,1 +1,1 @@
-"""Disclosure: by single columns and rare values that are released unchanged, and by synthetic records."""
+"""Disclosure by single columns and rare values that are released unchanged, and by synthetic records."""

@@ -1,4 +1,4 @@
-"""What synthetic records disclose about the people they were made of, against people they were not made of."""
+"""Disclosure by synthetic records about the people they were made from, compared with other people."""
 
 from __future__ import annotations
 
@@ -65,16 +65,16 @@ def assess_disclosure(
     n_threads: int | None = None,
     progress: Callable[[DisclosureProgress], None] | None = None,
 ) -> DisclosureAssessment:
-    """Test whether synthetic records single out, link, or let values be inferred of originals more than of controls.
+    """Test whether synthetic records single out, link, or allow inferences about originals more than controls.
 
     Parameters
     ----------
     original, synthetic : DataFrame
         Tables with the same columns, direct identifiers removed.
     control : DataFrame
-        Records of other people of the same population, which the synthesizer never saw; at least 50 people.
+        Records of other people from the same population, which the synthesizer never saw; at least 50 people.
     sensitive : sequence of str
-        Columns whose inference is reported. Default: all. The test covers all columns in any case.
+        Columns whose inference is reported. Default: all. The test always covers all columns.
     known : sequence of str, optional
         Columns that an attacker knows, at most 64. Default: all.
     max_known : int
@@ -90,7 +90,7 @@ def assess_disclosure(
         Column of original and control with the person of each row; it is not compared, and the synthetic table does not
         have it. Default: every record is a person.
     n_threads : int, optional
-        Threads; the result does not depend on it. Default: all cores that this process may use.
+        Threads; the result does not depend on their number. Default: all cores that this process may use.
     progress : callable, optional
         Called at the start of each stage and about twice a second; its exceptions end the assessment.
 
@@ -101,22 +101,23 @@ def assess_disclosure(
     Raises
     ------
     InvalidTableError
-        If the tables cannot be compared, have one column or nothing but equal values, a side has fewer than 50 people
-        (or the sample of it), or the control contains originals.
+        If the tables cannot be compared, have one column or only equal values, a side (or its sample) has fewer than 50
+        people, or the control contains originals.
     InvalidSettingError
-        If a setting is out of its range, or names columns that the tables do not have.
+        If a setting is out of range, or names columns that the tables do not have.
 
     Notes
     -----
-    Cost: a pass over all records for each set, and over all pairs of examined real and synthetic records. Definitions
-    and limits: ``docs/disclosure.md``.
+    Cost: a pass over all records for each set, and a pass over all pairs of examined real and synthetic records.
+    Definitions and limits: ``docs/disclosure.md``.
     """
     settings = DisclosureSettings(_names(sensitive), _names(known), max_known, n_permutations, seed, sample)
     n_used = threads_to_use(n_threads)
     if control is None:
         raise InvalidTableError(
             "There is no control. Expected records of at least 50 people whom the synthesizer has not seen: without "
-            "them nobody can say what is chance. Split the records before they are synthesized. Nothing was assessed."
+            "them, leakage cannot be distinguished from chance. Split the records before they are synthesized. Nothing "
+            "was assessed."
         )
     frames, people = separate_people({"original": original, "synthetic": synthetic, "control": control}, person)
     columns = check_columns(frames)
@@ -133,22 +134,22 @@ def assess_disclosure(
 
 
 class ExaminedCriteria(NamedTuple):
-    """The test of all criteria, and what it was made of.
+    """The test of all criteria, with its inputs.
 
     Attributes
     ----------
     evidence : Evidence
-        Of each real record.
+        The evidence on each real record.
     of_people : OfPeople
         The people.
     scores : ndarray of shape (n_people, n_criteria), dtype=float64
-        Scores of the people; ``whole`` are the same as integers, in ``units``.
+        Scores of the people; ``whole`` has them as integers, in ``units``.
     whole : ndarray of shape (n_people, n_criteria), dtype=int64
     units : ndarray of shape (n_criteria,), dtype=float64
     sums : ndarray of shape (n_permutations, n_criteria), dtype=int64
         Sums of random divisions.
     p, adjusted : ndarray of shape (n_criteria,), dtype=float64
-        The p value of each criterion, and that adjusted for all of them.
+        The p value of each criterion, and the p value adjusted for all criteria.
     """
 
     evidence: Evidence
@@ -194,7 +195,7 @@ def find_power(
 
 
 def is_answered(n_detectable: int, split_p_value: float) -> bool:
-    """Whether a test that sees nothing means anything: some criterion would see copies, and the sides are alike."""
+    """Whether a negative test is meaningful: some criterion would detect copies, and the sides are alike."""
     return n_detectable > 0 and split_p_value > SPLIT_LEVEL
 
 
@@ -271,7 +272,7 @@ def _overall(
 
 
 def _inferred(records: PooledRecords, evidence: Evidence, of_people: OfPeople, names: Sequence[str]) -> dict[str, Any]:
-    """Return how much more often values of these columns are guessed from the nearest record, of originals."""
+    """Return how much more often these columns of originals are guessed from the nearest record."""
     columns = [records.columns.index(name) for name in names]
     right = of_people.sum(evidence.guessed[columns].mean(axis=0))
     excess = difference_of_ratios(right, of_people.n_records, of_people.n_original)
@@ -279,7 +280,7 @@ def _inferred(records: PooledRecords, evidence: Evidence, of_people: OfPeople, n
 
 
 def _by_column(records: PooledRecords, evidence: Evidence, of_people: OfPeople, names: Sequence[str]) -> pd.DataFrame:
-    """Return how often claims and guesses of each column are right, of originals and of controls."""
+    """Return how often claims and guesses of each column are right, for originals and for controls."""
     first, rows = of_people.n_original, []
     for name in names:
         j = records.columns.index(name)
@@ -296,38 +297,38 @@ def _by_column(records: PooledRecords, evidence: Evidence, of_people: OfPeople, 
 
 
 def _names(names: Any) -> Any:
-    """Return column names as a tuple; anything else stays as it is, to be refused."""
+    """Return column names as a tuple; anything else is returned unchanged and refused later."""
     is_list = isinstance(names, Sequence) and not isinstance(names, str)
     return tuple(names) if is_list or isinstance(names, pd.Index) else names
 
 
 def _require_examined(records: PooledRecords, rows: NDArray[np.int64]) -> None:
-    """Refuse a sample with too few people of one side."""
+    """Refuse a sample with too few people from one side."""
     people = np.unique(records.people[rows])
     n_original = int((people < records.n_original_people).sum())
     sides = {"original": n_original, "control": len(people) - n_original}
     if min(sides.values()) < FEWEST_PEOPLE:
         raise InvalidTableError(
-            f"Of the {len(people):,} people who were drawn at random to be examined, too few are of one side: {sides}. "
-            f"Expected at least {FEWEST_PEOPLE} of either. Draw more (`sample`), or keep more people on that side. "
-            "Nothing was assessed."
+            f"Of the {len(people):,} people who were drawn at random to be examined, too few are from one side: "
+            f"{sides}. Expected at least {FEWEST_PEOPLE} from each. Draw more (`sample`), or keep more people on that "
+            "side. Nothing was assessed."
         )
 
 
 def require_usable(records: PooledRecords) -> None:
-    """Refuse tables that no test could tell anything of."""
+    """Refuse tables that cannot be tested."""
     if len(records.columns) < 2:
         raise InvalidTableError(
-            f"The tables have one column to compare, {records.columns[0]!r}. Expected at least two, to link and to "
-            "infer. Nothing was assessed."
+            f"The tables have only the column {records.columns[0]!r} to compare. Expected at least two columns, to "
+            "link and to infer. Nothing was assessed."
         )
     n_original = records.n_original_people
     sides: Mapping[str, int] = {"original": n_original, "control": records.n_people - n_original}
     small = {name: n for name, n in sides.items() if n < FEWEST_PEOPLE}
     if small:
         raise InvalidTableError(
-            f"There are too few people: {small}. Expected at least {FEWEST_PEOPLE} on either side, because most leaks "
-            "would go unnoticed. Keep more records as control. Nothing was assessed."
+            f"There are too few people: {small}. Expected at least {FEWEST_PEOPLE} on each side, because otherwise "
+            "most leaks go unnoticed. Keep more records as control. Nothing was assessed."
         )
     if (records.exact.real == records.exact.real[:, :1]).all():
         raise InvalidTableError(
@@ -338,6 +339,6 @@ def require_usable(records: PooledRecords) -> None:
     if is_too_many:
         raise InvalidTableError(
             f"{n_shared} of {sides['control']} controls equal an original in all columns, far more than by chance. "
-            "Expected people whom the synthesizer has not seen; these seem to be originals. Remove them from one side. "
-            "Nothing was assessed."
+            "Expected people whom the synthesizer has not seen; these controls seem to be originals. Remove them from "
+            "one side. Nothing was assessed."
         )

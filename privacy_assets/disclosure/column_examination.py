@@ -1,10 +1,10 @@
 """Examination of columns that are released unchanged: how many people share a value, and what the values look like.
 
 A release generalizes quasi-identifiers. All other columns are released unchanged, so a name in one of them identifies
-its person whatever the size of the classes. Here each such column is examined with counts and shares: text that hardly
-anybody shares and that looks like names, addresses or document numbers; a running number; a time to the minute. A
-measure, such as a cost or a weight, is not an identifier just because it is nearly unique. But whoever knows the value
-finds the record, so nearly unique measures are counted as well.
+its person regardless of the size of the classes. Here each such column is examined with counts and shares: text that
+hardly anybody shares and that looks like names, addresses or document numbers; a running number; a time to the minute.
+A measure, such as a cost or a weight, is not an identifier just because it is nearly unique. But anyone who knows the
+value can find the record, so nearly unique measures are reported, too.
 
 The work is bounded: people and values are counted in full, shapes are examined in `MOST_VALUES` distinct values and in
 the first characters of each. No function here returns a value of the table.
@@ -37,20 +37,20 @@ from privacy_assets.disclosure.text_shapes import (
 from privacy_assets.display.numbers import percent
 
 MOST_VALUES: Final = 500
-"""Number of distinct values of a column whose shape is examined."""
+"""Number of distinct values of a column whose shapes are examined."""
 FEW_PEOPLE: Final = 100
 """Fewer people than this share values less often by chance, so a larger share of them must have unique values."""
 FEWEST_VALUES: Final = 20
 FEWEST_NUMBERS: Final = 12
-"""Fewer numbers can be consecutive by chance."""
+"""Fewer numbers than this can be consecutive by chance."""
 MANY_VALUES: Final = 200
 UNSHARED: Final = 0.95
 MEASURE_SHARE_ALONE: Final = 0.05
-"""Share of people with a unique value from which a measure gives a warning."""
+"""Share of people with a unique value at which a measure causes a warning."""
 SHAPE_SHOWN: Final = 0.05
 LONG_DIGITS: Final = 9
 EQUAL_DIGITS: Final = 7
-"""Number of digits from which numbers of equal length are not a measure."""
+"""Number of digits at which numbers of equal length are not a measure."""
 LARGEST: Final = 2**61
 IDENTIFIER_WORDS: Final = frozenset(
     [
@@ -58,7 +58,7 @@ IDENTIFIER_WORDS: Final = frozenset(
         *("nr", "num", "number", "numero", "nummer", "número", "pid", "ref", "ssn", "uuid"),
     ]
 )
-"""Last words of the names of columns with numbers of people."""
+"""Last words of the names of columns with numbers that identify people."""
 GROUPS: Final = {EMAIL: 0.05, OF_PEOPLE: 0.3, FORMATS: 0.3, NAMES: 0.6, CODES: 0.5, FREE_TEXT: 0.3}
 """Shapes that identify people, and the share of texts that must have them: one address in twenty is enough."""
 REACHES_PEOPLE: Final = {"e-mail addresses": 0.3, "phone numbers": 0.6, "social security numbers": 0.6}
@@ -81,15 +81,15 @@ class ColumnExamination:
     n_values, n_distinct : int
         Number of values, and of distinct values.
     share_distinct : float
-        The second as a share of the first; 0 without values.
+        Distinct values as a share of the values; 0 without values.
     share_alone : float
-        Share of the people with a value who have a unique one.
+        Share of people with a unique value, among those with a value.
     longest_text, median_text : int or None
-        Characters; None if there is no text.
+        Number of characters; None if there is no text.
     reads_like : mapping of str to float
-        Share of the distinct texts with each shape (``SHAPES``), from 5 % on.
+        Share of the distinct texts with each shape (``SHAPES``), if at least 5 %.
     finding : {"identifying", "nearly_unique", "ordinary"}
-        Whether it looks identifying; ``"nearly_unique"`` is a measure whose values many people do not share.
+        Whether it looks identifying; ``"nearly_unique"`` is a measure with a value that is unique for many people.
     reasons : tuple of str
         Reasons; empty for an ordinary column.
     """
@@ -124,7 +124,7 @@ class Holders(NamedTuple):
     n_of_most : int
         Number of people with the most frequent value.
     share_alone : float
-        Share of the people with a value who have a unique one.
+        Share of people with a unique value, among those with a value.
     """
 
     n_holdings: int
@@ -134,12 +134,12 @@ class Holders(NamedTuple):
 
     @property
     def rest(self) -> int:
-        """Pairs without the most frequent value, which often stands for an unknown one."""
+        """Pairs without the most frequent value, which often means an unknown value."""
         return self.n_holdings - (self.n_of_most if self.n_of_most > 1 else 0)
 
     @property
     def unshared(self) -> float:
-        """Share of those pairs whose value only one person has."""
+        """Share of these pairs with a value that only one person has."""
         return self.n_of_one / self.rest if self.rest else 0.0
 
 
@@ -149,7 +149,7 @@ def columns_that_leave(described: Sequence[Mapping[str, Any]], side: str) -> dic
     Parameters
     ----------
     described : sequence of mapping
-        Name (``column``), ``type``, ``role`` of each released column, and for generalized ones the original column
+        Name (``column``), ``type``, ``role`` of each released column, and for generalized columns the original column
         (``generalizes``).
     side : {"synthetic", "anonymized"}
         Anonymized records keep all columns except quasi-identifiers. Synthetic records also keep quasi-identifiers that
@@ -240,7 +240,7 @@ def count_holders(codes: NDArray[Any], n_distinct: int, people: NDArray[Any] | N
 def _distinct(column: pd.Series) -> tuple[NDArray[np.intp], pd.Index]:
     """Return the values of a column as codes, missing ones as -1, and its distinct values in order of appearance."""
     if types.is_object_dtype(column.dtype):
-        # Objects of any kind, also incomparable ones, are compared by their text.
+        # Objects of any kind, even incomparable ones, are compared by their text.
         column = column.where(column.isna(), column.map(str))
     codes, values = pd.factorize(column)
     values = pd.Index(values)
@@ -263,7 +263,7 @@ def _judge_texts(counted: ColumnExamination, values: pd.Index, holders: Holders)
     counted = replace(counted, reads_like=shown)
     reached = [shape for shape, needed in REACHES_PEOPLE.items() if shapes.get(shape, 0.0) >= needed]
     if reached:
-        # It identifies the person, however often it occurs.
+        # The text identifies the person, regardless of how often it occurs.
         return _identifying(
             counted, *(f"looks like {shape} ({percent(shapes[shape])} of its texts)" for shape in reached)
         )
@@ -298,7 +298,7 @@ def _spread(n_distinct: int) -> list[int]:
 
 
 def _leads_to_people(group: frozenset[str], needed: float, share: float, holders: Holders, n_distinct: int) -> bool:
-    """Return whether texts with shapes of a group, which have this share, identify people."""
+    """Return whether texts with shapes of a group identify people, given the share of such texts."""
     n_alike, unshared = share * n_distinct, holders.unshared
     if share < needed or n_alike < 2:
         return False
@@ -315,7 +315,7 @@ def _leads_to_people(group: frozenset[str], needed: float, share: float, holders
 
 
 def _is_hardly_shared(holders: Holders) -> bool:
-    """Return whether nearly all plain words belong to one person each; in a few records most do by chance."""
+    """Return whether nearly all plain words belong to one person each; in a few records most do so by chance."""
     needed = 0.9 if holders.rest < FEW_PEOPLE else 0.5
     return holders.rest >= FEWEST_VALUES and holders.unshared >= needed
 
@@ -351,7 +351,7 @@ def _judge_whole_numbers(counted: ColumnExamination, numbers: NDArray[np.int64],
     of_one_length = np.bincount(n_digits).max() >= 0.95 * len(numbers)
     is_rounded = (numbers % 100 == 0).mean() >= 0.3
     if not _number_people(holders, len(numbers)):
-        # Account numbers in many records: so many long numbers of one length are not a measure either.
+        # Account numbers in many records: this many long numbers of the same length are not a measure, either.
         if len(numbers) >= MANY_VALUES and of_one_length and is_long.mean() >= 0.95 and not is_rounded:
             return _identifying(counted, f"has numbers of {LONG_DIGITS} digits or more")
         return _measure(counted)

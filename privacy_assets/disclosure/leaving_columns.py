@@ -19,8 +19,8 @@ IDENTIFYING_ADVICE: Final = (
     "may be released and who decided: leaves_as_is."
 )
 MEASURE_ADVICE: Final = (
-    "Whoever knows the value of a person finds the record by it: coarsen the measure, make it a quasi-identifier, or "
-    "state in the contract why it may be released and who decided: leaves_as_is."
+    "Anyone who knows the value of a person can find the record by it: coarsen the measure, make it a "
+    "quasi-identifier, or state in the contract why it may be released and who decided: leaves_as_is."
 )
 MOST_COLUMNS_NAMED: Final = 20
 COUNTED: Final = ("kind", "n_values", "n_distinct", "share_distinct", "share_alone", "longest_text", "median_text")
@@ -36,7 +36,7 @@ def undecided(
 
 
 def in_words(examined: Sequence[ColumnExamination]) -> str:
-    """Describe what columns look like in one text, with counts and shares and without values."""
+    """Describe the examined columns in one text, with counts and shares and without values."""
     said = [f"column {each.column!r}: {' and '.join(each.reasons)}" for each in examined[:MOST_COLUMNS_NAMED]]
     if len(examined) > MOST_COLUMNS_NAMED:
         said.append(f"and {len(examined) - MOST_COLUMNS_NAMED} more columns")
@@ -108,7 +108,7 @@ def manifest_entries(
 
 
 def recorded_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[str]:
-    """Examine a released table again, and return the differences from the record.
+    """Examine a released table again, and return the differences from the manifest.
 
     Manifests of earlier versions without these columns have no problem here. Findings are compared only if this version
     of the package wrote the manifest.
@@ -130,7 +130,7 @@ def recorded_problems(table: pd.DataFrame, manifest: Mapping[str, Any]) -> list[
         if (is_ours and told.keys() != found.keys())
         or any(canonical_json(told[name]) != canonical_json(found[name]) for name in compared)
     ] + [
-        f"the column {told['column']!r} looks identifying, and there is no recorded reason for releasing it"
+        f"the column {told['column']!r} looks identifying, but no reason for releasing it is recorded"
         for told in recorded
         if told["finding"] == "identifying" and not (isinstance(told["leaves_as_is"], str) and told["leaves_as_is"])
     ]

@@ -1,4 +1,4 @@
-"""What leaving out one column would change: the same assessment again without each, as long as there is time."""
+"""The effect of leaving out one column: the same assessment again without each column, as long as there is time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_OUTCOME: Final[tuple[bool | None, float, str]] = (None, float("nan"), "")
 
 
 class _OutOfTimeError(Exception):
-    """Ends an assessment for which there is no time left."""
+    """Ends an assessment that has run out of time."""
 
 
 def assess_without_columns(
@@ -40,7 +40,7 @@ def assess_without_columns(
     time_limit_seconds: float,
     progress: Callable[[DisclosureProgress], None] | None = None,
 ) -> pd.DataFrame:
-    """Assess the tables again without each column, those first by which originals are inferred most.
+    """Assess the tables again without each column, beginning with the columns by which originals are inferred most.
 
     Parameters
     ----------
@@ -55,18 +55,18 @@ def assess_without_columns(
     time_limit_seconds : float
         After this time the other columns are not assessed.
     progress : callable, optional
-        As of `assess_disclosure`.
+        As for `assess_disclosure`.
 
     Returns
     -------
     DataFrame
         One row per column: ``without`` (the column), ``leakage_detected`` and ``adjusted_p_value`` of the other
-        columns, and the ``criteria`` that still fail, in words. The figures are missing if there was no time, or if the
+        columns, and the ``criteria`` that still fail, in words. The figures are missing if time ran out, or if the
         other columns cannot be assessed.
 
     Notes
     -----
-    As advice, not as evidence: whoever tries many columns and takes the best finds one that passes by chance.
+    The result is advice, not evidence: trying many columns and taking the best finds one that passes by chance.
     """
     deadline = time.monotonic() + time_limit_seconds
 
@@ -93,7 +93,7 @@ def assess_without_columns(
 def _assess_again(
     records: PooledRecords, settings: DisclosureSettings, progress: Callable[[DisclosureProgress], None]
 ) -> tuple[bool | None, float, str]:
-    """Return what `assess_disclosure` would find, without the figures that are not asked for."""
+    """Return the result of `assess_disclosure`, without the figures that are not needed."""
     divisions, others = (np.random.default_rng([settings.seed, stream]) for stream in range(2))
     n_examined = people_to_examine(records.n_real, records.n_synthetic, settings.sample)
     known = np.array(settings.known_of(records.columns))
@@ -110,7 +110,7 @@ def _assess_again(
 
 
 def _in_order(assessment: DisclosureAssessment) -> Sequence[str]:
-    """Return all columns, those first whose values are guessed most often of originals beyond those of controls."""
+    """Return all columns, beginning with those that are guessed most often for originals beyond controls."""
     found = assessment.sensitive
     nearest = found[found["attack"] == "nearest"].sort_values("excess", ascending=False, kind="stable")["column"]
     return list(dict.fromkeys([*nearest, *assessment.settings["columns"]]))

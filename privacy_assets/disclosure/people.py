@@ -1,4 +1,4 @@
-"""Scores by person, the people who are examined, and what a copy of a person adds to the scores."""
+"""Scores by person, the examined people, and the effect of a copy of a person on the scores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from privacy_assets.disclosure.scores import (
 )
 
 MOST_PAIRS: Final = 2_500_000_000
-"""Pairs of real and synthetic records up to which all real records are examined."""
+"""Largest number of pairs of real and synthetic records for which all real records are examined."""
 DEFAULT_SAMPLE: Final = 10_000
 MOST_PLANTED: Final = 200
 
@@ -37,7 +37,7 @@ class OfPeople:
         self.n_original = int((self.people < records.n_original_people).sum())
 
     def sum(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """Add values of records up by person."""
+        """Sum values of records by person."""
         return np.asarray(np.bincount(self.owner, values, self.n), np.float64)
 
     def mean(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -47,20 +47,20 @@ class OfPeople:
 
 @dataclass(frozen=True, eq=False)
 class PlantedCopies:
-    """What copies of some people, drawn at random, add to their scores.
+    """The amounts that copies of some people, drawn at random, add to their scores.
 
     Attributes
     ----------
     added : ndarray of shape (n_copied, n_criteria), dtype=float64
-        By person.
+        The amounts by person.
     closeness : ndarray of shape (n_rows,), dtype=int32
-        Of the records of these people.
+        Closeness of the records of these people.
     owner : ndarray of shape (n_rows,), dtype=int64
         Place of the person of each record in `added`.
     of_others : ndarray of shape (n_scored,), dtype=int32
         Closeness of all records without copies, the closest first.
     n_records : int
-        Records that are examined, of which `of_others` may be a sample.
+        Number of examined records, of which `of_others` may be a sample.
     """
 
     added: NDArray[np.float64]
@@ -70,10 +70,10 @@ class PlantedCopies:
     n_records: int
 
     def draw(self, m: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what copies of m people add to their scores, and the share of each score that is left to all others.
+        """Return what copies of m people add to their scores, and the remaining share of each score for all others.
 
-        They are drawn from a bootstrap of those planted, so that an uncertain effect counts as one. The closest records
-        are so many in all: many copies, and others that are as close, share the score of near copies.
+        They are drawn from a bootstrap of the planted copies, so that the uncertainty of the effect counts. The number
+        of closest records is fixed: many copies, and others that are as close, share the score of near copies.
         """
         n_copied, n_criteria = self.added.shape
         known = np.asarray(rng.integers(0, n_copied, size=n_copied))
@@ -85,7 +85,7 @@ class PlantedCopies:
         return d, left
 
     def _closest(self, times: NDArray[np.int64]) -> tuple[NDArray[np.float64], float]:
-        """Return the score of near copies of each person, if copied so many times, and the share left to all others."""
+        """Return the score of near copies of each person, copied this many times, and the remaining share of others."""
         n_closest, weight = number_of_closest(self.n_records), self.n_records / len(self.of_others)
         others = self.of_others[: int(np.ceil(n_closest / weight))]
         closeness = np.concatenate([self.closeness, others])
@@ -113,7 +113,7 @@ def effect_of_copies(
     most = max(min(MOST_PLANTED, records.n_synthetic // 10), 1)
     order = rng.permutation(of_people.n)
     n_people = max(int(np.searchsorted(np.cumsum(of_people.n_records[order]), most, side="right")), 1)
-    # All records of each, unless one person has more than there are synthetic ones.
+    # All records of each person, unless a person has more than there are synthetic records.
     rows = attack.rows[np.isin(of_people.owner, order[:n_people])][: records.n_synthetic]
     planted = plant_copies(records, rows, rng.choice(records.n_synthetic, len(rows), replace=False))
     found = gather_evidence(planted, Attack(attack.known, attack.max_known, rows), workers, evidence.precision)
@@ -124,12 +124,12 @@ def effect_of_copies(
 
 
 def people_to_examine(n_real: int, n_synthetic: int, sample: int | None) -> int | None:
-    """Return how many people are drawn to be examined, None for all."""
+    """Return the number of people to draw and examine; None for all."""
     return DEFAULT_SAMPLE if sample is None and n_real * n_synthetic > MOST_PAIRS else sample
 
 
 def draw_people(records: PooledRecords, n: int | None, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return the records of so many people, drawn at random without a look at who is an original; None: of all."""
+    """Return the records of n people (None: of all), drawn at random regardless of who is an original."""
     if n is None or n >= records.n_people:
         return np.arange(records.n_real)
     is_drawn = np.zeros(records.n_people, np.bool_)

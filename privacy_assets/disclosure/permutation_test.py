@@ -1,8 +1,8 @@
 """An exact test of several scores at once, by permuting the labels of people.
 
-If the synthetic table does not depend on who of the real people are originals, every division of them into as many
-originals and controls is equally likely, given the table. So the share of divisions with a sum of scores as large as
-the observed one is an exact p value, whatever the scores are, as long as they do not look at the labels.
+If the synthetic table does not depend on which of the real people are originals, all divisions into as many originals
+and controls are equally likely, given the table. So the share of divisions with a sum of scores as large as the
+observed one is an exact p value for any scores that do not use the labels.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ PERMUTATIONS_AT_ONCE: Final = 100
 N_TRIALS: Final = 200
 N_COMPARED: Final = 399
 MOST_ONE_BY_ONE: Final = 200
-"""What more copies add to the sums of a division is drawn as normal."""
+"""The effect of more copies on the sums of a division is drawn from a normal distribution."""
 STEP: Final = 1.1
 
 
 class EffectOfCopies(Protocol):
-    """What copies add to scores."""
+    """The effect of copies on scores."""
 
     @property
     def added(self) -> NDArray[np.float64]:
-        """What a copy adds to the scores of some people, of shape (n_copied, n_criteria)."""
+        """The amounts that a copy adds to the scores of some people, of shape (n_copied, n_criteria)."""
 
     def draw(self, m: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what so many copies add, of shape (m, n_criteria), and the share of each score left to all others."""
+        """Return what m copies add, of shape (m, n_criteria), and the remaining share of each score for all others."""
 
 
 def as_integers(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Round scores to integers, so that equal sums are equal whatever their order.
+    """Round scores to integers, so that equal sums are equal regardless of their order.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def permuted_sums(
     rng : Generator
         Source of the divisions.
     on_done : callable, optional
-        Called with the number of divisions that are done.
+        Called with the number of completed divisions.
 
     Returns
     -------
@@ -95,12 +95,12 @@ def permuted_sums(
 
 
 def p_values(sums: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the one-sided p value of each sum among all of its column.
+    """Return the one-sided p value of each sum among all sums of its column.
 
     Parameters
     ----------
     sums : ndarray of shape (n_divisions, n_criteria)
-        Sums of all divisions, the observed one included.
+        Sums of all divisions, including the observed division.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def adjusted_p_values(p: NDArray[np.float64]) -> NDArray[np.float64]:
     Parameters
     ----------
     p : ndarray of shape (n_divisions, n_criteria), dtype=float64
-        As :func:`p_values` returns them. Other figures of which the smallest are the most extreme do as well.
+        The output of :func:`p_values`, or any figures of which the smallest are the most extreme.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def adjusted_p_values(p: NDArray[np.float64]) -> NDArray[np.float64]:
     .. [1] P. H. Westfall, S. S. Young (1993), "Resampling-Based Multiple Testing", Wiley, section 2.6, algorithm 2.8.
     """
     order = np.argsort(p[0], kind="stable")
-    # The least p value of the criteria from each place on, in each division.
+    # The smallest p value of the criteria from each place on, in each division.
     least = np.minimum.accumulate(p[:, order[::-1]], axis=1)[:, ::-1]
     shares = (least <= p[0, order]).mean(axis=0)
     adjusted = np.empty(p.shape[1])
@@ -148,7 +148,7 @@ def detectable_people(
     level: float,
     rng: np.random.Generator,
 ) -> list[int | None]:
-    """Return the smallest number of copied originals that each score would have revealed, with probability `POWER`.
+    """Return the smallest number of copied originals that each score would have detected, with probability `POWER`.
 
     Parameters
     ----------
@@ -159,26 +159,27 @@ def detectable_people(
     units : ndarray of shape (n_criteria,), dtype=float64
         Units of both.
     effect : EffectOfCopies
-        What copies add to the scores of people.
+        The effect of copies on the scores of people.
     n_original : int
         Number of originals.
     level : float
-        Level of the test of all scores together.
+        Level of the joint test of all scores.
     rng : Generator
         Source of the trials.
 
     Returns
     -------
     list of int or None
-        People by criterion; None if not even copies of all would be detected.
+        People by criterion; None if even copies of all would go unnoticed.
 
     Notes
     -----
     Of m copies with additional scores d, the permuted originals get their share f = n_original / n_people, so the
-    difference to be seen is m (1 - f) d. Its variance among permutations grows by m f (1 - f) d**2. As many standard
-    deviations are needed as the permutations show for the level that one of several scores has. This is the reasoning
-    of `judge_control`, with the scores in place of equal records. Sums of few copies are not normal, and who is copied
-    matters where copies of some people add nothing: so the least number is raised until trials detect it.
+    difference to detect is m (1 - f) d. Its variance among permutations grows by m f (1 - f) d**2. The required number
+    of standard deviations is that of the permutations at the level that remains for one of several scores. This is the
+    reasoning of `judge_control`, with scores in place of equal records. Sums of few copies are not normal, and if
+    copies of some people add nothing, it matters who is copied; so the smallest number is raised until trials detect
+    it.
     """
     needed = needed_deviations(sums, scores, n_original, level)
     variances = scores.astype(float).var(axis=0) * units**2
@@ -189,10 +190,10 @@ def detectable_people(
 def needed_deviations(
     sums: NDArray[np.int64], scores: NDArray[np.int64], n_original: int, level: float
 ) -> NDArray[np.float64]:
-    """Return how many standard deviations of its random divisions each sum must exceed their mean by to be detected."""
+    """Return by how many standard deviations a sum must exceed the mean of its random divisions to be detected."""
     n_people, share = len(scores), n_original / len(scores)
     least = np.sort(p_values(sums).min(axis=1))
-    # Where all people have equal scores, every division is as probable as the real one.
+    # If all people have equal scores, every division is as probable as the real one.
     level_of_each = min(float(least[max(int(level * len(least)) - 1, 0)]), level)
     needed = np.full(sums.shape[1], NormalDist().inv_cdf(1 - level_of_each))
     for j in range(sums.shape[1]):
@@ -211,7 +212,7 @@ def people_to_detect(
     n_people: int,
     n_original: int,
 ) -> list[int | None]:
-    """Compute what `detectable_people` begins with, given the standard deviations needed and those of the scores."""
+    """Compute the start of `detectable_people`, given the needed standard deviations and the variances of scores."""
     share, m = n_original / n_people, np.arange(1, n_original + 1)
     copies, squares = added.mean(axis=0), (added**2).mean(axis=0)
     found: list[int | None] = []
@@ -232,16 +233,16 @@ def raise_until_detected(
     level: float,
     rng: np.random.Generator,
 ) -> list[int | None]:
-    """Raise numbers of copied people to the least of them, or more, that trials of the whole test detect.
+    """Raise numbers of copied people to the smallest of them, or more, that trials of the whole test detect.
 
     Parameters
     ----------
     found : sequence of int or None
         People by criterion.
     deviations : ndarray of shape (n_permutations, n_criteria), dtype=float64
-        Sums of random divisions, less their mean.
+        Sums of random divisions minus their mean.
     effect, n_people, n_original, level, rng
-        As of `detectable_people`.
+        As for `detectable_people`.
     """
     m = min((own for own in found if own is not None), default=None)
     while m is not None and not _are_detected(m, deviations, effect, n_original / n_people, level, rng):
@@ -257,7 +258,7 @@ def _are_detected(
     level: float,
     rng: np.random.Generator,
 ) -> bool:
-    """Return whether `POWER` of `N_TRIALS` trials detect m copied people; nothing is tried after that is decided."""
+    """Return whether `POWER` of `N_TRIALS` trials detect m copied people; trials end once this is decided."""
     n_missed, most = 0, int(N_TRIALS * (1 - POWER) + 1e-9)
     for is_detected in islice(trials(m, deviations, effect, share, level, rng), N_TRIALS):
         n_missed += not is_detected
@@ -274,14 +275,14 @@ def trials(
     level: float,
     rng: np.random.Generator,
 ) -> Iterator[bool]:
-    """Yield for one trial after another whether the whole test detects m copied people; it never ends.
+    """Yield endlessly, for one trial after another, whether the whole test detects m copied people.
 
-    In each trial a division is the real one, and others are those that it is compared with. The real originals have
-    all copies, and in the others each of the copied people is an original with probability `share`.
+    In each trial one division is the real one, and it is compared with others. The real originals have all copies, and
+    in the others each of the copied people is an original with probability `share`.
     """
     n_others = min(N_COMPARED, len(deviations) - 1)
     largest = np.maximum(np.abs(deviations).max(axis=0), np.abs(effect.added).max(axis=0) * m)
-    unit = np.where(largest > 0, largest, 1.0) * 1e-9  # Equal sums must be equal in whatever order they are added up.
+    unit = np.where(largest > 0, largest, 1.0) * 1e-9  # Equal sums must be equal in any order of addition.
     while True:
         drawn = rng.choice(len(deviations), n_others + 1, replace=False)
         d, left = effect.draw(m, rng)
@@ -300,8 +301,8 @@ def trials(
 def is_detected(sums: NDArray[Any], level: float) -> bool:
     """Return whether any of the `adjusted_p_values` of the `p_values` of all sums is at most a level.
 
-    The smallest of them is the share of divisions of which any sum is as extreme among its own as the most extreme one
-    of the first division, so only the largest sums of each criterion matter.
+    The smallest is the share of divisions in which any sum is as extreme for its criterion as the most extreme sum of
+    the first division, so only the largest sums of each criterion matter.
     """
     n_as_large = int((sums >= sums[0]).sum(axis=0).min())
     if n_as_large / len(sums) > level:

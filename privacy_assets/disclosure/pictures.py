@@ -1,4 +1,4 @@
-"""Pictures of a disclosure assessment: what is revealed of originals and of people whom the synthesizer never saw."""
+"""Pictures of a disclosure assessment: originals compared with people whom the synthesizer never saw."""
 
 import pandas as pd
 
@@ -19,7 +19,7 @@ def draw_excess_by_criterion(criteria: pd.DataFrame, *, level: float, is_answere
     criteria : DataFrame
         ``DisclosureAssessment.criteria``. A difference right of the line means that originals are revealed more.
     level : float
-        Adjusted p values up to it count as found.
+        Adjusted p values up to this level count as found.
     is_answered : bool
         False if the tables cannot answer the question.
     """
@@ -44,16 +44,16 @@ def draw_excess_by_criterion(criteria: pd.DataFrame, *, level: float, is_answere
         said = f"More is revealed about originals than about people whom the synthesizer never saw: {', '.join(found)}."
     elif is_answered:
         said = (
-            "Nothing reveals more about originals than about people whom the synthesizer never saw, if chance and the "
-            f"number of questions ({len(rows)}) are taken into account."
+            "No more is revealed about originals than about people whom the synthesizer never saw, if chance and the "
+            f"number of questions ({len(rows)}) are considered."
         )
     else:
-        said = "These tables cannot answer whether originals are revealed more than people never seen."
+        said = "These tables cannot answer whether originals are revealed more than people in the control."
     return Drawn(without_frame(figure), "Dots with 95 % intervals: difference of originals and control", said)
 
 
 def draw_guessed_by_column(sensitive: pd.DataFrame) -> Drawn:
-    """Draw how often values are guessed right from the nearest synthetic record, of originals and of the control.
+    """Draw how often values are guessed right from the nearest synthetic record, for originals and for the control.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def draw_guessed_by_column(sensitive: pd.DataFrame) -> Drawn:
         first = rows[0]
         said = (
             f"{first['column']} has the largest difference: its values are guessed right for "
-            f"{percent(first['original'])} of originals and {percent(first['control'])} of the control. Where both are "
-            "alike, the guess is statistics and not a leak."
+            f"{percent(first['original'])} of originals and {percent(first['control'])} of the control. If both are "
+            "alike, the guesses are statistics and not a leak."
         )
     return Drawn(without_frame(figure), "Pairs of dots by column: values guessed right", said)

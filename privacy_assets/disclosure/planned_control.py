@@ -1,8 +1,8 @@
-"""What the disclosure test will detect with a control, known before there is a synthetic record.
+"""Forecast of what the disclosure test will detect with a control, before there is a synthetic record.
 
-The assessment is rehearsed: some of the people stand in for synthetic records of a synthesizer that copies nobody, and
-copies of the others are planted among them. What a copy adds to the scores, and how much these vary, gives the smallest
-number of copied people that is detected with any split.
+The assessment is rehearsed: some of the people replace the synthetic records of a synthesizer that copies nobody, and
+copies of the others are planted among them. The effect of a copy on the scores, and the variation of the scores, give
+the smallest number of copied people that is detected with any split.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from privacy_assets.mpucc.preprocess import check_columns, separate_people
 from privacy_assets.setting_checks import threads_to_use
 
 MOST_REHEARSED: Final = 10_000
-"""People of a larger table who take part."""
+"""Number of people of a larger table who take part."""
 MOST_SCORED: Final = 3_000
 MOST_SETS: Final = 3_000
 N_PERMUTATIONS: Final = 499
 
 
 class Rehearsal(NamedTuple):
-    """Scores of people by records that copy nobody, and by records that copy them.
+    """Scores of people for records that copy nobody, and for records that copy them.
 
     Attributes
     ----------
     scores : ndarray of shape (n_scored, n_criteria), dtype=float64
-        Scores of people of whom no record was copied.
+        Scores of people without copied records.
     effect : PlantedCopies
-        What copies add to the scores of the people copied.
+        The effect of copies on the scores of the copied people.
     n_people : int
         People of the table.
     records_per_person : float
@@ -82,7 +82,7 @@ def rehearse(
     person : str, optional
         Column with the person of each row.
     n_threads : int, optional
-        Threads; the result does not depend on it.
+        Threads; the result does not depend on their number.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def rehearse(
         side[own] = number
     of_row = side[owner]
     drop = [] if person is None else [person]
-    # The labels of the real ones do not matter: half of them are called originals.
+    # The labels of the real records do not matter, so half of them count as originals.
     parts = {"original": of_row == 0, "synthetic": of_row >= 2, "control": of_row == 1}
     tables = {name: table[is_own].reset_index(drop=True) for name, is_own in parts.items()}
     tables["synthetic"] = tables["synthetic"].drop(columns=drop)
@@ -125,16 +125,16 @@ def rehearse(
 
 
 def judge_by(rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic: int | None = None) -> ControlSize:
-    """Return how many copied people the test will detect with so many originals and controls.
+    """Return how many copied people the test will detect with these numbers of originals and controls.
 
     Parameters
     ----------
     rehearsal : Rehearsal
-        Of the table that is split.
+        The rehearsal of the table that is split.
     n_original, n_control : int
-        People on either side.
+        People on each side.
     n_synthetic : int, optional
-        Synthetic records. Default: as many as records of originals. They matter only for how many people are examined.
+        Synthetic records. Default: as many as records of originals. They affect only the number of examined people.
     """
     if min(n_original, n_control) < FEWEST_PEOPLE:
         return ControlSize(n_original, n_control, None)
@@ -155,7 +155,7 @@ def judge_by(rehearsal: Rehearsal, n_original: int, n_control: int, n_synthetic:
     needed = needed_deviations(sums, whole, n_drawn_original, LEVEL)
     variances = rehearsal.scores.var(axis=0)
     copied = people_to_detect(needed, variances, rehearsal.effect.added, n_examined, n_examined_original)
-    # The spread of sums grows like the root of the number of people.
+    # The spread of sums grows with the square root of the number of people.
     deviations = (sums - sums.mean(axis=0)) * units * np.sqrt(n_examined / n_drawn)
     effect = replace(rehearsal.effect, n_records=round(n_examined * n_each))
     copied = raise_until_detected(copied, deviations, effect, n_examined, n_examined_original, LEVEL, rng)

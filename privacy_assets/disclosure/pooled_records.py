@@ -1,7 +1,7 @@
-"""Originals, controls and synthetic records as arrays, prepared without a look at who is an original.
+"""Originals, controls and synthetic records as arrays, prepared regardless of who is an original.
 
-Codes, bins, precision and frequencies come from originals and controls together. Only then do scores made of them not
-depend on the labels, and only then is a test that permutes the labels exact.
+Codes, bins, precision and frequencies come from originals and controls together. Only then are scores made from them
+independent of the labels, and a test that permutes the labels exact.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from privacy_assets.mpucc.preprocess import encode_columns, read_columns
 
 MOST_BINS: Final = 20
 MOST_VALUES: Final = 2_000_000
-"""Distinct values of a column; three of them give one integer."""
+"""Largest number of distinct values of a column, so that three columns give one integer."""
 SCALE: Final = 1_000
 LARGEST_INT16: Final = 32_767
 
@@ -39,7 +39,7 @@ class Sides(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PooledRecords:
-    """Real records, originals first, and synthetic ones.
+    """Real records, originals first, and synthetic records.
 
     Attributes
     ----------
@@ -48,24 +48,24 @@ class PooledRecords:
     kinds : tuple of str
         Kind of each, as in `ColumnValues`.
     exact : Sides, dtype=int32
-        Codes of values; equal ones are equal values. Numbers are rounded, and times floored, to what leaves the real
-        records unchanged.
+        Codes of values; equal codes are equal values. Numbers are rounded, and times floored, to the coarsest precision
+        that leaves the real records unchanged.
     binned : Sides, dtype=int32
-        The same, but numbers of more than ``MOST_BINS`` values are in so many quantile bins of the real records.
+        The same, but numbers with more than ``MOST_BINS`` values are in that many quantile bins of the real records.
     n_exact, n_binned : ndarray of shape (n_columns,), dtype=int64
-        Codes are below these.
+        Upper bounds of the codes (exclusive).
     is_number : ndarray of shape (n_columns,), dtype=bool
         Whether values have a distance: numbers, moments and durations.
     values : tuple of ndarray of shape (n_codes,), dtype=float64
-        Number behind each exact code, NaN for missing ones; empty for other columns.
+        Number of each exact code, NaN for missing values; empty for other columns.
     missing : ndarray of shape (n_columns,), dtype=int64
         Exact code of missing values, -1 if there are none.
     people : ndarray of shape (n_real,), dtype=int32
         Person of each real record, from 0, originals first.
     n_people, n_original_people : int
-        People, and those of them who are originals.
+        Number of people, and of originals among them.
     precision : dict of str to int or str
-        Decimals or unit of the columns that have one.
+        Decimals or unit of the columns that have a precision.
     """
 
     columns: tuple[str, ...]
@@ -177,7 +177,7 @@ def _has_missing(column: EncodedColumn) -> bool:
 
 
 def _joined(original: pd.Series[Any], control: pd.Series[Any]) -> pd.Series[Any]:
-    """Append the controls to the originals; as objects if they are stored differently."""
+    """Append the controls to the originals; as objects if their storage differs."""
     both = [original, control]
     if original.dtype != control.dtype:
         both = [column.astype(object) for column in both]
@@ -191,7 +191,7 @@ def _people(n_original: int, n_control: int, people: Mapping[str, NDArray[np.int
 
 
 def _values(tables: list[ColumnValues], encoded: EncodedColumn) -> NDArray[np.float64]:
-    """Return the number behind each code, NaN for the missing one; nothing if the values have no distance."""
+    """Return the number of each code, NaN for missing values; empty if the values have no distance."""
     if encoded.kind not in ORDERED_KINDS:
         return np.zeros(0)
     numbers: NDArray[Any] = np.full(len(encoded.labels), np.nan)
@@ -204,7 +204,7 @@ def _values(tables: list[ColumnValues], encoded: EncodedColumn) -> NDArray[np.fl
 
 
 def _as_numbers(table: ColumnValues, precision: int | str | None) -> NDArray[np.float64]:
-    """Return distinct values as numbers; of moments those that fall into one unit are one number."""
+    """Return distinct values as numbers; moments in the same unit become the same number."""
     if table.kind == "number":
         return round_floats(table.distinct, int(precision or 0)) if table.is_float else table.distinct.astype(float)
     if table.kind == "duration":
@@ -217,25 +217,25 @@ def _as_numbers(table: ColumnValues, precision: int | str | None) -> NDArray[np.
 
 
 def _edges(pooled: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return the inner edges of the bins of a column; None if it has so few values that each is a bin."""
+    """Return the inner edges of the bins of a column; None if it has few values, each of which is a bin."""
     known = np.sort(pooled[~np.isnan(pooled)])
     if len(np.unique(known)) <= MOST_BINS:
         return None
-    # The smallest value that at least a twentieth of the records, two twentieths, and so on do not exceed.
+    # The smallest values that at least one twentieth, two twentieths, and so on of the records do not exceed.
     return np.unique(known[-(-len(known) * np.arange(1, MOST_BINS) // MOST_BINS) - 1])
 
 
 def _binned(numbers: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the bin of each number; missing ones come last."""
+    """Return the bin of each number; missing values are in the last bin."""
     return np.where(np.isnan(numbers), len(edges) + 1, np.searchsorted(edges, numbers, side="right"))
 
 
 def distance_codes(records: PooledRecords) -> tuple[Sides, int]:
-    """Return codes for Gower's distance, and the distance that is the largest of a column.
+    """Return codes for Gower's distance, and the largest distance of a column.
 
-    Numbers are their middle rank among the real records, from 0 to the largest distance, so that a column is spread
-    alike whatever its distribution; missing ones are that far from all others. A category that one side alone has is
-    equal to nothing of the other side.
+    Numbers become their middle rank among the real records, from 0 to the largest distance, so that every column is
+    spread equally; missing values have the largest distance from all others. A category that only one side has equals
+    no category of the other side.
     """
     unit = min(SCALE, 65_535 // len(records.columns))
     real = np.zeros(records.exact.real.shape, np.int32)

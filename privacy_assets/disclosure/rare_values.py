@@ -1,6 +1,6 @@
 """Rare values: released text and category values that few people share and that reveal presence in the source.
 
-A synthetic record is not a real person, but an observed value in it belongs to one: whoever knows who has a rare
+A synthetic record is not a real person, but an observed value in it belongs to one: anyone who knows who has a rare
 occupation learns that this person is in the source. People are counted, not records: a person with a hundred records of
 a value counts once.
 
@@ -43,7 +43,7 @@ class RareColumn:
     n_values : int
         Number of distinct rare values in the released column.
     n_records : int
-        Number of released records with one.
+        Number of released records with a rare value.
     """
 
     n_values: int
@@ -80,7 +80,7 @@ class RareValues:
 
     @property
     def remark(self) -> str:
-        """Columns that the figure comes from, most values first; empty without rare values."""
+        """Columns with rare values, most values first; empty without rare values."""
         found = [(name, own) for name, own in most_rare_values_first(self.by_column) if own.n_values]
         if not found:
             return ""
@@ -107,7 +107,7 @@ def count_rare_values(
     columns: Sequence[str] | None = None,
     masks: Mapping[str, Mask] | None = None,
 ) -> RareValues:
-    """Count the text and category values of a released table that somebody has, but fewer people than required.
+    """Count the text and category values of a released table that some people have, but fewer than required.
 
     Missing values do not count. A value that nobody has is invented and does not count. Values are compared exactly:
     `Nurse` and `nurse` are different.
@@ -138,7 +138,7 @@ def count_rare_values(
     Raises
     ------
     InvalidTableError
-        If a table lacks a column that is to be examined.
+        If a table lacks a column to examine.
 
     Notes
     -----
@@ -169,7 +169,7 @@ def count_rare_values(
 
 
 def is_text_or_category(column: pd.Series[Any]) -> bool:
-    """Whether a column has text or categories; objects do, unless all of them are of another known kind."""
+    """Whether a column has text or categories; objects count as text unless all are of another known kind."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return True
@@ -207,7 +207,7 @@ def people_of_values(
 
 
 def most_rare_values_first(by_column: Mapping[str, RareColumn]) -> list[tuple[str, RareColumn]]:
-    """Return columns and their counts, those with the most rare values first, and equal ones by name."""
+    """Return columns and their counts, those with the most rare values first, and ties by name."""
     return sorted(by_column.items(), key=lambda item: (-item[1].n_values, item[0]))
 
 
@@ -245,7 +245,7 @@ def _rare_among(
     *,
     as_text: bool,
 ) -> set[Any]:
-    """Return the values that somebody has, but fewer people than required."""
+    """Return the values that some people have, but fewer than required."""
     numbers: dict[Any, int] = {}
     joint = []
     for codes, values in held:

@@ -25,24 +25,24 @@ SHARES: Final = ("singling_out", "linkability", "near_copies")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DisclosureAssessment(ShowsFigures, ShowsPictures):
-    """Result of `assess_disclosure`; ``docs/disclosure.md`` says how to read the figures.
+    """Result of `assess_disclosure`; ``docs/disclosure.md`` explains the figures.
 
     Attributes
     ----------
     scores : dict
         ``leakage_detected`` (True if the smallest adjusted p value is at most 0.05; otherwise False, or None if the
-        question is not answered: originals and controls differ by themselves, or not even copies of all originals would
-        have been seen), ``adjusted_p_value``, ``detectable_share`` and ``detectable_people`` (copied originals that
-        would have been seen with a probability of 95 %); by criterion ``_excess`` (mean score of originals less that of
-        controls), ``_interval`` (95 %), ``_adjusted_p_value`` and ``_detectable_share``; ``split_p_value``;
-        ``n_original``, ``n_control`` and ``n_examined`` (people), ``n_synthetic`` (records).
+        question is not answered: originals and controls differ even without leakage, or even copies of all originals
+        would have gone unnoticed), ``adjusted_p_value``, ``detectable_share`` and ``detectable_people`` (copied
+        originals that would have been detected with a probability of 95 %); by criterion ``_excess`` (mean score of
+        originals minus that of controls), ``_interval`` (95 %), ``_adjusted_p_value`` and ``_detectable_share``;
+        ``split_p_value``; ``n_original``, ``n_control`` and ``n_examined`` (people), ``n_synthetic`` (records).
     criteria : DataFrame
         One row per criterion: mean score of originals and of controls, their difference with its interval, p values.
     sensitive : DataFrame
         By column and attack (``claims`` of sets, the ``nearest`` record): how often values are right for originals and
         for controls, and the difference with its interval. ``n_original`` and ``n_control`` count claims or records.
     split : DataFrame
-        By column, whether originals and controls differ in it before there is a synthetic record.
+        By column, whether originals and controls differ in it, regardless of the synthetic records.
     settings : dict
         All settings that affect the result, as JSON values.
     """
@@ -76,7 +76,7 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
         return draw_excess_by_criterion(self.criteria, level=self.settings["level"], is_answered=is_answered)
 
     def summary(self) -> str:
-        """Say in words what was found; shares and counts only."""
+        """Return the findings in words, with shares and counts only."""
         found, level = self.scores, self.settings["level"]
         seen = self.criteria[self.criteria["adjusted_p_value"] <= level]["criterion"]
         share = found["detectable_share"]
@@ -95,15 +95,15 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
         if share is not None:
             said.append(
                 f"Copies of fewer than {found['detectable_people']:,} people ({percent(share)} of the originals) might "
-                "not have been seen."
+                "have gone unnoticed."
             )
         else:
-            said.append("Not even copies of all originals would have been seen: the tables are too small.")
+            said.append("Even copies of all originals would have gone unnoticed: the tables are too small.")
         if found["split_p_value"] <= self.settings["split_level"]:
             apart = self.split.sort_values("adjusted_p_value", kind="stable")["column"].iloc[0]
             said.append(
-                f"Originals and controls differ by themselves, most in column {apart!r}: they do not come from one "
-                "random split, so that no leak was found does not answer the question."
+                f"Originals and controls differ even without leakage, most in column {apart!r}: they do not come from "
+                "one random split, so finding no leak does not answer the question."
             )
         return " ".join(said)
 
@@ -111,7 +111,7 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
         return bool(self.scores["n_examined"] < self.scores["n_original"] + self.scores["n_control"])
 
     def to_artifact(self) -> Artifact:
-        """Write everything as plain columns under a JSON header."""
+        """Return everything as plain columns with a JSON header."""
         frames = {"criteria": self.criteria, "sensitive": self.sensitive, "split": self.split}
         return Artifact("DisclosureAssessment", {"scores": self.scores, "settings": self.settings}, frames)
 
@@ -124,7 +124,7 @@ class DisclosureAssessment(ShowsFigures, ShowsPictures):
 
 
 def difference_of_means(originals: NDArray[np.float64], controls: NDArray[np.float64]) -> Estimate:
-    """Estimate the difference of the means of scores, with the variance of all people together."""
+    """Estimate the difference of the means of scores, with the pooled variance of all people."""
     both = np.concatenate([originals, controls])
     reach = normal_quantile(CONFIDENCE) * float(both.std(ddof=1)) * np.sqrt(1 / len(originals) + 1 / len(controls))
     return _within(float(originals.mean() - controls.mean()), float(reach))
@@ -137,11 +137,11 @@ def difference_of_shares(originals: NDArray[np.float64], controls: NDArray[np.fl
 
 
 def difference_of_ratios(right: NDArray[np.float64], n: NDArray[Any], n_original: int) -> Estimate:
-    """Estimate the difference of the shares of right ones, of originals (who come first) and of controls.
+    """Estimate the difference of the shares of right values for originals (who come first) and for controls.
 
-    The variance of either share is that of a ratio of two sums over people [1]_. As for a plain share, two people are
-    added to it, one of whom all are right and one of whom none are [2]_: otherwise a side of few people, of whom nobody
-    is guessed right, would have no uncertainty. It is NaN if a side has none.
+    The variance of each share is that of a ratio of two sums over people [1]_. As for a plain share, two people are
+    added, one with only right and one with only wrong values [2]_: otherwise a side of few people, of whom nobody
+    is guessed right, would have no uncertainty. It is NaN if a side has no values.
 
     References
     ----------

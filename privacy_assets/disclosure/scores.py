@@ -1,4 +1,4 @@
-"""Scores of real records: what the synthetic ones reveal of each, whether it is an original or not.
+"""Scores of real records: what the synthetic records reveal about each, whether it is an original or not.
 
 =================  ==================================================================================================
 criterion          score of a real record x
@@ -11,7 +11,7 @@ near_copies        1 for the 0.5 % of the records whose closest synthetic record
 rare_text          values of text that fewer than 3 real people have, and a synthetic record has too
 =================  ==================================================================================================
 
-No score looks at who is an original. Definitions: ``docs/disclosure.md``.
+No score uses who is an original. Definitions: ``docs/disclosure.md``.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from privacy_assets.kernels.slices import SlicePool
 CRITERIA: Final = ("singling_out", "linkability", "inference_exact", "inference_near", "near_copies", "rare_text")
 CLOSEST_SHARE: Final = 0.005
 FEWEST_CLOSEST: Final = 12
-"""Fewer are not evidence: with two originals for each control, 12 are all originals in 0.8 % of the divisions."""
+"""Fewer records are not evidence: with two originals per control, 12 are all originals in 0.8 % of the divisions."""
 RARE_BELOW: Final = 3
-"""A text value of fewer people is rare."""
+"""A text value that fewer people have is rare."""
 EQUALITY: Final = 4.0
-"""What an equal value is closer than its frequency says, in nats: one value that differs costs a copy that much."""
+"""Closeness of an equal value in addition to that of its frequency, in nats; a copy loses it for each other value."""
 UNITS_PER_NAT: Final = 1_000
 MATCHES_AT_ONCE: Final = 32_000_000
 
 
 class DisclosureProgress(NamedTuple):
-    """Progress of an assessment: its stage, and how much of it is done.
+    """Progress of an assessment: its stage, and how much of the stage is done.
 
     Attributes
     ----------
     stage : str
-        Such as ``singling out``.
+        Name of the stage, such as ``singling out``.
     n_done, n : int
         Sets of columns, records, or permutations.
     """
@@ -59,12 +59,12 @@ class DisclosureProgress(NamedTuple):
 
     @property
     def bar(self) -> tuple[str, int, int]:
-        """Stage, how much of it is done, and of how much, for a progress bar."""
+        """Stage, the number done, and the total, for a progress bar."""
         return self.stage, self.n_done, self.n
 
 
 class Workers:
-    """Threads that report how far they are.
+    """Threads that report their progress.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Workers:
         self.pool.__exit__()
 
     def report(self) -> None:
-        """Say how far the work is."""
+        """Report the progress of the work."""
         if self.progress is not None:
             self.progress(self.at)
 
@@ -96,7 +96,7 @@ class Workers:
         self.report()
 
     def counter(self, stage: str, n: int) -> Callable[[int], None]:
-        """Start a stage whose work is done here, and return what to call with the number done."""
+        """Start a stage whose work is done by the caller, and return a function to call with the number done."""
         self.begin(stage, n)
 
         def count(n_done: int) -> None:
@@ -121,12 +121,12 @@ class Workers:
 
 @dataclass(frozen=True, eq=False)
 class Attack:
-    """What an attacker knows, and the real records whose scores are wanted.
+    """The knowledge of an attacker, and the real records to score.
 
     Attributes
     ----------
     known : ndarray of shape (n_known,), dtype=int64
-        Positions of the columns an attacker knows.
+        Positions of the columns that an attacker knows.
     max_known : int
         Columns of the largest sets.
     rows : ndarray of shape (n_scored,), dtype=int64
@@ -139,31 +139,31 @@ class Attack:
 
     @property
     def sets(self) -> NDArray[np.int64]:
-        """All sets, those of fewer columns first, padded with -1; of shape (n_sets, max_size)."""
+        """All sets, those with fewer columns first, padded with -1; of shape (n_sets, max_size)."""
         size = min(self.max_known, len(self.known))
         found = [own for n in range(1, size + 1) for own in combinations(self.known.tolist(), n)]
         return np.array([[*own, *[-1] * (size - len(own))] for own in found], np.int64)
 
 
 class Evidence(NamedTuple):
-    """What the synthetic records reveal of each real record that is examined.
+    """What the synthetic records reveal about each examined real record.
 
     Attributes
     ----------
     singled_out, linked : ndarray of shape (n_scored,), dtype=uint8
-        Whether it is.
+        Whether the record is singled out or linked.
     claim_score : ndarray of shape (n_scored,), dtype=float64
-        Right claims beyond their precision.
+        Right claims beyond the precision of such claims.
     n_claims, n_right : ndarray of shape (n_columns, n_scored), dtype=int32
-        Claims on each column, and right ones.
+        Claims on each column, and right claims.
     precision : ndarray of shape (n_sets, n_columns), dtype=float64
         Share of right claims.
     guessed : ndarray of shape (n_columns, n_scored), dtype=float64
-        Probability that the nearest record guesses each value.
+        Probability that the nearest record guesses each value right.
     closeness : ndarray of shape (n_scored,), dtype=int32
-        Of the closest record.
+        Closeness of the closest record.
     n_rare : ndarray of shape (n_scored,), dtype=int64
-        Rare values of text that synthetic records have too.
+        Rare values of text that synthetic records have, too.
     """
 
     singled_out: NDArray[np.uint8]
@@ -191,7 +191,7 @@ def gather_evidence(
     workers : Workers
         Threads.
     precision : ndarray of shape (n_sets, n_columns), optional
-        Precision of claims, if it was found with more records than are examined now.
+        Precision of claims, if it was computed with more records than are examined now.
     """
     claims = _count_claims(records, attack, workers, precision)
     return Evidence(
@@ -219,7 +219,7 @@ def _single_out(records: PooledRecords, attack: Attack, workers: Workers) -> NDA
 
 def _link(records: PooledRecords, attack: Attack, workers: Workers) -> NDArray[np.uint8]:
     sets, linked = attack.sets, np.zeros(len(attack.rows), np.uint8)
-    # Known columns are numbered anew, so that they fit into a word.
+    # Known columns are renumbered, so that they fit into a word.
     number = np.zeros(len(records.columns), np.uint64)
     number[attack.known] = np.arange(len(attack.known), dtype=np.uint64)
     bits = np.where(sets >= 0, np.left_shift(np.uint64(1), number[sets]), np.uint64(0))
@@ -365,16 +365,16 @@ def _count_rare(records: PooledRecords, rows: NDArray[np.int64]) -> NDArray[np.i
 
 
 class Yardstick(NamedTuple):
-    """What all examined records together say, by which the score of each is measured.
+    """Statistics of all examined records, by which each record is scored.
 
     Attributes
     ----------
     surprise : ndarray of shape (n_columns,), dtype=float64
-        Minus the logarithm of the share of right guesses; 0 if there is none.
+        Minus the logarithm of the share of right guesses; 0 without right guesses.
     edge : int
         Closeness above which a record is among the closest.
     at_edge : float
-        Score of a record with that closeness: those at the edge share what is left.
+        Score of a record with that closeness; records at the edge share the remaining score.
     """
 
     surprise: NDArray[np.float64]
@@ -383,7 +383,7 @@ class Yardstick(NamedTuple):
 
 
 def number_of_closest(n_records: float) -> float:
-    """Return how many of so many records count as the closest."""
+    """Return how many of n records count as the closest."""
     return max(CLOSEST_SHARE * n_records, min(FEWEST_CLOSEST, n_records))
 
 

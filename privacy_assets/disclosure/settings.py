@@ -17,21 +17,21 @@ FEWEST_PERMUTATIONS: Final = 999
 @described
 @dataclass(frozen=True)
 class DisclosureSettings:
-    """Everything but the tables that shapes an assessment.
+    """All settings that affect an assessment, in addition to the tables.
 
     Raises
     ------
     InvalidSettingError
-        If a setting is out of its range.
+        If a setting is out of range.
     """
 
-    sensitive: tuple[str, ...] = setting((), "Columns whose inference is reported; none: all columns.", ["disease"])
-    known: tuple[str, ...] | None = setting(None, "Columns an attacker knows; null: all.", ["age", "zip"])
+    sensitive: tuple[str, ...] = setting((), "Columns whose inference is reported; empty: all columns.", ["disease"])
+    known: tuple[str, ...] | None = setting(None, "Columns that an attacker knows; null: all.", ["age", "zip"])
     max_known: int = setting(LARGEST_SET, "Columns of the largest sets that single out, link and infer.", 2)
     n_permutations: int = setting(FEWEST_PERMUTATIONS, "Random divisions of the people, 999 or more.", 4_999)
     seed: int = setting(0, "Seed of the divisions and of the sample.", 1)
     sample: int | None = setting(
-        None, "Real people whose scores are computed; null: all, or 10,000 of large tables.", 5_000
+        None, "Number of real people whose scores are computed; null: all, or 10,000 of large tables.", 5_000
     )
 
     def __post_init__(self) -> None:

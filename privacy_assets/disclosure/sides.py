@@ -1,4 +1,4 @@
-"""Whether originals and controls come from one process, which needs no synthetic records."""
+"""Test whether originals and controls come from the same process, without synthetic records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privacy_assets.disclosure.permutation_test import PERMUTATIONS_AT_ONCE, adj
 from privacy_assets.disclosure.pooled_records import PooledRecords
 
 CHANCE: Final = 0.001
-"""Equal people on both sides are called chance unless they are less probable than this."""
+"""Equal people on both sides count as chance unless they are less probable than this."""
 STEEPEST: Final = 40.0
 
 
@@ -23,15 +23,15 @@ def count_shared(records: PooledRecords) -> tuple[int, bool]:
     Returns
     -------
     n_shared : int
-        Number of controls, each a person of its own.
+        Number of such controls, each of whom is a different person.
     is_too_many : bool
-        Whether a random division of the people gives so many with a probability below `CHANCE`: then the control
-        contains originals, whatever the people are called.
+        Whether a random division of the people gives this many with a probability below `CHANCE`: then the control
+        contains originals, even if their person identifiers differ.
 
     Notes
     -----
-    Of m people with the same records c are controls, and these c equal an original unless c is m. c is taken as
-    binomial. The probability is bounded as by Chernoff [1]_, so fewer honest tables are refused than `CHANCE` says.
+    Of m people with the same records c are controls, and these c equal an original unless c is m. c is modeled as
+    binomial. The probability is bounded as by Chernoff [1]_, so fewer honest tables are refused than `CHANCE` allows.
 
     References
     ----------
@@ -47,7 +47,7 @@ def count_shared(records: PooledRecords) -> tuple[int, bool]:
 
 
 def _people_alike(records: PooledRecords) -> NDArray[np.int64]:
-    """Return a number for each person, the same one for people with the same records."""
+    """Return a number for each person, which is the same for people with the same records."""
     groups, n_groups = group_rows(list(records.exact.real), records.n_exact.tolist())
     # The sum of random marks does not depend on the order of a person's records.
     marks = np.random.default_rng(0).integers(0, 2**64, n_groups, np.uint64)
@@ -57,7 +57,7 @@ def _people_alike(records: PooledRecords) -> NDArray[np.int64]:
 
 
 def _chance_of(n_shared: int, size: NDArray[np.int64], share: float) -> float:
-    """Bound the probability of so many shared people, given how many have the same records and the controls' share."""
+    """Bound the probability of this many shared people, given how many have equal records and the controls' share."""
     from scipy.optimize import minimize_scalar
 
     m, n_groups = np.unique(size[size > 1], return_counts=True)
@@ -65,7 +65,7 @@ def _chance_of(n_shared: int, size: NDArray[np.int64], share: float) -> float:
     def exponent(steepness: float) -> float:
         odds = np.exp(-steepness) * (1 - share) / share
         all_of_them = m * np.log1p(share * np.expm1(steepness))
-        # Of m controls none is shared: their weight is that of none.
+        # If all m are controls, no control is shared, so their weight is that of none.
         others = -np.expm1(-m * np.log1p(odds)) + np.exp(m * np.log(share) - all_of_them)
         return float(n_groups @ (all_of_them + np.log(others)) - steepness * n_shared)
 
@@ -82,7 +82,7 @@ def compare_sides(
     rng: np.random.Generator,
     on_done: Callable[[int], None],
 ) -> NDArray[np.float64]:
-    """Test by permutation whether values are distributed alike among originals and controls.
+    """Test by permutation whether values have the same distribution among originals and controls.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def compare_sides(
     rng : Generator
         Source of the divisions.
     on_done : callable
-        Called with the number of divisions that are done.
+        Called with the number of completed divisions.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def compare_sides(
         of the standardized statistics.
     """
     begin = np.concatenate([[0], np.cumsum(records.n_binned)[:-1]])
-    # Of shape (n_rows, n_columns), so that drawing rows copies whole ones.
+    # Of shape (n_rows, n_columns), so that drawing rows copies whole rows.
     codes = np.ascontiguousarray((records.binned.take(rows) + begin[:, None]).T)
     total = np.bincount(codes.ravel(), minlength=int(records.n_binned.sum())).astype(float)
     people, owner = np.unique(records.people[rows], return_inverse=True)
@@ -124,7 +124,7 @@ def compare_sides(
         drawn = np.zeros(len(people), np.bool_)
         drawn[rng.choice(len(people), n_drawn, replace=False, shuffle=False)] = True
         statistics.append(statistic(drawn))
-    # Standardized and not as p values, of which n_permutations have too few for the smallest of many columns.
+    # Standardized statistics, because n_permutations give too few p values for the smallest of many columns.
     found = np.array(statistics)
     spread = found.std(axis=0)
     return adjusted_p_values(-np.rint((found - found.mean(axis=0)) / np.where(spread > 0, spread, 1) * 1e9))

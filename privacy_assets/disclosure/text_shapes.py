@@ -1,6 +1,6 @@
 """Shapes of texts: e-mail addresses, phone numbers, names of people, numbers, dates.
 
-Only shapes are examined, without dictionaries. A shape alone is weak evidence: "New York" looks like the name of a
+Only shapes are examined, without dictionaries. A shape by itself is weak evidence: "New York" looks like the name of a
 person. `column_examination` also counts how many people share the values.
 """
 
@@ -98,7 +98,7 @@ def share_of_shapes(texts: Iterable[str]) -> dict[str, float]:
 
 
 def is_name(text: str) -> bool:
-    """Return whether a text looks like the name of one person, ``First Last`` or ``Last, First``."""
+    """Return whether a text looks like the name of a single person, ``First Last`` or ``Last, First``."""
     if len(text) > LONGEST_NAME or any(mark.isdigit() for mark in text):
         return False
     if _is_han(text):

@@ -170,7 +170,7 @@ def test_a_sample_examines_so_many_people():
 def test_a_sample_with_few_people_of_one_side_is_refused(n_original, n_control):
     """Of 200 people about six are of the smaller side: any answer would be that of these few."""
     original, control, synthetic = sides(n_original, n_control, 100)
-    with pytest.raises(InvalidTableError, match="Of the 200 people who were drawn .* too few are of one side"):
+    with pytest.raises(InvalidTableError, match="Of the 200 people who were drawn .* too few are from one side"):
         assess_disclosure(original, synthetic, control, sample=200)
     assert assess_disclosure(original, synthetic, control).scores["n_examined"] == 2_060
 
@@ -197,7 +197,7 @@ def test_sides_that_differ_leave_the_question_open():
     found = assess_disclosure(original, synthetic, control.assign(visits=control["visits"] + 2))
     assert found.scores["split_p_value"] == 0.001
     assert found.split.set_index("column")["adjusted_p_value"].idxmin() == "visits"
-    assert "Originals and controls differ by themselves, most in column 'visits'" in found.summary()
+    assert "Originals and controls differ even without leakage, most in column 'visits'" in found.summary()
     assert found.scores["leakage_detected"] is not False
     honest = assess_disclosure(original, synthetic, control)
     assert honest.scores["split_p_value"] > 0.01
@@ -293,7 +293,7 @@ ORIGINAL, CONTROL, SYNTHETIC = sides(100, 60, 80)
         ((ORIGINAL, SYNTHETIC, None), "There is no control"),
         ((ORIGINAL, SYNTHETIC, CONTROL[:49]), r"too few people: \{'control': 49\}. Expected at least 50"),
         ((ORIGINAL[:20], SYNTHETIC, CONTROL), r"too few people: \{'original': 20\}"),
-        ((ORIGINAL[["age"]], SYNTHETIC[["age"]], CONTROL[["age"]]), "one column to compare, 'age'"),
+        ((ORIGINAL[["age"]], SYNTHETIC[["age"]], CONTROL[["age"]]), "only the column 'age' to compare"),
         (tuple(t.assign(**dict.fromkeys(t, 1)) for t in (ORIGINAL, SYNTHETIC, CONTROL)), "All 160 originals and cont"),
         ((ORIGINAL, SYNTHETIC.drop(columns="job"), CONTROL), r"1 missing \['job'\]"),
         ((ORIGINAL, SYNTHETIC.assign(age="old"), CONTROL), "'age' differs in type between the tables"),

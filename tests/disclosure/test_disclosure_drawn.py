@@ -33,11 +33,11 @@ def test_the_sentence_says_what_is_revealed_and_whether_the_tables_can_tell():
     )
     nothing = draw_excess_by_criterion(CRITERIA, level=0.001, is_answered=True)
     assert nothing.text.startswith(
-        "Nothing reveals more about originals than about people whom the synthesizer never saw"
+        "No more is revealed about originals than about people whom the synthesizer never saw"
     )
     assert "questions (3)" in nothing.text
     open_ = draw_excess_by_criterion(CRITERIA, level=0.001, is_answered=False)
-    assert open_.text == "These tables cannot answer whether originals are revealed more than people never seen."
+    assert open_.text == "These tables cannot answer whether originals are revealed more than people in the control."
 
 
 def test_guessed_values_are_drawn_by_column_the_largest_difference_first():
@@ -55,6 +55,6 @@ def test_guessed_values_are_drawn_by_column_the_largest_difference_first():
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["job", "income"]
     assert drawn.text == (
         "income has the largest difference: its values are guessed right for 40.0% of originals and 30.0% of the "
-        "control. Where both are alike, the guess is statistics and not a leak."
+        "control. If both are alike, the guesses are statistics and not a leak."
     )
     assert draw_guessed_by_column(sensitive.iloc[2:]).text == "No column could be judged."

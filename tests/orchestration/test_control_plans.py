@@ -104,7 +104,7 @@ def test_source_warns_if_the_policy_demands_more_than_the_planned_control_reveal
     copies = plan["planned"]["detectable_copies"]
     assert found == (
         "The synthetic records will probably be refused, because leakage_detected will have no value: a control of 60 "
-        f"people will reveal copies of about {copies} or more of the 240 originals ({percent(planned)}), and not of "
+        f"people will reveal copies of about {copies} or more of the 240 originals ({percent(planned)}), but not of "
         f"fewer; the policy accepts {percent(between.required.detectable_share)}."
     )
     words = advice.split()

@@ -281,9 +281,9 @@ class TestWhatIsRecorded:
             (
                 "leaves_as_is",
                 None,
-                "column 'other' looks identifying, and there is no recorded reason for releasing it",
+                "column 'other' looks identifying, but no reason for releasing it is recorded",
             ),
-            ("leaves_as_is", "", "column 'other' looks identifying, and there is no recorded reason for releasing it"),
+            ("leaves_as_is", "", "column 'other' looks identifying, but no reason for releasing it is recorded"),
             ("column", "another", "does not list the columns that are released unchanged"),
         ],
     )

@@ -1,11 +1,11 @@
-"""What small sets of columns reveal: people singled out, records linked, values claimed.
+"""Disclosure by small sets of columns: people singled out, records linked, values claimed.
 
-Every set is one pass over all records with a hash table. It is built from the real records whose scores are wanted, and
-the synthetic ones are looked up in it, so a sample of few real records is cheap whatever the size of the tables.
+Each set takes one pass over all records with a hash table. The table is built from the real records that are scored,
+and synthetic records are looked up in it, so a small sample of real records is cheap even for large tables.
 
 All functions take codes of shape (n_columns, n_records), dtype int32 and at least 0, and sets as rows of column
 positions, padded with -1. Equal codes mean equal values. The product of the numbers of codes of the columns of a set is
-below 2**63. Nothing of this is checked here.
+below 2**63. None of this is checked here.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from privacy_assets.kernels.compilation import kernel, part
 from privacy_assets.kernels.sorting import sort_ascending
 
 ONE = 1 << 20
-"""A claim that is right counts so much in `count_claims`: integers, so that no sum depends on its order."""
+"""Weight of a right claim in `count_claims`, which adds integers so that no sum depends on the order."""
 ROWS_AT_ONCE = 16
 BLOCK = 4096
-"""Records looked up at once: their keys stay in the nearest cache."""
+"""Records that are looked up at once, so that their keys stay in the nearest cache."""
 COLUMNS_OF_WORD = 64
 _FACTOR = -7046029254386353131
 _LOWER_HALF = (1 << 32) - 1
@@ -45,7 +45,7 @@ def _write_keys(
     begin: int,
     keys: NDArray[np.int64],
 ) -> None:
-    """Write one integer for the values of each record on a set, from a record on."""
+    """Write one integer for the values of each record on a set, starting at a record."""
     keys[:] = 0
     for c in columns:
         if c >= 0:
@@ -58,7 +58,7 @@ def _write_keys(
 def _group(
     keys: NDArray[np.int64], table: NDArray[np.int64], group_of_slot: NDArray[np.int32], groups: NDArray[np.int32]
 ) -> int:
-    """Fill an empty table with the keys of all records; write the group of each, and return how many there are."""
+    """Fill an empty table with the keys of all records; write the group of each, and return the number of groups."""
     table[:] = -1
     n_groups = 0
     for x in range(len(keys)):
@@ -82,7 +82,7 @@ def _look_up(
     keys: NDArray[np.int64],
     found: NDArray[np.int32],
 ) -> int:
-    """Write the groups of a block of records, -1 if there is none, and return how many records there are."""
+    """Write the groups of a block of records, -1 for records without a group, and return the number of records."""
     n: int = min(BLOCK, codes.shape[1] - begin)
     _write_keys(codes, n_codes, columns, begin, keys[:n])
     for i in range(n):
@@ -112,7 +112,7 @@ def single_out(
     sets : ndarray of shape (n_sets, max_size), dtype=int64
         The sets; those from ``begin`` to ``stop`` are examined.
     scored, pool, synthetic : ndarray of shape (n_columns, n_records), dtype=int32
-        The real records to be marked, all real records, and the synthetic ones.
+        The real records to be marked, all real records, and the synthetic records.
     n_codes : ndarray of shape (n_columns,), dtype=int64
         Codes are below these.
     people : ndarray of shape (n_pool,), dtype=int32
@@ -143,7 +143,7 @@ def single_out(
             for i in range(n):
                 g, owner = found[i], people[start + i]
                 if g >= 0:
-                    # -2 stands for several people.
+                    # -2 means several people.
                     person[g] = owner if person[g] == -1 or person[g] == owner else -2
         for x in range(n_scored):
             if n_synthetic[groups[x]] == 1 and person[groups[x]] >= 0:
@@ -160,14 +160,14 @@ def match_uniquely(
     n_codes: NDArray[np.int64],
     matches: NDArray[np.int32],
 ) -> None:
-    """Find the synthetic record that alone has the values of a real one, for each set.
+    """For each set, find the only synthetic record with the values of a real record.
 
     Parameters
     ----------
     sets, begin, stop, scored, synthetic, n_codes
         As for :func:`single_out`.
     matches : ndarray of shape (n_sets, n_scored), dtype=int32, modified in place
-        The synthetic record, -1 if there is none or more than one; rows from ``begin`` to ``stop`` are written.
+        The synthetic record, -1 if there is not exactly one; rows from ``begin`` to ``stop`` are written.
     """
     n_scored = scored.shape[1]
     table = np.empty(power_above(2 * n_scored), np.int64)
@@ -185,7 +185,7 @@ def match_uniquely(
             for i in range(n):
                 g = found[i]
                 if g >= 0:
-                    # -2 stands for several records.
+                    # -2 means several records.
                     match[g] = start + i if match[g] == -1 else -2
         for x in range(n_scored):
             matches[k, x] = max(match[groups[x]], -1)
@@ -195,12 +195,12 @@ def match_uniquely(
 def link(
     matches: NDArray[np.int32], columns_of_set: NDArray[np.uint64], begin: int, stop: int, linked: NDArray[np.uint8]
 ) -> None:
-    """Mark the real records that two disjoint sets lead to one and the same synthetic record.
+    """Mark the real records for which two disjoint sets lead to the same synthetic record.
 
     Parameters
     ----------
     matches : ndarray of shape (n_sets, n_scored), dtype=int32
-        As :func:`match_uniquely` writes them.
+        The output of :func:`match_uniquely`.
     columns_of_set : ndarray of shape (n_sets,), dtype=uint64
         Columns of each set as bits.
     begin, stop : int
@@ -224,7 +224,7 @@ def link(
 def _has_disjoint_sets(
     matches: NDArray[np.int32], columns_of_set: NDArray[np.uint64], order: NDArray[np.int64]
 ) -> bool:
-    """Whether two sets without a common column match the same record; ``order`` is scratch, as long as both."""
+    """Whether two sets without a common column match the same record; ``order`` is scratch space for both."""
     n_matching = 0
     for k in range(len(matches)):
         if matches[k] >= 0:
@@ -250,7 +250,7 @@ def _has_disjoint_sets(
 
 @part
 def _keep_agreed(agreed: NDArray[np.uint64], codes: NDArray[np.int32], one: int, other: int) -> None:
-    """Remove the columns on which two records differ from bits."""
+    """Clear the bits of the columns on which two records differ."""
     for w in range(len(agreed)):
         if agreed[w] == 0:
             continue
@@ -278,10 +278,10 @@ def count_claims(
     n_claims: NDArray[np.int32],
     n_right: NDArray[np.int32],
 ) -> None:
-    """Count the values that sets claim of real records, and how many are right, more often than others of their kind.
+    """Count the values that sets claim about real records, and the right claims beyond the precision of such claims.
 
-    A set claims a value of another column of a real record if some synthetic record has the record's values on the set,
-    and all that do agree on that column.
+    A set claims a value of another column of a real record if some synthetic records have the record's values on the
+    set, and all of them agree on that column.
 
     Parameters
     ----------
@@ -290,11 +290,11 @@ def count_claims(
     precision : ndarray of shape (n_sets, n_columns), dtype=float64, modified in place unless ``is_given``
         Share of right claims by set and column, over all ``scored``; 0 without claims.
     is_given : bool
-        Whether the shares are given, from other records.
+        Whether the shares are given, computed from other records.
     score : ndarray of shape (n_scored,), dtype=int64, modified in place
-        Sum over all claims of (1 if it is right, otherwise 0) - precision, in units of 1 / ``ONE``; is added to.
+        Sum over all claims of (1 if the claim is right, otherwise 0) - precision, in units of 1 / ``ONE``; is added to.
     n_claims, n_right : ndarray of shape (n_columns, n_scored), dtype=int32, modified in place
-        Claims on each column, and right ones; are added to.
+        Claims on each column, and right claims; are added to.
     """
     n_columns, n_scored = scored.shape
     table = np.empty(power_above(2 * n_scored), np.int64)
@@ -306,7 +306,7 @@ def count_claims(
     # Columns on which all records of a group agree so far, as bits.
     n_words = (n_columns + COLUMNS_OF_WORD - 1) // COLUMNS_OF_WORD
     agreed, to_claim = np.empty((n_scored, n_words), np.uint64), np.empty(n_words, np.uint64)
-    # 0: no claim; 1: a wrong one; 2: a right one.
+    # 0: no claim; 1: a wrong claim; 2: a right claim.
     claim = np.empty(n_scored, np.uint8)
     for k in range(begin, stop):
         _write_keys(scored, n_codes, sets[k], 0, keys)

@@ -1,6 +1,6 @@
-"""The nearest synthetic record of each real one: by Gower's distance, and by how surprising its agreement is.
+"""The nearest synthetic record of each real record: by Gower's distance, and by how surprising its agreement is.
 
-Both compare all pairs, column by column over many synthetic records at once, in integers: equal distances are equal.
+Both compare all pairs, column by column over many synthetic records at once, in integers, so that ties are exact.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from privacy_assets.kernels.compilation import kernel, part
 
 BLOCK = 4096
-"""Synthetic records compared at once: their sums stay in the nearest cache."""
+"""Synthetic records that are compared at once, so that their sums stay in the nearest cache."""
 SMALL_BLOCK = 1024
-"""The same where what was found in one block spares work in the next."""
+"""The same number for comparisons in which the results of one block save work in the next."""
 FEW = 8
-"""Records are looked at one by one if only one in so many is left."""
+"""Records are examined one by one if at most one in this many remains."""
 MISSING_BIN = 255
 STRETCH = 128
-"""Synthetic records that are searched together, after a look at the smallest distance among them."""
+"""Synthetic records that are searched together, if the smallest distance among them is small enough."""
 LARGEST_DISTANCE = 65_535
 
 
@@ -71,7 +71,7 @@ def guess_values(
     synthetic_values: NDArray[np.int32],
     right: NDArray[np.float64],
 ) -> None:
-    """Guess each value of real records by the nearest synthetic record on the other known columns.
+    """Guess each value of real records from the nearest synthetic record on the other known columns.
 
     Parameters
     ----------
@@ -84,16 +84,16 @@ def guess_values(
     is_known : ndarray of shape (n_columns,), dtype=bool
         Columns that distances are summed over, except the guessed one.
     unit : int
-        Largest distance of a column; that of all together is at most `LARGEST_DISTANCE` (not checked here).
+        Largest distance of a column; the distance over all columns is at most `LARGEST_DISTANCE` (not checked here).
     real_values, synthetic_values : ndarray of shape (n_columns, n_records), dtype=int32
         A guess is right if these are equal.
     right : ndarray of shape (n_columns, n_real), dtype=float64, modified in place
-        Probability that the guess is right, if it is one of the nearest records at random.
+        Probability that the guess is right, if one of the nearest records is chosen at random.
 
     Notes
     -----
     Without one column, a record is nearer by at most ``unit``. So only records whose distance on all columns exceeds
-    the least one by at most that are looked at column by column.
+    the smallest by at most that are examined column by column.
     """
     n_columns, n_synthetic = synthetic.shape
     step = np.uint16(unit)
@@ -145,7 +145,7 @@ def _weight(
     own: int,
     other: int,
 ) -> int:
-    """Return the weight of a number that is not the own one: that of the people who are at most as far away.
+    """Return the weight of another number than the own: that of the people who are at most as far away.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _weight(
     value = grid[own]
     distance = abs(grid[other] - value)
     first, last = min(own, other), max(own, other)
-    # The other end is the last value that is near enough on the other side of the own one.
+    # The other end is the last value that is near enough on the other side of the own value.
     if other > own:
         low, high = 0, own
         while low < high:
@@ -197,7 +197,7 @@ def _write_weights(
     own_weight: int,
     found: NDArray[np.int32],
 ) -> None:
-    """Write what `_weight` returns for all numbers of a grid; the other end moves with the number."""
+    """Write the weights of all numbers of a grid, as `_weight` returns them; the other end moves with the number."""
     value, end = grid[own], len(grid) - 1
     found[own] = own_weight
     first = own
@@ -238,7 +238,7 @@ def _find_above(total: NDArray[np.int32], limit: int, found: NDArray[np.int32]) 
 
 @part
 def _sort_descending(values: NDArray[np.int64], order: NDArray[np.int64]) -> None:
-    """Write the positions of a few values, those of the largest first."""
+    """Write the positions of a few values, the largest values first."""
     for j in range(len(values)):
         place = j
         while place > 0 and values[order[place - 1]] < values[j]:
@@ -266,8 +266,8 @@ def find_closest(
 ) -> None:
     """Find how close the closest synthetic record is to each real one.
 
-    The closeness of two records is the sum over the columns of a weight: large where few real people are at most as far
-    away. For other values than numbers and for missing ones only equality counts.
+    The closeness of two records is the sum of a weight over the columns, which is large if few real people are at most
+    as far away. For values that are not numbers, and for missing values, only equality counts.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def find_closest(
     bins : ndarray of shape (n_columns, n_synthetic), dtype=uint8
         Bin of each number, `MISSING_BIN` for missing ones; bins are intervals of the grid.
     first_of_bin : ndarray of shape (n_columns, 256), dtype=int64
-        Position in the grid at which each bin begins, and behind the last one the length of the grid.
+        Position in the grid at which each bin begins, and after the last one the length of the grid.
     n_bins : ndarray of shape (n_columns,), dtype=int64
         Bins of each column, at most 255.
     closeness : ndarray of shape (n_real,), dtype=int32, modified in place
@@ -296,14 +296,14 @@ def find_closest(
 
     Notes
     -----
-    First numbers of more than 255 values count by their bin, with at least the weight of its closest value. Only
+    First, numbers with more than 255 values count by their bin, with at least the weight of its closest value. Only
     records that could then be the closest are computed exactly. The columns that can weigh most come first, and as soon
-    as few records are left that could be closer than the closest so far, only those are looked at.
+    as only few records could be closer than the closest so far, only those are examined.
     """
     n_columns, n_synthetic = synthetic.shape
     in_bin = np.zeros((n_columns, 256), np.int32)
     total = np.empty(SMALL_BLOCK, np.int32)
-    # One more than there are, because the last one is written before it is judged.
+    # One more than there are records, because the last one is written before it is judged.
     found = np.empty(SMALL_BLOCK + 1, np.int32)
     is_rough = np.zeros(n_columns, np.bool_)
     for j in range(n_columns):
@@ -328,7 +328,7 @@ def find_closest(
                     low, high = first_of_bin[j, b], first_of_bin[j, b + 1] - 1
                     if low <= own <= high:
                         in_bin[j, b] = equal_weights[j, x]
-                    # Those between are fewer than those on both sides, so the weight is at least as large.
+                    # Fewer people are between than on both sides, so the weight is at least as large.
                     elif low > own:
                         in_bin[j, b] = weights[people[low + 1] - people[own]]
                     else:

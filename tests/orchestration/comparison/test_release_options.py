@@ -124,13 +124,13 @@ def test_a_comparison_of_another_table_or_of_other_settings_is_not_named(project
     related(1_700, 5).to_parquet(project.root / "data" / "people.parquet", index=False)
     project.run(definitions, "source", "anonymized")
     said = refusal(project.run(definitions, "anonymized_release", checks=False), "anonymized")
-    assert "No comparison of this table" in said
+    assert "There is no comparison of this table" in said
     # A comparison that cannot be read keeps no refusal from being made.
     for path in project.stored(STAGE).rglob("*"):
         if path.is_file():
             path.write_bytes(b"damaged")
     said = refusal(project.run(definitions, "anonymized_release", checks=False), "anonymized")
-    assert "No comparison of this table" in said
+    assert "There is no comparison of this table" in said
 
 
 def test_synthetic_records_made_afresh_are_released_and_counted_without_their_asset(project, monkeypatch):
