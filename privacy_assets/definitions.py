@@ -1,13 +1,13 @@
 """The quickstart: three releases of one real health table under one policy.
 
 The table is the RAND Health Insurance Experiment (`privacy_assets.examples.rand_hie`), one row per person. Two releases
-are synthetic, of the table with ages, incomes, counts and indices in bands, as its owner would generalize it before
-sharing it. One is made with the Gaussian copula, which learns margins and correlations. The other is made with CART,
-which keeps more of the data and therefore carries more risk. The third releases the records themselves, from exact
-values, in classes that are the same on all quasi-identifiers.
+are synthetic, made from the table with ages, incomes, counts and indices in bands, as its owner would generalize it
+before sharing it. One is made with the Gaussian copula, which learns margins and correlations. The other is made with
+CART, which preserves more of the data and therefore has more risk. The third releases the records themselves, from
+exact values, in classes with equal quasi-identifiers.
 
-The synthetic releases are in `quickstart.yaml` beside this file, where one line switches on one with differential
-privacy.
+The synthetic releases are in `quickstart.yaml` next to this file, where one line switches on a release with
+differential privacy.
 """
 
 from functools import partial
@@ -24,11 +24,11 @@ from privacy_assets.orchestration.settings.synthetic import Split, Synthesis
 from privacy_assets.release.policy import Policy
 
 POLICY = Policy.for_use_case("internal_analytics").with_required(detectable_share=0.02)
-"""Of 5,912 people a control that shows copies of 1 % leaves too few originals; copies of 2 % are seen."""
+"""With 5,912 people, a control that detects copies of 1 % leaves too few originals; copies of 2 % are detected."""
 
 
 SYNTHETIC = yaml.safe_load(Path(__file__).with_name("quickstart.yaml").read_text(encoding="utf-8"))
-"""The synthetic releases, with the settings that they do not share."""
+"""The synthetic releases, with the settings in which they differ."""
 RELEASES = (*SYNTHETIC, "rand_hie_records")
 """The releases, in the order in which the quickstart runs them."""
 

@@ -1,10 +1,10 @@
-"""What was spent of privacy budgets."""
+"""The spending of privacy budgets."""
 
 from pathlib import Path
 
 
 def run_budget(directory: Path, population: str | None, delta: float, *, adopt: bool = False) -> int:
-    """Print what was spent on each population, after checking the chains of their ledgers and their witnesses."""
+    """Print the epsilon spent on each population, after checking the chains of the ledgers and their witnesses."""
     from privacy_assets.errors import InvalidSettingError, PrivacyBudgetError
     from privacy_assets.synthesis.private.accounting import epsilon_of
     from privacy_assets.synthesis.private.ledger import DIRECTORY, PrivacyLedger, populations
@@ -18,7 +18,7 @@ def run_budget(directory: Path, population: str | None, delta: float, *, adopt: 
         )
         return 1
     if adopt and population is None:
-        print("--adopt needs --population: whose ledger has no witness, because an earlier version wrote it.")
+        print("--adopt needs --population: the one whose ledger, written by an earlier version, has no witness.")
         return 1
     are_intact = True
     for name in names:
@@ -34,13 +34,13 @@ def run_budget(directory: Path, population: str | None, delta: float, *, adopt: 
         fits = f"{len(entries)} fit{'' if len(entries) == 1 else 's'}"
         print(f"{name}: {fits}, epsilon {epsilon_of(rho, delta):.3g} at delta {delta:g} (rho {rho:.4g})")
         if rho < sum(entry.rho for entry in entries) * (1 - 1e-12):
-            print("  No person is in two partitions, so that with the most counts.")
+            print("  No person is in two partitions, so the largest epsilon of a partition counts.")
         for entry in entries:
             part = "" if entry.partition is None else f", partition {entry.partition}"
             print(f"  {entry.number}. {entry.at}  {entry.release}{part}: epsilon {entry.epsilon:g}, run {entry.run_id}")
         if n_recorded < len(entries):
             print(
-                f"  Fit {len(entries)} was reserved, and its process ended before the ledger had it. It counts as "
-                "spent; the next fit adds it to the ledger."
+                f"  Fit {len(entries)} was reserved, but its process ended before writing it to the ledger. It counts "
+                "as spent; the next fit adds it to the ledger."
             )
     return 0 if are_intact else 1

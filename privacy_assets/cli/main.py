@@ -23,15 +23,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         assessed, anonymized or made.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A directory can have a name that the terminal cannot print.
+        # The name of a directory may contain characters that the terminal cannot print.
         sys.stdout.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(prog="privacy_assets", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("quickstart", help="run three releases of a real health table through the gate")
     verify = commands.add_parser("verify", help="check a received release against its manifest")
-    verify.add_argument("directory", type=Path, help="release directory, with manifest.json in it")
-    report = commands.add_parser("report", help="make the report page of a release anew, after verifying the release")
-    report.add_argument("directory", type=Path, help="release directory, with manifest.json in it")
+    verify.add_argument("directory", type=Path, help="release directory, which contains manifest.json")
+    report = commands.add_parser("report", help="verify a release, and regenerate its report page")
+    report.add_argument("directory", type=Path, help="release directory, which contains manifest.json")
     report.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="new file of the page (default: report-RELEASE.html here)"
     )
@@ -40,23 +40,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _add_verification(each)
     compare = commands.add_parser("compare", help="compare candidate releases of a table by risk and worth")
     compare.add_argument("release", type=Path, help="YAML file of the release; its relative paths start here")
-    compare.add_argument("--name", help="which release, if the file has several")
+    compare.add_argument("--name", help="name of the release, if the file has several")
     compare.add_argument(
         "--candidates", choices=["standard"], help="compare the standard candidates instead of those of the file"
     )
-    compare.add_argument("--limit-seconds", type=_seconds, metavar="N", help="begin nothing more after so many seconds")
+    compare.add_argument(
+        "--limit-seconds", type=_seconds, metavar="N", help="begin no further candidate after N seconds"
+    )
     compare.add_argument("--partition", metavar="KEY", help="the partition to compare")
     compare.add_argument("--picture", type=Path, metavar="FILE", help="write the map as PNG to this file")
-    budget = commands.add_parser("budget", help="show what was spent of the privacy budgets")
+    budget = commands.add_parser("budget", help="show the spent privacy budgets")
     budget.add_argument("directory", type=Path, nargs="?", default=Path(".dagster/private"), help="private directory")
-    budget.add_argument("--population", metavar="NAME", help="only the budget of these people")
+    budget.add_argument("--population", metavar="NAME", help="show only the budget of this population")
     budget.add_argument(
         "--delta", type=_share, default=1e-6, metavar="DELTA", help="delta of the total (default: 1e-6)"
     )
     budget.add_argument(
         "--adopt", action="store_true", help="write the missing witness of a ledger that an earlier version wrote"
     )
-    register = commands.add_parser("register", help="write index.html, which lists every release below a directory")
+    register = commands.add_parser("register", help="write index.html, which lists all releases below a directory")
     register.add_argument("directory", type=Path, help="directory of the releases")
     register.add_argument(
         "--public-key",
@@ -67,9 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="PEM file of a key that may have signed the releases; repeat the option for more keys",
     )
     register.add_argument(
-        "--verify", action="store_true", help="verify all files of every release; by default only their sizes"
+        "--verify",
+        action="store_true",
+        help="verify all files of every release; by default only check sizes",
     )
-    keygen = commands.add_parser("keygen", help="make a private key that signs releases, and its public key")
+    keygen = commands.add_parser("keygen", help="make a private key for signing releases, and its public key")
     keygen.add_argument("path", type=Path, help="file of the private key, or a directory for signing_key.pem")
     add_stages(commands)
     commands.add_parser("warm-up", help="compile all kernels into Numba's cache, as when an image is built")

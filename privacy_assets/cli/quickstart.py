@@ -14,12 +14,12 @@ def run_quickstart() -> int:
     if not (home / "dagster.yaml").is_file():
         print(f"There is no dagster.yaml in {home}. Run the quickstart from the root of a clone. Nothing was run.")
         return 1
-    print("Importing Dagster and compiling the search takes some seconds the first time.", flush=True)
-    # What is imported stays, so the garbage collector need not look at it again and again.
+    print("Importing Dagster and compiling the search takes several seconds the first time.", flush=True)
+    # Imported objects stay, so the garbage collector need not examine them repeatedly.
     gc.disable()
     import dagster as dg
 
-    print("Dagster is imported; now the releases of the quickstart.", flush=True)
+    print("Dagster is imported; the releases of the quickstart begin.", flush=True)
     from privacy_assets.definitions import RELEASES, defs
     from privacy_assets.kernels.compilation_progress import reported_to
     from privacy_assets.orchestration.private.hidden_output import print_openly
@@ -50,7 +50,7 @@ def _run_release(defs: "dg.Definitions", instance: "dg.DagsterInstance", name: s
 
     print(f"\n=== {name} ===", flush=True)
     job = defs.resolve_job_def(f"{name}_release").with_hooks({say_that_a_stage_is_done})
-    # The instance keeps the output of Dagster, and the UI shows it.
+    # The instance stores the output of Dagster, and the UI shows it.
     quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     result = job.execute_in_process(instance=instance, raise_on_error=False, run_config=quiet)
     evaluations = result.get_asset_check_evaluations()

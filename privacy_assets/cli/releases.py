@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def run_compare(chosen: argparse.Namespace) -> int:
-    """Compare the candidate releases of a file, print them, and store what was found for its assets."""
+    """Compare the candidate releases of a file, print the comparison, and store it for the file's assets."""
     import dagster as dg
 
     from privacy_assets.errors import InvalidSettingError
@@ -38,12 +38,12 @@ def run_compare(chosen: argparse.Namespace) -> int:
     if chosen.picture is not None:
         chosen.picture.write_bytes(options.picture())
         print(f"\nMap: {chosen.picture}")
-    print("\nA release that takes these settings is made and judged afresh, and its manifest counts the comparison.")
+    print("\nA release with these settings is made and judged with new draws, and its manifest counts the comparison.")
     return 0
 
 
 def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> int:
-    """Verify a release, and print the result and who signed it."""
+    """Verify a release, and print the result and the signing key."""
     from privacy_assets.errors import InvalidSettingError
     from privacy_assets.release.verification import verify_release
 
@@ -59,10 +59,10 @@ def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> 
         return 1
     print(f"Verified: {directory} has {found.n_records:,} records with fingerprint {found.fingerprint}.")
     if found.figures_withheld:
-        print("Its files and its table match the manifest. The figures it was admitted for are withheld, so that they")
-        print("met their limits is only stated.")
+        print("Its files and its table match the manifest. The figures by which it was admitted are withheld, so the")
+        print("manifest only states that they met their limits.")
     else:
-        print("Its files, its table and the figures it was admitted for match the manifest.")
+        print("Its files, its table and the figures by which it was admitted match the manifest.")
     if found.trusted_key is not None:
         print(f"Signed with the key {found.signing_key_id} ({found.trusted_key}).")
     elif found.signing_key_id is not None:
@@ -73,7 +73,7 @@ def run_verify(directory: Path, public_keys: Sequence[Path], max_bytes: int) -> 
 
 
 def run_report(chosen: argparse.Namespace) -> int:
-    """Make the report of a verified release anew, into a new file outside the release."""
+    """Regenerate the report of a verified release, into a new file outside the release."""
     from privacy_assets.cli.stages import write_new
     from privacy_assets.errors import InvalidSettingError, PrivacyAssetsError
     from privacy_assets.release.remade_report import remake_report
@@ -84,8 +84,8 @@ def run_report(chosen: argparse.Namespace) -> int:
         made = remake_report(directory, public_keys=chosen.public_key, max_bytes=int(chosen.max_gib * 2**30))
         if output.resolve().is_relative_to(directory):
             raise InvalidSettingError(
-                f"The output {str(output)!r} is in the release, which would no longer verify. Name a file elsewhere: "
-                "-o FILE. Nothing was made."
+                f"The output {str(output)!r} is in the release, which would then no longer verify. Name a file "
+                "elsewhere: -o FILE. Nothing was made."
             )
         write_new(output, lambda path: path.write_text(made.page, encoding="utf-8"))
     except PrivacyAssetsError as error:
@@ -107,8 +107,8 @@ def run_report(chosen: argparse.Namespace) -> int:
         }
         print(json.dumps(told, indent=1))
         return 0
-    print(f"Report: {output}, made anew from the manifest of {directory}, which verifies.")
-    print("The page that was released with it stays unchanged, and only that one is covered by the manifest.")
+    print(f"Report: {output}, regenerated from the manifest of {directory}, which verifies.")
+    print("The released page stays unchanged, and the manifest covers only that page.")
     return 0
 
 
@@ -129,7 +129,7 @@ def run_keygen(path: Path) -> int:
 
 
 def run_warm_up() -> int:
-    """Compile all kernels, and print how many there were and where they are."""
+    """Compile all kernels, and print their number and place."""
     from privacy_assets.cli.warm_up import warm_up
     from privacy_assets.kernels.compilation_progress import reported_to
 
@@ -141,12 +141,12 @@ def run_warm_up() -> int:
 
 
 def print_compiling(_: int, line: str) -> None:
-    """Print a line about what is being compiled."""
+    """Print what is being compiled."""
     print(f"  {line}", flush=True)
 
 
 def run_register(directory: Path, public_keys: Sequence[Path], *, verify: bool) -> int:
-    """Write the register of a directory of releases from their manifests alone, and print where it is."""
+    """Write the register of a directory of releases only from their manifests, and print its path."""
     from privacy_assets.errors import InvalidSettingError
     from privacy_assets.release.register import write_register
 

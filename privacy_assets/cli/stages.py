@@ -1,4 +1,4 @@
-"""The stages without Dagster: `draft`, `check`, `assess`, `anonymize`. None of them makes a release."""
+"""The stages without Dagster: `draft`, `check`, `assess`, `anonymize`. They do not make releases."""
 
 import argparse
 import json
@@ -20,7 +20,7 @@ RELEASED_SUFFIXES = (".parquet", ".csv")
 
 def add_stages(commands: Any) -> None:
     """Add the commands to a parser."""
-    draft = commands.add_parser("draft", help="draft a release of a table, with its contract, to be decided")
+    draft = commands.add_parser("draft", help="draft a release of a table, with its contract, for review")
     draft.add_argument("table", help="CSV or Parquet file; the path is written into the draft")
     draft.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to this new file instead of printing")
     draft.add_argument("--contract-only", action="store_true", help="only the contract, without the release around it")
@@ -32,14 +32,14 @@ def add_stages(commands: Any) -> None:
     assess = commands.add_parser("assess", help="assess synthetic records against their originals")
     assess.add_argument("original", type=Path, help="records that the synthesizer saw: a CSV or Parquet file")
     assess.add_argument("synthetic", type=Path, help="synthetic records")
-    assess.add_argument("--control", type=Path, metavar="FILE", help="records of the same kind that it never saw")
+    assess.add_argument("--control", type=Path, metavar="FILE", help="records of people whom the synthesizer never saw")
     assess.add_argument("--contract", type=Path, required=True, metavar="FILE", help=CONTRACT_HELP)
     assess.add_argument("--max-cols", type=int, default=3, metavar="N", help="largest combination (default: 3)")
 
     anonymize = commands.add_parser("anonymize", help="anonymize a table with Mondrian")
     anonymize.add_argument("table", type=Path, help="CSV or Parquet file")
     anonymize.add_argument("contract", type=Path, help=CONTRACT_HELP)
-    anonymize.add_argument("--k", type=int, required=True, help="people in each class, at least")
+    anonymize.add_argument("--k", type=int, required=True, help="least number of people in each class")
     anonymize.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="new CSV or Parquet file")
 
     for each in (check, assess, anonymize):
@@ -50,7 +50,7 @@ CONTRACT_HELP = "YAML file of the contract, or of a release with one"
 
 
 def run_stage(chosen: argparse.Namespace) -> int:
-    """Run a command; what is wrong is said in a sentence."""
+    """Run a command; print an error as one sentence."""
     from privacy_assets.errors import PrivacyAssetsError
 
     try:
@@ -61,7 +61,7 @@ def run_stage(chosen: argparse.Namespace) -> int:
 
 
 def run_draft(chosen: argparse.Namespace) -> int:
-    """Draft a release and print it; what a person has to know goes to the other stream."""
+    """Draft a release and print it; remarks for the reader go to standard error."""
     from privacy_assets.contract.mapping import some_names
     from privacy_assets.orchestration.component.drafted import DraftParams, drafted_fields, release_in_yaml
 
@@ -114,7 +114,7 @@ class _Admitted(NamedTuple):
 
 
 def _admit_in_batches(contract: "TableContract", directory: Path) -> int:
-    """Check a directory of Parquet files batch by batch, and return the number of its rows."""
+    """Check a directory of Parquet files batch by batch, and return its number of rows."""
     from privacy_assets.contract.batches import BatchAdmission
     from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 
@@ -129,7 +129,7 @@ def _admit_in_batches(contract: "TableContract", directory: Path) -> int:
 
 
 def run_assess(chosen: argparse.Namespace) -> int:
-    """Assess synthetic records by the search for mpUCCs, and with a control by the test of disclosure."""
+    """Assess synthetic records by the search for mpUCCs, and with a control also by the disclosure test."""
     import pandas as pd
 
     from privacy_assets.disclosure.assess import assess_disclosure
@@ -138,7 +138,7 @@ def run_assess(chosen: argparse.Namespace) -> int:
     contract, source = _contract(chosen.contract)
     person = contract.person
     real = [_read(path, source) for path in (chosen.original, chosen.control) if path is not None]
-    # Together, because admission numbers the people.
+    # Admitted together, because admission numbers the people.
     admitted = contract.admit(pd.concat(real, ignore_index=True))
     original = admitted.iloc[: len(real[0])].reset_index(drop=True)
     control = None if chosen.control is None else admitted.iloc[len(real[0]) :].reset_index(drop=True)
@@ -206,7 +206,7 @@ STAGES: Mapping[str, Callable[[argparse.Namespace], int]] = {
 
 
 class Progress:
-    """A line about how far a stage is, on a terminal."""
+    """A line on the terminal with the progress of a stage."""
 
     def __init__(self) -> None:
         self._is_shown = sys.stderr.isatty()
@@ -229,7 +229,7 @@ class Progress:
 
 
 def _contract(path: Path) -> "tuple[TableContract, Any]":
-    """Read a contract, and how the table is written: from the YAML of a contract or of a release."""
+    """Read a contract, and the format of the table, from the YAML of a contract or of a release."""
     import yaml
 
     from privacy_assets.contract.contract import resolve_contract
@@ -265,9 +265,9 @@ def _refused(message: str) -> Exception:
 
 
 def write_new(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file that is not there yet, readable by its owner only, and whole or not at all."""
+    """Write a new file atomically, readable only by its owner."""
     if path.exists():
-        raise _refused(f"{str(path)!r} exists already, and is not overwritten.")
+        raise _refused(f"{str(path)!r} already exists, and is not overwritten.")
     partial = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
     try:
         partial.touch(mode=0o600)
@@ -294,5 +294,5 @@ def _is_figure(value: object) -> bool:
 
 def _shown(value: object) -> str:
     if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "not known"}[value]
+        return {True: "yes", False: "no", None: "unknown"}[value]
     return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,7 +1,7 @@
-"""Compilation of all kernels ahead of the first table, for images: the command ``privacy_assets warm-up``.
+"""Compilation of all kernels before the first table, for images: the command ``privacy_assets warm-up``.
 
-Numba compiles a kernel when it is first called and keeps it on disk, for this processor and this installation. So each
-function that uses kernels is called on small generated tables, in every way that changes what is compiled.
+Numba compiles a kernel when it is first called and stores it on disk, for this processor and this installation. So each
+function that uses kernels is called on small generated tables, in every way that leads to different compiled code.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from privacy_assets.semantic_risk.concept_lattice import read_concepts
 from privacy_assets.semantic_risk.formal_context import read_formal_context
 
 KNOWN = ("age", "income", "plan")
-# Wider codes are four bytes wide, and Mondrian's kernels are compiled for two and for four, with and without people or
-# sensitive values.
+# Wider codes have four bytes, and Mondrian's kernels are compiled for two and for four bytes, with and without people
+# or sensitive values.
 MOST_NARROW_CODES = 1 << 16
 
 
 class WarmUp(NamedTuple):
-    """Functions that were compiled (0 if the cache had all of them), seconds, and where the cache is.
+    """Number of compiled functions (0 if the cache had all of them), seconds, and the directory of the cache.
 
-    The directory is that of one kernel; with ``NUMBA_CACHE_DIR``, those of the others are beside it.
+    The directory is that of one kernel; with ``NUMBA_CACHE_DIR``, those of the others are next to it.
     """
 
     n_functions: int
@@ -113,7 +113,7 @@ def _release_and_attack(table: pd.DataFrame) -> None:
     verify_anonymity(table, quasi_identifiers=["plan"], sensitive=["income"], subject="person")
     assess_reidentification(table, found)
     of_records = anonymize(table, quasi_identifiers=KNOWN, k=2)
-    # Two neighboring values with most rows, which one bin has: only their codes allow a cut.
+    # Two neighboring values with most rows are in the same bin: only their codes allow a cut.
     neighbors = pd.DataFrame({"number": np.append(np.arange(602), np.repeat([300, 301], 700))})
     for each, known, k in ((table, KNOWN, 2), (wide, ["number"], len(wide) // 4), (neighbors, ["number"], 900)):
         divided = LocalEngine(rows_per_task=len(each) // 3)

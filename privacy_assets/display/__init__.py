@@ -1,1 +1,1 @@
-"""Display of figures, pictures, results and progress, in texts, terminals and notebooks."""
+"""Display of figures, pictures, results and progress in texts, terminals and notebooks."""

@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ENDS = (("_low", "_high"), ("_lower", "_upper"), ("_interval_low", "_interval_high"))
-"""How figures name the ends of their intervals."""
+"""Suffixes of the names of the ends of intervals."""
 MOST_NAMES = 8
 
 
 class ShowsFigures:
-    """A result that shows its figures where Python or a notebook displays it.
+    """A result that shows its figures when Python or a notebook displays it.
 
-    A class derived from this one names its main figures in order; `repr` has those alone, and a notebook shows all
-    others folded below them.
+    A derived class names its main figures in order; `repr` has only these, and a notebook shows all others folded
+    below them.
     """
 
     main_figures: ClassVar[tuple[str, ...]] = ()
 
     def _figures(self) -> Mapping[str, object]:
-        """Return all figures by name: numbers, yes or no, names, and intervals by the names of their ends."""
+        """Return all figures by name: numbers, yes or no, names, and the ends of intervals by their names."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -43,15 +43,15 @@ class ShowsFigures:
 
 
 class ShowsPictures:
-    """A result that can be drawn. Pictures show aggregates alone: no cell, and no group below 5 records.
+    """A result that can be drawn. Pictures show only aggregates: no cell, and no group below 5 records.
 
-    A class derived from this one names its pictures, the main one first.
+    A derived class names its pictures, the main picture first.
     """
 
     pictures: ClassVar[tuple[str, ...]] = ()
 
     def plot(self, what: str | None = None) -> "Figure":
-        """Draw a picture as a Matplotlib figure, which a notebook shows by itself.
+        """Draw a picture as a Matplotlib figure, which a notebook displays.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class ShowsPictures:
         Returns
         -------
         Figure
-            The picture; ``figure.axes`` are its panels, to be changed as any others.
+            The picture; ``figure.axes`` are its panels, which can be changed as usual.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class ShowsPictures:
         return self.drawn(what).figure
 
     def drawn(self, what: str | None = None) -> Drawn:
-        """Draw as `plot` does, together with a title and a sentence on what the picture shows.
+        """Draw like `plot`, with a title and a sentence on what the picture shows.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class ShowsPictures:
 
 
 def _rows(figures: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Write figures as text, each one together with its interval."""
+    """Format figures as text, each with its interval."""
     ends = {name + end for name in figures for pair in ENDS for end in pair}
     for name, value in figures.items():
         if name not in ends:

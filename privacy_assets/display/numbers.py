@@ -1,4 +1,4 @@
-"""Numbers as people read them, to three significant digits; files and programs get all digits."""
+"""Numbers for people, with three significant digits; files and programs get all digits."""
 
 from decimal import Decimal
 from math import isfinite, isnan
@@ -6,22 +6,22 @@ from numbers import Integral
 
 DIGITS = 3
 ALL_DIGITS = 17
-"""Significant digits with which every float reads back as itself."""
+"""Significant digits with which every float is read back unchanged."""
 SMALLEST_PLAIN, LARGEST_PLAIN = 1e-4, 1e15
 """Magnitudes between which a number is written without an exponent."""
 
 
 def percent(share: float, limit: float | None = None) -> str:
-    """Write a share in percent; only 0 reads ``0.0%``, and only 1 reads ``100.0%``.
+    """Format a share in percent; only 0 is shown as ``0.0%``, and only 1 as ``100.0%``.
 
-    With a limit, it has as many decimals as it takes to show which is larger.
+    With a limit, it has enough decimals to show which of the two is larger.
     """
     shown = _short_percent(share)
     if limit is None or not isfinite(share):
         return shown
     order, exact, bound = _order(share, limit), _hundredfold(share), _hundredfold(limit)
     if shown[0] in "<>":
-        # `<0.01%` says on which side of a limit the share is only if it is below.
+        # `<0.01%` shows on which side of a limit the share is only if the share is below the limit.
         on_side = (shown[0] == "<", shown[0] == ">")
         if order == on_side == _order(_read(shown.strip("<>%")), bound):
             return shown
@@ -47,12 +47,12 @@ def _short_percent(share: float) -> str:
 
 
 def number(value: float) -> str:
-    """Write a whole number in full and any other to three significant digits; only 0, 1 and -1 read like that."""
+    """Format a whole number in full and any other with three significant digits; only 0, 1 and -1 are shown so."""
     return _rounded(value, DIGITS)
 
 
 def in_full(value: float, *, grouped: bool = False) -> str:
-    """Write a number so that it reads back as the same number, ``grouped`` by commas in thousands for people."""
+    """Format a number so that it is read back unchanged; ``grouped`` adds thousands separators for people."""
     if _is_whole(value):
         return f"{int(value):,}" if grouped else str(int(value))
     shown = f"{value:g}"
@@ -61,10 +61,10 @@ def in_full(value: float, *, grouped: bool = False) -> str:
 
 
 def against(value: float, limit: float, *, exact: bool = False) -> tuple[str, str]:
-    """Write a value and its limit to three digits, or as many as it takes to show which is larger.
+    """Format a value and its limit with three digits, or enough to show which of the two is larger.
 
-    A limit of at most six digits is written in full. If ``exact``, every limit is, and neither number is grouped by
-    commas, so that programs can read them.
+    A limit with at most six digits is written in full. If ``exact``, every limit is, and neither number has thousands
+    separators, so that programs can read them.
     """
     for digits in range(DIGITS, ALL_DIGITS):
         shown = (
@@ -79,7 +79,7 @@ def against(value: float, limit: float, *, exact: bool = False) -> tuple[str, st
 
 
 def apart(one: float, other: float) -> tuple[str, str]:
-    """Write two numbers that differ with three digits, or with as many as it takes to see the difference."""
+    """Format two different numbers with three digits, or enough to show the difference."""
     for digits in range(DIGITS, ALL_DIGITS):
         shown = _rounded(one, digits), _rounded(other, digits)
         if shown[0] != shown[1]:
@@ -88,7 +88,7 @@ def apart(one: float, other: float) -> tuple[str, str]:
 
 
 def _rounded(value: float, digits: int) -> str:
-    """Write a whole number in full and any other to so many digits, or to more if it would read 1 or -1."""
+    """Format a whole number in full and any other with this many digits, or more if it would be shown as 1 or -1."""
     if _is_whole(value) or not isfinite(value):
         return in_full(value, grouped=True)
     for enough in range(digits, ALL_DIGITS):
@@ -101,7 +101,7 @@ def _rounded(value: float, digits: int) -> str:
 def _to_digits(value: float, digits: int) -> str:
     if not _is_plain(value):
         return f"{value:.{digits}g}"
-    # The exponent after rounding: 999.6 has that of 1,000.
+    # The exponent after rounding: 999.6 has the exponent of 1,000.
     exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
     shown = f"{value:,.{max(0, digits - 1 - exponent)}f}"
     return shown.rstrip("0").rstrip(".") if "." in shown else shown
@@ -112,7 +112,7 @@ def _is_whole(value: float) -> bool:
 
 
 def _is_integer(value: object) -> bool:
-    """Return whether it is an integer by type, which may be larger than any float."""
+    """Return whether a number has an integer type; it may be larger than any float."""
     return isinstance(value, Integral)
 
 
@@ -138,5 +138,5 @@ def _is_nan(value: float | Decimal) -> bool:
 
 
 def yes_or_no(value: float) -> str:
-    """Write a figure that is 1 for yes and 0 for no."""
+    """Format a figure that is 1 for yes and 0 for no."""
     return "yes" if value else "no"

@@ -24,9 +24,9 @@ class Drawn(NamedTuple):
     figure : Figure
         The picture itself.
     title : str
-        What kind of picture it is, for those who cannot see it.
+        The kind of picture, for people who cannot see it.
     text : str
-        A sentence on what it shows, for everybody.
+        A sentence on what the picture shows, for everybody.
     """
 
     figure: Figure
@@ -34,26 +34,26 @@ class Drawn(NamedTuple):
     text: str
 
     def png(self, colors: int = COLORS) -> bytes:
-        """Return the picture as PNG of at most so many colors."""
+        """Return the picture as PNG with at most this many colors."""
         from PIL import Image
 
         drawn, buffer = io.BytesIO(), io.BytesIO()
         self.figure.savefig(drawn, format="png")
-        # A palette makes it a third of the size; an event of Dagster takes 100 KB in total.
+        # A palette reduces the size to a third; a Dagster event can have 100 KB in total.
         Image.open(drawn).convert("RGB").quantize(colors).save(buffer, "png", optimize=True)
         return buffer.getvalue()
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure, in inches, that a notebook shows by itself.
+    """Return an empty figure, with its size in inches, that a notebook displays.
 
-    Matplotlib is imported now, because most processes draw nothing. No figure is registered with pyplot.
+    Matplotlib is imported here, because most processes draw nothing. No figure is registered with pyplot.
     """
     return _figure_class()(figsize=(width, height), layout="constrained")
 
 
 def without_frame(figure: Figure) -> Figure:
-    """Remove the upper and the right line around each panel."""
+    """Remove the top and the right line around each panel."""
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -25,14 +25,14 @@ class HasBar(Protocol):
 
     @property
     def bar(self) -> tuple[str, int, int]:
-        """What is done now, how much of it is done, and of how much; 0 if that is unknown."""
+        """The current stage, the number done, and the total; 0 if the total is unknown."""
         ...
 
 
 def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
-    """Let a function whose argument ``progress`` is None show a bar, where somebody can see it.
+    """Let a function whose argument ``progress`` is None show a bar, if somebody can see it.
 
-    Functions that it calls show none of their own. A bar has names of stages, columns and candidates, and counts.
+    Functions that it calls show no bars. A bar has names of stages, columns and candidates, and counts.
     """
 
     @wraps(function)
@@ -60,12 +60,12 @@ def _is_watched() -> bool:
 
 
 class ProgressBar:
-    """A bar that appears once its function has worked for two seconds, and goes when the function ends.
+    """A bar that appears once its function has run for two seconds, and disappears when the function ends.
 
     Parameters
     ----------
     name : str
-        What is shown before the stage.
+        Text before the stage.
     """
 
     def __init__(self, name: str) -> None:
@@ -74,7 +74,7 @@ class ProgressBar:
         self._drawn: tuple[Progress, TaskID] | None = None
 
     def show(self, progress: HasBar) -> None:
-        """Show how far the function is."""
+        """Show the progress of the function."""
         if self._drawn is None:
             if time.monotonic() - self._begun < SECONDS_UNTIL_SHOWN:
                 return

@@ -1,1 +1,1 @@
-"""A contract drafted from a table: types, formats, ranges and proposed roles, which a person decides."""
+"""A contract drafted from a table: types, formats, ranges and proposed roles, for a person to decide."""

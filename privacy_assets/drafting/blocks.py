@@ -1,7 +1,7 @@
-"""Blocks of a table for its draft: a CSV or Parquet file of any size, or a frame.
+"""Blocks of a table for its draft, from a CSV or Parquet file of any size, or a frame.
 
-A file is read once, in blocks, so that its size does not matter. What is no table is refused with what it is, where and
-what to do; names and cells are not shown, because a file without a header has cells as names.
+A file is read once, in blocks, so that its size does not matter. A file that is not a table is refused with its kind,
+the place of the error, and advice; names and cells are not shown, because a file without a header has cells as names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SHAPES_OF_VALUES: Final = frozenset(
         *("phone numbers", "social security numbers", "times of day", "timestamps", "UUIDs", "whole numbers"),
     }
 )
-"""Shapes that cells have and names of columns do not."""
+"""Shapes of cells that names of columns do not have."""
 YEAR: Final = re.compile(r"(?:19|20)\d\d")
 MAGIC: Final = {
     b"PK\x03\x04": "a ZIP archive or a spreadsheet (export the sheet as CSV)",
@@ -55,9 +55,9 @@ class TableBlocks:
     names : tuple of str
         Names of the columns.
     blocks : iterator of DataFrame
-        The rows, in order; can be iterated once.
+        The rows, in order; it can be iterated only once.
     format : {"csv", "parquet"} or None
-        Format of the file; None if the table is not one.
+        Format of the file; None if the table is not a file.
     separator : str
         Character between the fields of a CSV file.
     """
@@ -74,13 +74,13 @@ def blocks_of_frame(table: pd.DataFrame, subject: str = "The table") -> TableBlo
     Raises
     ------
     InvalidTableError
-        If it has no columns or no rows, or names that are repeated or not text.
+        If the frame has no columns or no rows, or its names are repeated or not text.
     """
     _require_names(list(table.columns), subject)
     if not len(table):
         raise InvalidTableError(
             f"{subject} has {table.shape[1]:,} columns and no rows, so there is nothing to draft from. Expected some "
-            "records; correct the query or the function that it comes from."
+            "records; correct the query or the function that returned it."
         )
     step = max(1, min(BLOCK_ROWS, BLOCK_CELLS // table.shape[1]))
     blocks = (table.iloc[start : start + step] for start in range(0, len(table), step))
@@ -88,23 +88,23 @@ def blocks_of_frame(table: pd.DataFrame, subject: str = "The table") -> TableBlo
 
 
 def require_table_file(path: Path, expected: str) -> None:
-    """Refuse a file whose beginning shows that it is no table in a format, ``csv`` or ``parquet``.
+    """Refuse a file whose beginning shows that it is not a table in the format ``csv`` or ``parquet``.
 
     Raises
     ------
     InvalidTableError
-        If it is empty, in another format or in another encoding than UTF-8.
+        If it is empty, in another format, or not in UTF-8.
     """
     found = _format_of(path)
     if found != expected:
         raise InvalidTableError(
-            f"{str(path)!r} is {_FORMATS[found]}, and {_FORMATS[expected]} was expected. Write the other format, or "
-            "give the right file."
+            f"{str(path)!r} is {_FORMATS[found]}, but {_FORMATS[expected]} was expected. Set the other format, or give "
+            "the right file."
         )
 
 
 def why_unreadable(path: Path) -> str:
-    """Return what is wrong with a file that could not be read as a table; empty if that is not known."""
+    """Return the problem of a file that could not be read as a table; empty if it is unknown."""
     try:
         for _ in open_table(path).blocks:
             pass
@@ -114,12 +114,12 @@ def why_unreadable(path: Path) -> str:
 
 
 def open_table(path: Path) -> TableBlocks:
-    """Open a CSV or Parquet file; its content decides which of them it is.
+    """Open a CSV or Parquet file; the content determines the format.
 
     Raises
     ------
     InvalidTableError
-        If it is no table; more may be found wrong while the blocks are read.
+        If it is not a table; further problems may be found while the blocks are read.
     """
     if _format_of(path) == "parquet":
         return _open_parquet(path)
@@ -135,7 +135,7 @@ def _start_of(path: Path) -> bytes:
 
 
 def _format_of(path: Path) -> str:
-    """Return the format that a file begins with; what is no table is refused."""
+    """Return the format of the beginning of a file; refuse a file that is not a table."""
     if not path.is_file():
         what = "is a directory" if path.is_dir() else "does not exist"
         raise InvalidTableError(f"{str(path)!r} {what} (looked from {Path.cwd()}). Expected a CSV or Parquet file.")
@@ -151,7 +151,7 @@ def _format_of(path: Path) -> str:
 
 
 def _require_text(path: Path, start: bytes) -> None:
-    """Refuse what is not text in UTF-8."""
+    """Refuse a file that is not text in UTF-8."""
     kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
     if kind is not None:
         raise InvalidTableError(f"{str(path)!r} is {kind}, not a table. Expected a CSV or Parquet file.")
@@ -183,10 +183,7 @@ def _decodes(text: bytes) -> bool:
 
 
 def _not_utf8(path: Path) -> str:
-    return (
-        f"{str(path)!r} is text in another encoding than UTF-8. Convert it, for example with "
-        "`iconv -f WINDOWS-1252 -t UTF-8`."
-    )
+    return f"{str(path)!r} is text that is not in UTF-8. Convert it, for example with `iconv -f WINDOWS-1252 -t UTF-8`."
 
 
 def _open_csv(path: Path, start: bytes) -> TableBlocks:
@@ -198,7 +195,7 @@ def _open_csv(path: Path, start: bytes) -> TableBlocks:
 
 
 def _separator(start: bytes) -> str:
-    """Return the separator that splits the first lines into most fields, each into as many."""
+    """Return the separator that splits the first lines into the most fields, with equally many in each line."""
     text = start.decode("utf-8", errors="ignore").removeprefix("\ufeff")
     lines = text.splitlines()[:50]
     lines = lines[:-1] if len(start) == LOOKED_AT and len(lines) > 1 else lines
@@ -232,7 +229,7 @@ def _first_record(file: IO[str], separator: str, path: Path) -> list[str]:
 
 
 def _csv_blocks(path: Path, names: Sequence[str], separator: str) -> Iterator[pd.DataFrame]:
-    """Read the records as text, in blocks; an empty field is missing, as where the source is read."""
+    """Read the records as text, in blocks; an empty field is missing, as when the source is read."""
     ragged = _Ragged()
     n_rows, checked, breaks_at_end = 0, False, False
     for table in _arrow_blocks(path, names, separator, ragged):
@@ -251,7 +248,7 @@ def _csv_blocks(path: Path, names: Sequence[str], separator: str) -> Iterator[pd
     if breaks_at_end and _n_quotes(path) % 2:
         raise InvalidTableError(
             f"{str(path)!r} ends within a field: a quotation mark is opened and not closed. Close it, or double it "
-            "where it belongs to the text."
+            "if it is part of the text."
         )
     if not n_rows:
         raise InvalidTableError(
@@ -280,9 +277,9 @@ class _Ragged:
     def message(self, path: str, n_expected: int) -> str:
         number, n_fields = self.first or (0, 0)
         return (
-            f"{path!r} has records whose number of fields is not that of its header, {n_expected:,}: the first is "
+            f"{path!r} has records with a different number of fields than its header, {n_expected:,}: the first is "
             f"record {number:,} with {n_fields:,}, and there are {self.n_rows:,} up to where reading ended. Quote "
-            "fields that contain the separator or a line break, and add fields that are left out."
+            "fields that contain the separator or a line break, and add missing fields."
         )
 
 
@@ -320,14 +317,14 @@ def _arrow_blocks(path: Path, names: Sequence[str], separator: str, ragged: _Rag
         return
     if "straddl" in problem:
         raise InvalidTableError(
-            f"{str(path)!r} has a record of more than {n_bytes:,} bytes. A quotation mark that is not closed, or that "
-            "should be doubled, has this effect; correct it."
+            f"{str(path)!r} has a record of more than {n_bytes:,} bytes. The cause may be a quotation mark that is not "
+            "closed or not doubled; correct it."
         )
     raise InvalidTableError(f"{str(path)!r} cannot be read as CSV. Expected fields separated by {separator!r}.")
 
 
 def _require_names(names: Sequence[object], subject: str) -> None:
-    """Refuse names that a contract cannot have; they are counted and not shown, as they may be cells."""
+    """Refuse names that a contract cannot have; they are counted but not shown, because they may be cells."""
     n_others = sum(not isinstance(name, str) for name in names)
     texts = [name for name in names if isinstance(name, str)]
     n_empty = sum(not name.strip() for name in texts)
@@ -338,8 +335,8 @@ def _require_names(names: Sequence[object], subject: str) -> None:
         found = {"are not text": n_others, "are empty": n_empty, "repeat another": n_repeated}
         shown = ", ".join(f"{count:,} {what}" for what, count in found.items() if count)
         raise InvalidTableError(
-            f"Of the names of {subject}'s {len(names):,} columns {shown}. Expected a first line with a different name "
-            "for each column; name them (they are not shown, because they may be cells)."
+            f"{subject} has {len(names):,} columns; of their names, {shown}. Expected a first line with a different name "
+            "for each column; correct the names (they are not shown, because they may be cells)."
         )
 
 
@@ -373,7 +370,7 @@ def _open_parquet(path: Path) -> TableBlocks:
     if nested:
         raise InvalidTableError(
             f"The columns {nested} of {str(path)!r} have lists, records or bytes as values. A contract has columns of "
-            "single values: make columns or a table of their own of them, or drop them."
+            "single values: turn the parts into columns or a separate table, or drop these columns."
         )
     n_rows = file.metadata.num_rows
     step = max(1, min(BLOCK_ROWS, BLOCK_CELLS // max(1, len(file.schema_arrow))))

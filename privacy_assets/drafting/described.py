@@ -19,11 +19,11 @@ from privacy_assets.drafting.readings import AMBIGUOUS, MAX_DECIMALS, MISSING_SI
 
 ROWS_PER_CATEGORY: Final = 5
 FEWEST_OF_A_KIND: Final = 0.2
-"""Share of numbers among texts from which both are named."""
-"""Categories are listed if each has on average so many rows."""
+"""Share of numbers among texts at which both are reported."""
+"""Categories are listed if each has at least this many rows on average."""
 EXACT: Final = 2.0**53
 TEMPLATES: Final = ("{{", "{%", "{#")
-"""Dagster would evaluate a text with these in a YAML file."""
+"""Dagster would evaluate a text that contains these in a YAML file."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Described:
     remarks: tuple[str, ...] = ()
 
     def convert(self, column: pd.Series) -> pd.Series:
-        """Return values of the column as their type, for the examination of what they look like."""
+        """Return values of the column in their type, for the examination of their shapes."""
         own = self.description
         form, mark = (own.get(key) if own.get(key) != DECIDE else None for key in ("format", "decimal"))
         column = read_written(column, form, mark, own.get("missing", ()))
         if own["type"] in ("integer", "float") and not types.is_numeric_dtype(column.dtype):
-            # Texts of digits are examined as numbers by the examination, too; this keeps their order.
+            # The examination also reads texts of digits as numbers; this keeps their order.
             return pd.to_numeric(column, errors="coerce")
         if own["type"].startswith("datetime") and not types.is_datetime64_any_dtype(column.dtype):
             return pd.to_datetime(column.map(str).where(column.notna()), errors="coerce", utc=True, format="ISO8601")
@@ -76,7 +76,7 @@ def describe_column(profile: ColumnProfile, missing_words: frozenset[str]) -> De
 
 
 def _mixed(profile: ColumnProfile, kinds: set[str]) -> Described:
-    """Describe a column with values of several kinds as text, and say so."""
+    """Describe a column with values of several kinds as text, with a remark."""
     counts = ", ".join(f"{profile.kinds[kind]:,} {_NAMES[kind]}" for kind in sorted(kinds))
     remark = f"decide: mixed types, {counts}. Correct the column in the table; it is read as text here."
     return _described(profile, {"type": "text"}, remark)
@@ -92,7 +92,7 @@ _NAMES: Final = {
 
 
 def _of_categories(profile: ColumnProfile) -> Described:
-    """Describe a column that is a category already: by its own categories, if these are few."""
+    """Describe a column that is already a category: by its own categories, if these are few."""
     categories = list(profile.categories or [])
     if len(categories) > MOST_CATEGORIES or not all(_can_be_listed(each) for each in categories):
         return _of_texts(profile, frozenset())
@@ -119,13 +119,13 @@ def _of_texts(profile: ColumnProfile, missing_words: frozenset[str]) -> Describe
 
 
 def _plausible(profile: ColumnProfile) -> tuple[str, ...]:
-    """Say what nearly all or many texts can be read as, because the others may be mistakes."""
+    """Report the kind that nearly all or many texts can be read as, because the others may be mistakes."""
     if profile.n_lists >= PLAUSIBLE * profile.n_values:
         return (
-            "decide: its texts look like lists or records. A contract has columns of single values: make columns or a "
-            "table of their own of them, or drop it.",
+            "decide: its texts look like lists or records. A contract has columns of single values: turn the parts "
+            "into columns or a separate table, or drop the column.",
         )
-    # Digits that begin with a zero are those of a code, such as a zip code: not a mistake.
+    # Digits that begin with a zero are a code, such as a zip code, and not a mistake.
     readings = [
         each
         for each in profile.readings or []
@@ -137,7 +137,7 @@ def _plausible(profile: ColumnProfile) -> tuple[str, ...]:
             return ()
         n_others = profile.n_values - profile.n_numbers
         said = f"{percent(of_numbers)} of its texts are numbers, {n_others:,} are not"
-        return (f"decide: {said}. Is it one kind of value?",)
+        return (f"decide: {said}. Are these values of one kind?",)
     best = max(readings, key=lambda each: each.n_read)
     what = {"number": "numbers", "datetime": "datetimes", "boolean": "truth values"}[best.kind]
     form = f" ({best.form})" if best.form else ""
@@ -149,7 +149,7 @@ def _plausible(profile: ColumnProfile) -> tuple[str, ...]:
 
 
 def _of_readings(readings: list[Reading]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Choose among the readings that fit all values; where the table does not show which, a person decides."""
+    """Choose among the readings that fit all values; if several do, a person decides."""
     numbers = {each.form: each for each in readings if each.kind == "number"}
     times = {each.form: each for each in readings if each.kind == "datetime"}
     if any(each.kind == "boolean" for each in readings):
@@ -177,7 +177,7 @@ def _one_format(forms: list[str]) -> tuple[str, tuple[str, ...]]:
         if any(form.startswith(first) for form in forms) and any(form.startswith(second) for form in forms):
             shown = " or ".join(repr(form) for form in forms if form.startswith((first, second)))
             return DECIDE, (f"decide: does the day or the month come first? No day is above the 12th: {shown}",)
-    # Four digits of the year before two, which read fewer texts.
+    # Years with four digits before years with two, which read fewer texts.
     return min(forms, key=lambda form: ("%y" in form, forms.index(form))), ()
 
 
@@ -185,7 +185,8 @@ def _of_iso(reading: Reading) -> tuple[dict[str, Any], tuple[str, ...]]:
     zones = {"+00:00" if zone in ("Z", "+0000") else zone for zone in reading.zones}
     if len(zones) > 1:
         remark = (
-            "decide: times of several zones; convert them to one in the table, then the type is datetime64[us, UTC]"
+            "decide: times in several zones; convert them to one zone in the table, then the type is datetime64[us, "
+            "UTC]"
         )
         return {"type": "text"}, (remark,)
     return _of_datetime(reading, "", "datetime64[us, UTC]" if zones - {""} else "datetime"), ()
@@ -205,7 +206,7 @@ def _of_number(reading: Reading) -> dict[str, Any]:
 
 
 def rounded_outward(low: float, high: float) -> tuple[float, float]:
-    """Return a range that contains another one, with ends of two digits; one that begins near 0 begins there."""
+    """Return a range that contains another one, with ends of two digits; a range that begins near 0 begins at 0."""
     largest = max(abs(low), abs(high))
     if not largest:
         return low, high

@@ -1,4 +1,4 @@
-"""Draft of a contract: the type, format, range and proposed role of every column of a table, as YAML to be decided."""
+"""Draft of a contract: the type, format, range and proposed role of every column of a table, as YAML for review."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class DraftedColumn:
     name : str
         Its name.
     description : mapping
-        Its keys in the contract; ``decide`` as a value has to be decided.
+        Its keys in the contract; a person has to replace the value ``decide``.
     reason : str
         Why this role is proposed, with counts and without values.
     remarks : tuple of str
-        What else is to be known or decided.
+        Further remarks and decisions.
     """
 
     name: str
@@ -56,11 +56,11 @@ class DraftedColumn:
 
 @dataclass(frozen=True, repr=False)
 class ContractDraft:
-    """A contract that was drafted from a table, and that nobody has decided yet.
+    """A contract that was drafted from a table, and that nobody has reviewed yet.
 
     :class:`~privacy_assets.contract.contract.TableContract` refuses it until every ``decide`` is replaced and the key
-    ``drafted`` is gone. It contains no cell of the table except the names of categories and the ends of ranges, which
-    are rounded outward to two digits.
+    ``drafted`` is removed. It contains no cell of the table except the names of categories and the ends of ranges,
+    which are rounded outward to two digits.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class ContractDraft:
     n_rows : int
         Rows of the table.
     format : str or None
-        Format of the file, if the table is one.
+        Format of the file, if the table is a file.
     separator : str
         Character between the fields of a CSV file.
     """
@@ -81,7 +81,7 @@ class ContractDraft:
 
     @property
     def mapping(self) -> dict[str, Any]:
-        """The draft as plain data, as `TableContract.from_mapping` reads it once it is decided."""
+        """The draft as plain data, which `TableContract.from_mapping` reads once all decisions are made."""
         return {DRAFTED: True, "columns": {column.name: dict(column.description) for column in self.columns}}
 
     @property
@@ -91,11 +91,11 @@ class ContractDraft:
 
     @property
     def person(self) -> str | None:
-        """The column that is proposed as the person of each row."""
+        """The column that is proposed as the person column."""
         return next((column.name for column in self.columns if column.description.get("person")), None)
 
     def shown(self) -> list[str]:
-        """Say which cells of the table became part of the draft."""
+        """Describe which cells of the table became part of the draft."""
         kinds = {
             "categories": [column.name for column in self.columns if "categories" in column.description],
             "ranges, rounded outward to two digits,": [
@@ -106,15 +106,15 @@ class ContractDraft:
         return [f"{what} of {_some(names)}" for what, names in kinds.items() if names]
 
     def to_yaml(self) -> str:
-        """Return the contract as YAML, with reasons and what is to be decided as comments."""
+        """Return the contract as YAML, with reasons and open decisions as comments."""
         return "\n".join(self._lines()) + "\n"
 
     def _lines(self) -> Iterator[str]:
-        yield f"# Drafted from {self.n_rows:,} rows. Of the cells it contains:"
+        yield f"# Drafted from {self.n_rows:,} rows. It contains these cells:"
         yield from (f"# - {line}" for line in self.shown() or ["none"])
         yield f"{DRAFTED}: true  # decide: read each proposed role, correct it, then remove this line"
         if self.person is None:
-            yield "# No column seems to say whose record a row is: each row is a person. Otherwise add `person: true`."
+            yield "# No column seems to name the person of a row: each row is a person. Otherwise add `person: true`."
         yield "columns:"
         for column in self.columns:
             role = column.description["role"]
@@ -132,7 +132,7 @@ class ContractDraft:
 def draft_contract(table: pd.DataFrame | str | Path) -> ContractDraft:
     """Draft the contract of a table: types, formats, ranges, categories, and a proposed role for each column.
 
-    Every row is read for types, missing values, categories and ranges; what values look like is examined on up to
+    Every row is read for types, missing values, categories and ranges; the shapes of values are examined on up to
     200,000 rows. A file is read once, in blocks of bounded size.
 
     Parameters
@@ -144,16 +144,16 @@ def draft_contract(table: pd.DataFrame | str | Path) -> ContractDraft:
     Raises
     ------
     InvalidTableError
-        If it is no table that a contract could describe.
+        If a contract cannot describe the table.
 
     Notes
     -----
-    A role is a decision, so the draft is refused as a contract until a person has made it.
+    A role is a decision, so the draft is refused as a contract until a person has decided all roles.
     """
     if isinstance(table, str | Path):
         return draft_of_blocks(open_table(Path(table)))
     if not isinstance(table, pd.DataFrame):
-        raise InvalidTableError(f"A draft is made of a pandas DataFrame or the path of a file; got {type_name(table)}.")
+        raise InvalidTableError(f"A draft needs a pandas DataFrame or the path of a file; got {type_name(table)}.")
     return draft_of_blocks(blocks_of_frame(table))
 
 
@@ -182,7 +182,7 @@ def draft_of_blocks(table: TableBlocks) -> ContractDraft:
 
 
 def _missing_words(profiles: Sequence[ColumnProfile]) -> frozenset[str]:
-    """Return the words for missing values that the table uses: those in columns of numbers, times and truth values."""
+    """Return the words for missing values in the table: those in columns of numbers, times and truth values."""
     found: set[str] = set()
     for profile in profiles:
         if profile.readings and any(each.fits for each in profile.readings):
@@ -191,13 +191,13 @@ def _missing_words(profiles: Sequence[ColumnProfile]) -> frozenset[str]:
 
 
 def _examine(rows: pd.DataFrame, described: Described) -> ColumnExamination:
-    """Examine a column as it would leave, in its drafted type."""
+    """Examine a column as it would be released, in its drafted type."""
     column = described.convert(rows[described.profile.name])
     return examine_columns(column.to_frame(described.profile.name), {described.profile.name: "other"})[0]
 
 
 def _person(described: Sequence[Described], roles: Sequence[str]) -> str | None:
-    """Guess the column with the person of each row: the number of people, rather than that of rows."""
+    """Guess the column with the person of each row: one that numbers people, not rows."""
     candidates = [
         each.profile
         for each, role in zip(described, roles, strict=True)
@@ -209,7 +209,7 @@ def _person(described: Sequence[Described], roles: Sequence[str]) -> str | None:
 
 
 def _column(described: Described, role: str, reason: str, *, is_person: bool) -> DraftedColumn:
-    """Put a column together; one that identifies people shows nothing of its values."""
+    """Assemble the draft of a column; if it identifies people, the draft shows none of its values."""
     own = dict(described.description)
     remarks = described.remarks
     if role == "direct_identifier":
@@ -222,7 +222,7 @@ def _column(described: Described, role: str, reason: str, *, is_person: bool) ->
 
 
 def _in_a_line(text: str) -> str:
-    """Return a comment as one line that can be printed, whatever the name of a column is."""
+    """Return a comment as one printable line, for any name of a column."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
@@ -232,7 +232,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def in_yaml(value: Any) -> str:
-    """Write a value in one line of YAML, which reads as the same value."""
+    """Format a value in one line of YAML, which is read back as the same value."""
     if isinstance(value, str):
         is_plain = PLAIN_TEXT.fullmatch(value) and value.casefold() not in NOT_TEXT and value.isascii()
         return value if is_plain else _quoted(value)
@@ -241,7 +241,7 @@ def in_yaml(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(in_yaml, value)) + "]"
     if isinstance(value, float):
-        # Without a point YAML reads a number with an exponent as text.
+        # Without a point, YAML reads a number with an exponent as text.
         mantissa, exponent, power = repr(value).partition("e")
         return (mantissa if "." in mantissa else f"{mantissa}.0") + exponent + power
     return json.dumps(value)

@@ -48,7 +48,7 @@ SCALES: Final = (
     "bachelors, masters, prof-school, doctorate",
     "some high school, high school, some college, associate's degree, bachelor's degree, master's degree",
 )
-"""From the lowest to the highest; a column has some of them."""
+"""Scales, from the lowest to the highest category; a column has some of the categories."""
 
 _RANK: Final = tuple({word.strip(): rank for rank, word in enumerate(scale.split(","))} for scale in SCALES)
 _NUMBER: Final = r"[$€£]?\s*(\d+(?:[.,]\d+)*)\s*([kKmM]?)\s*[$€£%]?"
@@ -66,7 +66,7 @@ _ROMAN: Final = {
 
 
 def in_order(categories: Sequence[str]) -> list[str] | None:
-    """Return categories from the lowest to the highest, if they are of a common scale; None otherwise."""
+    """Return categories from the lowest to the highest, if they belong to a common scale; None otherwise."""
     if len(categories) < 2:
         return None
     rankings: list[Callable[[str], Any]] = [*(scale.get for scale in _RANK), _band_rank, _step_rank]
@@ -80,7 +80,7 @@ def in_order(categories: Sequence[str]) -> list[str] | None:
 
 
 def _band_rank(text: str) -> tuple[float, float] | None:
-    """Return where a band of numbers lies; bands of a column are told apart by it."""
+    """Return the position of a band of numbers, which distinguishes the bands of a column."""
     found = _BAND.fullmatch(text)
     if found:
         return _number(found[1], found[2]), _number(found[3], found[4])

@@ -1,6 +1,7 @@
 """Profile of a column, made block by block in bounded memory: counts, kind, range, few values.
 
-A profile keeps values only as long as a column has few of them, because they may become the categories of the contract.
+A profile keeps values only while a column has few distinct ones, because they may become the categories of the
+contract.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from privacy_assets.errors import InvalidTableError
 
 MOST_CATEGORIES: Final = 60
 MOST_COUNTED: Final = 200_000
-"""Number of distinct values up to which they are counted."""
+"""Largest number of distinct values that are counted."""
 MOST_COUNTED_IN_ALL: Final = 5_000_000
 MOST_KEPT_BYTES: Final = 2**29
 """Memory of the sample of rows."""
@@ -44,7 +45,7 @@ class ColumnProfile:
     name : str
         Its name.
     n_columns : int
-        Number of columns of the table: the more there are, the fewer distinct values of each are counted.
+        Number of columns of the table; the more columns, the fewer distinct values of each are counted.
     """
 
     def __init__(self, name: str, n_columns: int = 1) -> None:
@@ -66,7 +67,7 @@ class ColumnProfile:
 
     @property
     def n_distinct(self) -> int:
-        """Distinct values, texts for missing ones included; at most as many as are counted, see `is_counted`."""
+        """Distinct values, including texts for missing values; at most as many as are counted, see `is_counted`."""
         return len(self._hashes)
 
     @property
@@ -97,8 +98,9 @@ class ColumnProfile:
         if len(others):
             classes = sorted({class_name(type(value)) for value in others})
             raise InvalidTableError(
-                f"The column {self.name!r} has {len(others):,} values that are no single values: {classes}. A contract "
-                "has columns of numbers, truth values, texts and times: make columns of their parts, or drop it."
+                f"The column {self.name!r} has {len(others):,} values that are not single values: {classes}. A "
+                "contract has columns of numbers, truth values, texts and times: turn the parts into columns, or drop "
+                "the column."
             )
 
     def _see_categories(self, dtype: pd.CategoricalDtype) -> None:
@@ -129,7 +131,7 @@ class ColumnProfile:
             self._see_texts(values.astype(object), counts)
 
     def _see_objects(self, values: pd.Series, counts: NDArray[np.int64]) -> None:
-        """Add values that are held as Python objects: by their own types."""
+        """Add values that are Python objects, by their own types."""
         kind = values.map(_kind_of_object)
         for each, own in values.groupby(kind):
             own_counts = counts[(kind == each).to_numpy()]
@@ -183,7 +185,7 @@ FEWEST_KEPT: Final = 1_000
 
 
 class RowSample:
-    """An even sample of the rows of a table in blocks: all of them, as long as they are few.
+    """An even sample of the rows of a table in blocks: all rows, if they are few.
 
     Parameters
     ----------
@@ -198,7 +200,7 @@ class RowSample:
 
     @property
     def n_seen(self) -> int:
-        """Rows seen."""
+        """Number of rows so far."""
         return self._n_seen
 
     @property
@@ -225,7 +227,7 @@ class RowSample:
     def _thinned(self, part: pd.DataFrame) -> pd.DataFrame:
         if self._step == 1:
             return part
-        # Rows by a mixed number, so that a table in a regular order has no period in common with the sample.
+        # Rows are sampled by a hashed number, so that the sample has no period in common with a regular table.
         mixed = part.index.to_numpy(dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
         kept: pd.DataFrame = part[((mixed >> np.uint64(20)) % np.uint64(self._step)) == 0]

@@ -1,7 +1,7 @@
 """Readings of texts: as whole numbers, numbers, truth values and datetimes in common formats.
 
-Each reading sees the distinct texts of every block, and stays possible as long as all of them can be read. So the type
-of a column is that of all its values, and not that of the first ones.
+Each reading gets the distinct texts of every block, and remains possible as long as all of them can be read. So the
+type of a column is that of all its values, not only of the first ones.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ MISSING_WORDS: Final = frozenset(
     {"na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "nil", "missing", "unknown", "k.a.", "<na>", "nat"}
 )
 MISSING_SIGNS: Final = frozenset({"?", "??", "-", "--", "---", ".", "..", "…", "\u2013"})
-"""Texts that stand for missing values; of words, this is assumed only if a column without them has another type."""
+"""Texts for missing values; words are assumed to be such texts only if the column has another type without them."""
 PLAUSIBLE: Final = 0.8
-"""Share of values from which a reading that fails is named."""
+"""Share of values at which a failed reading is reported."""
 MAX_DECIMALS: Final = 10
 
 _WHOLE: Final = r"(?:0|[1-9]\d{0,17})"
@@ -35,7 +35,7 @@ LIST: Final = re.compile(r"\s*(?:\[.*\]|\{.*\})\s*", re.DOTALL)
 _GROUPED: Final = re.compile(r"\s*[+-]?(?:0|[1-9]\d*|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?\s*")
 _COMMA: Final = re.compile(rf"\s*[+-]?(?:{_WHOLE}|[1-9]\d{{0,2}}(?:[.' \u00a0\u202f]\d{{3}})+)(?:,\d+)?\s*")
 _PLAIN: Final = {mark: rf"^-?(?:0|[1-9][0-9]{{0,14}})(?:[{mark}][0-9]{{1,15}})?$" for mark in ".,"}
-"""Numbers without groups of digits; the patterns above describe them all, and Arrow reads them twenty times faster."""
+"""Numbers without groups of digits; the patterns above match them, too, but Arrow reads them twenty times faster."""
 _ISO: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?\s?(?:Z|[+-]\d{2}:?\d{2})?")
 _ZONE: Final = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})$")
 _MAY_BE_TIME: Final = re.compile(r"[\d\w][\d\w .,:/+-]{3,40}")
@@ -50,17 +50,17 @@ FORMATS: Final = tuple(day + time for day in DAYS for time in TIMES)
 _DIGITS: Final = re.compile(r"\d+")
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 AMBIGUOUS: Final = (("%d/%m/", "%m/%d/"), ("%d-%m-", "%m-%d-"))
-"""Formats of which a table without a day above the 12th does not show which one it has."""
+"""Formats that cannot be distinguished in a table without a day above the 12th."""
 
 
 @dataclass
 class Reading:
-    """One way of reading a column, and what was found of its values so far.
+    """One way of reading a column, and its results so far.
 
     Attributes
     ----------
     kind : {"number", "boolean", "datetime"}
-        What it reads.
+        The kind of values that it reads.
     form : str
         Decimal mark, or format of datetimes; empty for ISO 8601.
     read : callable
@@ -70,11 +70,11 @@ class Reading:
     low, high : object
         Smallest and largest value.
     decimals : int
-        Decimals that the values need; 99 for more than ten.
+        Number of decimals of the values; 99 for more than ten.
     finest : {"D", "min", "s"}
         Unit of datetimes.
     zones : set of str
-        Their offsets.
+        The offsets of the datetimes.
     """
 
     kind: str
@@ -112,7 +112,7 @@ class Reading:
             self.zones |= set(texts[is_read].map(_zone))
 
     def note(self, values: pd.Series) -> None:
-        """Note range and precision of values."""
+        """Record range and precision of values."""
         low, high = values.min(), values.max()
         self.low = low if self.low is None else min(self.low, low)
         self.high = high if self.high is None else max(self.high, high)
@@ -124,7 +124,7 @@ class Reading:
 
 
 def decimals_of(numbers: NDArray[np.float64]) -> int:
-    """Return how many decimals numbers need; 99 for more than ten."""
+    """Return the number of decimals that numbers need; 99 for more than ten."""
     for decimals in range(MAX_DECIMALS + 1):
         if (np.round(numbers, decimals) == numbers).all():
             return decimals
@@ -133,7 +133,7 @@ def decimals_of(numbers: NDArray[np.float64]) -> int:
 
 
 def readings_of_text(texts: pd.Series) -> list[Reading]:
-    """Return the readings that nearly all of these texts allow: those that a column can have."""
+    """Return the readings that nearly all of these texts allow, which are those possible for the column."""
     some = texts.iloc[:200].tolist()
     readings = [
         Reading("boolean", "", _read_boolean),
@@ -156,16 +156,16 @@ def _share(texts: list[str], form: re.Pattern[str]) -> float:
 
 
 def _shape(text: str) -> str:
-    """Return a text with one digit for digits in a row and one letter for letters: dates of one format share it."""
+    """Return a text with runs of digits and of letters as one character each, which dates of one format share."""
     return _LETTERS.sub("a", _DIGITS.sub("9", text))
 
 
 SHAPES: Final = {form: _shape(re.sub("%[bBp]", "a", re.sub("%[dmYyHIMS]", "9", form))) for form in FORMATS}
-"""What texts look like that a format can read; most formats are ruled out by it, before any text is read."""
+"""The outline of texts that a format can read, which rules out most formats before any text is read."""
 
 
 def matches(texts: pd.Series, form: re.Pattern[str]) -> NDArray[np.bool_]:
-    """Return which texts a pattern describes in full."""
+    """Return which texts a pattern matches in full."""
     return np.fromiter((form.fullmatch(text) is not None for text in texts), dtype=bool, count=len(texts))
 
 
@@ -175,14 +175,14 @@ def are_plain_numbers(texts: pd.Series, mark: str = ".") -> NDArray[np.bool_]:
 
 
 def are_numbers(texts: pd.Series) -> NDArray[np.bool_]:
-    """Return which texts `NUMBER` describes."""
+    """Return which texts `NUMBER` matches."""
     found = are_plain_numbers(texts)
     found[~found] = matches(texts[~found], NUMBER)
     return found
 
 
 def are_lists(texts: pd.Series) -> NDArray[np.bool_]:
-    """Return which texts `LIST` describes."""
+    """Return which texts `LIST` matches."""
     found = np.array(pc.match_substring_regex(_as_arrow(texts), r"[\[{]"), np.bool_)
     found[found] = matches(texts[found], LIST)
     return found
@@ -191,12 +191,12 @@ def are_lists(texts: pd.Series) -> NDArray[np.bool_]:
 def _as_arrow(texts: pd.Series) -> pa.Array:
     try:
         return pa.array(texts.tolist(), pa.large_string())
-    except UnicodeEncodeError:  # Halves of characters, which no number and no list needs.
+    except UnicodeEncodeError:  # Lone surrogates, which no number and no list contains.
         return pa.array([text.encode(errors="replace").decode() for text in texts], pa.large_string())
 
 
 def is_missing(text: str) -> bool:
-    """Return whether a text may stand for a missing value."""
+    """Return whether a text may mean a missing value."""
     return text.strip().casefold() in MISSING_WORDS or text.strip() in MISSING_SIGNS
 
 
@@ -221,7 +221,7 @@ def _read_comma(texts: pd.Series) -> pd.Series:
 
 
 def _read_numbers(texts: pd.Series, mark: str, read: Callable[[pd.Series], pd.Series]) -> pd.Series:
-    """Read plain numbers at once, and all other texts with a function."""
+    """Read plain numbers together, and all other texts with a function."""
     is_plain = are_plain_numbers(texts, mark)
     numbers = np.empty(len(texts))
     plain = pc.replace_substring(_as_arrow(texts[is_plain]), mark, ".")

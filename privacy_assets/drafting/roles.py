@@ -1,7 +1,7 @@
-"""Proposed roles: by what the values of a column look like, by how many people share them, and by its name.
+"""Proposed roles of columns, by the shapes of their values, by how many people share these, and by their names.
 
-A proposal is a question to a person, with its reason. It leans to the safe side: what is not recognized is proposed as
-a quasi-identifier, and a measure that singles people out has to be decided.
+A proposal is a question to a person, with its reason. It is cautious: an unrecognized column is proposed as a
+quasi-identifier, and a person has to decide on a measure that singles people out.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from privacy_assets.drafting.words import IDENTIFIERS, NAME_OF, NUMBER_WORDS, PE
 FEW_PEOPLE_SHARE: Final = 0.02
 FEW_NAMES: Final = 5
 FEW_OF_OTHERS: Final = 20
-"""Distinct texts up to which such a column says something else, such as the kind of a license."""
+"""Up to this many distinct texts, such a column describes something else, such as the kind of a license."""
 
 
 class ProposedRole(NamedTuple):
-    """A role, why, and whether a person has to decide because it cannot be guessed."""
+    """A role, its reason, and whether a person has to decide because it cannot be guessed."""
 
     role: str
     reason: str
 
 
 def words_of(name: str) -> list[str]:
-    """Return the words of a column name: of ``patientId``, ``PATIENT_ID`` and ``patient id`` alike."""
+    """Return the words of a column name; the same for ``patientId``, ``PATIENT_ID`` and ``patient id``."""
     return [word.casefold() for word in re.findall(r"[A-ZÄÖÜ]+(?![a-zäöüß])|[A-ZÄÖÜ]?[^\WA-Z\d_]+|\d+", name)]
 
 
@@ -40,7 +40,7 @@ def propose_role(profile: ColumnProfile, examined: ColumnExamination, kind: str)
     profile : ColumnProfile
         Counts of the whole column.
     examined : ColumnExamination
-        What its values look like, on all rows or a sample of them.
+        The shapes of its values, on all rows or a sample of them.
     kind : str
         The drafted type.
     """
@@ -48,15 +48,15 @@ def propose_role(profile: ColumnProfile, examined: ColumnExamination, kind: str)
     words = words_of(profile.name)
     last = words[-1] if words else ""
     if not profile.n_values:
-        return ProposedRole(DECIDE, "it has no value: drop it from the table and from here")
+        return ProposedRole(DECIDE, "it has no values: drop it from the table and from this contract")
     if profile.is_counted and profile.n_distinct == 1:
         return ProposedRole("other", "one value only")
     if examined.finding == "identifying" and not kind.startswith("datetime"):
         return ProposedRole("direct_identifier", f"{counted}; {_looks(examined)}")
     if kind in ("text", "category", "integer") and _is_named_identifier(words, kind, profile):
-        return ProposedRole("direct_identifier", f"{counted}; its name says that it identifies a person")
+        return ProposedRole("direct_identifier", f"{counted}; its name suggests that it identifies a person")
     if kind == "text" and last in REMARKS and profile.n_distinct > 20:
-        return ProposedRole("direct_identifier", f"{counted}; remarks can name anybody")
+        return ProposedRole("direct_identifier", f"{counted}; free text can name anybody")
     if examined.finding == "identifying":
         return ProposedRole(
             DECIDE, f"{counted}; {_looks(examined)}: a quasi_identifier with `precision: D`, or dropped"
@@ -64,18 +64,19 @@ def propose_role(profile: ColumnProfile, examined: ColumnExamination, kind: str)
     known = "sensitive" if _names(words, SENSITIVE) else "quasi_identifier" if _names(words, QUASI) else None
     if examined.finding == "nearly_unique":
         said = (
-            f"{counted}; whoever knows the value finds the record: {known or 'quasi_identifier, sensitive or dropped'}"
+            f"{counted}; anyone who knows the value finds the record: "
+            f"{known or 'quasi_identifier, sensitive or dropped'}"
         )
         return ProposedRole(known or DECIDE, said)
     if known == "sensitive":
-        return ProposedRole(known, f"{counted}; its name says that it must not become known about anybody")
+        return ProposedRole(known, f"{counted}; its name suggests that it must not become known about anybody")
     if known == "quasi_identifier":
-        return ProposedRole(known, f"{counted}; its name says that an outsider may know it")
-    return ProposedRole("quasi_identifier", f"{counted}; nothing says what it is, and an outsider may know it")
+        return ProposedRole(known, f"{counted}; its name suggests that an outsider may know it")
+    return ProposedRole("quasi_identifier", f"{counted}; its meaning is unknown, and an outsider may know it")
 
 
 def is_person_number(profile: ColumnProfile) -> bool:
-    """Return whether the name of a column says that it numbers people."""
+    """Return whether the name of a column suggests that it numbers people."""
     words = words_of(profile.name)
     is_number = bool(words) and (words[-1] in NUMBER_WORDS or words[-1] in ("patient", "person", "subject", "ssn"))
     return is_number and profile.n_missing == 0 and not profile.missing_texts
@@ -110,7 +111,7 @@ def _is_named_identifier(words: list[str], kind: str, profile: ColumnProfile) ->
         if _names(words[-2:], IDENTIFIERS) and (kind == "text" or profile.n_distinct > FEW_OF_OTHERS):
             return True
     is_number = words[-1] in NUMBER_WORDS and (len(words) == 1 or words[-1] != "code")
-    # Numbers of people repeat where a person has several rows; those of sites, plans and wards are few.
+    # Numbers of people repeat if a person has several rows; numbers of sites, plans and wards are few.
     is_many = profile.n_distinct > max(50, FEW_PEOPLE_SHARE * profile.n_values)
     is_of_people = _names(words, PERSON_WORDS) or len(words) == 1 or profile.n_distinct > 0.5 * profile.n_values
     return (is_number and is_many and is_of_people) or (kind != "category" and _names(words, frozenset({"ssn", "mrn"})))

@@ -1,4 +1,4 @@
-"""Words of column names, for the proposal of roles."""
+"""Words in column names, for proposing roles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMBER_WORDS: Final = frozenset(
         *("token", "uid", "uuid"),
     ]
 )
-"""Last words of names of numbers."""
+"""Last words of the names of numbers."""
 
 IDENTIFIERS: Final = frozenset(
     [
@@ -32,7 +32,7 @@ IDENTIFIERS: Final = frozenset(
         *("telefon", "telephone", "url", "username", "vorname"),
     ]
 )
-"""Words of names of columns whose texts identify a person even if others share them, as first names do."""
+"""Words in names of columns whose texts identify a person even if others share them, such as first names."""
 
 NAME_OF: Final = PERSON_WORDS | frozenset(
     [
@@ -50,7 +50,7 @@ REMARKS: Final = frozenset(
         *("report", "text"),
     ]
 )
-"""Last words of names of columns with free text."""
+"""Last words of the names of columns with free text."""
 
 SENSITIVE: Final = frozenset(
     [
@@ -67,7 +67,7 @@ SENSITIVE: Final = frozenset(
         *("visits", "wage", "wealth", "weight"),
     ]
 )
-"""Words of names of what must not become known about anybody."""
+"""Words in names of columns that must not become known about anybody."""
 
 QUASI: Final = frozenset(
     [
@@ -83,4 +83,4 @@ QUASI: Final = frozenset(
         *("zip", "zipcode"),
     ]
 )
-"""Words of names of what an outsider may know."""
+"""Words in names of columns that an outsider may know."""

@@ -51,9 +51,12 @@ BAD_FILES = {
     ),
     "UTF-16": (GOOD.encode("utf-16"), "is text in UTF-16. Expected UTF-8: convert it with `iconv -f UTF-16 -t UTF-8`"),
     "UTF-16 without a mark": (GOOD.encode("utf-16-le"), "is text in UTF-16"),
-    "Latin 1": (f"{GOOD}57,für {TEXT}\n".encode("latin-1"), "in another encoding than UTF-8"),
-    "Latin 1, far below": (("age,plan\n" + "31,free\n" * 20_000 + "57,für\n").encode("latin-1"), "in another encoding"),
-    "names twice": (b"age,age\n31,42\n", "names of .*'s 2 columns 1 repeat another"),
+    "Latin 1": (f"{GOOD}57,für {TEXT}\n".encode("latin-1"), "that is not in UTF-8"),
+    "Latin 1, far below": (
+        ("age,plan\n" + "31,free\n" * 20_000 + "57,für\n").encode("latin-1"),
+        "that is not in UTF-8",
+    ),
+    "names twice": (b"age,age\n31,42\n", "has 2 columns; of their names, 1 repeat another"),
     "names left out": (b"age,,\n31,42,1\n", "2 are empty, 1 repeat another"),
     "a spreadsheet": (spreadsheet(), r"is a ZIP archive or a spreadsheet \(export the sheet as CSV\), not a table"),
     "a document": (b"%PDF-1.7\n" + TEXT.encode(), "is a PDF document, not a table"),
@@ -104,7 +107,7 @@ def test_the_source_of_a_release_says_the_same(case, tmp_path):
 def test_a_table_in_another_format_than_its_source_says_is_named(tmp_path):
     path = tmp_path / "people.csv"
     path.write_bytes(parquet(LISTS[["age"]]))
-    with pytest.raises(InvalidTableError, match="is a Parquet file, and text was expected"):
+    with pytest.raises(InvalidTableError, match="is a Parquet file, but text was expected"):
         TableFile(str(path)).read(None)
     path.write_text(GOOD)
     with pytest.raises(InvalidTableError, match="is text, and a Parquet file was expected"):
@@ -117,10 +120,10 @@ def test_lists_and_mixed_types_in_a_text_file_are_named(tmp_path):
     path.write_text("age,tags,code\n" + lines * 25)
     columns = {column.name: column.remarks for column in draft_contract(path).columns}
     assert columns == {
-        "age": ("decide: 50.0% of its texts are numbers, 50 are not. Is it one kind of value?",),
+        "age": ("decide: 50.0% of its texts are numbers, 50 are not. Are these values of one kind?",),
         "tags": (
-            "decide: its texts look like lists or records. A contract has columns of single values: make columns or a "
-            "table of their own of them, or drop it.",
+            "decide: its texts look like lists or records. A contract has columns of single values: turn the parts "
+            "into columns or a separate table, or drop the column.",
         ),
         "code": (),
     }
@@ -134,10 +137,10 @@ def test_a_path_without_a_file_is_refused(tmp_path):
 
 def test_frames_that_no_contract_describes_are_refused():
     cases = [
-        (LISTS, r"'tags' has 2 values that are no single values: \['list'\]"),
+        (LISTS, r"'tags' has 2 values that are not single values: \['list'\]"),
         (LISTS[["age"]].head(0), "has 1 columns and no rows, so there is nothing to draft from"),
         (pd.DataFrame(), "has no columns"),
-        (pd.DataFrame([[1, 2]]), "of The table's 2 columns 2 are not text"),
+        (pd.DataFrame([[1, 2]]), "The table has 2 columns; of their names, 2 are not text"),
         ([1, 2], "got list"),
     ]
     for table, said in cases:

@@ -187,7 +187,7 @@ class TestTypes:
         said = draft.to_yaml()
         assert {own["type"] for own in draft.mapping["columns"].values()} <= {"text", "category"}
         assert "decide: mixed types, 100 numbers, 100 texts" in said
-        assert "decide: 75.0% of its texts are numbers, 50 are not. Is it one kind of value?" in said
+        assert "decide: 75.0% of its texts are numbers, 50 are not. Are these values of one kind?" in said
         mostly = draft_contract(pd.DataFrame({"a": [*map(str, range(190)), *["?!"] * 10]}))
         assert "decide: 95.0% of its texts are numbers, 10 are not" in mostly.to_yaml()
 

@@ -420,7 +420,7 @@ def test_an_unreadable_csv_file_shows_no_cell(project, capfd):
     path = project.root / "data" / "people.csv"
     path.write_text(f"a,b\n{TEXT},1\n{TEXT},1,2,{INTEGER}\n")
     assert_failed(project.run(project.definitions(source=TableFile(str(path)))), "source")
-    assert_nothing_leaked(project, capfd, "records whose number of fields is not that of its header, 2")
+    assert_nothing_leaked(project, capfd, "records with a different number of fields than its header, 2")
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_nothing_is_made_of_a_directory_that_does_not_verify(release, capsys, tm
 def test_nothing_is_written_into_the_release(release, capsys):
     for output in (release / "page.html", release / "report.html", release.parent / "latest" / "page.html"):
         assert main(["report", str(release.parent / "latest"), "-o", str(output)]) == 1
-        assert "is in the release, which would no longer verify" in capsys.readouterr().err
+        assert "is in the release, which would then no longer verify" in capsys.readouterr().err
 
 
 def test_a_manifest_that_cannot_be_shown_is_said_without_its_content(release):

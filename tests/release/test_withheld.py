@@ -121,7 +121,7 @@ def test_it_verifies_and_the_command_says_what_that_does_not_show(release, capsy
     assert (found.problems, found.figures_withheld) == ((), True)
     assert main(["verify", str(release)]) == 0
     said = capsys.readouterr().out
-    assert "The figures it was admitted for are withheld" in said
+    assert "The figures by which it was admitted are withheld" in said
     assert "are withheld" in remake_report(release).page
 
 

@@ -232,7 +232,9 @@ def test_a_fit_that_only_the_witness_has_counts_as_spent(tmp_path, monkeypatch, 
     assert main(["budget", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert f"people: {n_before + 1} fit" in said
-    assert f"Fit {n_before + 1} was reserved, and its process ended before the ledger had it. It counts as" in said
+    assert (
+        f"Fit {n_before + 1} was reserved, but its process ended before writing it to the ledger. It counts as" in said
+    )
     with pytest.raises(PrivacyBudgetError, match=f"used up: {n_before + 1} fits have spent"):
         reserve(ledger, at_most=epsilon_of((n_before + 2) * ONE, DELTA) * 0.999)
     assert reserve(ledger).number == n_before + 2

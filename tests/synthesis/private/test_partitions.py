@@ -44,7 +44,7 @@ def test_disjoint_partitions_cost_as_much_as_the_largest(ledger, capsys):
     assert main(["budget", str(ledger.directory.parent)]) == 0
     said = capsys.readouterr().out
     assert f"people: 5 fits, epsilon {epsilon_of(2 * ONE, DELTA):.3g}" in said
-    assert "No person is in two partitions, so that with the most counts." in said
+    assert "No person is in two partitions, so the largest epsilon of a partition counts." in said
 
 
 def test_one_person_in_two_partitions_makes_everything_add_up(ledger):
