@@ -335,8 +335,8 @@ def _require_names(names: Sequence[object], subject: str) -> None:
         found = {"are not text": n_others, "are empty": n_empty, "repeat another": n_repeated}
         shown = ", ".join(f"{count:,} {what}" for what, count in found.items() if count)
         raise InvalidTableError(
-            f"{subject} has {len(names):,} columns; of their names, {shown}. Expected a first line with a different name "
-            "for each column; correct the names (they are not shown, because they may be cells)."
+            f"{subject} has {len(names):,} columns; of their names, {shown}. Expected a first line with a different "
+            "name for each column; correct the names (they are not shown, because they may be cells)."
         )
 
 

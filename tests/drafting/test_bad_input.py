@@ -110,7 +110,7 @@ def test_a_table_in_another_format_than_its_source_says_is_named(tmp_path):
     with pytest.raises(InvalidTableError, match="is a Parquet file, but text was expected"):
         TableFile(str(path)).read(None)
     path.write_text(GOOD)
-    with pytest.raises(InvalidTableError, match="is text, and a Parquet file was expected"):
+    with pytest.raises(InvalidTableError, match="is text, but a Parquet file was expected"):
         TableFile(str(path), format="parquet").read(None)
 
 
