@@ -1,4 +1,4 @@
-"""What `dg scaffold defs privacy_assets.PrivacyReleaseComponent <folder>` writes: a release to fill in, explained."""
+"""The output of `dg scaffold defs privacy_assets.PrivacyReleaseComponent <folder>`: an explained release to fill in."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping

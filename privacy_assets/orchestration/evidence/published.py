@@ -57,7 +57,7 @@ def published_besides(other: OtherReleaseSettings, current: Anonymization, stora
     recorded = [
         each
         for each in (*publications(instance, key), *recorded_publications(storage, key))
-        # A publication from before or after a change of partitions covers these people as well.
+        # A publication from before or after a change of partitions also covers these people.
         if partition_key is None or each.partition in (None, partition_key)
     ]
     written = _manifests(directory)

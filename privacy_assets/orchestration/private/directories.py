@@ -2,7 +2,7 @@
 
 They are fixed when the definitions are built. They are compared again whenever one of them is used, with symbolic links
 resolved, because a link can be created in the meantime. Both are marked, so that the directories of other code
-locations are recognized as well.
+locations are recognized, too.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Where a table comes from: a file, a query, a Spark cluster, an asset that exists already, or a function."""
+"""Where a table comes from: a file, a query, a Spark cluster, an existing asset, or a function."""
 
 import inspect
 import os
@@ -23,7 +23,8 @@ from privacy_assets.storage.parquet_dataset import open_parquet_dataset
 
 
 def _read_csv(path: Path, separator: str) -> pd.DataFrame:
-    # As text: the contract converts. Guessing would make a number of the zip code 01000, and nothing of the country NA.
+    # As text, because the contract converts. Guessing would turn the zip code 01000 into a number, and the country NA
+    # into a missing value.
     return pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""])
 
 
@@ -35,7 +36,7 @@ VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 READERS: dict[str, Callable[[Path, str], pd.DataFrame]] = {"csv": _read_csv, "parquet": _read_parquet}
 SEPARATORS = (",", ";", "\t", "|")
 NOT_BOUND = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", flags=re.DOTALL)
-"""Texts, quoted names and comments of a query, in which a parameter would bind nothing."""
+"""Texts, quoted names and comments of a query, in which parameters are not bound."""
 BOUND = re.compile(rf"(?<![:\w\\]):{PARTITION_PARAMETER}\b")
 
 
@@ -47,17 +48,17 @@ class TableFile:
     Raises
     ------
     InvalidSettingError
-        If the format is neither given nor shown by the ending, or the separator is not one of ``, ; |`` and the tab.
+        If the format is neither given nor shown by the suffix, or the separator is not one of ``, ; |`` and the tab.
     """
 
     path: str = setting(
         REQUIRED,
         "A CSV or Parquet file, or a directory of Parquet files (with format: parquet), read in the order of their "
         "paths; its directories column=value are columns of text. A relative path starts at the root of the project. "
-        "{partition_key} in it stands for the partition that is materialized.",
+        "{partition_key} in it is replaced by the materialized partition.",
         "data/people.csv",
     )
-    format: str | None = setting(None, "Format of the file, if its ending does not show it.", "csv")
+    format: str | None = setting(None, "Format of the file, if its suffix does not show it.", "csv")
     separator: str = setting(
         ",", "Character between the fields of a CSV file: a comma, a semicolon, a tab or a vertical bar.", ";"
     )
@@ -75,15 +76,15 @@ class TableFile:
 
     @property
     def resolved_format(self) -> str:
-        """The format given, or the ending of the path."""
+        """The given format, or the suffix of the path."""
         return self.format or Path(self.path).suffix.removeprefix(".").lower()
 
     def read(self, partition_key: str | None) -> pd.DataFrame:
-        """Read the file or directory of a partition, or the only one."""
+        """Read the file or directory, or that of a partition."""
         if partition_key is not None and (partition_key in ("", ".", "..") or set(partition_key) & set("/\\\0")):
             raise InvalidSettingError(
-                f"The partition key {partition_key!r} cannot stand in a path. Expected no separator, and not '.' or "
-                "'..'. Nothing was read; name the partition otherwise, or use a function as the source."
+                f"The partition key {partition_key!r} cannot be part of a path. Expected no separator, and not '.' or "
+                "'..'. Nothing was read; rename the partition, or use a function as the source."
             )
         path = Path(self.path.replace(PARTITION_FIELD, partition_key) if partition_key is not None else self.path)
         if path.is_dir() and self.resolved_format == "parquet":
@@ -118,13 +119,13 @@ class SqlQuery:
     Raises
     ------
     InvalidSettingError
-        If ``url_variable`` is not a name, but the URL itself. It is not shown: a URL can contain a password.
+        If ``url_variable`` is not a name, but the URL itself, which is not shown, because it can contain a password.
     """
 
     query: str = setting(
         REQUIRED,
-        "A SELECT statement (extra sql); :partition_key in it is bound. Say ORDER BY: with the order of the rows a "
-        "seeded split changes.",
+        "A SELECT statement (extra sql); :partition_key in it is bound. Use ORDER BY, because a seeded split depends "
+        "on the order of the rows.",
         "SELECT * FROM people ORDER BY id",
     )
     url_variable: str = setting(
@@ -137,7 +138,7 @@ class SqlQuery:
     def __post_init__(self) -> None:
         if not isinstance(self.url_variable, str) or not VARIABLE_NAME.fullmatch(self.url_variable):
             raise InvalidSettingError(
-                "url_variable is not the name of an environment variable (it is not shown, as it may contain a "
+                "url_variable is not the name of an environment variable (it is not shown, because it may contain a "
                 "password). Expected a name of letters, digits and underscores, such as WAREHOUSE_URL; put the URL "
                 "into that variable, and write neither the URL nor a template that reads it here."
             )
@@ -156,24 +157,24 @@ class SqlQuery:
 @described
 @dataclass(frozen=True)
 class UpstreamAsset:
-    """A table that another asset of the project makes; it is loaded by that asset's own IO manager."""
+    """A table that another asset of the project makes; that asset's own IO manager loads it."""
 
     key: Any = setting(REQUIRED, "Key of an asset of this project that makes the table.", "warehouse/people")
     io_manager_key: str = setting("io_manager", "IO manager of that asset.", "io_manager")
 
     @property
     def input_manager_key(self) -> str:
-        """Key of the resource that loads it with the guard around it."""
+        """Key of the resource that loads the table inside the guard."""
         return f"guarded_{self.io_manager_key}"
 
     @property
     def partition_input_manager_key(self) -> str:
-        """Key of the resource that loads, with the guard around it, the table for a check of one partition."""
+        """Key of the resource that loads the table inside the guard, for a check of one partition."""
         return f"guarded_partition_{self.io_manager_key}"
 
     @property
     def asset_key(self) -> dg.AssetKey:
-        """The key as Dagster writes it."""
+        """The key in Dagster's notation."""
         return dg.AssetKey.from_user_string(self.key) if isinstance(self.key, str) else dg.AssetKey(self.key)
 
 
@@ -201,12 +202,12 @@ def upstream_inputs(**sources: TableSource) -> dict[str, dg.AssetIn]:
 
 
 def require_partitioned(name: str, source: TableSource) -> None:
-    """Refuse a source that would give the same table for every partition; that of an asset is Dagster's to load.
+    """Refuse a source that would give the same table for every partition, except an asset, which Dagster loads.
 
     Raises
     ------
     InvalidSettingError
-        If nothing in the source stands for the partition.
+        If the source does not depend on the partition.
     """
     if isinstance(source, UpstreamAsset):
         return
@@ -224,8 +225,8 @@ def require_partitioned(name: str, source: TableSource) -> None:
         found, expected = "the result of a function", f"a parameter {PARTITION_PARAMETER!r} of the function"
     if not is_partitioned:
         raise InvalidSettingError(
-            f"The release has partitions, but its {name} is {found}, the same for each of them: the whole table would "
-            f"be released under every key. Expected {expected}, or no partitions."
+            f"The release has partitions, but its {name} is {found}, which is the same for all of them: the whole "
+            f"table would be released under every key. Expected {expected}, or no partitions."
         )
 
 
@@ -245,7 +246,7 @@ def read_source(
     engine: LocalEngine | SparkEngine,
     release: str,
 ) -> pd.DataFrame:
-    """Read a table of a release from where it comes.
+    """Read a table of a release from its source.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A table that a Spark cluster has, or files that it can read."""
+"""A table of a Spark cluster, or files that the cluster can read."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ from privacy_assets.setting_checks import described, setting
 
 PARTITION_FIELD = "{partition_key}"
 FORMATS = ("parquet", "delta", "iceberg", "orc", "avro")
-"""Formats that have the types of their columns; Spark would have to guess those of a text file."""
+"""Formats that store the types of their columns; Spark would have to guess the types of a text file."""
 KEY_IN_NAME = re.compile(r"[^`/\\\0]+")
 
 
@@ -33,11 +33,11 @@ KEY_IN_NAME = re.compile(r"[^`/\\\0]+")
 class SparkSource:
     """A table of a Spark catalog, or files that the cluster can read (needs the extra ``spark``).
 
-    The workers check the contract. Admitted columns come here; direct identifiers stay there unless a check needs the
-    whole column. Rows are put in the order of the admitted columns, because a table of Spark has none.
+    The workers check the contract. Only admitted columns are read; direct identifiers stay on the cluster unless a
+    check needs the whole column. Rows are sorted by the admitted columns, because a Spark table has no order.
 
-    The session is that of the release's `SparkEngine`, one of the server ``remote``, or that given as ``session``:
-    a SparkSession, or an object with a ``spark_session``.
+    The session is that of the release's `SparkEngine`, a session of the server ``remote``, or the given ``session``: a
+    SparkSession, or an object with a ``spark_session``.
 
     Raises
     ------
@@ -48,23 +48,23 @@ class SparkSource:
 
     table: str | None = setting(
         None,
-        "A table or view of a Spark catalog (extra spark), checked on the cluster and put in the order of its admitted "
-        "columns. {partition_key} in its name stands for the partition that is materialized.",
+        "A table or view of a Spark catalog (extra spark), checked on the cluster and sorted by its admitted columns. "
+        "{partition_key} in its name is replaced by the materialized partition.",
         "medical.patients",
     )
     path: str | None = setting(
         None,
         "Files that the Spark cluster can read (extra spark), such as a directory of an object store. {partition_key} "
-        "in it stands for the partition that is materialized.",
+        "in the path is replaced by the materialized partition.",
         "s3a://lake/patients",
     )
     format: str = setting("parquet", "Format of the files.", "delta")
     columns: Sequence[str] | None = setting(
-        None, "Columns to read; by default all, and one that is not in the contract is an error.", ["patient", "age"]
+        None, "Columns to read; by default all. A column that is not in the contract is an error.", ["patient", "age"]
     )
     remote: str | None = setting(
         None,
-        "Address of the Spark Connect server; by default, the engine of the release has it.",
+        "Address of the Spark Connect server; by default that of the engine of the release.",
         "sc://spark:15002",
     )
     session: Any = field(default=None, repr=False)
@@ -87,20 +87,20 @@ class SparkSource:
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether each partition has a table of its own."""
+        """Whether each partition has its own table."""
         return PARTITION_FIELD in (self.table or self.path or "")
 
     def read(self, partition_key: str | None, engine: LocalEngine | SparkEngine, jobs: str) -> pd.DataFrame:
-        """Read all rows as they are, in the order of their values.
+        """Read all rows unchanged, sorted by their values.
 
         Parameters
         ----------
         partition_key : str or None
             The partition, if there are any.
         engine : LocalEngine or SparkEngine
-            That of the release.
+            The engine of the release.
         jobs : str
-            What Spark's jobs are named after.
+            Name for Spark's jobs.
         """
         spark, frame, columns = self._open(partition_key, engine, jobs)
         require_supported(columns)
@@ -119,7 +119,7 @@ class SparkSource:
             return admission.finish(answers)
 
     def require_session(self, name: str, engine: LocalEngine | SparkEngine) -> None:
-        """Refuse a source of which nothing says where the cluster is.
+        """Refuse a source without a known cluster.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class SparkSource:
         """
         if self.remote is None and self.session is None and not isinstance(engine, SparkEngine):
             raise InvalidSettingError(
-                f"The {name} is a Spark table, but neither it nor the release says on which cluster. Expected `remote` "
+                f"The {name} is a Spark table, but neither it nor the release names the cluster. Expected `remote` "
                 "or `session` of the SparkSource, or a SparkEngine as the engine of the release."
             )
 
@@ -152,11 +152,11 @@ class SparkSource:
         return spark, frame, columns
 
     def _asked(self, partition_key: str | None) -> Callable[[Any], Any]:
-        """Return what to ask a session for."""
+        """Return the name or path to read in a session."""
         if partition_key is not None and (not KEY_IN_NAME.fullmatch(partition_key) or partition_key in (".", "..")):
             raise InvalidSettingError(
-                f"The partition key {partition_key!r} cannot stand in the name or path of a Spark table. Expected no "
-                "separator and no backtick. Nothing was read; name the partition otherwise."
+                f"The partition key {partition_key!r} cannot be part of the name or path of a Spark table. Expected no "
+                "separator and no backtick. Nothing was read; rename the partition."
             )
         place = self.table if self.table is not None else str(self.path)
         if partition_key is not None:

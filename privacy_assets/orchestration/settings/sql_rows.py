@@ -25,9 +25,9 @@ def read_rows(query: str, url: str, url_variable: str, partition_key: str | None
     query : str
         A SELECT statement; ``:partition_key`` in it is bound.
     url : str
-        SQLAlchemy URL. It is not shown, as it may contain a password.
+        SQLAlchemy URL. It is not shown, because it may contain a password.
     url_variable : str
-        The environment variable it came from, for messages.
+        The environment variable of the URL, for messages.
     partition_key : str or None
         The partition that is materialized.
 
@@ -85,14 +85,14 @@ def _parameters(query: str, partition_key: str | None) -> dict[str, str]:
         )
     if partition_key is None:
         raise InvalidSettingError(
-            f"The query names :{PARTITION_PARAMETER}, but the release has no partitions. Give it some, or take the "
-            "parameter out. Nothing was read."
+            f"The query names :{PARTITION_PARAMETER}, but the release has no partitions. Give it partitions, or "
+            "remove the parameter. Nothing was read."
         )
     return {PARTITION_PARAMETER: partition_key}
 
 
 def _read_duckdb(query: str, place: Any, url_variable: str, parameters: Mapping[str, str]) -> pd.DataFrame:
-    """Open the file for reading only, so that other processes can read it and no row can change."""
+    """Open the file read-only, so that other processes can read it and no row can change."""
     if find_spec("duckdb") is None:
         raise InvalidSettingError("A SqlQuery of DuckDB needs its package: install privacy-assets[sql].")
     if place.query or place.host:
@@ -110,7 +110,7 @@ def _read_duckdb(query: str, place: Any, url_variable: str, parameters: Mapping[
             f"There is no DuckDB file {place.database!r} (looked from {Path.cwd()}), which {url_variable!r} names. "
             "Nothing was read; correct the variable."
         )
-    # The same reading of :name, casts and escapes as for every other database; DuckDB wants $1.
+    # SQLAlchemy reads :name, casts and escapes as for every other database; DuckDB needs $1.
     statement = sqlalchemy.text(query).compile(dialect=DefaultDialect(paramstyle="numeric_dollar"))
     values = [parameters[name] for name in statement.positiontup or ()]
     with duckdb.connect(":memory:" if in_memory else place.database, read_only=not in_memory) as connection:

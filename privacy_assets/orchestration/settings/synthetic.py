@@ -23,7 +23,7 @@ from privacy_assets.synthesis.synthesize import Synthesizer, check_setting, reso
 @described
 @dataclass(frozen=True)
 class Split:
-    """Divide the source by person into records the synthesizer may see and records it never sees."""
+    """Divide the source by person into records that the synthesizer may see and records that it never sees."""
 
     train_fraction: float = setting(
         0.8, "Share of the people whose records the synthesizer may see, above 0 and below 1.", 0.7
@@ -37,14 +37,16 @@ class Split:
 @described
 @dataclass(frozen=True)
 class GivenSplit:
-    """Originals and control that are divided already."""
+    """Originals and control that are already divided."""
 
     original: TableSource = setting(
         REQUIRED,
-        "Records that the synthesizer has seen, where they are divided already; then there is no source.",
+        "Records that the synthesizer has seen, if they are already divided; then there is no source.",
         {"file": "data/original.parquet"},
     )
-    control: TableSource = setting(REQUIRED, "Records that it has not seen.", {"file": "data/control.parquet"})
+    control: TableSource = setting(
+        REQUIRED, "Records that the synthesizer has not seen.", {"file": "data/control.parquet"}
+    )
 
 
 @described
@@ -52,18 +54,18 @@ class GivenSplit:
 class Synthesis:
     """Make synthetic records here.
 
-    Where the policy limits `rare_values_released`, `min_atom` is at least the number of people that it asks for, unless
-    `settings` has it.
+    If the policy limits `rare_values_released`, `min_atom` is at least the number of people that it requires, unless
+    `settings` has `min_atom`.
     """
 
     method: str | Synthesizer = setting(
         "gaussian_copula",
         "gaussian_copula, cart or smooth_cart (extra trees), mst (differentially private, extra dp), or the Python "
-        "path of a synthesizer of your own.",
+        "path of your own synthesizer.",
         "cart",
     )
     n_records: int | None = setting(
-        None, "Number of records; by default as many as there are originals, which mst counts with noise.", 1000
+        None, "Number of records; by default that of the originals, which mst counts with noise.", 1000
     )
     seed: int = setting(0, "Seed of fit and sample.", 1)
     settings: Mapping[str, Any] = setting(dict, "Settings of the synthesizer.", {"min_samples_leaf": 20})
@@ -82,7 +84,7 @@ class Synthesis:
         except (TypeError, ValueError):
             pass
         else:
-            # Now, before it has seen a table, so that nothing that it learns from one is in its settings.
+            # Now, before the synthesizer has read a table, so that nothing it learns is in its settings.
             object.__setattr__(self, "_described", described)
             return
         raise InvalidSettingError(
@@ -92,11 +94,11 @@ class Synthesis:
 
     @property
     def private(self) -> MstSettings | None:
-        """The settings of differentially private records; None for every other method."""
+        """The settings of differentially private records; None for all other methods."""
         return MstSettings.from_mapping(self.settings) if self.method == MST else None
 
     def resolve(self, policy: Policy) -> "Synthesis":
-        """Return it so that an embedded method redraws the values that the policy calls rare, unless asked not to."""
+        """Return it so that a built-in method redraws the policy's rare values, unless its settings differ."""
         if (
             not isinstance(self.method, str)
             or self.method == MST
@@ -107,7 +109,7 @@ class Synthesis:
         return replace(self, settings={**self.settings, "min_atom": max(MIN_ATOM, policy.people_per_value)})
 
     def for_manifest(self) -> dict[str, Any]:
-        """Return method, seed and settings in use as JSON values."""
+        """Return the method, the seed and the used settings as JSON values."""
         described = json.loads(self._described)  # type: ignore[attr-defined]
         return {
             "method": described["method"],
@@ -122,18 +124,18 @@ class Synthesis:
 class ExternalSynthetic:
     """Synthetic records that were made elsewhere.
 
-    If whoever made them also saw the control, comparing with it shows nothing: leakage is on both sides and cancels
-    out.
+    If the synthesizer also saw the control, comparing with the control shows nothing, because leakage is on both sides
+    and cancels out.
     """
 
     source: TableSource = setting(
         REQUIRED,
-        "Synthetic records that were made elsewhere; then nothing above applies.",
+        "Synthetic records that were made elsewhere; then none of the settings above apply.",
         {"file": "data/synthetic.parquet"},
     )
     control_was_withheld: bool = setting(
         False,
-        "True if whoever made the external records had exactly the originals of the split, and not its control.",
+        "True if the external records were made from exactly the originals of the split, without its control.",
         True,
     )
 
@@ -144,16 +146,18 @@ class AssessmentSettings(MpuccSettings):
     """How synthetic records are assessed: parameters of the mpUCC search (`assess_mpuccs`)."""
 
     numeric_precision: int | Mapping[str, int] | None = setting(
-        None, "Decimals, for all or by column; by default the contract's, else the originals'.", 2
+        None, "Decimals, for all columns or by column; by default those of the contract, else of the originals.", 2
     )
     datetime_precision: str | Mapping[str, str] | None = setting(
-        None, "Unit of datetimes, for all or by column; by default as above.", "D"
+        None,
+        "Unit of datetimes, for all columns or by column; by default as for numeric_precision.",
+        "D",
     )
     deduplicate: bool = setting(True, "Whether repeated records count once.", False)
 
     @classmethod
     def required_by(cls, policy: Policy, contract: TableContract) -> "AssessmentSettings":
-        """Return the settings that a policy asks for, which requires no more columns than there are."""
+        """Return the settings that a policy requires, with no more columns than there are."""
         n_columns, required = len(contract.released_columns), policy.required
         return cls(
             max_baseline_cols=min(required.max_baseline_cols or n_columns, n_columns),
@@ -161,12 +165,12 @@ class AssessmentSettings(MpuccSettings):
         )
 
     def require_accepted_by(self, policy: Policy, n_columns: int) -> None:
-        """Refuse settings whose assessments a policy never accepts; the gate decides on everything else.
+        """Refuse settings whose assessments a policy never accepts; the gate decides on all others.
 
         Raises
         ------
         InvalidSettingError
-            If there are such settings; the message says what to write instead.
+            If there are such settings; the message names the accepted settings.
         """
         required = policy.required
         searched, least = self.max_size(n_columns), min(required.max_baseline_cols or n_columns, n_columns)
@@ -188,8 +192,8 @@ class AssessmentSettings(MpuccSettings):
         if any(wrong.values()):
             raise InvalidSettingError(
                 "The policy never accepts an assessment with these settings. Write "
-                f"{', and '.join(words for words, is_wrong in wrong.items() if is_wrong)}; or change what the policy "
-                "requires. Nothing was assessed."
+                f"{', and '.join(words for words, is_wrong in wrong.items() if is_wrong)}; or change the requirements "
+                "of the policy. Nothing was assessed."
             )
 
     def resolve(self, contract: TableContract, labels: Collection[str]) -> "AssessmentSettings":

@@ -1,4 +1,4 @@
-"""The settings of the assessment of what a release is worth."""
+"""The settings of the assessment of a release's worth."""
 
 from dataclasses import dataclass
 
@@ -7,16 +7,16 @@ from privacy_assets.setting_checks import described, is_integer, require, settin
 
 
 def worth_stage(side: str) -> str:
-    """Return the stage that says what the records of a side are worth."""
+    """Return the stage that measures the worth of the records of a side."""
     return UTILITY if side == "synthetic" else f"{side}_{UTILITY}"
 
 
 @described
 @dataclass(frozen=True, kw_only=True)
 class UtilitySettings:
-    """How it is assessed what the records of a release are worth (`assess_utility`).
+    """How the worth of the records of a release is assessed (`assess_utility`).
 
-    Synthetic records are judged by the control; anonymized ones by a random half of the people in the source.
+    Synthetic records are judged by the control; anonymized records by a random half of the people in the source.
 
     Raises
     ------

@@ -276,7 +276,7 @@ CASES = {
     "Source.spark_table": (
         source(spark_table="medical.people", spark_remote="sc://spark"),
         source(spark_table="medical.people"),
-        "The source is a Spark table, but neither it nor the release says on which cluster. Expected `remote`",
+        "The source is a Spark table, but neither it nor the release names the cluster. Expected `remote`",
     ),
     "Source.spark_path": (
         source(spark_path="s3a://lake/people", spark_remote="sc://spark"),
@@ -833,16 +833,19 @@ MORE_WRONG = [
     ({"monitoring": {"timezone": "Mars/Phobos"}}, "timezone is 'Mars/Phobos'; expected the name of a time zone"),
     ({"monitoring": {"freshness_days": 10**12}}, "freshness_days is 1000000000000; expected a number of days from 1"),
     ({"owners": ["team:privacy", "bob smith"]}, "owners names 'bob smith'; expected 'team:' and a name"),
-    (STATIC, "its source is the file '/project/people.csv', the same for each of them"),
+    (STATIC, "its source is the file '/project/people.csv', which is the same for all of them"),
     (
         STATIC | source(spark_table="people", spark_remote="sc://spark"),
-        "its source is a Spark table, the same for each of them",
+        "its source is a Spark table, which is the same for all of them",
     ),
     (
         STATIC | source(query="SELECT * FROM people -- :partition_key", url_variable="URL"),
-        "its source is the rows of a query, the same for each of them",
+        "its source is the rows of a query, which is the same for all of them",
     ),
-    (STATIC | source(function=f"{MODULE}:load_all"), "its source is the result of a function, the same for each"),
+    (
+        STATIC | source(function=f"{MODULE}:load_all"),
+        "its source is the result of a function, which is the same for all",
+    ),
     (
         STATIC | {"source": None, "split": {"original": {"file": "{partition_key}.csv"}, "control": {"file": "c.csv"}}},
         "its control is the file '/project/c.csv'",

@@ -142,9 +142,9 @@ def test_a_partition_is_a_table_of_its_own(engine, parquet):
     require_partitioned("source", source)
     assert len(source.read("2024-05", engine, "people")) == 7
     for key in ("a`b", "../b", ".."):
-        with pytest.raises(InvalidSettingError, match="cannot stand in the name or path"):
+        with pytest.raises(InvalidSettingError, match="cannot be part of the name or path"):
             source.read(key, engine, "people")
-    with pytest.raises(InvalidSettingError, match="its source is a Spark table, the same for each of them"):
+    with pytest.raises(InvalidSettingError, match="its source is a Spark table, which is the same for all of them"):
         require_partitioned("source", SparkSource(table="people"))
 
 
@@ -256,7 +256,7 @@ def test_settings_that_cannot_work_are_refused(wrong):
 
 def test_a_source_without_a_cluster_is_refused_before_any_run(tmp_path):
     source = SparkSource(table="people")
-    with pytest.raises(InvalidSettingError, match="neither it nor the release says on which cluster"):
+    with pytest.raises(InvalidSettingError, match="neither it nor the release names the cluster"):
         Project(tmp_path).definitions(source=source)
     Project(tmp_path).definitions(source=SparkSource(table="people", remote="sc://host"))
     Project(tmp_path).definitions(source=source, engine=SparkEngine(remote="sc://host"), anonymized=None)
