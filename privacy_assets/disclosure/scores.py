@@ -37,7 +37,7 @@ FEWEST_CLOSEST: Final = 12
 RARE_BELOW: Final = 3
 """A text value that fewer people have is rare."""
 EQUALITY: Final = 4.0
-"""Closeness of an equal value in addition to that of its frequency, in nats; a copy loses it for each other value."""
+"""Closeness of an equal value beyond that of its frequency, in nats; a copy loses it for each different value."""
 UNITS_PER_NAT: Final = 1_000
 MATCHES_AT_ONCE: Final = 32_000_000
 

@@ -145,7 +145,7 @@ def _weight(
     own: int,
     other: int,
 ) -> int:
-    """Return the weight of another number than the own: that of the people who are at most as far away.
+    """Return the weight of a number that differs from the record's: that of the people at most as far away.
 
     Parameters
     ----------
