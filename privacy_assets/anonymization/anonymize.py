@@ -85,7 +85,7 @@ def anonymize(
     quasi_identifiers : sequence of str
         Columns that an outsider may know. Numbers, times, periods, intervals and ordered categories become intervals,
         all others sets; a missing value is a separate value. Floats are exact, as in `verify_anonymity`: 0.1 + 0.2 is
-        not 0.3, and a float32 is its shortest decimal. Only hierarchies compare floats to 10 decimals.
+        not 0.3, and a float32 is read as its shortest decimal. Only hierarchies compare floats to 10 decimals.
     k, subject
         Smallest number of rows in a class; with ``subject``, the column with the person of each row, smallest number of
         people. The subject is not released. k = 1 is allowed but does not protect anybody.
@@ -94,20 +94,22 @@ def anonymize(
     method, hierarchies
         "mondrian" finds classes by cuts. "lattice" publishes each class at the most precise nodes of hierarchies that
         satisfy the models. ``hierarchies`` maps quasi-identifiers to a Hierarchy, or to settings for
-        :meth:`~.hierarchy.Hierarchy.from_settings`: all of them for "lattice", any of them for "mondrian", which cuts
-        these along their hierarchies and releases them as nodes. ``criterion``, ``relaxed``, ``normalize`` and
+        :meth:`~.hierarchy.Hierarchy.from_settings`: all quasi-identifiers for "lattice", any of them for "mondrian",
+        which cuts these along their hierarchies and releases them as nodes. ``criterion``, ``relaxed``, ``normalize``
+        and
         ``bounds`` only apply to cuts and cannot be given with "lattice"; the latter three do not change how columns
         with a hierarchy are cut and labeled.
     criterion : {"gain", "range"}
-        How to choose the cut: the one that removes most loss, or the widest column at the median.
+        How to choose the cut: the one that removes the most loss, or the widest column at the median.
     relaxed : bool
-        Whether equal values of an ordered column may be separated: by the other quasi-identifiers, and among records
-        that are equal in all of them by a hash of the row.
+        Whether equal values of an ordered column may be separated: by the other quasi-identifiers, and by a hash of the
+        row among records that are equal in all of them.
     normalize : {"best", "rank", "range"}
-        Whether cuts are chosen by rank or by value; losses are reported by value. "best" tries both and keeps what
-        loses less, by value without the outermost records; ``Anonymization.settings`` has which it was.
+        Whether cuts are chosen by rank or by value; losses are reported by value. "best" tries both and keeps the one
+        that loses less, measured by value without the outermost records; ``Anonymization.settings`` has the one that
+        was kept.
     l_diversity : int, LDiversity or mapping of these by column, optional
-        Fewest values, or another diversity, of each sensitive column in every class.
+        Smallest number of values, or another diversity, of each sensitive column in every class.
     t_closeness : float or mapping of float by column, optional
         Largest distance between a class and the released table, from 0 to 1; the ordered distance for ordered columns.
     max_suppression : float
@@ -123,10 +125,10 @@ def anonymize(
         Key of the order of released rows, and of the hash of ``relaxed``; keep it secret there.
     n_threads, progress
         Maximum number of threads (default: all cores; the lattice uses one), which does not affect the result; function
-        called from time to time, whose exceptions end the work.
+        called from time to time; an exception that it raises ends the work.
     engine : LocalEngine or SparkEngine, optional
-        Where the table is cut; the result does not depend on it. Default: in this process. With l or t,
-        and with "lattice", it is always this process, which needs all rows of a class.
+        Where the table is cut; the result does not depend on it. Default: in this process. With l or t, and with
+        "lattice", the table is always cut in this process, which needs all rows of a class.
 
     Raises
     ------
@@ -140,7 +142,7 @@ def anonymize(
     by text. Other partitions of a set are not tried, because there are exponentially many. How cuts are
     chosen: ``docs/design/mondrian.md``, section "Cuts".
 
-    k, l and t are necessary, not sufficient: somebody who knows how the classes were made may learn more (minimality
+    k, l and t are necessary, not sufficient: an attacker who knows how the classes were made may learn more (minimality
     and downcoding attacks).
     """
     settings = AnonymizeSettings(

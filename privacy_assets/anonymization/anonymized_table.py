@@ -1,7 +1,7 @@
 """An anonymized table as its reader has it: its columns, its measures and whether it meets the contract.
 
-The gate applies this to the exact table that would be released. From the step that made it, it only uses which record
-of the source each row is.
+The gate applies this to the exact table that would be released. Of the step that made it, the gate only uses the source
+record of each row.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def measure_anonymity(
     subject : str or None
         The person column; None if each record counts as a person.
     losses : mapping of str to float, optional
-        Loss of each quasi-identifier, as measured by `require_measured`; without it, the information loss has no value.
+        Loss of each quasi-identifier, as measured by `require_measured`; without it, the information loss is unknown.
     engine : Engine, optional
         As for `verify_anonymity`.
 
@@ -119,7 +119,7 @@ def measure_anonymity(
         "l_diversity": report.l_distinct,
         "t_closeness": report.t,
         "suppressed_share": (len(made_of) - len(table)) / len(made_of),
-        # Without sensitive columns, no sensitive value is certain.
+        # Without sensitive columns, there is no certain sensitive value.
         "share_in_homogeneous_classes": report.share_in_homogeneous_classes if sensitive else 0.0,
         "information_loss": None if losses is None else mean_loss(losses),
     }
@@ -146,7 +146,7 @@ def models_that_fail(anonymization: Anonymization, report: AnonymityReport) -> l
             failed.append(f"{found} in column {column!r}")
     for column, limit in settings["t_closeness"].items():
         distance = report.sensitive[column].t
-        # The kernel and the report add up the same shares in different orders.
+        # The kernel and the report sum the same shares in different orders.
         if distance > limit + 1e-9:
             shown, expected = against(distance, limit)
             failed.append(f"the distance is {shown}, expected at most {expected}, in column {column!r}")

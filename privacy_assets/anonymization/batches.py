@@ -40,18 +40,18 @@ ROWS_PER_BATCH = 2**20
 
 @dataclass(frozen=True, eq=False)
 class AnonymizationInBatches:
-    """What :class:`~privacy_assets.anonymization.result.Anonymization` has, with the table in batches.
+    """The same as :class:`~privacy_assets.anonymization.result.Anonymization`, with the table in batches.
 
     Attributes
     ----------
     model, classes, stats, tree, settings
-        As there; the tree only if it was asked for.
+        As there; the tree only if it was requested.
     columns : mapping of str to CodedColumn
-        The table handed in.
+        The given table.
     labels : mapping of str to ClassLabels
         Released columns of each quasi-identifier by class.
     records : ndarray of shape (n_released,), integer
-        Position in the table handed in of each released row. Private.
+        Position of each released row in the given table. Private.
     class_of_row : ndarray of shape (n_released,), dtype=int32
         Class of each released row. Private.
     """
@@ -67,7 +67,7 @@ class AnonymizationInBatches:
     class_of_row: NDArray[np.int32]
 
     def batches(self, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[pd.DataFrame]:
-        """Yield the rows to release, in the order in which `anonymize` has them, with labels as text."""
+        """Yield the rows to release, in the order of `anonymize`, with labels as text."""
         hidden = {*self.settings["direct_identifiers"], self.settings["subject"]}
         for begin in range(0, len(self.records), rows_per_batch):
             rows, classes = (
@@ -91,7 +91,7 @@ def anonymize_coded(
     progress: Callable[[AnonymizationProgress], None] | None = None,
     with_tree: bool = True,
 ) -> AnonymizationInBatches:
-    """Do for a coded table what `anonymize` does for a frame, with the same result.
+    """Anonymize a coded table as `anonymize` does a frame, with the same result.
 
     Parameters
     ----------
@@ -112,14 +112,14 @@ def anonymize_coded(
     Notes
     -----
     Memory: codes, record numbers and classes of the rows, the codes of the values of all classes, and the distinct
-    values of all columns; measured in ``docs/scale.md``. Pages of mapped files are let go after each step.
+    values of all columns; measured in ``docs/scale.md``. Pages of mapped files are freed after each step.
     """
     settings.check()
     n_used = threads_to_use(n_threads, "Nothing was anonymized.")
     if settings.method != "mondrian" or settings.relaxed:
         raise InvalidSettingError(
-            "A table in batches is anonymized with method='mondrian' and relaxed=False. Nothing was anonymized; read "
-            "the table at once for other settings."
+            "A table in batches is anonymized with method='mondrian' and relaxed=False. Nothing was anonymized; for "
+            "other settings, read the whole table at once."
         )
     n_rows = len(next(iter(columns.values()))) if columns else 0
     check_columns(list(columns), n_rows, settings)
@@ -132,7 +132,7 @@ def anonymize_coded(
     found = cut_table(coded, settings, n_used, progress, with_cuts=with_cuts)
     settings = replace(settings, normalize=found.normalize)
     tree = cut_tree_of(coded, found, settings) if with_cuts else None
-    # Without hierarchies, each leaf that stays is a class.
+    # Without hierarchies, each leaf that is kept is a class.
     class_of_leaf = np.where(found.kept, np.cumsum(found.kept) - 1, -1)
     classes = classes_of_cuts(coded, found, class_of_leaf, settings)
     del found
@@ -250,7 +250,7 @@ def _order_of_release(
     n_classes: int,
     settings: AnonymizeSettings,
 ) -> NDArray[np.integer[Any]]:
-    """Order rows by a keyed hash of what is released of them; see `release`."""
+    """Order rows by a keyed hash of their released values; see `release`."""
     hash_of_class = np.zeros(n_classes, np.uint64)
     for begin in range(0, n_classes, CLASSES_AT_A_TIME):
         classes = np.arange(begin, min(begin + CLASSES_AT_A_TIME, n_classes))

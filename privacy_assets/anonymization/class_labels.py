@@ -1,7 +1,7 @@
-"""Labels that are made for some classes at a time, so that those of all classes are never in memory.
+"""Labels that are made for some classes at a time, so that the labels of all classes are never in memory at once.
 
-They are the columns that :mod:`~privacy_assets.anonymization.labels` makes at once. What is kept per class are places:
-of the ends of an interval among the ends that occur, and of the values of a set. Texts are joined by Arrow.
+They are the columns that :mod:`~privacy_assets.anonymization.labels` makes at once. Only positions are kept per class:
+those of the ends of an interval among the ends that occur, and those of the values of a set. Arrow joins the texts.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class GivenLabels:
 
 @dataclass(frozen=True, eq=False)
 class _Ends:
-    """One end of the interval of each class: its place among the ends that occur.
+    """One end of the interval of each class: its position among the ends that occur.
 
     Attributes
     ----------
     place : ndarray of shape (n_classes,), unsigned integer
-        Classes without a known value have the last place.
+        Classes without a known value have the last position.
     code : ndarray of shape (n_ends,), dtype=int64
         Codes of the ends that occur, ascending, and that of classes without a known value, if there are any.
     typed : Series
@@ -152,7 +152,7 @@ class SetLabels:
     first, values : ndarray
         As in `Generalization`.
     quoted, dumped : pyarrow.Array
-        Each value as it stands in a label, and in a JSON array; a missing one is the last.
+        Each value as written in a label, and in a JSON array; the missing value is the last.
     """
 
     scale: Scale
@@ -189,7 +189,7 @@ def labels_in_blocks(labels: ClassLabels, n_classes: int) -> Iterator[dict[str, 
 def _places(
     ends: NDArray[np.integer[Any]], has_known: NDArray[np.bool_], n_known: int, other: int
 ) -> tuple[NDArray[np.int64], NDArray[np.unsignedinteger[Any]]]:
-    """Return the codes that occur as an end, with ``other`` last if a class has none, and the place of each class."""
+    """Return the codes that occur as an end, ``other`` last if a class lacks one, and the positions of the classes."""
     occurs = np.zeros(n_known, np.bool_)
     occurs[ends if has_known.all() else ends[has_known]] = True
     used = np.flatnonzero(occurs)

@@ -65,14 +65,14 @@ def class_rectangles(anonymization: Anonymization, original: pd.DataFrame, x: st
 def drawn_classes(
     anonymization: Anonymization, original: pd.DataFrame | None, pictured: Sequence[str] | None
 ) -> dict[str, Drawn]:
-    """Draw the classes: their sizes, what columns lost if that is known, and rectangles if two columns are asked for.
+    """Draw the classes: their sizes, the loss of each column if known, and rectangles if two columns are given.
 
     Parameters
     ----------
     anonymization : Anonymization
         The classes.
     original : DataFrame or None
-        The table that was anonymized; without it there are no rectangles.
+        The table that was anonymized; without it, no rectangles are drawn.
     pictured : sequence of str or None
         Two of `columns_in_order`.
     """

@@ -63,7 +63,7 @@ def describe_classes(classes: Classes, settings: AnonymizeSettings) -> pd.DataFr
 
 
 def measure(classes: Classes, dimensions: list[Dimension], settings: AnonymizeSettings) -> dict[str, Any]:
-    """Return the figures of the whole table as JSON values; the definitions are in ``information_loss``."""
+    """Return the figures of the whole table as JSON values; ``information_loss`` defines them."""
     n_rows = len(dimensions[0].codes)
     sizes, people = classes.sizes, classes.people
     n_released = int(sizes.sum())

@@ -70,11 +70,11 @@ class CutClasses(NamedTuple):
     partition : Partition
         All classes.
     kept : ndarray of shape (n_classes,), dtype=bool
-        Whether the rows of a class can stay.
+        Whether the rows of a class can be kept.
     normalize : {"rank", "range"}
-        What the cuts were chosen by.
+        How the cuts were chosen: by rank or by value.
     generalizations : list of Generalization
-        The values of the classes that stay, by dimension; empty before they are found.
+        The values of the classes that are kept, by dimension; empty before they are found.
     """
 
     partition: Partition
@@ -84,7 +84,7 @@ class CutClasses(NamedTuple):
 
     @property
     def kept_records(self) -> tuple[NDArray[np.integer[Any]], NDArray[np.int64]]:
-        """Records of the classes that stay, class by class, and where each class begins, with the end of the last."""
+        """Records of the kept classes, class by class, and where each class begins, with the end of the last."""
         sizes, records = np.diff(self.partition.edges), self.partition.records
         if not self.kept.all():
             records = records[np.repeat(self.kept, sizes)]
@@ -124,8 +124,8 @@ def code_table(
 def _order_of_ties(table: pd.DataFrame, dimensions: list[Dimension], seed: int) -> NDArray[np.int64]:
     """Order records by their quasi-identifiers, those with fewest values first, and equal ones by a keyed hash.
 
-    A cut between equal values of a column is then one between the values of other columns where these differ. Ties in
-    the order of the hash alone lose 10 to 20 % more than strict cuts do.
+    A cut between equal values of a column is then one between the values of other columns where these differ. If only
+    the hash ordered ties, relaxed cuts would lose 10 to 20 % more than strict cuts do.
     """
     hashes = hash_rows((table[name] for name in table.columns), len(table), seed)
     coarsest_first = sorted(dimensions, key=lambda dimension: dimension.scale.n_values)
@@ -141,9 +141,9 @@ def cut_table(
     *,
     with_cuts: bool = True,
 ) -> CutClasses:
-    """Cut a table into classes; among several ways, take the one that loses least.
+    """Cut a table into classes; of several ways, take the one that loses least.
 
-    The cuts themselves are kept if ``with_cuts`` asks for them.
+    The cuts themselves are kept if ``with_cuts`` is True.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def cut_table(
 
 
 def _generalize(coded: CodedTable, found: CutClasses) -> list[Generalization]:
-    """Describe the values of the classes that stay, by dimension."""
+    """Describe the values of the classes that are kept, by dimension."""
     records, edges = found.kept_records
     return [generalize(dimension.scale, dimension.codes[records], edges) for dimension in coded.dimensions]
 
@@ -207,7 +207,7 @@ def _attempts(
     *,
     with_cuts: bool,
 ) -> Iterator[CutClasses]:
-    """Cut so that all classes satisfy the models and, if rows may be left out, also by k alone, and keep which do."""
+    """Cut so that all classes satisfy the models; if rows may be left out, also by k alone, and keep those that do."""
     n_rows = len(coded.dimensions[0].codes)
     coordinates, n_values = [], []
     for scale, along, value_of_code in zip(coded.cut_scales, coded.along, coded.value_of_code, strict=True):
@@ -248,7 +248,7 @@ def _attempts(
 
 
 def _kept(models: Models, values: SensitiveValues, partition: Partition) -> NDArray[np.bool_]:
-    """Find the classes that can stay, repeating until nothing changes."""
+    """Find the classes that can be kept, repeating until nothing changes."""
     kept = np.ones(len(partition.begins), np.bool_)
     in_order = values.codes[partition.records]
     while kept.any():
@@ -282,7 +282,7 @@ def _loss(
 
 
 def cut_tree_of(coded: CodedTable, found: CutClasses, settings: AnonymizeSettings) -> CutTree:
-    """Return the cuts; leaves with equal labels are one class, because no reader could distinguish them.
+    """Return the cuts; leaves with equal labels are one class, because a reader could not distinguish them.
 
     Without hierarchies nothing changes: of the two sides of a strict cut, each has values that the other lacks.
     """

@@ -145,8 +145,8 @@ def apply_cuts(tree: CutTree, table: pd.DataFrame) -> NDArray[np.int64]:
     Returns
     -------
     classes : ndarray of shape (n_rows,), dtype=int64
-        Class of each row, as in ``Anonymization.classes``; -1 for a row with a category, a missing value, or a value of
-        a column cut along a hierarchy, that the table of the tree did not have, and for suppressed classes. Numbers and
+        Class of each row, as in ``Anonymization.classes``; -1 for suppressed classes, and for a row with a category, a
+        missing value, or a value of a column cut along a hierarchy that the table of the tree did not have. Numbers and
         times outside the range of that table belong to the outermost classes, whose labels do not cover them. Labels
         cover the values that occurred in a class, so a new row may be in a class whose label lacks its value.
 

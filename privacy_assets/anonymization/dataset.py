@@ -1,4 +1,4 @@
-"""Anonymization of a directory of Parquet files that does not fit into memory: from parts to parts."""
+"""Anonymization of a directory of Parquet files that does not fit into memory, part by part."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ROWS_READ_BACK = 2**16
 
 @dataclass(frozen=True, repr=False)
 class AnonymizedDataset(ShowsFigures):
-    """Result of `anonymize_dataset`; of these, only the directory and the model may be released.
+    """Result of `anonymize_dataset`; only its directory and its model may be released.
 
     Attributes
     ----------
@@ -106,17 +106,17 @@ def anonymize_dataset(
     The contract gives the roles: quasi-identifiers are generalized by `anonymize` with the method "mondrian", classes
     count people if there is a person column, and direct identifiers are removed. The rows are those that `anonymize`
     releases of the whole table, in the same order. They are written, read back, compared and measured, and then appear
-    at once. No policy is asked: that is what `build_release_definitions` does.
+    at once. No policy is applied: `build_release_definitions` does that.
 
     Parameters
     ----------
     source : str or Path
         A directory of Parquet files with one schema; directories in it named ``column=value`` are columns of text.
     directory : str or Path
-        The new directory; it must not exist. Codes of the rows lie next to it while it is made, in files without a
-        name.
+        The new directory; it must not exist. While it is made, codes of the rows are stored next to it, in files
+        without a name.
     contract : TableContract
-        Checks of the contract must decide on each value by itself.
+        Its checks must decide on each value by itself.
     k, criterion, normalize, l_diversity, t_closeness, max_suppression, bounds, seed, n_threads, progress
         As in `anonymize`.
     rows_per_part : int
@@ -135,7 +135,7 @@ def anonymize_dataset(
     Notes
     -----
     Memory: the codes are on disk, and the distinct values of each column in memory; see ``docs/scale.md``. Several
-    continuous columns with a value of its own in each row therefore need as much memory as in a frame.
+    continuous columns with a different value in each row therefore need as much memory as in a frame.
     """
     directory = Path(directory)
     require(is_integer(rows_per_part, 1), "rows_per_part", rows_per_part, "a whole number of at least 1", NOTHING)
@@ -168,7 +168,7 @@ def anonymize_dataset(
             del columns
             give_back_memory()
             written = write_parts(temporary, memory_given_back(found.batches(ROWS_PER_BATCH)), rows_per_part)
-            # The rows and labels are let go before the parts are measured.
+            # The rows and labels are freed before the parts are measured.
             model, stats, described, classes = found.model, found.stats, found.settings, found.classes
             del found
             give_back_memory()
@@ -217,7 +217,7 @@ def _measured_again(
     labels = [label for name in settings.quasi_identifiers for label in columns_of(model.masks[name])]
     measured = [*labels, *settings.sensitive]
     masks = [model.masks[name] for name in settings.quasi_identifiers]
-    # Nearly every class may have a set of its own. If two sets had one hash, there would be fewer classes.
+    # Nearly every class may have a different set. If two sets had the same hash, there would be fewer classes.
     sets = [mask.column for mask in masks if isinstance(mask, ValueSet)]
     with ColumnCoder(directory.parent, hashed=sets) as coder:
         for batch in memory_given_back(dataset.batches(ROWS_READ_BACK)):
@@ -236,7 +236,7 @@ def _measured_again(
         )
     ):
         raise InvalidTableError(
-            "The parts as read back are not those that were written, or do not have their classes. Nothing was kept; "
+            "The parts as read back differ from those that were written, or have other classes. Nothing was kept; "
             "check the disk, and anonymize again."
         )
     return report

@@ -18,9 +18,9 @@ from privacy_assets.engine.protocol import Engine
 
 BINS_PER_CHUNK = 1 << 14
 COUNTS = pa.schema([("chunk", pa.int64()), ("counts", pa.binary())])
-"""Counts of the bins of a chunk, those without rows left out: their places in it, and then their counts."""
+"""Counts of the bins of a chunk, without empty bins: their positions in it, and then their counts."""
 MOST_CELLS = 1 << 23
-"""A task counts bins by sensitive value for so many classes at a time that it has about so many counts, of 8 bytes."""
+"""A task counts bins by sensitive value for as many classes at a time as give about this many counts, of 8 bytes."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class _AddCounts:
 
 
 def _in_chunks(counts: NDArray[np.int64]) -> pa.RecordBatch:
-    """Write counts that are not zero, by chunk: Spark takes one row for thousands of bins instead of one for each."""
+    """Write counts that are not zero, by chunk: Spark receives one row for thousands of bins, not one for each."""
     chunks = np.unique(np.flatnonzero(counts) // BINS_PER_CHUNK)
     blobs = [_written_counts(counts[chunk * BINS_PER_CHUNK : (chunk + 1) * BINS_PER_CHUNK]) for chunk in chunks]
     return pa.record_batch([pa.array(chunks, pa.int64()), pa.array(blobs, pa.binary())], schema=COUNTS)
@@ -113,7 +113,7 @@ def _written_counts(counts: NDArray[np.int64]) -> bytes:
 
 
 def _read_counts(blob: pa.Buffer) -> NDArray[np.int64]:
-    """Return places and counts, of shape (2, n)."""
+    """Return positions and counts, of shape (2, n)."""
     return np.frombuffer(blob, np.int64).reshape(2, -1)
 
 
@@ -142,7 +142,7 @@ def count_values(
     Parameters
     ----------
     engine, batches
-        The engine, and the rows that it has, with the sensitive values of each as positions in the flat list of values.
+        The engine, and its rows, with the sensitive values of each as positions in the flat list of values.
     sort : SortIntoLeaves
         The tree.
     classes : mapping of int to (Listed, Box)

@@ -1,4 +1,4 @@
-"""Mondrian by an engine: large classes are cut here by counts that tasks add up, small ones each by one task.
+"""Mondrian by an engine: large classes are cut here by counts that tasks sum, each small class by one task.
 
 A class of at most the rows of a task is finished by the same loop as a whole table. So the partition is that of
 `partition_rows`; only the order of the records within a class may differ.
@@ -44,9 +44,9 @@ from privacy_assets.anonymization.kernels.mondrian_tree import TreeArrays
 from privacy_assets.engine.protocol import Engine
 
 LARGEST_SHARE = 2
-"""A class of up to so many times the rows of a task is left to one task, because each level of cuts reads all rows."""
+"""A class of up to this many times the rows of a task is left to one task: each level of cuts reads all rows."""
 PARTS_OF_FINISHED_CLASS = 64
-"""A large class that cannot be cut is collected in so many parts, because nobody needs all of its rows."""
+"""A large class that cannot be cut is collected in this many parts, because its rows are never needed all at once."""
 ROWS_OF_CLASSES = pa.schema([("task", pa.int64()), ("rows", pa.binary())])
 FINISHED = pa.schema([("task", pa.int64()), *((name, pa.binary()) for name in ("records", "begins", "cuts"))])
 
@@ -68,7 +68,7 @@ class _Node:
 
 @dataclass(frozen=True)
 class _Sides:
-    """What is on both sides of each cut of a class, if more than rows is asked for."""
+    """The counts on both sides of each cut of a class, if more than rows are needed."""
 
     listed: Listed
     people: PeopleOfCuts | None
@@ -109,7 +109,7 @@ class _SendClasses:
 
 @dataclass(frozen=True)
 class _Finish:
-    """Cuts a class until no cut is left."""
+    """Cuts a class until no cut remains."""
 
     corners: tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]
     is_finished: NDArray[np.bool_]
@@ -158,7 +158,7 @@ class _Finish:
 
 
 class _DividedCuts:
-    """A partition while it is made."""
+    """A partition in progress."""
 
     def __init__(
         self, engine: Engine, batches: Any, n_rows: int, n_values: Sequence[int], dimensions: Dimensions, models: Models
@@ -362,7 +362,7 @@ def partition_by(
     Returns
     -------
     Partition
-        That of `partition_rows`, but for the order of the records within a class.
+        That of `partition_rows`, except for the order of the records within a class.
     """
     n_rows = len(columns[0])
     types = [np.min_scalar_type(max(n - 1, 0)) for n in n_values]

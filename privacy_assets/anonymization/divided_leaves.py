@@ -1,4 +1,4 @@
-"""Rows of a table that an engine divides, by the class of a tree of cuts that they are in."""
+"""Rows of a table that an engine divides, by their class in a tree of cuts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _codes_of(table: pa.Table, n_values: Sequence[int]) -> NDArray[np.unsignedin
 
 @dataclass(frozen=True)
 class SortIntoLeaves:
-    """Sorts rows by the leaf of a tree that they are in."""
+    """Sorts rows by their leaf in a tree."""
 
     tree: TreeArrays
     n_values: tuple[int, ...]
@@ -31,7 +31,7 @@ class SortIntoLeaves:
     def leaves(
         self, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[tuple[pa.Table, NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]]:
-        """Yield rows as they came, their codes and their leaves."""
+        """Yield rows in their original order, their codes and their leaves."""
         for table in gather_batches(batches, ROWS_PER_BLOB):
             codes = _codes_of(table, self.n_values)
             yield table, codes, route_rows(self.tree, codes)
@@ -39,7 +39,7 @@ class SortIntoLeaves:
     def __call__(
         self, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[tuple[pa.Table, NDArray[np.int64], NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]]:
-        """Yield rows as they came, their order, and their codes and ascending leaves in it."""
+        """Yield rows in their original order, their order by leaf, and codes and ascending leaves in that order."""
         for table, codes, leaf in self.leaves(batches):
             # Numbers of few leaves are sorted by their bytes.
             order = np.argsort(leaf.astype(np.min_scalar_type(int(leaf.max(initial=0)))), kind="stable")

@@ -1,9 +1,9 @@
 """People on each side of every cut of large classes, counted by the tasks of an engine.
 
-A person is on the left of a cut unless all their rows come after it, and on the right unless all come before it. So of
-each person, the first and the last place among the bins of a dimension are enough, in the order in which it is cut. The
-rows of a person may be anywhere: each task that reads rows sends one entry for each person that it meets, to the task
-that counts this person.
+A person is on the left of a cut unless all their rows come after it, and on the right unless all come before it. So the
+first and the last position of each person among the bins of a dimension, in the order in which it is cut, are enough.
+The rows of a person may be anywhere: each task that reads rows sends one entry for each person that it meets to the
+task that counts this person.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PeopleOfCuts(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where a code of a dimension is among the bins listed: ``places`` of the ascending ``bins``."""
+    """Where a code of a dimension is among the listed bins: ``places`` of the ascending ``bins``."""
 
     dimension: int
     base: int
@@ -48,12 +48,12 @@ class Places(NamedTuple):
     places: NDArray[np.int64]
 
     def of(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place of each code."""
+        """Return the position of each code."""
         return self.places[np.searchsorted(self.bins, (codes - self.base) >> self.shift)]
 
 
 def places_of(listed: Listed, box: Box) -> tuple[Places, ...]:
-    """Return those of the dimensions that can be cut, numbered through all bins listed."""
+    """Return the lists of the dimensions that can be cut, numbered through all listed bins."""
     made = []
     for j, (begin, stop) in enumerate(zip(listed.first[:-1], listed.first[1:], strict=True)):
         if stop - begin > 1:
@@ -66,7 +66,7 @@ def places_of(listed: Listed, box: Box) -> tuple[Places, ...]:
 def _outermost(
     people: NDArray[np.int64], first: NDArray[np.int32], last: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Return each person once, with their first and last places, of shape (n_people, n_dimensions)."""
+    """Return each person once, with their first and last positions, of shape (n_people, n_dimensions)."""
     order = np.argsort(people, kind="stable")
     distinct, starts = np.unique(people[order], return_index=True)
     return distinct, np.minimum.reduceat(first[order], starts), np.maximum.reduceat(last[order], starts)
@@ -74,7 +74,7 @@ def _outermost(
 
 @dataclass(frozen=True)
 class _MeetPeople:
-    """Sends what a task has met of each person to the task that counts them."""
+    """Sends the positions of each person that a task has met to the task that counts this person."""
 
     sort: SortIntoLeaves
     places: Mapping[int, tuple[Places, ...]]
@@ -106,7 +106,7 @@ class _MeetPeople:
 
 @dataclass(frozen=True)
 class _CountPeople:
-    """Counts each person once, at their first and at their last place."""
+    """Counts each person once, at their first and at their last position."""
 
     places: Mapping[int, tuple[Places, ...]]
 
@@ -145,13 +145,13 @@ def count_people(
     Parameters
     ----------
     engine, batches
-        The engine, and the rows that it has, with the person of each.
+        The engine, and its rows, with the person of each.
     sort : SortIntoLeaves
         The tree.
     classes : mapping of int to (Listed, Box)
         The bins of each leaf; dimensions of at most one are not counted.
     n_tasks : int
-        Tasks that count; each counts the people whose code has one rest.
+        Tasks that count; each counts the people whose codes have the same remainder.
     """
     places = {own: places_of(listed, box) for own, (listed, box) in classes.items()}
     meet, count = _MeetPeople(sort, places, n_tasks), _CountPeople(places)

@@ -11,8 +11,8 @@ Notes
 - **GCP**: mean NCP over all cells of the quasi-identifiers.
 - **DM** [2]_: sum of squared class sizes, and for each suppressed row the size of the table.
 - **C_avg**: mean class size / k.
-- **Non-uniform entropy** [3]_ of a column: the bits it takes to identify each value among those its label covers,
-  weighted by how frequent they are in the table, as a share of the bits when everything is suppressed.
+- **Non-uniform entropy** [3]_ of a column: the bits needed to identify each value among those its label covers,
+  weighted by their frequency in the table, as a share of the bits if everything is suppressed.
 
 References
 ----------
@@ -54,8 +54,8 @@ def positions_of_most(scale: Scale, codes: NDArray[np.integer[Any]], k: int) -> 
     """Place ordered values on the line from 0 to 1 that most records span; values beyond its ends are at the ends.
 
     Outside are, at each end, half a percent of the records with a value, and at least k - 1 of them: these share a
-    class with the k-th whatever the cuts, so no cut can remove their distance from it. With the range of the whole
-    table instead, one extreme value would hide all detail among the others.
+    class with the k-th under any cuts, so no cut can remove their distance from it. With the range of the whole table
+    instead, one extreme value would hide all detail among the others.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ def positions_of_most(scale: Scale, codes: NDArray[np.integer[Any]], k: int) -> 
     Returns
     -------
     ndarray of shape (n_known,) or None
-        Position of each value, ascending; None for a set. All values at their places between the smallest and the
-        largest if most records have the same value, or the table has fewer than 2 k records.
+        Position of each value, ascending; None for a set. If most records have the same value, or the table has fewer
+        than 2 k records, all values have their positions between the smallest and the largest.
     """
     if not scale.is_ordered:
         return None
@@ -109,7 +109,7 @@ def non_uniform_entropy(
 def entropy_of_labels(covered: NDArray[np.int64], counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
     """Non-uniform entropy of one column.
 
-    ``counts`` are the rows of the table by value, ``covered`` those whose values the label of each class covers.
+    ``counts`` are the rows of the table by value, ``covered`` the rows whose values the label of each class covers.
     """
     n_rows = int(counts.sum())
     present = counts[counts > 0]

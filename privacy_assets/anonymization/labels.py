@@ -28,7 +28,7 @@ MISSING_LABEL = "missing"
 LOW, HIGH, MISSING, VALUES = "_low", "_high", "_missing", "_values"
 # Without separators, brackets or quotes, and without spaces at the ends.
 _PLAIN_TEXT = re.compile(r"[^\s,\[\](){}\"\\*](?:[^,\[\](){}\"\\*\n\r\t]*[^\s,\[\](){}\"\\*])?")
-# Larger floats are divided before they are summed.
+# Larger floats than this are divided before they are summed.
 FAR = 1e290
 _QUOTED_CHARACTERS = frozenset(',[](){}"\\*\r\t')
 _RESERVED = re.compile(rf"{MISSING_LABEL}|.* or {MISSING_LABEL}")
@@ -62,7 +62,7 @@ def quote(text: str) -> str:
 
 
 def quote_all(texts: list[str]) -> list[str]:
-    """Quote many texts; all at once if none has anything to quote."""
+    """Quote many texts; all at once if no text has anything to quote."""
     together = "\n".join(["", *texts, ""])
     characters = set(together)
     at_ends = {pair for c in characters if c.isspace() for pair in (f"\n{c}", f"{c}\n")}
@@ -230,7 +230,7 @@ def _set_columns(generalization: Generalization, rows: NDArray[np.int64]) -> dic
     scale = generalization.scale
     example, which = generalization.distinct()
     texts = texts_of(scale)
-    # Each value is written once, regardless of the number of classes with it.
+    # Each value is converted once, regardless of the number of classes with it.
     quoted = [*quote_all(texts), MISSING_LABEL]
     dumped = [*map(encode_basestring, texts), "null"]
     sizes = np.diff(generalization.first)[example]

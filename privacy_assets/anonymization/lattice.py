@@ -1,4 +1,4 @@
-"""Classes by published hierarchies, each generalized as little as it needs: ARX's local recoding in one pass."""
+"""Classes by published hierarchies, each generalized as little as necessary: ARX's local recoding in one pass."""
 
 from __future__ import annotations
 
@@ -122,7 +122,8 @@ def lattice_classes(
     people : ndarray of shape (n_rows,), or None
         Person of each row, numbered consecutively from 0; None if k counts rows.
     progress : callable, optional
-        Called every few nodes of the lattice with the rows that have a class; its exceptions end the sweep.
+        Called every few nodes of the lattice with the rows that have a class; an exception that it raises ends the
+        sweep.
 
     Raises
     ------
@@ -141,7 +142,7 @@ def lattice_classes(
     if n_nodes > MAX_NODES:
         levels = {name: len(column.nodes) for name, column in leveled.items()}
         raise InvalidSettingError(
-            f"The hierarchies have {levels} levels, and so a lattice of {n_nodes} nodes. Expected at most "
+            f"The hierarchies have {levels} levels, which gives a lattice of {n_nodes} nodes. Expected at most "
             f"{MAX_NODES}. Remove levels or quasi-identifiers. Nothing was anonymized."
         )
     if settings.max_suppression == 0 and not table_holds(models, sensitive):

@@ -26,7 +26,7 @@ from privacy_assets.display.numbers import apart, number
 from privacy_assets.errors import InvalidTableError
 
 NOISE = 1e-9
-"""Sums of the same losses in another order differ by less."""
+"""Sums of the same losses in different orders differ by less than this."""
 
 
 def measure_losses(
@@ -70,7 +70,7 @@ def require_measured(
     Raises
     ------
     InvalidTableError
-        If the losses cannot be measured, or differ by more than rounding.
+        If the losses cannot be measured, or differ by more than rounding errors.
     """
     stats = anonymization.stats
     losses = measure_losses(anonymization, made_of, hierarchies)
@@ -86,7 +86,7 @@ def require_measured(
         if was is None
         else "{} is {}, measured {}".format(what, *apart(was, loss))
         for what, (was, loss) in measured.items()
-        # NaN differs from everything.
+        # NaN is not equal to anything.
         if was is None or not abs(was - loss) <= NOISE
     ]
     if wrong:

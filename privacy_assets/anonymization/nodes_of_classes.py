@@ -66,7 +66,7 @@ class NodeDimension:
 
     @property
     def n_values(self) -> int:
-        """Number of values that occur, the missing one included."""
+        """Number of values that occur, including the missing value."""
         return int(self.nodes.shape[1])
 
     @property
@@ -79,7 +79,7 @@ class NodeDimension:
         own = self.codes[records]
         low, high = np.minimum.reduceat(own, edges[:-1]), np.maximum.reduceat(own, edges[:-1])
         found = self.nodes[-1, low]
-        for level in self.nodes[-2::-1]:  # a higher level shares whenever a lower one does
+        for level in self.nodes[-2::-1]:  # if a lower level is shared, so is every higher one
             found = np.where(level[low] == level[high], level[low], found)
         return np.asarray(found, np.int64)
 

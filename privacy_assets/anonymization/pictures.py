@@ -1,4 +1,4 @@
-"""Pictures of an anonymization: the sizes of its classes, what columns lost, and classes as rectangles."""
+"""Pictures of an anonymization: the sizes of its classes, the losses of its columns, and classes as rectangles."""
 
 from collections.abc import Mapping
 
@@ -51,7 +51,7 @@ def draw_class_sizes(classes: pd.DataFrame) -> Drawn:
 
 
 def draw_information_loss(certainty_penalty: Mapping[str, float]) -> Drawn:
-    """Draw the loss of the 30 worst quasi-identifiers (NCP), from 0 % (unchanged) to 100 % (none left)."""
+    """Draw the loss of the 30 worst quasi-identifiers (NCP), from 0 % (unchanged) to 100 % (nothing left)."""
     by_loss = sorted(certainty_penalty.items(), key=lambda item: item[1])[-MOST_COLUMNS_DRAWN:]
     figure = new_figure(6, 0.9 + 0.28 * len(by_loss))
     axes = figure.subplots()
@@ -98,7 +98,7 @@ def draw_rectangles(rectangles: pd.DataFrame, x: str, y: str) -> Drawn:
     axes.set_xlabel(f"{x}: share of the records below")
     axes.set_ylabel(f"{y}: share of the records below")
     said = (
-        f"The wider and higher a rectangle, the less the records of its class say about {x} and {y}; "
+        f"The wider and higher a rectangle, the less the records of its class reveal about {x} and {y}; "
         f"{len(drawn):,} of {len(rectangles):,} are drawn."
     )
     return Drawn(figure, f"Classes as rectangles in the plane of {x} and {y}", said)

@@ -34,8 +34,8 @@ class Scale:
     name : str
         The column.
     kind : str
-        See :class:`~privacy_assets.columns.coding.ColumnValues`; "category" for ordered categories, times of day,
-        periods and intervals.
+        See :class:`~privacy_assets.columns.coding.ColumnValues`; "category" stands for ordered categories, times of
+        day, periods and intervals.
     is_ordered : bool
         Whether values are cut by order; otherwise they are a set.
     known : ndarray of shape (n_known,)
@@ -49,7 +49,7 @@ class Scale:
     unit : str
         Coarsest unit of time in which all values are whole, for times of day only minutes; empty for others.
     time_zone : str or None
-        Name of the time zone of aware datetimes; UTC if pandas does not know the name of theirs.
+        Name of the time zone of aware datetimes; UTC if pandas does not know the name of their zone.
     """
 
     name: str
@@ -68,12 +68,12 @@ class Scale:
 
     @property
     def n_values(self) -> int:
-        """Number of values, the missing one included; at least 1."""
+        """Number of values, including the missing value; at least 1."""
         return max(self.n_known + self.has_missing, 1)
 
     @property
     def is_closed(self) -> bool:
-        """Whether intervals include their upper end: all kinds do, except numbers with decimals."""
+        """Whether intervals include their upper end: those of all kinds do, except numbers with decimals."""
         return self.decimals == 0
 
     @cached_property
@@ -182,7 +182,7 @@ def _ranked_texts(column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[np.int6
 def _named_zone(read: ColumnValues) -> str:
     """Find the name of the time zone of aware datetimes in pandas; UTC if there is none.
 
-    Other programs cannot read the text of dateutil zones and named offsets.
+    Other programs cannot read the names of dateutil zones and named offsets.
     """
     assert read.offsets is not None and read.time_zone is not None  # noqa: S101 - aware datetimes have both
     moments = pd.DatetimeIndex(read.distinct - read.offsets.astype("timedelta64[s]")).tz_localize("UTC")
@@ -240,8 +240,8 @@ def _unit_of(values: NDArray[Any]) -> str:
 def code_values(scale: Scale, column: pd.Series[Any]) -> NDArray[np.int64]:
     """Find the codes of other values on a scale.
 
-    An ordered value between two values of the scale has the code of the lower one, a value outside the scale the
-    nearest code. -1 stands for an unknown category, or a missing value if the scale does not have one.
+    An ordered value between two values of the scale has the code of the lower one, and a value outside the scale has
+    the nearest code. -1 stands for an unknown category, or for a missing value if the scale does not have one.
     """
     read = read_dimension(column)
     own = read.scale

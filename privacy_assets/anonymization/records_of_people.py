@@ -9,7 +9,7 @@ import pandas as pd
 from privacy_assets.errors import InvalidTableError
 
 PEOPLE_WITH_SEVERAL_RECORDS = "people_with_several_records"
-"""Their name in the settings of an assessment."""
+"""The name of these counts in the settings of an assessment."""
 
 
 class RecordsOfPeople(NamedTuple):
@@ -53,7 +53,8 @@ def require_one_record_each(found: RecordsOfPeople) -> None:
     """
     if found.n_people:
         raise InvalidTableError(
-            f"The semantic risk counts records, so several records of one person would hide each other: "
+            f"The semantic risk counts records, so several records of one person would make each other look less "
+            f"unique: "
             f"{found.n_people} people have {found.n_of_these} of the {found.n_records} records. Expected one record "
             "per person, because the policy limits the semantic risk, or records at risk are withheld. Aggregate the "
             "source to one record per person, or remove the limit. Nothing was stored."
@@ -66,5 +67,5 @@ def note_on_several_records(found: RecordsOfPeople) -> str:
         return ""
     return (
         f"The semantic risk counts records, not people: {found.n_people} people have {found.n_of_these} of the "
-        f"{found.n_records} records, which hide each other. The risk of a person may be higher."
+        f"{found.n_records} records, which make each other look less unique. The risk of a person may be higher."
     )

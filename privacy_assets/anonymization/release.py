@@ -67,7 +67,7 @@ def release(
         for name in table.columns
         if name not in generalized and name not in hidden
     }
-    # An order by the originals, even hashed, would reveal something about them to somebody who knows the key.
+    # An order by the originals, even hashed, would reveal something about them to anyone who knows the key.
     # The columns next to a label repeat it, so the labels distinguish rows as well as all columns would.
     labels = hash_rows((own[name] for name, own in generalized.items()), len(classes.sizes), settings.seed)
     hashes = hash_rows((pd.Series(labels[class_of_row]), *others.values()), len(class_of_row), settings.seed)
@@ -146,9 +146,9 @@ def describe_release(
 
 
 def _taken(column: pd.Series[Any], positions: NDArray[np.integer[Any]]) -> pd.Series[Any] | ExtensionArray:
-    """Take rows without their index, which costs more than the rows."""
+    """Take rows without their index, which would cost more than the rows."""
     taken = column.array.take(positions)
-    # Of objects pandas would guess the dtype anew.
+    # For objects, pandas would infer the dtype again.
     return pd.Series(taken, dtype=object, copy=False) if column.dtype == object else taken
 
 
@@ -193,7 +193,7 @@ def _release_model(columns: list[str], scales: list[Scale], settings: AnonymizeS
     for scale in scales:
         name = scale.name
         if settings.output == "centroid":
-            # The center of unknown others does not bound any single value.
+            # The center of unknown values does not bound any single value.
             masks[name] = Suppressed()
         elif scale.is_ordered:
             masks[name] = Interval(

@@ -25,7 +25,7 @@ class AnonymizationProgress(NamedTuple):
 
     @property
     def bar(self) -> tuple[str, int, int]:
-        """Stage, how much of it is done, and of how much, for a progress bar."""
+        """Stage, the amount done, and the total, for a progress bar."""
         return self.stage, self.n_rows_done, self.n_rows
 
 
@@ -44,7 +44,7 @@ class Anonymization(ShowsFigures, ShowsPictures):
         One row per class: ``class``, ``rows``, ``people`` (if there is a subject), ``loss`` (mean NCP), and per
         sensitive column its diversity and distance: ``<column> values`` and ``<column> distance``.
     members : DataFrame
-        For each row of ``table``: ``class``, and ``row``, its position in the table handed in. Private.
+        For each row of ``table``: ``class``, and ``row``, its position in the given table. Private.
     stats : dict
         Figures of the whole table, as JSON values.
     tree : CutTree or None
@@ -74,7 +74,7 @@ class Anonymization(ShowsFigures, ShowsPictures):
 
     @property
     def labels(self) -> pd.DataFrame:
-        """The table to read: one column per released column, without those with the ends or values of its labels."""
+        """The table to read: one column per released column, without the columns with the ends or values of labels."""
         return self.table[[name for name in self.table if name in self.model.masks]]
 
     def _figures(self) -> Mapping[str, object]:

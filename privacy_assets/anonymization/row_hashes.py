@@ -16,7 +16,7 @@ ROWS_PER_BLOCK = 2**20
 
 
 def hash_rows(columns: Iterable[pd.Series[Any]], n_rows: int, seed: int) -> NDArray[np.uint64]:
-    """Hash rows of columns with a key from ``seed`` and the position of each column; names and index do not count."""
+    """Hash rows of columns with a key from ``seed`` and the position of each column; names and index are ignored."""
     total = np.zeros(n_rows, np.uint64)
     problems: dict[str, int] = {}
     broken: dict[str, int] = {}
@@ -77,7 +77,7 @@ def _hash_cells(column: pd.Series[Any], key: str) -> NDArray[np.uint64]:
     # This refuses lists and the like, whose text would not be canonical.
     own = pd.util.hash_pandas_object(column, index=False, hash_key=key)
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
-        # For pandas 1, 1.0 and True are one value, and the first in the column determines the hash of all.
+        # In pandas, 1, 1.0 and True are one value, and the first in the column determines the hash of all.
         told_apart = pd.Series([f"{type(value).__qualname__} {value}" for value in column], dtype=object)
         own = pd.util.hash_pandas_object(told_apart, index=False, hash_key=key)
     return np.asarray(own, np.uint64)

@@ -23,7 +23,7 @@ from privacy_assets.display.numbers import against
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 
 MOST_VALUES_DIVIDED = 100
-"""Tasks of an engine count each bin by so many sensitive values at most; of more, one machine has all rows."""
+"""Tasks of an engine count each bin by at most this many sensitive values; with more, one machine has all rows."""
 _L_KINDS = {"distinct": DISTINCT, "entropy": ENTROPY, "recursive": RECURSIVE}
 
 
@@ -53,7 +53,7 @@ class SensitiveValues(NamedTuple):
         return np.bincount(self.codes.ravel(), minlength=int(self.first[-1])).astype(np.int64)
 
     def limited(self, settings: AnonymizeSettings) -> SensitiveValues:
-        """Leave out the columns without a limit, which no cut depends on."""
+        """Leave out the columns without a limit, because cuts do not depend on them."""
         limits = {**settings.l_diversity, **settings.t_closeness}
         kept = [v for v, name in enumerate(self.names) if limits.get(name) is not None]
         first = np.cumsum([0, *(self.first[v + 1] - self.first[v] for v in kept)]).astype(np.int64)
@@ -157,7 +157,7 @@ def has_few_values(models: Models) -> bool:
 
 
 def has_few_sensitive_values(table: pd.DataFrame, settings: AnonymizeSettings) -> bool:
-    """Whether a table has so few sensitive values with limits that the tasks of an engine can count them."""
+    """Whether a table has few enough sensitive values with limits for the tasks of an engine to count them."""
     limits = {**settings.l_diversity, **settings.t_closeness}
     names = [name for name, limit in limits.items() if limit is not None]
     return sum(table[name].nunique(dropna=False) for name in names) <= MOST_VALUES_DIVIDED

@@ -35,7 +35,7 @@ class LDiversity:
         "distinct": at least l values. "entropy": entropy of at least log(l). "recursive": the most frequent value has
         fewer than c times the rows of the l-th most frequent and all rarer ones together.
     c : float
-        The c of the recursive kind, above 0; plays no role in the others.
+        The c of the recursive kind, above 0; ignored by the others.
     """
 
     least: float = setting(REQUIRED, "The l, at least 1.", 2)
@@ -43,7 +43,7 @@ class LDiversity:
     c: float = setting(1.0, "The c of the recursive kind.", 3)
 
     def check(self, setting: str) -> None:
-        """Raise InvalidSettingError if it is not one that exists."""
+        """Raise InvalidSettingError if the diversity is not valid."""
         require(self.kind in get_args(DiversityKind), f"{setting}.kind", self.kind, one_of(get_args(DiversityKind)))
         is_whole = self.kind == "entropy" or (is_number(self.least) and float(self.least).is_integer())
         require(
@@ -61,9 +61,9 @@ ClosenessSetting = float | Mapping[str, float] | None
 
 @dataclass(frozen=True, kw_only=True)
 class MethodSettings:
-    """How classes are made, whatever the columns; :func:`~.anonymize.anonymize` explains each setting."""
+    """How classes are made, independent of the columns; :func:`~.anonymize.anonymize` explains each setting."""
 
-    method: Method = setting("mondrian", "mondrian (classes of its own) or lattice (by hierarchies).", "lattice")
+    method: Method = setting("mondrian", "mondrian (classes by cuts) or lattice (classes by hierarchies).", "lattice")
     criterion: Criterion = setting(
         "gain",
         "Which cut mondrian takes: where most information is lost (gain), or the widest column (range).",
@@ -71,9 +71,11 @@ class MethodSettings:
     )
     relaxed: bool = setting(False, "Whether a cut may divide records with equal values.", True)
     normalize: Normalization = setting(
-        "best", "Whether mondrian compares columns by rank, by range, or by what loses less (best).", "range"
+        "best", "Whether mondrian compares columns by rank, by range, or by the one that loses less (best).", "range"
     )
-    max_suppression: float = setting(0.0, "Share of records that may be left out where the others gain by it.", 0.02)
+    max_suppression: float = setting(
+        0.0, "Share of records that may be left out where this reduces the loss of the others.", 0.02
+    )
     output: Output = setting("labels", "labels (ranges and sets), or centroid (the center of each class).", "labels")
     bounds: Bounds = setting(
         "tight", "Whether ranges end at values of the class (tight) or where space was cut (cell).", "cell"
@@ -87,7 +89,7 @@ class MethodSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class AnonymizeSettings(MethodSettings):
-    """Everything but the table that shapes an anonymization; :func:`~.anonymize.anonymize` explains each setting."""
+    """All that shapes an anonymization, except the table; :func:`~.anonymize.anonymize` explains each setting."""
 
     quasi_identifiers: tuple[str, ...]
     k: int
@@ -127,7 +129,7 @@ class AnonymizeSettings(MethodSettings):
         return described
 
     def check(self) -> None:
-        """Raise InvalidSettingError for a setting out of its range, or roles that clash."""
+        """Raise InvalidSettingError for a setting out of its range, or conflicting roles."""
         require(is_integer(self.k, 1), "k", self.k, "a whole number of at least 1 (1 gives no protection)")
         require(is_integer(self.seed, 0), "seed", self.seed, "a whole number of at least 0")
         for name, choices in (
@@ -150,7 +152,7 @@ class AnonymizeSettings(MethodSettings):
         self._check_method()
 
     def _check_method(self) -> None:
-        """Refuse settings of cuts where nothing is cut."""
+        """Refuse settings of cuts for a method that does not cut."""
         if self.method != "lattice":
             return
         of_cuts = {"criterion": "gain", "relaxed": False, "normalize": "best", "bounds": "tight"}
@@ -158,7 +160,7 @@ class AnonymizeSettings(MethodSettings):
         if unused:
             raise InvalidSettingError(
                 f"method is 'lattice', which makes no cuts, but settings of cuts are given: {unused}. Expected their "
-                "defaults with it. Leave them out, or take the method 'mondrian'. Nothing was anonymized."
+                "defaults. Leave them out, or use the method 'mondrian'. Nothing was anonymized."
             )
 
     def _check_roles(self) -> None:
@@ -183,12 +185,12 @@ class AnonymizeSettings(MethodSettings):
         for i, first in enumerate(names):
             for second in names[i + 1 :]:
                 both = sorted(set(roles[first]) & set(roles[second]))
-                # The person column is a direct identifier by nature; naming it as one changes nothing.
+                # The person column is always a direct identifier; naming it as one changes nothing.
                 if both and (first, second) != ("direct_identifiers", "subject"):
                     problems.append(f"{first} and {second} both name {both}.")
         if problems:
             raise InvalidSettingError(
-                f"{' '.join(problems)} Expected each column in one role. Take it out of the others. Nothing was "
+                f"{' '.join(problems)} Expected each column in one role. Remove it from the others. Nothing was "
                 "anonymized."
             )
 

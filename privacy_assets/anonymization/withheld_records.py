@@ -1,4 +1,4 @@
-"""An anonymization without records that are withheld because of a risk other than the size of classes."""
+"""An anonymization without the records that are withheld because of a risk other than the size of classes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def withhold_records_at_risk(
     contract : TableContract
         Roles of the columns.
     is_acceptable : callable
-        Returns which rows of a table may stay together. Called again after classes were withheld, until nothing
+        Returns the rows of a table that may be kept together. Called again after classes were withheld, until nothing
         changes.
 
     Returns
@@ -43,7 +43,7 @@ def withhold_records_at_risk(
     Raises
     ------
     InvalidTableError
-        If no record is left, or the remaining records lack the required l-diversity or t-closeness.
+        If no record remains, or the remaining records lack the required l-diversity or t-closeness.
     """
     settings = anonymization.settings
     class_of_row = anonymization.members["class"]
@@ -54,7 +54,7 @@ def withhold_records_at_risk(
     is_changed = True
     while is_changed and kept.any():
         kept[kept] = is_acceptable(anonymization.table[kept])
-        # As in `_count`: rows without a person do not count as people.
+        # As in `_count`, rows without a person do not count as people.
         counts = (
             class_of_row[kept].groupby(class_of_row).size()
             if whose is None
@@ -83,7 +83,7 @@ def withhold_records(anonymization: Anonymization, kept: NDArray[np.bool_], made
     anonymization : Anonymization
         The anonymization to release.
     kept : ndarray of shape (n_released,), dtype=bool
-        Rows of its table that stay.
+        Rows of its table that are kept.
     made_of : DataFrame
         The table that was anonymized; with the subject, if there is one.
 
@@ -96,7 +96,7 @@ def withhold_records(anonymization: Anonymization, kept: NDArray[np.bool_], made
     Raises
     ------
     InvalidTableError
-        If no record is left.
+        If no record remains.
     """
     if not kept.any():
         raise InvalidTableError(

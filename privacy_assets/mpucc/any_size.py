@@ -13,7 +13,7 @@ from privacy_assets.mpucc.preprocess import PreprocessedTables
 MOST_RECORDS = 400
 FEWEST_RECORDS = 50
 CELLS_COMPARED = 20_000_000_000
-"""Cells that may be compared; about half a minute on one core."""
+"""Cells that may be compared; this takes about half a minute on one core."""
 
 
 class AnySizeRate(NamedTuple):
@@ -33,14 +33,14 @@ def sample_any_size(tables: PreprocessedTables, seed: int, confidence_level: flo
     seed : int
         Seed of the sample.
     confidence_level : float
-        Confidence of the interval, Wilson's, which is too wide rather than too narrow if most records are in the
+        Confidence of the interval; Wilson's interval is too wide rather than too narrow if most records are in the
         sample.
 
     Returns
     -------
     AnySizeRate
-        Exact for each record of the sample: 400 records, or fewer, but at least 50, if more than 2e10 cells would have
-        to be compared; all if there are no more.
+        Exact for each record of the sample. The sample has 400 records; fewer, but at least 50, if more than 2e10 cells
+        would have to be compared; all records if the table has no more.
     """
     synthetic, original = tables.synthetic, tables.original
     columns = [np.concatenate(pair) for pair in zip(synthetic.codes, original.codes, strict=True)]

@@ -53,7 +53,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MpuccAssessment(ShowsFigures, ShowsPictures):
-    """Result of :func:`assess_mpuccs`; the names are those of its source, ``docs/mpucc.md`` defines them.
+    """Result of :func:`assess_mpuccs`; the names are those of its source; ``docs/mpucc.md`` defines them.
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ class MpuccAssessment(ShowsFigures, ShowsPictures):
         other people score 1.
     details : DataFrame
         One row per identified synthetic record, in search order: ``risk_level, syn_idx, ori_idx, combo_size,
-        field_combo, value_combo, baseline_protection, agreement``. Private, because it contains cells. Where people
-        have several equal records, equal synthetic records have one row.
+        field_combo, value_combo, baseline_protection, agreement``. Private, because it contains cells. If people have
+        several equal records, equal synthetic records have one row.
     tree : DataFrame
         One row per combination checked, in search order.
     control : ControlComparison or None
@@ -137,7 +137,7 @@ class MpuccAssessment(ShowsFigures, ShowsPictures):
 
     @classmethod
     def without_values(cls, artifact: Artifact) -> MpuccAssessment:
-        """Read all but the ``value_combo`` of each record, whose texts take most of the time and memory."""
+        """Read everything except the ``value_combo`` of each record, whose texts take most of the time and memory."""
         header = artifact.header
         details, tree = artifact.frames["details"].drop(columns="value_combo"), artifact.frames["tree"].copy()
         for frame in (details, tree):
@@ -199,10 +199,10 @@ def assess_mpuccs(
     n_cols : sequence of int, optional
         The sizes themselves, as the source writes them: ``[1, 2, 3]`` is ``max_baseline_cols=3``.
     calculate_baseline : bool
-        Whether to compare with the protection that the number of distinct values gives.
+        Whether to compare with the protection that follows from the numbers of distinct values.
     max_combinations : int
         Combinations that may be checked. The search ends before the size with which it would check more; its result is
-        then complete up to the size before (``max_combo_size``), and a sample of the synthetic records shows how many
+        then complete up to the previous size (``max_combo_size``), and a sample of the synthetic records shows how many
         single out an original by combinations of any size (``any_size_identification_rate``).
     n_matched_samples, seed, confidence_level
         Number of random samples of the originals to compare with the control, their seed, and the confidence level of
@@ -210,8 +210,8 @@ def assess_mpuccs(
     n_threads : int, optional
         Threads to search on; the result does not depend on it. Default: all cores that this process may use.
     progress : callable, optional
-        Called before each size of combinations of each search, and again after each 8,192 combinations; its exceptions
-        end the assessment.
+        Called before each size of combinations of each search, and again after each 8,192 combinations; an exception
+        that it raises ends the assessment.
     engine : LocalEngine or SparkEngine, optional
         Where the combinations are searched; the result does not depend on it. Default: in this process.
 
@@ -286,7 +286,7 @@ def assess_preprocessed(
     scores = score(search, found)
     if tables.control is not None and settings.calculate_baseline:
         scores |= scores_beside_control(search, scores, max_size=found.complete_size, seed=settings.seed)
-    # After the searches, whose memory is free by now.
+    # After the searches, because their memory is now free.
     tree = describe_tree(search, found)
     details = describe_details(search, found, tree)
     if not settings.calculate_baseline:

@@ -38,7 +38,7 @@ _ORDERED_KINDS = ("number", "datetime", "aware datetime", "duration")
 
 
 class _OutOfTime(Exception):  # noqa: N818 - it ends a search and is not an error
-    """Ends a search whose result would come too late."""
+    """Ends a search whose result would be too late."""
 
 
 class _Change(NamedTuple):
@@ -82,10 +82,10 @@ def measure_column_changes(
 ) -> pd.DataFrame:
     """Measure the effect of dropping or coarsening each of the columns that drive the risk.
 
-    Every change is made separately, to original and synthetic alike, and the result is that of another search with the
+    Every change is made separately, to both original and synthetic, and the result is that of another search with the
     settings of the assessment. Only records for which a change can matter are searched again. With `pairs`, two columns
     are also dropped, and two coarsened: to the change that helps most, the same change of every other column is added
-    in turn. That is greedy: a better pair without the first is not found.
+    in turn. This is greedy: a better pair that lacks the first column is not found.
 
     Parameters
     ----------
@@ -98,18 +98,18 @@ def measure_column_changes(
     time_limit_seconds : float
         After this time no search is started, or continued with combinations of more columns.
     pairs : bool
-        Whether to change two columns as well, in the time that is left.
+        Whether to also change two columns, in the remaining time.
     n_threads : int, optional
         Threads to search on. Default: all cores that this process may use.
 
     Returns
     -------
     DataFrame
-        Two rows per column, those that drive most first: ``column``; ``share_of_identified``, identified records whose
-        combination has the column, from 0 to 1; ``change`` ("dropped", "coarsened") and ``how``; the
+        Two rows per column, the columns that drive the risk most first: ``column``; ``share_of_identified``, identified
+        records whose combination has the column, from 0 to 1; ``change`` ("dropped", "coarsened") and ``how``; the
         ``identification_rate`` and ``privacy_risk_score`` after the change; and ``difference``, the change of the
         identification rate. The figures are missing if time ran out. A column that cannot be coarsened has one row.
-        There are no rows if no record is identified. With `pairs`, up to two rows follow, of the best pair that was
+        Without identified records there are no rows. With `pairs`, up to two rows follow, for the best pair that was
         found: ``column`` has both names ("age and town"), ``change`` is "both dropped" or "both coarsened".
 
     Raises
@@ -119,7 +119,7 @@ def measure_column_changes(
 
     Notes
     -----
-    Numbers, datetimes and durations are coarsened to 10 bands of about as many originals each, or to half as many bands
+    Numbers, datetimes and durations are coarsened to 10 bands of about equally many originals, or to half as many bands
     as there are values, if that is less. For text and booleans, the values of fewer than 5 % of the originals are
     merged. Missing values stay missing. A change that would leave a single value is not tried. Dropping a column can
     make records equal, which then count once.
@@ -160,7 +160,7 @@ def _best_pair(
     assessment: MpuccAssessment,
     repeat: Callable[[PreprocessedTables, Sequence[str]], RepeatedSearch],
 ) -> list[_Measured]:
-    """Add each other change to the one that helps most, and return the best pair; none if there was no time."""
+    """Add each other change to the one that helps most, and return the best pair; empty if there was no time."""
     in_time = [each for each in singles if each.left]
     if not in_time or len(tables.columns) < 3:
         return []
@@ -186,7 +186,7 @@ def _rate(measured: _Measured) -> float:
 def _settings_of(assessment: MpuccAssessment) -> MpuccSettings:
     named = {field.name: assessment.settings[field.name] for field in fields(MpuccSettings)}
     if assessment.scores["max_combo_size"] != len(assessment.settings["columns"]):
-        # Where it ended early, the same sizes are searched again.
+        # If the assessment ended early, the same sizes are searched again.
         named["max_baseline_cols"] = assessment.scores["max_combo_size"]
     return MpuccSettings(**{**named, "renyi_alpha": inf if named["renyi_alpha"] == "inf" else named["renyi_alpha"]})
 
@@ -217,7 +217,7 @@ def _changes(tables: PreprocessedTables, column: str) -> Iterator[_Change]:
 
 
 def _bands(labels: NDArray[np.object_], counts: NDArray[Any], kind: str) -> tuple[NDArray[np.int64], str]:
-    """Return the band of each code; bands have about equally many originals, and the missing value has its own band."""
+    """Return the band of each code; bands have about equally many originals, and missing values have their own band."""
     present = np.array([code for code, label in enumerate(labels) if label is not None], np.int64)
     in_order = present[sorted(range(len(present)), key=lambda i: _order_of(str(labels[present[i]]), kind))]
     n_bands = min(N_BANDS, max(-(-len(present) // 2), 1))

@@ -19,17 +19,17 @@ from privacy_assets.mpucc.preprocess import CodedTable, PreprocessedTables
 class Matches(NamedTuple):
     """Outcome of one search, one entry per distinct synthetic row.
 
-    ``partner`` (int64) is the distinct row of the other table that the row singles out, -1 if none; ``combo_size``
-    (int64) is the size of the combination, 0 if none.
+    ``partner`` (int64) is the distinct row of the other table that the row singles out, or -1; ``combo_size`` (int64)
+    is the size of the combination, or 0.
     """
 
     partner: NDArray[np.int64]
     combo_size: NDArray[np.int64]
 
 
-# With fewer matched records, not finding leakage is not evidence of its absence.
+# With fewer matched records, finding no leakage is not evidence of its absence.
 MIN_CONTROL_RECORDS = 50
-# Searches the synthetic table against another one; the text names it, for progress.
+# Searches the synthetic table against another one; the text names the other one, for progress.
 Searcher = Callable[[CodedTable, str], Matches]
 
 
@@ -38,17 +38,17 @@ class ControlComparison:
     """Comparison of the originals with records that the synthesizer never saw.
 
     All rates except those of copies have the same basis: the smaller of the numbers of originals and of control
-    records, before deduplication. The larger table is represented by several random samples of that size, and rates are
-    means over the samples; duplicates are dropped from each sample if ``deduplicate`` is set. If records are assigned
-    to people, these are numbers of people, who are drawn with all their records.
+    records, before deduplication. Several random samples of that size represent the larger table, and rates are means
+    over the samples; duplicates are dropped from each sample if ``deduplicate`` is set. If records are assigned to
+    people, these are numbers of people, who are drawn with all their records.
 
     Attributes
     ----------
     control_identification_rate, matched_identification_rate : float
-        Share of synthetic records identified against the control, and against as many originals.
+        Share of synthetic records identified against the control, and against equally many originals.
     control_identified_by_size, matched_identified_by_size : tuple of float
-        Synthetic records identified against the control, and against as many originals, by the size of the combination,
-        from 1 column on; means over the samples.
+        Synthetic records identified against the control, and against equally many originals, by the size of the
+        combination, from 1 column on; means over the samples.
     excess_identification : Estimate
         ``matched_identification_rate - control_identification_rate``; for the interval see
         :func:`compare_with_control`.
@@ -62,7 +62,7 @@ class ControlComparison:
         Share of all synthetic records that copy an original, beyond the share that copies a control record; both as
         expected for the matched number of records. For the interval see :func:`compare_with_control`.
     n_matched_records : int
-        Number of records, or of people, that either table is compared with: the smaller of the two numbers.
+        Number of records, or of people, of which each table is represented: the smaller of the two numbers.
     confidence_level : float
         Confidence of the intervals.
     """
@@ -154,21 +154,20 @@ def compare_with_control(
     Notes
     -----
     The interval of the excess identification rate counts the variance in two ways, as two-way clustered errors do [1]_.
-    The first is that of the mean difference, paired by synthetic record. The second is that the originals and the
-    control are themselves one random draw each from the population: one real record affects all synthetic records close
-    to it, which the variance over synthetic records does not show. It is estimated, for either table, by summing
-    squares over real records (each counts the synthetic records that it is singled out by), or from the spread between
-    the samples if that is larger, minus the variance of single pairs, which the first part already includes. For the
-    rate of false alarms see ``test_an_honest_table_is_rarely_flagged``.
+    The first is that of the mean difference, paired by synthetic record. The second reflects that the originals and the
+    control are themselves random draws from the population: one real record affects all synthetic records close to it,
+    which the variance over synthetic records does not show. It is estimated, for either table, by summing squares over
+    real records (each counts the synthetic records that single it out), or from the spread between the samples if that
+    is larger, minus the variance of single pairs, which the first part already includes. For the rate of false alarms
+    see ``test_an_honest_table_is_rarely_flagged``.
 
     Copies are counted over all synthetic records as well, because a copy need not be an identified pair: combinations
     of few columns single out few records, so most copies would be missed there. Each distinct synthetic row counts with
-    its probability to be among the matched number of records, which for a value of m of N records is hypergeometric and
+    its probability to be among the matched number of records, which for a value of m of N records is hypergeometric,
     not proportional to the size. Its difference between the two tables has mean 0 if the synthesizer did not copy, so
-    the sum of the squared differences estimates the variance of their sum; z squared is added to it, in the spirit of
-    Wilson's interval, because a few copies against 0 would have almost no variance. Copies of several records of one
-    person are not independent: the products of their differences are added to the sum, and z squared is that of a
-    person's copies.
+    the sum of the squared differences estimates the variance of their sum; z squared is added to it, as in Wilson's
+    interval, because a few copies against 0 would have almost no variance. Copies of several records of one person are
+    not independent: the products of their differences are added to the sum, and z squared is that of a person's copies.
 
     References
     ----------
@@ -315,10 +314,10 @@ def _compare_copies(
 
 
 class SharedCopies(NamedTuple):
-    """What copies of several records of one person add to an interval; 0 where each has one record.
+    """The amounts that copies of several records of one person add to an interval; 0 if everybody has one record.
 
-    ``products`` is the sum over people of the products of the differences of two of their rows; ``weights`` that of
-    the difference of a row and the records of their other rows.
+    ``products`` is the sum over people of the products of the differences of two of their rows; ``weights`` is the sum
+    of the products of the difference of a row and the records of their other rows.
     """
 
     products: float = 0.0
@@ -342,7 +341,7 @@ def excess_of_copies(
     difference : ndarray of shape (n_rows,), dtype=float64
         Probability that the row equals one of the matched originals, minus that of the control.
     shared : SharedCopies
-        Of people with several records.
+        The contribution of people with several records.
     n_records : int
         Synthetic records assessed.
     confidence_level : float
@@ -363,7 +362,7 @@ def reach_of_copies(squares: Any, n_moved: Any, weighted: Any, confidence_level:
     ----------
     squares, n_moved, weighted : float or ndarray
         Sums over the synthetic rows of the squared difference, of its size, and of its size times the records of the
-        row; each with what `SharedCopies` adds.
+        row; each including the amount from `SharedCopies`.
     confidence_level : float
         Confidence of the interval.
     """
@@ -374,7 +373,7 @@ def reach_of_copies(squares: Any, n_moved: Any, weighted: Any, confidence_level:
 
 
 def _within(difference: float, reach: float) -> Estimate:
-    """Return a difference of two shares that may be off by ``reach``."""
+    """Return a difference of two shares with an error of up to ``reach``."""
     return Estimate(difference, max(difference - reach, -1.0), min(difference + reach, 1.0))
 
 
@@ -392,7 +391,7 @@ def probability_of_a_draw(n_equal: NDArray[np.int64], n_records: int, n_drawn: i
         - gammaln(n_records + 1.0)
         + gammaln(n_records - n_drawn + 1.0)
     )
-    # Without an equal record the logarithms only cancel up to rounding.
+    # Without an equal record, the logarithms cancel only up to rounding errors.
     may_miss = np.where(n_equal == 0, 1.0, np.exp(np.minimum(log_missed, 0.0)))
     return np.where(n_others >= n_drawn, 1.0 - may_miss, 1.0)
 
@@ -413,7 +412,7 @@ def _group_both(synthetic: CodedTable, other: CodedTable, n_codes: tuple[int, ..
 def _shared_copies(
     synthetic: CodedTable, other: CodedTable, n_codes: tuple[int, ...], probability: NDArray[np.float64]
 ) -> SharedCopies:
-    """Add up over people what the probability per synthetic row that equals one of theirs adds to an interval."""
+    """Sum over people the contributions to an interval of the probabilities of the synthetic rows that equal theirs."""
     if other.people is None:
         return SharedCopies()
     groups, n_groups = _group_both(synthetic, other, n_codes)

@@ -18,8 +18,8 @@ def scores_beside_control(
 ) -> dict[str, float | None]:
     """Score the control in place of the synthetic records, at the same number of records.
 
-    Fewer records are more often alone, so both tables are searched at the smaller of the two numbers of records
-    (before deduplication): the larger one is represented by a random sample of that size.
+    In smaller tables, more records are unique, so both tables are searched at the smaller of the two numbers of records
+    (before deduplication): a random sample of that size represents the larger one.
 
     Parameters
     ----------
@@ -36,13 +36,14 @@ def scores_beside_control(
     -------
     dict
         ``score_at_control_size`` and ``score_of_control`` (0 to 1), the scores of equally many synthetic and control
-        records; and ``score_beyond_control`` (-1 to 1), their difference as a share of what the control leaves up to
-        1 [1]_; None if it leaves nothing.
+        records; and ``score_beyond_control`` (-1 to 1), their difference as a share of the distance of the score of the
+        control from 1 [1]_; None if that distance is 0.
 
     References
     ----------
     .. [1] M. Giomi, F. Boenisch, C. Wehmeyer, B. Tasnadi (2023), "A Unified Framework for Quantifying Privacy Risk in
-       Synthetic Data", PoPETs 2023(2), section 3.4, doi:10.56553/popets-2023-0055: there of success rates of attacks.
+       Synthetic Data", PoPETs 2023(2), section 3.4, doi:10.56553/popets-2023-0055: defined there for success rates of
+       attacks.
     """
     tables = search.tables
     control, synthetic = tables.control, tables.synthetic
@@ -53,7 +54,7 @@ def scores_beside_control(
     def score_of(table: CodedTable, stage: str) -> float:
         drawn = table
         if table.people is not None:
-            # In place of synthetic records they are records, of nobody in particular.
+            # In place of synthetic records they are records that do not belong to people.
             drawn = group_equal_rows(replace(table, people=None), table.codes, list(tables.n_codes), tables.deduplicate)
         if table.n_records > n_records:
             drawn = draw_people(drawn, n_records, rng, tables.deduplicate)

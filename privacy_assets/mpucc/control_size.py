@@ -1,4 +1,4 @@
-"""How many verbatim copies a control could reveal: known from its size, before there is a synthetic record."""
+"""How many verbatim copies a control could reveal: known from its size, before any synthetic record exists."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ DEFAULT_POWER = 0.95
 COPIED_SHARE = 0.01
 """Share of the originals whose copies a recommended control reveals."""
 TRAIN_FRACTIONS = (0.9, 0.8, 0.75, 0.7, 2 / 3, 0.6, 0.5)
-"""Splits that are tried, those that leave most to the synthesizer first."""
+"""Splits that are tried, those with most people for the synthesizer first."""
 N_DRAWS = 500
-# With fewer records, a frequency is its own best estimate.
+# With fewer records, the frequency itself is the best estimate.
 FEWEST_TO_ESTIMATE = 5
 
 
@@ -37,7 +37,7 @@ class SharedRecords:
     people_with : ndarray of shape (n_distinct,), dtype=int64
         People who have each distinct record.
     n_people : int
-        Number of people; of records, if these are not assigned to people.
+        Number of people, or of records if these are not assigned to people.
     records_per_person : float
         Mean number of distinct records of a person.
     """
@@ -49,15 +49,15 @@ class SharedRecords:
 
 @dataclass(frozen=True)
 class ControlSize:
-    """What a control of a certain size could reveal.
+    """The copies that a control of a certain size could reveal.
 
     Attributes
     ----------
     n_original, n_control : int
-        People on either side; records, if these are not assigned to people.
+        People on either side, or records if these are not assigned to people.
     detectable_copies : int or None
-        Smallest number of people, copied with all their records, that is detected with the power that was asked for;
-        None if not even copies of everybody are. Only copies of records that nobody else has count.
+        Smallest number of people, copied with all their records, that is detected with the requested power; None if
+        even copies of everybody are not detected. Only copies of records that nobody else has are counted.
     """
 
     n_original: int
@@ -79,9 +79,9 @@ class ControlPlan:
     planned : ControlSize
         With the planned share of people for the synthesizer.
     recommended_fraction : float or None
-        The planned share if its control reveals copies of 1 % of the originals (or what was asked for). Otherwise the
-        largest share that does; if none does, the one that reveals the smallest share of the originals. None if the
-        table has too few people for any control.
+        The planned share if its control reveals copies of 1 % of the originals (or of the requested share). Otherwise
+        the largest share whose control does; if there is no such share, the one that reveals the smallest share of the
+        originals. None if the table has too few people for any control.
     recommended : ControlSize or None
         With that share.
     """
@@ -138,15 +138,16 @@ def judge_control(
     Parameters
     ----------
     n_original, n_control : int
-        People on either side of the split; records, if these are not assigned to people.
+        People on either side of the split, or records if these are not assigned to people.
     shared : SharedRecords, optional
-        Of the table that is split. Default: no two people share a record, so none is copied by chance.
+        Shared records of the table that is split. Default: no two people share a record, so there are no copies by
+        chance.
     n_synthetic : int, optional
         Synthetic records, after deduplication. Default: as many as originals.
     confidence_level : float
         Confidence level of the comparison.
     power : float
-        Probability of detection, from 0.5 and below 1.
+        Probability of detection, from 0.5 to below 1.
     seed : int
         Seed of the divisions of shared records between the sides.
 
@@ -164,12 +165,12 @@ def judge_control(
     This is the test of ``excess_copy`` in :func:`~privacy_assets.mpucc.control.compare_with_control`. A copied original
     that nobody else shares is among the matched originals with probability n_matched / n_original, and never in the
     control, so without chance copies the answer is exact: the smallest k with k > z sqrt(k + z**2 (n_original /
-    n_matched)**2). That is 7 at 1:1, 10 at 2:1, 18 at 4:1 (95 %).
+    n_matched)**2). This is 7 at 1:1, 10 at 2:1, 18 at 4:1 (95 %).
 
-    Chance copies blur this. They are expected as from a synthesizer that draws new people of the same population, whose
-    records are estimated by Good and Turing's method [1]_ from how many people share each record. Their excess is taken
-    as normal around 0. Copies that the other two differences reveal are not counted, so a leak can be detected with
-    fewer.
+    Chance copies make this less exact. They are expected as from a synthesizer that draws new people from the same
+    population, whose records are estimated by Good and Turing's method [1]_ from the number of people who share each
+    record. Their excess is assumed to be normal around 0. Copies that the other two differences reveal are not counted,
+    so a leak can be detected with fewer.
 
     References
     ----------
@@ -180,7 +181,7 @@ def judge_control(
     require(is_integer(n_control, 1), "n_control", n_control, "an integer above 0")
     require(n_synthetic is None or is_integer(n_synthetic, 1), "n_synthetic", n_synthetic, "an integer above 0")
     require(is_integer(seed, 0), "seed", seed, "an integer of at least 0")
-    require(is_number(power, 0.5, 1) and power < 1, "power", power, "from 0.5 and below 1")
+    require(is_number(power, 0.5, 1) and power < 1, "power", power, "from 0.5 to below 1")
     is_level = is_number(confidence_level, 0, MAX_CONFIDENCE_LEVEL) and confidence_level > 0
     expected = f"more than 0 and at most {MAX_CONFIDENCE_LEVEL}"
     require(is_level, "confidence_level", confidence_level, expected)
@@ -204,7 +205,7 @@ def judge_control(
 def _chance_copies(
     n_original: int, n_control: int, shared: SharedRecords, n_synthetic: int, seed: int
 ) -> tuple[float, float]:
-    """Return what chance copies add to the sums of the squares and of the sizes of the differences, as expected."""
+    """Return the expected contributions of chance copies to the sums of the squares and sizes of the differences."""
     n_with, n_records = np.unique(shared.people_with, return_counts=True)
     if len(n_with) == 0:
         return 0.0, 0.0
@@ -221,10 +222,10 @@ def _chance_copies(
 
 
 def _expected_people_with(n_with: NDArray[np.int64], n_records: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return how many people would have a record in another table of the population, if so many have it in this one.
+    """Return how many people would have a record in another table of the population, if this many have it in this one.
 
-    By Good and Turing: for m, m + 1 times the number of records that m + 1 people have, over that of m. For larger m
-    that too few records have, it is m.
+    By Good and Turing: for m, (m + 1) times the number of records that m + 1 people have, divided by the number of
+    those that m people have. For larger m that too few records have, the result is m.
     """
     number = dict(zip(n_with.tolist(), n_records.tolist(), strict=True))
     expected = n_with.astype(np.float64)
@@ -263,8 +264,8 @@ def plan_control(
     copied_share : float
         Share of the originals whose copies the control should reveal, above 0 and at most 1.
     least_control : int
-        Fewest people in the control that count, such as the ``control_records`` of a policy. With fewer than 50 on
-        either side nothing is decided anyway.
+        Smallest accepted number of people in the control, such as the ``control_records`` of a policy. With fewer than
+        50 on either side, there is no decision in any case.
 
     Raises
     ------
@@ -300,7 +301,7 @@ def plan_by(
     confidence_level: float = 0.95,
     power: float = DEFAULT_POWER,
 ) -> ControlPlan:
-    """Do the same as `plan_control` for a table whose shared records were counted.
+    """Plan a control as `plan_control` does, for a table whose shared records were counted.
 
     Raises
     ------
@@ -327,12 +328,12 @@ def plan_by(
 def choose_split(
     judged: Callable[[float], ControlSize], train_fraction: float, copied_share: float, least_control: int
 ) -> ControlPlan:
-    """Choose among the splits of a table as `ControlPlan` says.
+    """Choose among the splits of a table as described in `ControlPlan`.
 
     Parameters
     ----------
     judged : callable
-        Returns what the control reveals if so large a share of the people is for the synthesizer.
+        Returns the copies that the control reveals if this share of the people is for the synthesizer.
     train_fraction, copied_share, least_control
         See `plan_control`.
     """

@@ -1,13 +1,14 @@
 """Division of a level of the mpUCC search into tasks that need only some of the rows.
 
-Rows that agree on a combination agree on its first column, the *pivot*. So the rows are put into buckets by the pivot
-and a hash of its code, and every combination is searched in the buckets of its own pivot. A bucket that gets too many
-rows, because some code is frequent, is divided again by each further column, down to whole combinations.
+Rows that agree on a combination agree on its first column, the *pivot*. So the rows are divided into buckets by the
+pivot and a hash of its code, and every combination is searched in the buckets of its pivot. A bucket that receives too
+many rows, because some code is frequent, is divided again by each further column, down to whole combinations.
 
-Where columns have few codes, rows are dropped before they are sent: a few of them represent all with equal codes. They
-do so in each blob of rows that is sent, so what a task gets grows with the number of blobs. A bucket of a whole
-combination is not divided again, because its frequent codes are represented by a few rows of each blob. By person these
-are as many as somebody has records, so such a bucket may be larger where somebody has very many.
+If columns have few codes, rows are dropped before they are sent: a few of them represent all with equal codes. They do
+so in each blob of rows that is sent, so the number of rows that a task receives grows with the number of blobs. A
+bucket of a whole combination is not divided again, because a few rows of each blob represent its frequent codes. If
+people are counted, there are as many of these rows as one person has records, so such a bucket may be larger if
+somebody has very many.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST_SHARE = 2
-"""A bucket that gets more than this many times the rows of a task is divided."""
+"""A bucket that receives more than this many times the rows of a task is divided."""
 
 FEW_CODES = 4
-"""Each code of a column gets a bucket if there are at most this many times the buckets wanted."""
+"""Each code of a column has a bucket of its own if there are at most this many times the requested buckets."""
 
 
 class Bucket(NamedTuple):
-    """Rows whose code in a column has one hash."""
+    """Rows whose codes in a column have the same hash."""
 
     column: int
     n_buckets: int
@@ -42,7 +43,7 @@ class Part(NamedTuple):
     within : tuple of Bucket
         The buckets of all columns before the last one.
     column, n_buckets : int
-        The last column by which rows are put into buckets.
+        The last column by which rows are divided into buckets.
     numbers : tuple of int
         Its buckets that are tasks of this part; the others are divided.
     first_task : int
@@ -50,9 +51,9 @@ class Part(NamedTuple):
     begin, stop : int
         The combinations that begin with the columns of this part.
     is_whole : bool
-        Whether there is one such combination, which has no other columns.
+        Whether there is only one such combination, without other columns.
     is_base : bool
-        Whether the tasks say only if the columns of this part have live classes.
+        Whether the tasks only report if the columns of this part have live classes.
     is_thinned : bool
         Whether a few rows of equal codes represent all.
     """
@@ -70,7 +71,7 @@ class Part(NamedTuple):
 
     @property
     def prefix(self) -> list[int]:
-        """The columns that rows were put into buckets by."""
+        """The columns by which rows were divided into buckets."""
         return [*(bucket.column for bucket in self.within), self.column]
 
 
@@ -105,16 +106,16 @@ class Division:
     combos : ndarray of shape (n_combos, size), dtype=int16
         The combinations.
     rows_per_task : int
-        Rows that a task gets, about.
+        Approximate number of rows that a task receives.
     rows_per_tuple : int
-        Rows that a task gets at most of those with equal codes, if rows are thinned: see :func:`rows_per_tuple`.
+        Most rows with equal codes that a task receives, if rows are thinned: see :func:`rows_per_tuple`.
 
     Attributes
     ----------
     parts : list of Part
         In the order of their tasks.
     largest : int
-        The most rows that a task gets, or less; those of bases are not counted.
+        Upper bound of the rows that a task receives; those of bases are not counted.
     """
 
     def __init__(
@@ -156,14 +157,14 @@ class Division:
         codes, n_codes = self.columns[column], self.n_codes[column]
         rows_of_code = np.bincount(codes if rows is None else codes[rows], minlength=n_codes)
         is_whole = len(within) + 1 == self.size
-        # Most rows that are sent of one code of this column, if they are thinned.
+        # Most rows with one code of this column that are sent, if they are thinned.
         most_of_code = self.rows_per_tuple * n_tuples * (1 if is_whole else prod(self.n_codes[column + 1 :]))
         n_rows = int(rows_of_code.sum())
         # Thinning sorts the rows, which is worth it if at least half of them are dropped.
         is_thinned = is_whole or 2 * most_of_code * n_codes <= n_rows
         sent_of_code = np.minimum(rows_of_code, min(most_of_code, n_rows)) if is_thinned else rows_of_code
         n_wanted = max(-(-int(sent_of_code.sum()) // self.rows_per_task), 1)
-        # Few codes get a bucket each, because two frequent ones could have the same hash.
+        # If codes are few, each has its own bucket, because two frequent ones could have the same hash.
         n_buckets = n_wanted if n_wanted <= 1 or n_codes > FEW_CODES * n_wanted else n_codes
         bucket_of_code = bucket_numbers(np.arange(n_codes), n_codes, n_buckets)
         n_sent, n_own_codes = (
@@ -174,7 +175,7 @@ class Division:
         self.largest = max(self.largest, int(n_sent[~is_large].max(initial=0)))
         for number in np.flatnonzero(is_large).tolist():
             if len(within) + 2 == self.size:
-                # The parts of whole combinations do not see whole classes of the combination before.
+                # The parts of whole combinations do not contain whole classes of the previous combination.
                 self._add(within, column, n_buckets, np.array([number]), begin, stop, True, True)
             self._divide((*within, Bucket(column, n_buckets, number)), n_tuples * int(n_own_codes[number]), begin, stop)
 
@@ -234,7 +235,7 @@ class Rows(NamedTuple):
 
 
 def rows_per_tuple(n_blobs: int, most_records: int, by_person: bool) -> int:
-    """Return how many rows a task gets at most of those with equal codes, if each blob of rows is thinned."""
+    """Return the most rows with equal codes that a task receives, if each blob of rows is thinned."""
     return n_blobs * (most_records + 2 if by_person else 2)
 
 
@@ -242,9 +243,9 @@ def thin(keys: NDArray[Any], rows: Rows, most_records: int) -> tuple[NDArray[np.
     """Choose rows that represent all of those with equal keys; return their positions in ascending order, and weights.
 
     The rows are sorted by side, and by number if there are people. If there are more synthetic records than
-    ``most_records``, the most of one person, nobody is identified, so the first row has the weight of
-    ``most_records + 1``; otherwise all are kept. Of the originals it is one row with the weight of up to two, or by
-    person the first row of two people, each with all records of that person.
+    ``most_records``, the most of one person, nobody is identified, so the first row is kept with the weight
+    ``most_records + 1``; otherwise all are kept. Of the originals, one row with a weight of up to two is kept, or if
+    people are counted the first row of two people, each with all records of that person.
     """
     n_synthetic = int(np.searchsorted(rows.side, 2))
     synthetic = np.argsort(keys[:n_synthetic], kind="stable")
@@ -268,7 +269,7 @@ def thin(keys: NDArray[Any], rows: Rows, most_records: int) -> tuple[NDArray[np.
 def _merge_equal_rows(
     rows: NDArray[np.int64], keys: NDArray[Any], weight: NDArray[np.int32], most: int
 ) -> NDArray[np.int64]:
-    """Keep one of the rows with equal keys if they have more than ``most`` records, and write this into its weight."""
+    """Keep one of the rows with equal keys if they have more than ``most`` records, and set its weight accordingly."""
     begins = np.flatnonzero(_changes(keys))
     if len(begins) == 0:
         return rows
@@ -280,7 +281,7 @@ def _merge_equal_rows(
 
 
 def _changes(sorted_values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return where a sorted array begins or has another value than before."""
+    """Return the positions where a sorted array begins or its value changes."""
     is_first = np.ones(len(sorted_values), np.bool_)
     is_first[1:] = sorted_values[1:] != sorted_values[:-1]
     return is_first

@@ -1,4 +1,4 @@
-"""The mpUCC search by an engine: the levels are decided here, and tasks search them with today's kernels."""
+"""The mpUCC search by an engine: the levels are decided here, and tasks search them with the usual kernels."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from privacy_assets.mpucc.kernels.uniqueness import Profile, profile_combination
 
 ROWS_PER_BLOB = 1 << 18
 N_HEAD = 4
-"""Numbers at the begin of a blob: its rows of each side, and whether their weights follow."""
+"""Numbers at the start of a blob: its rows of each side, and whether their weights follow."""
 COUNT = pa.schema([("n_blobs", pa.int64())])
 ROWS_OF_TASKS = pa.schema([("task", pa.int32()), ("rows", pa.binary())])
 FOUND = pa.schema(
@@ -61,7 +61,7 @@ FOUND = pa.schema(
 
 @dataclass(frozen=True)
 class _Level:
-    """What the tasks of one level know."""
+    """The information that the tasks of one level have."""
 
     parts: tuple[Part, ...]
     n_codes: tuple[int, ...]
@@ -71,7 +71,7 @@ class _Level:
     most_records: int
 
     def columns_of(self, part: Part) -> list[int]:
-        """Return the columns that a task of a part needs: those of its buckets, and all after them."""
+        """Return the columns that a task of a part needs: those of its buckets, and all later ones."""
         after = [] if _is_whole(part) else range(part.column + 1, len(self.n_codes))
         return [*part.prefix, *after]
 
@@ -80,7 +80,7 @@ class _Level:
         return self.parts[bisect_right(self.parts, task, key=lambda part: part.first_task) - 1]
 
     def to_blob(self, rows: Rows, columns: list[NDArray[Any]]) -> bytes:
-        """Write rows that are sorted by side: how many there are of each, and their arrays one after the other."""
+        """Write rows that are sorted by side: the number of each, and their arrays one after the other."""
         has_weights = bool((rows.weight != 1).any())
         head = np.array([*np.bincount(rows.side, minlength=3), has_weights], np.int64)
         arrays = [head, rows.number.astype(_code_type(self.n_rows)), *([rows.weight] if has_weights else []),
@@ -170,12 +170,12 @@ class _PutIntoBuckets:
 
 
 def _by_side(side: NDArray[np.int8], number: NDArray[np.int64], *, has_people: bool) -> NDArray[np.int64]:
-    """Return the order of rows by side, and by number where the first row of a person is asked for."""
+    """Return the order of rows by side, and by number if the first row of a person is needed."""
     return np.lexsort((number, side)) if has_people else np.argsort(side, kind="stable")
 
 
 def _thinned(level: _Level, part: Part, rows: Rows, columns: list[NDArray[Any]]) -> tuple[Rows, list[NDArray[Any]]]:
-    """Drop rows that others represent; they are and stay in the order of :func:`_by_side`."""
+    """Drop rows that others represent; the rows are and remain in the order of :func:`_by_side`."""
     n_codes = [level.n_codes[c] for c in level.columns_of(part)]
     n_needed = len(part.prefix) if _is_whole(part) else len(n_codes)
     keys = number_tuples(columns[:n_needed], n_codes[:n_needed])
@@ -242,12 +242,12 @@ class _SearchBucket:
         return pa.table([[task], [n_received], [n_bytes], *([array.tobytes()] for array in arrays)], schema=FOUND)
 
     def _read(self, table: pa.Table, part: Part) -> tuple[Rows, list[NDArray[Any]], int]:
-        """Return the rows of a task, their codes, and how many rows came."""
+        """Return the rows of a task, their codes, and the number of rows received."""
         blobs = [self.level.read_blob(part, value.as_buffer()) for value in table.column("rows")]
         ends = [np.searchsorted(own.side, [0, 1, 2, 3]) for own, _ in blobs]
 
         def by_side(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-            """Put arrays of the blobs together, side by side."""
+            """Concatenate arrays of the blobs, side by side."""
             pairs = [(of_blob, array) for of_blob, array in zip(ends, arrays, strict=True) if len(array)]
             sides = [array[of_blob[side] : of_blob[side + 1]] for side in range(3) for of_blob, array in pairs]
             return np.concatenate([arrays[0][:0], *sides])
@@ -291,9 +291,9 @@ class DividedSearch(LevelSearch):
     n_tasks : int
         Tasks of all levels so far.
     largest_task : int
-        Most rows that a task got.
+        Most rows that a task received.
     n_bytes_sent : int
-        Bytes that the tasks got.
+        Bytes that the tasks received.
     """
 
     def __init__(
@@ -383,7 +383,7 @@ def columns_to_place(
     weights: NDArray[np.int32],
     subjects: NDArray[np.int32] | None,
 ) -> dict[str, NDArray[Any]]:
-    """Return what an engine gets of the tables of a search: numbers of rows, weights, people and codes."""
+    """Return what is sent to an engine of the tables of a search: numbers of rows, weights, people and codes."""
     person = {} if subjects is None else {"person": subjects}
     codes = {f"c{c}": codes.astype(_code_type(int(codes.max(initial=0)) + 1)) for c, codes in enumerate(columns)}
     return {"row": np.arange(len(weights)), "weight": weights, **person, **codes}
@@ -407,10 +407,10 @@ def find_mpuccs_by(
     n_threads: int = 1,
     on_progress: Callable[[LevelProgress], None] | None = None,
 ) -> SearchResult:
-    """Find what :func:`~privacy_assets.mpucc.kernels.search.find_mpuccs` does, by the tasks of an engine.
+    """Search as :func:`~privacy_assets.mpucc.kernels.search.find_mpuccs` does, by the tasks of an engine.
 
     Parameters, result and errors are the same, and so is every array of the result. Without an engine, or with one that
-    does not divide the work, this is that function.
+    does not divide the work, this calls that function.
     """
     if engine is None or engine.rows_per_task is None:
         return find_mpuccs(

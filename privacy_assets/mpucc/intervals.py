@@ -26,8 +26,8 @@ def wilson_interval(successes: float, trials: float, confidence_level: float) ->
     Parameters
     ----------
     successes, trials : float
-        ``0 <= successes <= trials``; means over repeated draws need not be integers. No trials: the
-        proportion is 0, and the interval (0, 1).
+        ``0 <= successes <= trials``; means over repeated draws need not be integers. Without trials, the proportion is
+        0 and the interval (0, 1).
     confidence_level : float
         Between 0 and 1, exclusive.
 
@@ -48,7 +48,7 @@ def wilson_interval(successes: float, trials: float, confidence_level: float) ->
 
 
 def newcombe_interval(successes: tuple[float, float], trials: tuple[float, float], confidence_level: float) -> Estimate:
-    """Estimate the difference of two independent proportions (first less second) by Newcombe's method 10 [1]_.
+    """Estimate the difference of two independent proportions (first minus second) by Newcombe's method 10 [1]_.
 
     Parameters
     ----------

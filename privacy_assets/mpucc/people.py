@@ -1,6 +1,6 @@
-"""People with several records: whom the rows of a table belong to, and who has the same records as somebody else.
+"""People with several records: the person of each row of a table, and people with the same records.
 
-Where everybody has one record, a person is a record, and people with the same records are equal records.
+If everybody has one record, a person is a record, and people with the same records are equal records.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from privacy_assets.columns.coding import read_column
 from privacy_assets.errors import InvalidSettingError, InvalidTableError
 
 FEW_PEOPLE = 32
-"""So many lists of one length are compared as they are, which takes no step per place of the list."""
+"""Up to this many lists of one length are compared directly, without a step per position of the list."""
 
 
 class Subjects(NamedTuple):
@@ -30,7 +30,7 @@ class Subjects(NamedTuple):
     n_alike : ndarray of shape (n_subjects,), dtype=int32
         Number of people with these records.
     weights : ndarray of shape (n_subjects,), dtype=int32
-        How many of them are assessed: 1 after deduplication, otherwise all. Only one who is alone can be singled out.
+        How many of them are assessed: 1 after deduplication, otherwise all. Only a single person can be singled out.
     """
 
     of_row: NDArray[np.int64]
@@ -90,7 +90,7 @@ def take_person(
     for name, frame in frames.items():
         n_columns = list(frame.columns).count(person)
         if n_columns != (name != "synthetic"):
-            expected = "none: synthetic records belong to nobody" if name == "synthetic" else "one"
+            expected = "none: synthetic records do not belong to people" if name == "synthetic" else "one"
             raise InvalidSettingError(
                 f"`person` names {person!r}, of which the {name} table has {n_columns} columns. Expected {expected}. "
                 "Nothing was assessed."
@@ -129,14 +129,14 @@ def group_people(
     Parameters
     ----------
     groups, people, positions : ndarray of shape (n_rows,), dtype=int64
-        Equal rows have one group; ``positions`` are places in the input table.
+        Equal rows have one group; ``positions`` are those in the input table.
     n_equal : ndarray of shape (n_rows,), dtype=int32
-        Records that a row stands for.
+        Records that a row represents.
     n_alike : ndarray of shape (n_people,), dtype=int32
-        Number of people that a person stands for.
+        Number of people that a person represents.
     deduplicate : bool
-        Whether it counts once what a person, or people with the same records, repeat. If not, people are only the same
-        if they have each record equally often.
+        Whether records that a person, or people with the same records, repeat are counted once. If not, people are only
+        the same if they have each record equally often.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def group_people(
 
 
 def _same_records(person: NDArray[np.int64], records: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """Assign a number to each person, the same one to people whose records are the same, in order of their first.
+    """Assign a number to each person in order of their first records, the same one to people with the same records.
 
     ``person`` is ascending, and so are the records of each. Returns a number per person, -1 for those without records.
     """
@@ -189,7 +189,7 @@ def _same_records(person: NDArray[np.int64], records: NDArray[np.int64]) -> tupl
 
 
 def _same_lists(codes: NDArray[np.int64], n_codes: int, starts: NDArray[np.int64], length: int) -> NDArray[np.int64]:
-    """Assign a number below their own to lists of one length, the same one to equal lists."""
+    """Assign a number below their own number to lists of one length; equal lists have the same number."""
     if len(starts) < FEW_PEOPLE:
         numbers: dict[bytes, int] = {}
         return np.array([numbers.setdefault(codes[at : at + length].tobytes(), len(numbers)) for at in starts.tolist()])
@@ -200,7 +200,7 @@ def _same_lists(codes: NDArray[np.int64], n_codes: int, starts: NDArray[np.int64
 
 
 def without_repeated_people(table: pd.DataFrame, person: str) -> pd.DataFrame:
-    """Return the first of each person's equal rows, of the first of people who have the same distinct rows."""
+    """Return the first of each person's equal rows, for the first of the people who have the same distinct rows."""
     columns = [name for name in table.columns if name != person]
     groups = table.groupby(columns, dropna=False, observed=True, sort=False).ngroup().to_numpy().astype(np.int64)
     people: NDArray[np.int64] = np.asarray(pd.factorize(table[person])[0], np.int64)

@@ -27,7 +27,7 @@ class _Side(NamedTuple):
 
 
 def draw_identified_by_size(tree: pd.DataFrame, control: ControlComparison | None, *, counts_people: bool) -> Drawn:
-    """Draw the identified records by combination size, beside those of the control if there is one.
+    """Draw the identified records by combination size, next to those of the control if there is one.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def draw_identified_by_size(tree: pd.DataFrame, control: ControlComparison | Non
     control : ControlComparison or None
         With a control, both are counted against equally many real records, as means over the samples.
     counts_people : bool
-        Whether people were counted, and not records.
+        Whether people were counted instead of records.
     """
     if control is None:
         by_size = tree.groupby("combo_size")["mpuccs_collision_cnt"].sum()
@@ -70,7 +70,7 @@ def draw_identified_by_size(tree: pd.DataFrame, control: ControlComparison | Non
 
 def _one_side(side: _Side) -> str:
     if max(side.counts) < SMALLEST_GROUP_DRAWN:
-        return "No number of columns makes 5 or more synthetic records single out an original."
+        return "Fewer than 5 synthetic records single out an original with any number of columns."
     size = max(range(len(side.counts)), key=lambda place: side.counts[place]) + 1
     together = "1 column alone" if size == 1 else f"{size} columns together"
     return (

@@ -55,7 +55,7 @@ class CodedTable:
     n_records : int
         Number of rows of the input table.
     people : Subjects or None
-        Whose the rows are; None if every record is a person.
+        The people of the rows; None if every record is a person.
     """
 
     codes: tuple[NDArray[np.unsignedinteger[Any]], ...]
@@ -67,7 +67,7 @@ class CodedTable:
 
     @property
     def subjects(self) -> Subjects:
-        """Whose the rows are; without people, each distinct row is that of all who have it."""
+        """The people of the rows; without people, each distinct row belongs to everybody who has it."""
         return self.people or Subjects(np.arange(self.n_distinct), self.n_equal, self.multiplicities)
 
     @property
@@ -247,11 +247,11 @@ def preprocess(
     Parameters
     ----------
     original, synthetic : DataFrame
-        Tables with the same columns in any order, direct identifiers removed. The order of ``original`` counts.
+        Tables with the same columns in any order, direct identifiers removed. The order of ``original`` is used.
     control : DataFrame, optional
         Records that the synthesizer never saw, with the same columns.
     numeric_precision : int or mapping of str to int, optional
-        Decimals (0 to 10) for rounding floats, for all columns or by name. Default: as many as the original has.
+        Decimals (0 to 10) for rounding floats, for all columns or by name. Default: the number in the original.
     datetime_precision : str or mapping of str to str, optional
         D, H, T, s, ms, us or ns (any case; also min, sec, L, U, N) for flooring datetimes, for all columns or by name.
         Default: the coarsest unit that leaves the original unchanged.
@@ -259,16 +259,16 @@ def preprocess(
         Whether to drop exact duplicates (after rounding) from each table. With ``person`` these are equal rows of a
         person, and people who have the same rows.
     person : str, optional
-        Column of original and control with the person of each row; it is not compared, and the synthetic table does not
+        Column of original and control with the person of each row; it is not compared, and the synthetic table must not
         have it. Default: every record is a person.
 
     Raises
     ------
     InvalidTableError
-        If the tables cannot be compared; the message names every column concerned. Or if a record has no person, or a
-        person is in both original and control.
+        If the tables cannot be compared (the message names every column concerned), a record has no person, or a person
+        is in both original and control.
     InvalidSettingError
-        If a precision does not exist, or the column cannot have it; or if original or control lacks the person.
+        If a precision does not exist or the column cannot have it, or original or control lacks the person column.
 
     Notes
     -----
@@ -323,7 +323,7 @@ def _coded_table(
         grouped = group_people(groups, people, np.arange(n_records), ones, alone, deduplicate=deduplicate)
         return table_of_people(codes, grouped, n_records, deduplicate)
     positions = np.zeros(n_groups, np.int64)
-    # Written backwards, so that the first of equal rows stays.
+    # Written backwards, so that the first of equal rows remains.
     positions[groups[::-1]] = np.arange(n_records - 1, -1, -1)
     n_equal = np.bincount(groups, minlength=n_groups).astype(np.int32)
     multiplicities = np.ones(n_groups, np.int32) if deduplicate else n_equal

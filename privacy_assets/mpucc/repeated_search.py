@@ -1,11 +1,11 @@
-"""The search repeated after a change of one column, for the synthetic rows that the change can concern.
+"""The search repeated after a change of one column, for the synthetic rows that the change can affect.
 
-A combination without the column has the same values as before. So the rows that one of them identifies stay identified.
-One search finds these rows for all columns. If the column is dropped, they are all; if it is coarsened, the others are
-searched again, by combinations that have the column.
+A combination without the column has the same values as before. So the rows that such a combination identifies stay
+identified. One search finds these rows for all columns. If the column is dropped, no others are identified; if it is
+coarsened, the others are searched again, by combinations that have the column.
 
-That is so as long as each class has the same numbers of records and people. Under deduplication, rows that become equal
-count once: then all rows are searched again that are not certain to stay identified.
+This is true as long as each class has the same numbers of records and people. Under deduplication, rows that become
+equal count once: then all rows that are not certain to stay identified are searched again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RepeatedSearch:
     n_threads : int
         Threads to search on.
     progress : callable, optional
-        Called as by `assess_preprocessed`; its exceptions end a search.
+        Called as by `assess_preprocessed`; an exception that it raises ends a search.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class RepeatedSearch:
         return found.combo_of_row >= 0
 
     def _identified_without(self, place: int) -> NDArray[np.bool_]:
-        """Return the rows that a combination without the column identifies, if equal rows count each."""
+        """Return the rows that a combination without the column identifies, if each of several equal rows counts."""
         if self._needed is None:
             self._needed = self._prepared(self.tables).needed_columns(self.tables.original, STAGE, self.places)
         is_identified, is_needed = self._needed
@@ -113,7 +113,7 @@ class RepeatedSearch:
         """Return the rows of deduplicated tables that are identified, where rows became equal.
 
         A class that identifies rows still does if only synthetic rows become equal, or if every original is a person.
-        Otherwise its person may be left with fewer records than it has synthetic ones.
+        Otherwise its person may have fewer records than the class has synthetic ones.
         """
         groups, n_groups = group_rows(changed.synthetic.codes, list(changed.n_codes))
         stays = np.zeros(n_groups, np.bool_)
@@ -136,7 +136,7 @@ def _n_rows(tables: PreprocessedTables) -> tuple[int, int]:
 
 
 def _without(tables: PreprocessedTables, place: int) -> PreprocessedTables:
-    """Return original and synthetic without a column; rows that become equal stay apart."""
+    """Return original and synthetic without a column; rows that become equal stay separate."""
 
     def left(entries: tuple[Any, ...]) -> tuple[Any, ...]:
         return (*entries[:place], *entries[place + 1 :])
@@ -153,7 +153,7 @@ def _without(tables: PreprocessedTables, place: int) -> PreprocessedTables:
 
 
 def _recoded(tables: PreprocessedTables, place: int, new_codes: NDArray[np.int64]) -> PreprocessedTables:
-    """Return original and synthetic with other codes of a column; rows that become equal stay apart."""
+    """Return original and synthetic with other codes of a column; rows that become equal stay separate."""
     distinct, compact = np.unique(new_codes, return_inverse=True)
     compact = compact.astype(np.min_scalar_type(len(distinct)))
 

@@ -24,7 +24,7 @@ MOST_PAIRS_AT_ONCE = 500_000
 
 
 class SearchProgress(NamedTuple):
-    """Progress of a search before it goes on.
+    """Progress of a search before it continues.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class SearchProgress(NamedTuple):
 
     @property
     def bar(self) -> tuple[str, int, int]:
-        """Stage, how much of it is done, and of how much, for a progress bar."""
+        """Stage, the amount done, and the total, for a progress bar."""
         return f"{self.stage}, {self.combo_size} of {self.max_combo_size} columns", self.n_done, self.n_candidates
 
 
@@ -94,8 +94,8 @@ class SyntheticSearch:
     ) -> SearchResult:
         """Search the synthetic records against another table, by default up to the size of the settings.
 
-        Without ``max_combinations`` it is complete, however long that takes. With ``is_sought``, only those of the
-        synthetic rows are identified.
+        Without ``max_combinations`` it is complete, however long that takes. With ``is_sought``, only these synthetic
+        rows are identified.
         """
         largest = self.max_size if max_size is None else max_size
         settings = self.settings
@@ -118,10 +118,10 @@ class SyntheticSearch:
     def needed_columns(
         self, other: CodedTable, stage: str, places: Sequence[int]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which synthetic rows are identified at all, and which columns each of them needs for that.
+        """Return the synthetic rows that are identified at all, and the columns that each of them needs for it.
 
-        The second array, of shape (n_synthetic, n_places), says whether all combinations that identify the row have the
-        column at that position of the table. The search is complete, up to the size of the settings.
+        The second array, of shape (n_synthetic, n_places), shows whether all combinations that identify the row have
+        the column at that position of the table. The search is complete, up to the size of the settings.
         """
         place_in_order = np.argsort(self.order)
         is_identified, needed = np.zeros(self.tables.synthetic.n_distinct, np.bool_), []
@@ -148,7 +148,7 @@ class SyntheticSearch:
         )
 
     def _subjects(self, other: CodedTable) -> NDArray[np.int32]:
-        """Return the person of each row of the other table, -1 for several; nobody for synthetic rows."""
+        """Return the person of each row of the other table, -1 for several people and for synthetic rows."""
         of_row, _, weights = other.subjects
         own = np.where(weights[of_row] == 1, of_row, -1)
         return np.concatenate([np.full(self.tables.synthetic.n_distinct, -1), own]).astype(np.int32)
@@ -162,13 +162,13 @@ class SyntheticSearch:
         return report
 
     def matches(self, other: CodedTable, stage: str, max_size: int) -> Matches:
-        """Return the row of another table that each synthetic row singles out, and the number of columns it takes.
+        """Return the row of another table that each synthetic row singles out, and the number of columns needed.
 
         Of a person's rows it is the one that agrees on most columns.
         """
         found = self.against(other, stage, with_profile=False, max_size=max_size)
         combo_size = np.zeros(len(found.combo_of_row), np.int64)
-        # Where no combination had a row that is alone, there are no sizes to look up either.
+        # If no combination had a unique row, there are no sizes to look up either.
         identified = np.flatnonzero(found.combo_of_row >= 0)
         combo_size[identified] = found.sizes[found.combo_of_row[identified]]
         return Matches(self.closest_partners(found, other), combo_size)
@@ -221,7 +221,7 @@ def _are_rows(table: CodedTable) -> bool:
 
 
 def slices_of(sizes: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-    """Yield consecutive slices of a list whose sizes add up to at most ``most``, or that have one entry."""
+    """Yield consecutive slices of a list whose sizes sum to at most ``most``, or that have one entry."""
     ends = np.cumsum(sizes)
     begin = 0
     while begin < len(sizes):
@@ -252,7 +252,7 @@ def describe_tree(search: SyntheticSearch, found: SearchResult) -> pd.DataFrame:
     n_collisions, n_together = (
         np.bincount(found.combo_of_row[own], weights[own], n_checked).astype(np.int64) for own in (rows, together)
     )
-    # Several records that single out one person together are not unique, but are found out as if they were.
+    # Several records that together single out one person are not unique, but identify the person as if they were.
     n_unique = found.profile.n_unique + n_together
     # The position after the last column has one distinct value, so that the padding -1 does not change products.
     baseline = _baseline_protection(np.append(search.n_distinct_original, 1.0)[found.combos])
@@ -358,7 +358,7 @@ def _of_any_size(search: SyntheticSearch, found: SearchResult) -> dict[str, Any]
 
 
 def _of_people(original: CodedTable, partners: NDArray[np.int64]) -> dict[str, Any]:
-    """Count the people who are singled out; nothing if records are not assigned to people."""
+    """Count the people who are singled out; empty if records are not assigned to people."""
     if original.people is None:
         return {}
     n_people, n_identified = original.people.n_assessed, len(pd.unique(original.people.of_row[partners]))
@@ -380,7 +380,7 @@ def count_identified(search: SyntheticSearch, is_identified: NDArray[np.bool_]) 
 
 
 def protection_scores(search: SyntheticSearch, n_identified: int) -> dict[str, float]:
-    """Score the table by the number of records that are identified; without a baseline it has one score."""
+    """Score the table by the number of identified records; without a baseline it has one score."""
     main = 1.0 - n_identified / search.tables.synthetic.n_assessed
     if not search.settings.calculate_baseline:
         return {"main_protection": main}

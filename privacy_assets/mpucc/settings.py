@@ -20,13 +20,13 @@ MAX_CONFIDENCE_LEVEL = 0.999_999
 
 @dataclass(frozen=True)
 class MpuccSettings:
-    """Everything but the tables that shapes an assessment; ``assess_mpuccs`` explains each."""
+    """Everything except the tables that determines an assessment; ``assess_mpuccs`` explains each setting."""
 
     max_baseline_cols: int | None = setting(None, "Largest size of the column combinations; null: all columns.", 3)
     min_entropy_delta: float = setting(0.0, "Above 0 the search is heuristic, which policies refuse by default.", 0.1)
     field_decay_factor: float = setting(DEFAULT_DECAY_FACTOR, "Weight of further columns in the search tree.", 0.5)
     renyi_alpha: float = setting(DEFAULT_RENYI_ALPHA, "Order of the Renyi entropy.", 1)
-    calculate_baseline: bool = setting(True, "Whether to compare with what the columns allow.", False)
+    calculate_baseline: bool = setting(True, "Whether to compare with the protection that the columns allow.", False)
     max_combinations: int = setting(
         DEFAULT_MAX_COMBINATIONS,
         "Combinations that may be checked; the search ends before the size that would exceed them.",
@@ -112,7 +112,7 @@ DEFAULT_SETTINGS = MpuccSettings()
 
 
 def largest_size(max_baseline_cols: int | None, n_cols: Sequence[int] | None) -> int | None:
-    """Return the largest size of the combinations, which the source also writes as the list of all sizes.
+    """Return the largest size of the combinations, which the source also gives as the list of all sizes.
 
     Raises
     ------

@@ -42,7 +42,8 @@ def test_rectangles_of_few_records_are_not_drawn_and_thousands_stay_small():
     ).assign(rows=np.arange(6000) % 10)
     drawn = draw_rectangles(rectangles, "age", "income")
     assert drawn.text == (
-        "The wider and higher a rectangle, the less the records of its class say about age and income; 1,000 of 6,000 "
+        "The wider and higher a rectangle, the less the records of its class reveal about age and income; 1,000 of "
+        "6,000 "
         "are drawn."
     )
     assert len(drawn.png()) < LARGEST_PICTURE_BYTES

@@ -34,7 +34,7 @@ class _Table(NamedTuple):
     Attributes
     ----------
     values : ndarray of shape (n_rows,), dtype=int32
-        Value of each row, from 0 without a gap.
+        Value of each row, numbered consecutively from 0.
     totals : ndarray of shape (n_values,), dtype=int64
         Rows of each value.
     prefix : ndarray of shape (n_values + 1,), dtype=float64
@@ -64,7 +64,7 @@ class _Counts(NamedTuple):
 def measure_classes(
     codes: NDArray[np.integer[Any]], first: NDArray[np.int64], is_ordered: NDArray[np.bool_], edges: NDArray[np.int64]
 ) -> ClassMeasures:
-    """Measure diversity and distance of each class; the distance is that to all rows given.
+    """Measure diversity and distance of each class; the distance is measured to all given rows.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def measure_classes(
     first : ndarray of shape (n_sensitive + 1,), dtype=int64
         Where the values of each column begin in that list.
     is_ordered : ndarray of shape (n_sensitive,), dtype=bool
-        Whether the distance of a column is the ordered or the equal one [1]_.
+        Whether the distance of a column is the ordered one, instead of the equal one [1]_.
     edges : ndarray of shape (n_classes + 1,), dtype=int64
         Class c has the rows from ``edges[c]`` to ``edges[c + 1]``, at least one.
 
@@ -96,7 +96,7 @@ def measure_classes(
 def hold_by_class(
     models: Models, codes: NDArray[np.integer[Any]], edges: NDArray[np.int64], is_kept: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Return whether each class satisfies every l and t, its distance being that to the classes that are kept.
+    """Return whether each class satisfies every l and t; its distance is measured to the classes that are kept.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def hold_by_class(
     codes, edges
         As for `measure_classes`.
     is_kept : ndarray of shape (n_classes,), dtype=bool
-        At least one class. The others hold for nothing: the result is False.
+        At least one class. The others are not measured; their result is False.
     """
     sizes = np.diff(edges)
     codes, edges = codes[np.repeat(is_kept, sizes)], np.concatenate([[0], np.cumsum(sizes[is_kept])])

@@ -2,8 +2,8 @@
 
 A node of the lattice is a level for each quasi-identifier. The nodes are visited in ascending order of their loss for
 the whole table. At each node the remaining rows are grouped by their ancestors, and every group that satisfies the
-models is published as a class; the sweep continues with the other rows. Groups only shrink, so one pass suffices for k.
-(Entropy and distance may improve as rows leave, so a later pass could find more classes; every published class
+models is published as a class; the sweep continues with the other rows. Groups only shrink, so one pass is enough for
+k. (Entropy and distance may improve as rows leave, so a later pass could find more classes; every published class
 satisfies them in any case.) :mod:`~privacy_assets.anonymization.kernels.lattice_leftovers` handles rows that no node
 could publish.
 
@@ -34,7 +34,7 @@ class Sweep(NamedTuple):
     class_of_item : ndarray of shape (n_items,), dtype=int64
         Class of each item, from 0 in the order of publication; -1 for suppressed ones.
     levels : ndarray of shape (n_classes, n_columns), dtype=int64
-        Node of the lattice that each class was published at.
+        Node of the lattice at which each class was published.
     n_visited : int
         Nodes of the lattice visited.
     """
@@ -246,7 +246,7 @@ def sweep_lattice(
         Rows that may be suppressed.
     progress : callable, optional
         Called every few nodes with nodes visited, nodes in total and rows left, and then while leftover rows are put
-        into classes; its exceptions end the work.
+        into classes; an exception that it raises ends the work.
 
     Returns
     -------

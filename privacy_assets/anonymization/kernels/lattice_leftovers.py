@@ -1,4 +1,4 @@
-"""Rows that no node of the lattice could publish: suppressed, or added to a class that widens."""
+"""Rows that no node of the lattice could publish: suppressed, or added to a class that is widened for them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _place(
     members: _Members,
     class_of_item: NDArray[np.int64],
 ) -> None:
-    """Put each run of equal items of ``left`` into the class that loses least by it and still satisfies the models.
+    """Put each run of equal items of ``left`` into the class that thereby loses least and still satisfies the models.
 
     ``nodes[starts[c, level] + code]`` is a node of column c and ``losses`` has its loss at the same place.
     """
@@ -118,13 +118,14 @@ def place(
     items : Items
         All items, with equal quasi-identifiers adjacent.
     classes : Classes
-        Classes of all items but those left; at least one.
+        Classes of all items except those in ``left``; at least one.
     left : ndarray of shape (n,), dtype=int64
         Items without a class, ascending.
     limits : Limits
         The models.
     on_tried : callable, optional
-        Called from time to time with the number of items tried since the last call; its exceptions end the work.
+        Called from time to time with the number of items tried since the last call; an exception that it raises ends
+        the work.
 
     Returns
     -------
@@ -133,9 +134,9 @@ def place(
 
     Notes
     -----
-    Cost: O(different items left x classes). With k alone fewer than k rows are left; with l or t it may be a third of
-    the table. With 200 trials instead of 1,000, adult at k = 10 loses 53 % instead of 33 % under entropy l-diversity of
-    l = 1.5.
+    Cost: O(distinct leftover items x classes). With k alone, fewer than k rows are left over; with l or t, up to a
+    third of the table. With 200 trials instead of 1,000, adult at k = 10 loses 53 % instead of 33 % under entropy
+    l-diversity of l = 1.5.
     """
     n_items, n_classes = len(items.weights), len(classes.levels)
     class_of_item = classes.class_of_item.copy()
@@ -169,7 +170,7 @@ def place(
 
 
 def absorb(items: Items, classes: Classes, pool: NDArray[np.int64], limits: Limits) -> tuple[Classes, bool]:
-    """Put items into the class that loses least by it, or into several classes that are merged.
+    """Put items into the class that thereby loses least, or into several classes that are merged.
 
     Parameters
     ----------
@@ -185,7 +186,7 @@ def absorb(items: Items, classes: Classes, pool: NDArray[np.int64], limits: Limi
     Returns
     -------
     classes : Classes
-        With the classes that were joined replaced by one, the last.
+        The classes, with those that were joined replaced by one, the last.
     is_satisfied : bool
         Whether that class satisfies the models; if not, all classes were merged into it.
     """
@@ -250,7 +251,7 @@ def settle(
     n_allowed: int,
     on_tried: Callable[[NDArray[np.int64]], None] | None = None,
 ) -> Classes | None:
-    """Give every item a class, or suppress some items without a class, whichever loses less.
+    """Give every item a class or suppress some items without a class, depending on which loses less.
 
     Parameters
     ----------
@@ -308,7 +309,7 @@ def suppress(items: Items, classes: Classes, left: NDArray[np.int64], k: int) ->
     items : Items
         All items.
     classes : Classes
-        Classes of all items except those left.
+        Classes of all items except those left out.
     left : ndarray of shape (n,), dtype=int64
         Items without a class.
     k : int

@@ -154,7 +154,7 @@ def limits_of(items: Items, k: int, is_counted: NDArray[np.bool_] | None = None)
 @part
 def _has_enough(group: NDArray[np.int64], limits: Limits) -> bool:
     """Whether a group of items has k rows or people."""
-    # Every call has its own number, so that marks of the last call need not be cleared one by one.
+    # Every call has its own number, so that marks of earlier calls need not be cleared one by one.
     limits.n_calls[0] += 1
     stamp = limits.n_calls[0]
     n = 0
@@ -198,7 +198,7 @@ def satisfies(group: NDArray[np.int64], limits: Limits) -> bool:
         return False
     counts = limits.counts
     for s in range(len(limits.n_values)):
-        size: Any = np.int64(0)  # a literal 0 would be a type of its own
+        size: Any = np.int64(0)  # a literal 0 would be a separate type
         n_present = 0
         for item in group:
             value = limits.values[s, item]

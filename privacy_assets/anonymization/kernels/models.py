@@ -24,12 +24,12 @@ TOLERANCE = 1e-9
 
 
 class Models(NamedTuple):
-    """The limits. Arrays have shape (n_sensitive,) unless said otherwise; a sensitive column may carry l and t.
+    """The limits. Arrays have shape (n_sensitive,) unless stated otherwise; a sensitive column may have l and t.
 
     Attributes
     ----------
     k : int
-        Fewest rows, or people, of a class.
+        Smallest number of rows, or people, of a class.
     is_by_range : bool
         Whether the widest dimension is cut (criterion "range") instead of the one with the largest gain (criterion
         "gain").
@@ -46,9 +46,9 @@ class Models(NamedTuple):
     is_ordered : ndarray, dtype=bool
         Whether the distance is the ordered one (numbers) or the equal one (categories).
     totals, cumulative : ndarray of shape (n_values,), dtype=int64
-        Rows of each sensitive value in the table, none of them 0, and their sums up to it within its column.
+        Rows of each sensitive value in the table, never 0, and their sums up to it within its column.
     prefix : ndarray of shape (n_values + n_sensitive,), dtype=float64
-        Sums of ``cumulative`` before each value; a column has one more of them than values.
+        Sums of ``cumulative`` before each value; a column has one more sum than values.
     """
 
     k: int
@@ -145,7 +145,7 @@ def values_hold(counts: NDArray[np.int64], present: NDArray[np.int64], size: int
     counts : ndarray of shape (n_values,), dtype=int64
         Rows of the class by sensitive value. Only those of the values in ``present`` are read.
     present : ndarray of shape (n_present,), dtype=int64
-        Values, ascending, with at least those that occur in the class: the cost depends on their number alone.
+        Values, ascending, at least those that occur in the class; the cost depends only on their number.
     size : int
         Rows of the class.
     models : Models
@@ -185,7 +185,7 @@ def values_hold(counts: NDArray[np.int64], present: NDArray[np.int64], size: int
 def _is_diverse(
     counts: NDArray[np.int64], present: NDArray[np.int64], size: int, kind: int, least: float, factor: float
 ) -> bool:
-    """Whether the counts of the values present, none of them 0, meet a limit on l."""
+    """Whether the counts of the values present, never 0, meet a limit on l."""
     if kind == NO_L:
         return True
     if kind == DISTINCT:

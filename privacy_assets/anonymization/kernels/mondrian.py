@@ -1,7 +1,8 @@
 """Mondrian: the recursive partition of a table into classes that satisfy every privacy model.
 
 A class is cut while it has an allowable cut, which leaves every model satisfied on both sides. Rows are packed and
-moved, so that a class is a range of rows and a node of the tree is two numbers; an explicit stack has the open nodes.
+moved, so that a class is a range of rows and a node of the tree is two numbers; an explicit stack contains the open
+nodes.
 `mondrian_cuts` chooses the cut from counts alone (histograms, with a shortcut for small classes in
 :mod:`~privacy_assets.anonymization.kernels.mondrian_few`; with people, l or t the counts of `mondrian_guarded`), so the
 partition depends neither on the order of the rows nor on the number of threads.
@@ -58,7 +59,7 @@ from privacy_assets.anonymization.kernels.mondrian_nodes import make_nodes
 from privacy_assets.anonymization.kernels.mondrian_rows import PackedRows, count_rows, move_rows
 from privacy_assets.kernels.compilation import kernel
 
-# The smaller side of a cut is processed first, so the stack never has more nodes than a row count has bits.
+# The smaller side of a cut is processed first, so the stack never has more nodes than a number of rows has bits.
 STACK_SIZE = 80
 # Classes below this many rows are not worth a separate task.
 FEWEST_ROWS_PER_TASK = 50_000
@@ -68,8 +69,8 @@ TASKS_PER_THREAD = 16
 class Stack(NamedTuple):
     """Open nodes of a tree, with their range of rows and outermost codes.
 
-    ``low`` and ``high`` have shape (STACK_SIZE, n_dimensions), ``begin``, ``stop`` and ``slot``, where the histogram of
-    the node is kept, (STACK_SIZE,); all int64.
+    ``low`` and ``high`` have shape (STACK_SIZE, n_dimensions); ``begin``, ``stop`` and ``slot``, where the histogram of
+    the node is kept, have shape (STACK_SIZE,); all int64.
     """
 
     begin: NDArray[np.int64]
@@ -93,7 +94,7 @@ class Buffers(NamedTuple):
 
 
 def make_buffers(dimensions: Dimensions, lists: Lists) -> Buffers:
-    """Return scratch for one task; allocated here, because NumPy's functions take Numba long to compile."""
+    """Return scratch for one task; allocated here, because Numba takes long to compile NumPy's functions."""
     n_dimensions = len(dimensions.n_values)
     return Buffers(
         np.zeros(int(dimensions.first_bin[n_dimensions]), np.int64),
@@ -171,7 +172,7 @@ def _grow(
     fewest_kept = FEWEST_ROWS_KEPT
     for j in range(n_dimensions):
         if dimensions.is_set[j] and dimensions.n_values[j] > MOST_BINS:
-            # Its bins are not fewer in small classes, so keeping them soon costs more than counting.
+            # Small classes do not have fewer bins, so keeping them soon costs more than counting.
             has_large_set = True
             fewest_kept += dimensions.n_values[j]
     is_plain = not (models.counts_people or models.needs_values or has_large_set)
@@ -203,7 +204,7 @@ def _grow(
                 # Like `decide` if only rows are counted: one function compiles faster than two.
                 decide_on_rows(rows, begin, stop, histogram, dimensions, box, lists, models, guard, cut)
             if cut[DIMENSION] == NO_CUT and cut[IS_COARSE] == 1:
-                # Its bins will have one code each, so the kept histogram of the class has other bins.
+                # The bins will have one code each, unlike those of the kept histogram of the class.
                 free_slot(kept, own_slot, dimensions.first_bin)
                 own_slot = NO_SLOT
                 decide_on_rows(rows, begin, stop, histogram, dimensions, box, lists, models, guard, cut)
@@ -315,7 +316,7 @@ class Grower:
         most_classes = size // max(self.models.k, 1) + 1 if most_cuts > 1 else 1
         begins = np.empty(most_classes, np.int64)
         cuts = np.empty((most_classes if self.with_cuts else 0, 5), np.int64)
-        # Without a guard, Numba leaves out what only counts of people and values need.
+        # Without a guard, Numba leaves out the code that only counts of people and values need.
         is_guarded = self.person is not None or self.sensitive is not None
         guard = make_guard(self.person, self.sensitive, len(self.rows.codes), self.models) if is_guarded else None
         lists = make_lists(self.dimensions)
@@ -378,7 +379,7 @@ def partition_rows(
     n_threads : int
         Threads; the result does not depend on it.
     on_rows : callable, optional
-        Called with the number of rows in finished classes. Its exceptions end the work.
+        Called with the number of rows in finished classes. An exception that it raises ends the work.
     task_rows : int, optional
         Largest class that one thread finishes on its own.
 

@@ -2,14 +2,14 @@
 
 Nothing here reads rows. If k counts rows and there are no other models, two kinds of integer histograms decide: rows
 per bin of every dimension (:func:`decide`) and, where no boundary of bins allows a cut, rows per code of the binned
-dimensions (:func:`decide_on_codes`). Histograms of chunks of a class add up to that of the class, so any counter (one
+dimensions (:func:`decide_on_codes`). Histograms of chunks of a class sum to that of the class, so any counter (one
 thread, several, chunks of a file, a query engine) gets the same cut from the same functions.
 
-This does not work for k in people, l-diversity and t-closeness: counts of people do not add up, because a person may
-have rows in several chunks. They need the rows of the class (`mondrian_guarded`), or chunks in which each person is
-whole (`choose_cut_of_people` in `mondrian_divided`).
+This does not work for k in people, l-diversity and t-closeness: counts of people cannot be summed, because a person may
+have rows in several chunks. They need the rows of the class (`mondrian_guarded`), or counts in which each person occurs
+once (`choose_cut_of_people` in `mondrian_divided`).
 
-A *dimension* is a column in codes 0, 1, ... in the order of its values. An *ordered* dimension has a coordinate per
+A *dimension* is a column as codes 0, 1, ... in the order of its values. An *ordered* dimension has a coordinate per
 code, and its width in a class is the distance between the outermost coordinates, at most 1. A *set* has no order: its
 width is (values present - 1) / (values - 1), and it is cut by frequency inside the class; with a hierarchy, both follow
 the nodes (`mondrian_nodes`). Large ranges of codes are counted in at most 256 *bins*.
@@ -28,12 +28,12 @@ from privacy_assets.kernels.bit_sets import BITS
 from privacy_assets.kernels.compilation import inlined_part, part
 
 MOST_BINS = 256
-# A class of fewer rows is counted in at most as many bins as a word has bits.
+# A class of fewer rows is counted in no more bins than a word has bits.
 FEW_ROWS = 128
-# Of the criterion "gain". Measured on adult at k = 10, loss in percent: 4.88 at 0.15, 4.86 at 0.25, 4.65 at 0.35, 4.71
+# For the criterion "gain". Measured on adult at k = 10, loss in percent: 4.88 at 0.15, 4.86 at 0.25, 4.65 at 0.35, 4.71
 # at 0.5; the order is the same at every other k except 50, where 0.15 is best by half a percent.
 BALANCE_WEIGHT = 0.35
-# Cuts along a hierarchy take one node away from many, which is seldom balanced: on adult with hierarchies for all
+# Cuts along a hierarchy separate one node from many, which is seldom balanced: on adult with hierarchies for all
 # columns or for the categories, weights of 0.15 and 0.35 lose 0.5 to 4 % more, and 0.9 up to 85 %.
 BALANCE_WEIGHT_OF_NODES = 0.0
 NO_CUT = -1
@@ -53,12 +53,12 @@ class Dimensions(NamedTuple):
     first_bin : ndarray of shape (n_dimensions + 1,), dtype=int64
         Start of its bins in a flat histogram, and the length of the histogram.
     coordinates : ndarray of shape (n_coordinates,), dtype=float64
-        Coordinate of each code of each ordered dimension, ascending; from 0 to 1, and 2 for a missing value, so that
-        a class of missing and other values has the whole width.
+        Coordinate of each code of each ordered dimension, ascending: from 0 to 1, and 2 for a missing value, so that a
+        class of missing and other values has the full width.
     first_coordinate : ndarray, dtype=int64
-        Where those of a dimension begin.
+        Where the coordinates of a dimension begin.
     nodes : Nodes
-        Hierarchies of sets that are cut along one; their codes are numbered depth-first.
+        Hierarchies of the sets that are cut along one; their codes are numbered depth-first.
     """
 
     is_set: NDArray[np.bool_]
@@ -135,7 +135,7 @@ def list_bins(histogram: NDArray[np.int64], begin: int, n_bins: int, lists: List
 def sort_by_count(n_listed: int, lists: Lists) -> None:
     """Put the most frequent value first, equally frequent ones by code.
 
-    A Shell sort with Tokuda's gaps: NumPy's sort would take Numba a tenth of the time of all kernels to compile.
+    A Shell sort with Tokuda's gaps: Numba would need a tenth of the compile time of all kernels for NumPy's sort.
     """
     bins, tally = lists.bins, lists.tally
     gap = 1
@@ -295,7 +295,7 @@ def weigh_cuts(
 
 @inlined_part
 def can_score(size: int, width: float, best: float, models: Models) -> bool:
-    """Whether a cut of a dimension of this width may score above the best so far: no gain exceeds the width."""
+    """Whether a cut of a dimension of this width may score above the best so far: a gain never exceeds the width."""
     most = width if models.is_by_range else size * width
     return width > 0.0 and most > best
 

@@ -1,7 +1,7 @@
-"""Decisions on a class of which nobody has all rows: counts of its parts are added, and decide as those of a whole.
+"""Decisions on a class whose rows are never in one place: counts of its parts are summed, and decide in the same way.
 
-People add up as well if each is counted once: by the first and by the last bin in which they have a row, in the order
-in which a dimension is cut. Sensitive values add up by bin.
+Counts of people can also be summed if each is counted once, by the first and by the last bin in which they have a row,
+in the order in which a dimension is cut. Counts of sensitive values are summed by bin.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ def add_counts(
     leaf : ndarray of shape (n_rows,), dtype=int64
         The class of each row.
     place : ndarray of shape (n_leaves,), dtype=int64
-        The histogram of each class; -1 if it has none.
+        The histogram of each class; -1 for a class without one.
     offset, shift : ndarray of shape (n_histograms, n_dimensions), dtype=int64
         A code is counted in the bin ``offset + (code >> shift)``.
     histograms : ndarray of shape (n_histograms, n_bins), dtype=int64
-        Counted on.
+        The counts, which are increased.
     """
     for i in range(len(leaf)):
         own = place[leaf[i]]
@@ -155,7 +155,7 @@ def _list_cuts(histogram: NDArray[np.int64], dimensions: Dimensions, box: Box, l
 def list_cuts_on_codes(
     codes: NDArray[np.int64], tally: NDArray[np.int64], first: NDArray[np.int64], dimensions: Dimensions, box: Box
 ) -> Listed:
-    """Treat the codes of dimensions that have bins of several as bins, and shrink the box to them."""
+    """Treat each code as a bin in dimensions with bins of several codes, and shrink the box to them."""
     made = Listed(first, codes, tally, np.zeros(len(box.low), np.float64))
     _list_cuts_on_codes(dimensions, box, made)
     return made
@@ -174,15 +174,15 @@ def choose_cut_of_sides(
     size: int, people: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None, by_bin: NDArray[np.int64] | None,
     listed: Listed, dimensions: Dimensions, box: Box, lists: Lists, models: Models, cut: NDArray[np.int64],
 ) -> None:  # fmt: skip
-    """Choose the cut by what is on each side, as `decide_on_rows` does.
+    """Choose the cut by the counts on each side, as `decide_on_rows` does.
 
     Parameters
     ----------
     people : tuple, optional
         The people of the class, and those on each side of a cut after each listed bin; None if k counts rows.
     by_bin : ndarray of shape (n_listed, n_values), dtype=int64, optional
-        Rows by listed bin and sensitive value; None if there is no l or t. Bins of a dimension that has only one may be
-        without their rows.
+        Rows by listed bin and sensitive value; None if there is no l or t. The rows of a dimension with only one bin
+        may be missing.
     """
     none = no_evidence()
     n_people, people_left, people_right = (size, *none[1:3]) if people is None else people

@@ -1,8 +1,8 @@
 """The cut of a class with few rows, if only rows are counted; most classes are small.
 
 Small classes have at most 64 bins per dimension, so the bits of a word mark the non-empty ones. The word alone gives
-the width of the dimension and excludes most dimensions; scanning a histogram for that takes longer than counting. Same
-decision as :func:`~privacy_assets.anonymization.kernels.mondrian_cuts.decide`.
+the width of the dimension and excludes most dimensions; scanning a histogram for this takes longer than counting. The
+decision is that of :func:`~privacy_assets.anonymization.kernels.mondrian_cuts.decide`.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def decide_on_few(
         word = occupied[j]
         first = dimensions.first_bin[j]
         if word & (word - ONE) == 0 and box.shift[j] == 0:
-            # One code only, the most frequent case: nothing to cut.
+            # Only one code, the most frequent case: nothing to cut.
             b = place_of_lowest(word)
             histogram[first + b] = 0
             if not dimensions.is_set[j]:

@@ -1,7 +1,7 @@
 """The cut of a Mondrian class with models on people, l-diversity or t-closeness.
 
-Same decision as :func:`~privacy_assets.anonymization.kernels.mondrian_cuts.decide`, through the same `weigh_cuts`; it
-needs more counts, which are computed here, one dimension at a time.
+It makes the decision of :func:`~privacy_assets.anonymization.kernels.mondrian_cuts.decide` through the same
+`weigh_cuts`, but needs more counts, which are computed here, one dimension at a time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from privacy_assets.anonymization.kernels.mondrian_rows import PackedRows, list_
 from privacy_assets.kernels.compilation import allocating_part
 from privacy_assets.kernels.sorting import place_in, sort_ascending
 
-# Sorting a value takes about as long as looking through so many.
+# Sorting one value takes about as long as scanning this many.
 VALUES_PER_SORTED = 16
 
 
@@ -45,7 +45,7 @@ class Guard(NamedTuple):
     sensitive : ndarray of shape (n_records, n_sensitive), dtype=int32
         Sensitive values, as positions in the flat list of ``Models.totals``.
     is_met : ndarray of shape (n_people,), dtype=bool
-        Scratch, False between calls: whether a row of the person was met.
+        Scratch, False between calls: whether a row of the person was found.
     first, last : ndarray of shape (n_people,), dtype=int64
         Scratch: the first and the last listed bin with a row of the person.
     counts : ndarray of shape (2, n_values), dtype=int64
@@ -78,9 +78,9 @@ def make_guard(
 
 @allocating_part
 def _list_values(rows: PackedRows, begin: int, stop: int, models: Models, guard: Guard) -> NDArray[np.int64]:
-    """List the sensitive values in a class, ascending; none if the models need none.
+    """List the sensitive values in a class, ascending; empty if the models do not need them.
 
-    The cost depends on the rows of the class: all values are looked through only if they are not many more than rows.
+    The cost depends on the rows of the class: all values are scanned only if they are not many more than the rows.
     """
     if not models.needs_values:
         return np.empty(0, np.int64)
@@ -214,8 +214,8 @@ def decide_on_rows(
 ) -> None:
     """Choose the cut like `decide`, with every model on both sides; like `decide_on_codes` if the cut is coarse.
 
-    It then lists the codes of one dimension at a time, and only those of dimensions that are binned. A guard of None
-    has a type of its own, for which Numba compiles nothing that reads people or values: only rows are counted then.
+    It then lists the codes of one dimension at a time, and only those of dimensions that are binned. Numba compiles a
+    guard of None as a separate type, without the code that reads people or values: then only rows are counted.
     """
     size = stop - begin
     by_codes = cut[IS_COARSE] == 1

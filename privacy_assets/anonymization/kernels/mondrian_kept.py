@@ -1,7 +1,7 @@
-"""Histograms of a class kept for its two sides: the larger side is the difference to the smaller one.
+"""Histograms of a class kept for its two sides: the larger side is the class minus the smaller side.
 
 Counting is most of the work on large classes. With the kept histogram of a class, only its smaller side is counted; the
-larger one is the difference. A side can use it if its bins are as wide as those of the class.
+larger one is the difference between the two. A side can use it if its bins are as wide as those of the class.
 """
 
 from __future__ import annotations

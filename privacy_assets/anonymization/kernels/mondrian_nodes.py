@@ -48,7 +48,7 @@ def make_nodes(hierarchies: Sequence[tuple[NDArray[np.int64], NDArray[np.float64
 
 @part
 def shared_level(nodes: Nodes, j: int, n_values: int, one: int, other: int) -> int:
-    """Lowest level on which two codes have one node."""
+    """Lowest level on which two codes have the same node."""
     at = nodes.first[j]
     level = 0
     while nodes.node[at + one] != nodes.node[at + other]:
@@ -68,7 +68,7 @@ def shared_loss(nodes: Nodes, j: int, n_values: int, one: int, other: int) -> fl
 def sort_by_nodes(
     n_listed: int, j: int, n_values: int, nodes: Nodes, bins: NDArray[np.int64], tally: NDArray[np.int64]
 ) -> None:
-    """Put values depth-first: of the children of a node, that with most rows of the class first, equal ones by code.
+    """Sort values depth-first: of the children of a node, the one with most rows of the class first, ties by code.
 
     Parameters
     ----------

@@ -97,7 +97,7 @@ def list_codes(
 ) -> int:
     """List the codes of one counted dimension row by row, in no particular order, and clear their bins.
 
-    Like `list_bins`, at a cost by rows instead of bins.
+    Like `list_bins`, but the cost depends on the rows instead of the bins.
     """
     n_listed = 0
     for i in range(begin, stop):
@@ -197,7 +197,7 @@ def list_class_values(
     values : ndarray of shape (n_pairs,), dtype=int64
         The codes of each range, ascending.
     """
-    # Codes have several widths, and the kernel would be compiled for each.
+    # Codes have several widths, and the kernel would be compiled for each of them.
     first, values = _list_class_values(codes.astype(np.int64, copy=False), begins, stops, n_values)
     return first, values
 

@@ -23,7 +23,7 @@ class TreeArrays(NamedTuple):
     left, right
         Position of the child cut, or -1 - class.
     first_head : ndarray of shape (n_cuts + 1,)
-        Where the codes on the left begin in ``head``; none for ordered dimensions.
+        Where the codes on the left begin in ``head``; ordered dimensions have no such codes.
     head : ndarray of shape (n_codes,)
         Codes on the left of the cuts of sets, ascending by cut.
     """
@@ -71,7 +71,7 @@ def build_tree(
 
 @kernel
 def route_rows(tree: TreeArrays, codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    """Find the class of each row of codes, an array with a column for each dimension; further columns do not matter."""
+    """Find the class of each row of codes, an array with a column for each dimension; further columns are ignored."""
     n_rows = len(codes)
     classes = np.zeros(n_rows, np.int64)
     for i in range(n_rows):

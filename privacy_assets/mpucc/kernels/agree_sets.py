@@ -1,8 +1,8 @@
 """Whether a row singles out another one by any combination of columns, from the columns on which rows agree with it.
 
-The agree set of two rows holds the columns on which they have the same values. A row is singled out by some combination
-if and only if its agree set is contained in no other row's: that agree set is then such a combination. This takes time
-quadratic in the rows at worst, but is independent of the number of combinations.
+The agree set of two rows contains the columns on which they have the same values. A row is singled out by some
+combination if and only if its agree set is not contained in the agree set of any other row: that agree set is then such
+a combination. This takes time quadratic in the rows at worst, but is independent of the number of combinations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def agree_sets(columns: Sequence[NDArray[Any]], row: int) -> tuple[NDArray[np.ui
     columns : sequence of ndarray of shape (n_rows,), integer
         Codes of each column.
     row : int
-        The row that all others are compared with.
+        The row with which all others are compared.
 
     Returns
     -------
@@ -45,12 +45,12 @@ def agree_sets(columns: Sequence[NDArray[Any]], row: int) -> tuple[NDArray[np.ui
 
 
 def singles_out(sets: NDArray[np.uint64], sizes: NDArray[np.int64], is_candidate: NDArray[np.bool_]) -> bool:
-    """Return whether the agree set of some candidate is not empty, and contained in that of no other row.
+    """Return whether the agree set of some candidate is not empty, and not contained in that of any other row.
 
     Parameters
     ----------
     sets : ndarray of shape (n_rows, n_words), dtype=uint64
-        Agree sets of all rows but the one they were compared with.
+        Agree sets of all rows except the one they were compared with.
     sizes : ndarray of shape (n_rows,), dtype=int64
         Number of columns in each.
     is_candidate : ndarray of shape (n_rows,), dtype=bool
@@ -63,7 +63,7 @@ def singles_out(sets: NDArray[np.uint64], sizes: NDArray[np.int64], is_candidate
 
 @kernel
 def _has_own_set(sets: NDArray[np.uint64], sizes: NDArray[np.int64], is_candidate: NDArray[np.bool_]) -> bool:
-    """Return whether a candidate's set is contained in no other; sets are in descending order of their size."""
+    """Return whether a candidate's set is not contained in any other; sets are in descending order of their size."""
     for i in range(sets.shape[0]):
         if not is_candidate[i]:
             continue

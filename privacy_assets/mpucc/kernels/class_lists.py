@@ -25,19 +25,19 @@ def begin_lists(
     Parameters
     ----------
     fewest_rows : int
-        A class has at least so many rows.
+        A class has at least this many rows.
     n_counts : int
         Counts per value of a column.
 
     Returns
     -------
     rows, starts, mids : ndarray of shape (size, ...), dtype=int32
-        Per depth, the rows of each class together, where it begins, and where its original rows do. There is no class
-        without an open and an original row.
+        Per depth, the rows of each class together, where the class begins, and where its original rows begin. Every
+        class has an open and an original row.
     n_classes : ndarray of shape (size,), dtype=int64
         Number of classes per depth.
     prefix : ndarray of shape (size,), dtype=int64
-        Columns that the classes were split by, -1 for none.
+        Columns by which the classes were split, or -1.
     counts : ndarray of shape (most codes, n_counts), dtype=int32
         Zeros.
     touched : ndarray of shape (most codes,), dtype=int32
@@ -64,7 +64,7 @@ def begin_lists(
 
 @part
 def count_shared(prefix: NDArray[np.int64], depth: int, candidates: NDArray[np.int16], i: int) -> int:
-    """Count the leading columns of a candidate by which the lists are split already."""
+    """Count the leading columns of a candidate by which the lists are already split."""
     shared = 0
     while shared < depth and prefix[shared] == candidates[i, shared]:
         shared += 1

@@ -18,14 +18,14 @@ from privacy_assets.kernels.compilation import kernel
 DTYPES = (np.uint8, np.uint16, np.uint32)
 # Suffixes on which more than this share of the rows differ are not grouped, because too few rows would be dropped.
 LARGEST_USEFUL_SHARE = 0.8
-# From this size of combinations on, dropping rows that later columns cannot distinguish is worth its first pass.
+# From this size of combinations on, dropping rows that later columns cannot distinguish is worth the first pass.
 FIRST_GROUPED_SIZE = 4
 
 
 class CodeBlocks(NamedTuple):
     """Columns of codes in one block of memory, each in as few bytes per code as it needs.
 
-    Kernels are compiled once for all widths, because :func:`code_at` reads codes of each.
+    Kernels are compiled once for all widths, because :func:`code_at` reads codes of any width.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ def take_rows(blocks: CodeBlocks, rows: NDArray[np.int64]) -> CodeBlocks:
     """Renumber the rows of all columns."""
     taken = _allocate(blocks.shift, blocks.n_codes, len(rows))
     for c in range(len(blocks.n_codes)):
-        # All rows are there; the default mode would make a copy first.
+        # All positions exist; the default mode would make a copy first.
         np.take(blocks.column(c), rows, out=taken.column(c), mode="clip")
     return taken
 

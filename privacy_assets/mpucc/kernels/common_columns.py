@@ -1,8 +1,8 @@
 """The columns that all combinations identifying a synthetic row have in common, found in one search.
 
-A row stays identified without a column just if some combination without it identifies the row. So the intersection of
-these combinations says for every column whether dropping it would matter. The search is that of `search`, by person,
-but a row stays open until no column that is asked for is left in its intersection.
+A row stays identified without a column if and only if some combination without it identifies the row. So the
+intersection of these combinations shows for every column whether dropping it would matter. The search is that of
+`search`, by person, but a row stays open until its intersection contains none of the requested columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from privacy_assets.mpucc.kernels.people_classes import N_COUNTS, find_people, s
 from privacy_assets.mpucc.kernels.search import BATCH, LevelProgress, extend, most_records
 
 MOST_COLUMNS = 62
-"""So many columns can be asked for at once: one bit each, and one for rows that nothing identifies."""
+"""Most columns that can be requested at once: one bit each, and one for rows that nothing identifies."""
 
 
 @part
@@ -132,17 +132,17 @@ def find_common_columns(
     columns, n_codes, n_synthetic, weights, max_size, n_threads, on_progress
         As for :func:`~privacy_assets.mpucc.kernels.search.find_mpuccs`.
     subjects : ndarray of shape (n_rows,), dtype=int32
-        As there, and required: where every original record is a person, those of weight one are numbered, and the
-        others are -1.
+        As there, and required: if every original record is a person, those of weight one are numbered, and the others
+        are -1.
     asked_for : sequence of int
-        At most ``MOST_COLUMNS`` columns to ask for.
+        The requested columns, at most ``MOST_COLUMNS``.
 
     Returns
     -------
     is_identified : ndarray of shape (n_synthetic,), dtype=bool
         Rows that some combination of at most ``max_size`` columns identifies.
     is_needed : ndarray of shape (n_synthetic, n_asked_for), dtype=bool
-        Whether every combination that identifies the row has the column; True for rows that none identifies.
+        Whether every combination that identifies the row has the column; True for rows that are not identified.
     """
     blocks = group_by_width(columns, n_codes)
     bit_of_column = np.zeros(len(columns), np.int64)

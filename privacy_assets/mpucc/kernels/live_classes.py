@@ -100,8 +100,8 @@ def _split_live(
     Class i is ``rows[starts[i]:starts[i + 1]]``: open synthetic rows (numbers below ``n_open``), then other synthetic
     rows, then, from ``mids[i]``, original rows. The order survives the split, because the split is stable.
     ``counts`` of shape (n_codes, 4) is zero in its first column on entry and on exit, ``n_seen`` of shape (n_groups, 2)
-    everywhere. Of rows with one ``group`` (see SuffixGroups; empty for none), two synthetic (open ones first) and two
-    original ones are kept. Returns the number of live parts.
+    everywhere. Of rows with one ``group`` (see SuffixGroups; empty if rows are not grouped), two synthetic (open ones
+    first) and two original ones are kept. Returns the number of live parts.
     """
     n_out = 0
     write = 0

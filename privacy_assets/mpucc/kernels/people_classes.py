@@ -1,7 +1,7 @@
 """The compiled part of the mpUCC search where a person may have several original records.
 
 Classes as in `live_classes`, but a class identifies its open synthetic rows if all of its original records belong to
-one person, and it has no more synthetic records than these. Where everybody has one record this is a 1:1 pair.
+one person, and it does not have more synthetic records than these. If everybody has one record, this is a 1:1 pair.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from privacy_assets.kernels.compilation import kernel, part
 from privacy_assets.mpucc.kernels.class_lists import begin_lists, count_shared
 from privacy_assets.mpucc.kernels.code_blocks import CodeBlocks, code_at
 
-# The columns of the counts of a value: rows and records of both tables, the person, and two places in lists.
+# The columns of the counts of a value: rows and records of both tables, the person, and two positions in lists.
 N_COUNTS = 7
 
 
@@ -35,7 +35,7 @@ def _count_people(
     """Count the rows of one class by value, for values of open rows; return the number of values.
 
     Written to ``counts``: synthetic rows, synthetic records, original rows, original records, and their person (-1 for
-    several). The records are only counted where there is one person.
+    several). The records are only counted if there is one person.
     """
     n_touched = 0
     for p in range(start, mid):
@@ -146,9 +146,9 @@ def find_people(
 ) -> tuple[int, int, bool]:
     """Find the values by which one class identifies its open rows.
 
-    ``counts`` is zero in its first column on entry; on exit it is not for these values only. Their synthetic records,
-    and their first original row, are in its columns 1 and 5. A class is read no further than it takes to know that
-    several people have each value of its open rows: the more rows it has per value, the smaller its part that is read.
+    ``counts`` is zero in its first column on entry; on exit, only for other values than these. Their synthetic records,
+    and their first original row, are in its columns 1 and 5. A class is read only until it is known that several people
+    have each value of its open rows: the more rows it has per value, the smaller the part that is read.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def find_people(
             counts[value, 4] = subject[row]
             counts[value, 5] = row
         if subject[row] < 0 or counts[value, 4] != subject[row]:
-            # Nobody is identified by this value, so its other rows do not matter; it stays in ``touched``.
+            # This value does not identify anybody, so its other rows do not matter; it stays in ``touched``.
             counts[value, 0] = 0
             n_several += 1
             if n_several == n_touched:
@@ -278,7 +278,7 @@ def identify_people(
     subject : ndarray of shape (n_rows,), dtype=int32
         Person of each original row; -1 if several people have the records of this one. Not read for synthetic rows.
     weight : ndarray of shape (n_rows,), dtype=int32
-        Records that a row stands for.
+        Records that a row represents.
     first, partner, together
         Written in place, see :func:`_match_people`. The others are those of ``live_classes.identify``.
     """

@@ -9,17 +9,18 @@ Four facts make it fast and keep it exact:
 
 - Only *live* classes are split on: those with a synthetic row that is not yet identified and an original row. As X
   grows, classes only shrink, so descendants of a dead class cannot identify a record.
-- Counts are only compared with one. A row of weight two or more therefore enters as two copies and is never identified.
+- Counts are only compared with one. A row of weight two or more is therefore entered as two copies and never
+  identified.
 - Rows that agree on all later columns stay together, so two of them represent all (SuffixGroups).
 - A level is searched in batches of the list. Rows that a batch identifies are masked in the next one, and a level ends
-  when no row is left. The mask is constant within a batch, so its slices are independent: the result does not depend on
+  when no row remains. The mask is constant within a batch, so its slices are independent: the result does not depend on
   the number of threads.
 
-Before a level, its combinations are counted. If they would exceed what may be checked, the search ends; it is then
-complete up to the size before.
+Before a level, its combinations are counted. If they would exceed the number that may be checked, the search ends; it
+is then complete up to the previous size.
 
 If people may have several original rows, one person takes the place of one original row, and as many synthetic rows as
-the person has rows that of one synthetic row. The second and third fact do not apply then.
+the person has rows take the place of one synthetic row. The second and third facts do not apply then.
 """
 
 from __future__ import annotations
@@ -64,13 +65,13 @@ class SearchResult(NamedTuple):
     profile : Profile or None
         Unique rows and entropy of each combination; None unless requested.
     combo_of_row : ndarray of shape (n_synthetic,), dtype=int64
-        Position in ``combos`` of the first combination that identifies the row, -1 if none does.
+        Position in ``combos`` of the first combination that identifies the row, or -1.
     partner_of_row : ndarray of shape (n_synthetic,), dtype=int64
-        The original row it singles out, or the first row of the person in its class; -1 if none.
+        The original row that it singles out, or the first row of the person in its class; otherwise -1.
     together_of_row : ndarray of shape (n_synthetic,), dtype=int64
-        Synthetic records in the class that identifies the row, 0 if none does; more than one only by person.
+        Synthetic records in the class that identifies the row, or 0; more than one only if people are counted.
     complete_size : int
-        Every combination of at most so many columns was searched, or could not have identified a row.
+        Every combination of at most this many columns was searched, or could not have identified a row.
     """
 
     combos: NDArray[np.int16]
@@ -85,7 +86,7 @@ class SearchResult(NamedTuple):
 
 
 class LevelProgress(NamedTuple):
-    """Progress of a search before it goes on: within a level, ``n_done`` of its ``n_candidates`` are done.
+    """Progress of a search before it continues: within a level, ``n_done`` of its ``n_candidates`` are done.
 
     ``n_checked`` and ``n_identified`` count the combinations of all levels, and the rows identified so far.
     """
@@ -110,7 +111,7 @@ def extend(combos: NDArray[np.int16], n_columns: int) -> tuple[NDArray[np.int16]
     """Extend each combination by every later column; keep lexicographic order. Returns them and their parents."""
     n_children = n_columns - 1 - _last_columns(combos)
     parents = np.repeat(np.arange(len(combos), dtype=np.int32), n_children)
-    # The added column of the first child is one behind the last, and the children of all are one list.
+    # The added column of the first child is the one after the last, and the children of all are one list.
     shift = n_columns - np.cumsum(n_children)
     added = np.arange(len(parents), dtype=np.int32) + shift.astype(np.int32)[parents]
     return np.column_stack([combos[parents], added.astype(np.int16)]), parents
@@ -181,7 +182,7 @@ class LevelSearch:
     def run_level(
         self, size: int, pool: SlicePool, report: Callable[[LevelProgress], None], *, only_with_first: bool
     ) -> bool:
-        """Search all candidates of one size; return False if there was none to check."""
+        """Search all candidates of one size; return False if there were no candidates to check."""
         combos, parent = extend(self.parents, self.n_columns)
         if only_with_first and size == 1:
             combos, parent = combos[:1], parent[:1]
@@ -223,7 +224,7 @@ class LevelSearch:
         pool: SlicePool,
         report: Callable[[LevelProgress], None],
     ) -> Findings:
-        """Search the candidates of a level; those after the last open row was identified stay unchecked."""
+        """Search the candidates of a level; those after the last open row was identified remain unchecked."""
         n_synthetic = len(self.combo_of_row)
         of_level = Findings(
             np.full(n_synthetic, NOT_IDENTIFIED),
@@ -298,7 +299,7 @@ class LevelSearch:
         return profile_combinations(self.synthetic, combos, self.synthetic_weights, self.alpha, pool)
 
     def result(self, pool: SlicePool, with_profile: bool, complete_size: int) -> SearchResult:
-        """Combine the levels; profile combinations that no level profiled."""
+        """Combine the levels; profile the combinations that were not profiled within a level."""
         sizes = np.repeat([level.combos.shape[1] for level in self.levels], [len(v.combos) for v in self.levels])
         combos = np.full((len(sizes), self.max_size), -1, np.int16)
         stop = 0
@@ -356,8 +357,8 @@ def find_mpuccs(
         Multiplicity of each row, at least 1. Without ``subjects``, only rows of weight one are identified
         or singled out.
     subjects : ndarray of shape (n_rows,), dtype=int32, optional
-        Person of each original row, -1 for people who are not told apart; not read for synthetic rows. Then a synthetic
-        row is identified if all original rows with its values belong to one person, and there are at most as many
+        Person of each original row, -1 for people who are not distinguished; not read for synthetic rows. A synthetic
+        row is then identified if all original rows with its values belong to one person, and there are at most as many
         synthetic records as original ones with these values. Default: every original record is a person.
     is_sought : ndarray of shape (n_synthetic,), dtype=bool, optional
         Synthetic rows to identify; the others count where they have the same values. Default: all.
@@ -377,7 +378,7 @@ def find_mpuccs(
     n_threads : int
         Threads; the result does not depend on it.
     on_progress : callable, optional
-        Called before each level and each batch of a level. Its exceptions end the search.
+        Called before each level and each batch of a level. An exception that it raises ends the search.
 
     Returns
     -------

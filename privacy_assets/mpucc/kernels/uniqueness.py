@@ -23,7 +23,7 @@ from privacy_assets.mpucc.kernels.code_blocks import (
     suffix_groups,
 )
 
-# The smallest share of a billion rows to this power is 1e-270, far from underflow.
+# The smallest share of a billion rows, raised to this power, is 1e-270, far from underflow.
 HIGHEST_ORDER_OF_POWERS = 30.0
 # Entropies of this order are the min-entropy within 1e-10, and its logarithms do not overflow.
 HIGHEST_ORDER = 1e12
@@ -48,7 +48,7 @@ def _add_class(
 ) -> tuple[float, int]:
     """Add a class to the sum inside the entropy; return the sum and the size of the largest class so far.
 
-    Relative means that the sum is one over powers divided by the power of the largest class, and ``term`` has their
+    Relative means that the sum is one of powers divided by the power of the largest class, and ``term`` has their
     logarithms, because powers of a high order would underflow.
     """
     if not is_relative:
@@ -79,16 +79,16 @@ def _split_repeated(
     """Split classes of two or more rows by one column, keep the parts of two or more rows.
 
     ``counts`` of shape (n_codes, 3) is zero in its first column on entry and on exit, ``n_seen`` of shape (n_groups,)
-    everywhere. Of rows with one ``group`` (see SuffixGroups; empty for none) two are kept, and a part is dropped if
-    every row in it has a twin that later columns do not distinguish, because its rows never become unique. Returns the
-    number of kept parts, of rows that became unique, the sum over the kept parts (see :func:`_add_class`; 0 if ``term``
-    is empty) and the size of the largest part.
+    everywhere. Of rows with one ``group`` (see SuffixGroups; empty if rows are not grouped) two are kept, and a part is
+    dropped if every row in it has a twin that later columns do not distinguish, because its rows never become unique.
+    Returns the number of kept parts, of rows that became unique, the sum over the kept parts (see :func:`_add_class`; 0
+    if ``term`` is empty) and the size of the largest part.
     """
     n_out = 0
     write = 0
     n_unique = 0
     total = 0.0
-    largest: Any = np.int64(1)  # a literal 1 would be a type of its own
+    largest: Any = np.int64(1)  # a literal 1 would be a separate type
     out_starts[0] = 0
     for i in range(n_classes):
         start, end = starts[i], starts[i + 1]
@@ -156,10 +156,10 @@ def _count_repeated(
     counts: NDArray[np.int32],
     touched: NDArray[np.int32],
 ) -> tuple[int, float, int]:
-    """Count like :func:`_split_repeated`, but keep no parts; without ``term`` stop once no row is unique."""
+    """Count like :func:`_split_repeated`, but do not keep parts; without ``term``, stop once no row is unique."""
     n_unique = 0
     total = 0.0
-    largest: Any = np.int64(1)  # a literal 1 would be a type of its own
+    largest: Any = np.int64(1)  # a literal 1 would be a separate type
     for i in range(n_classes):
         start, end = starts[i], starts[i + 1]
         if end - start == 2 and term.size == 0:
