@@ -1,1 +1,1 @@
-"""Re-identification: which people each released record can come from."""
+"""Re-identification: the people that each released record can come from."""

@@ -42,15 +42,16 @@ class ReidentificationAssessment(ShowsFigures, ShowsPictures):
     curve : DataFrame
         One row per set of known columns: ``known`` (tuple of str), ``n_known``, the fields of
         `Figures`, and ``chosen_as``: ``named``, ``subset`` (all of a
-        size), ``greedy`` or ``all``; ``n_records``, the released records that the figures are from, all or a random
-        sample; and the ends of intervals of means and shares, such as ``mean_reidentification_probability_low`` and
-        ``_high``, which together contain the figures of all records in 95 % of all samples. It has no cells of the
-        table.
+        size), ``greedy`` or ``all``; ``n_records``, the number of released records, all or a random sample, from which
+        the figures were computed; and the ends of intervals of means and shares, such as
+        ``mean_reidentification_probability_low`` and
+        ``_high``, which together contain the figures of all records in 95 % of all samples. It does not contain cells
+        of the table.
     records : DataFrame
         One row per released record at risk: fewer than k candidates (without k: a single one) for some set assessed.
         ``released`` and ``original`` are row positions, ``candidates`` the fewest over all sets, ``known`` the smallest
-        set of columns that leaves so few, among those counted for this record: outside the sample, all columns and the
-        named sets. Private.
+        set of columns that leaves so few, among the sets counted for this record: outside the sample, all columns and
+        the named sets. Private.
     settings : dict
         All settings that affect the result, as JSON values.
     """
@@ -152,7 +153,7 @@ def assess_reidentification(
     Parameters
     ----------
     original : DataFrame
-        All records that a released one may come from: the table given to ``anonymize``.
+        All records that a released record may come from: the table given to ``anonymize``.
     released : Anonymization or DataFrame
         The result of ``anonymize``, which provides model, truth, k, subject and quasi-identifiers; or a table that was
         anonymized elsewhere.
@@ -165,46 +166,47 @@ def assess_reidentification(
         ``curve`` has all sets of up to this many quasi-identifiers; beyond them a greedy chain adds the column that
         raises the mean probability most.
     curve_sample : int, optional
-        Released records that ``curve`` is computed from, drawn at random if there are more; None for all. The sets in
+        Number of released records from which ``curve`` is computed, drawn at random if there are more; None for all.
+        The sets in
         ``known``, all quasi-identifiers together, and sets whose masks are functions of the original are always
         computed from all records, and so are ``scores``.
     quasi_identifiers : sequence of str, optional
         Columns for ``curve``. Default for a table anonymized elsewhere: all columns with a mask, except suppressed
         ones.
     k : int, optional
-        Fewest candidates a record should have.
+        Smallest number of candidates that a record should have.
     truth : str or array-like of int, optional
         For a table anonymized elsewhere, where each released record comes from: the name of a column that identifies
         the records of both tables, or positions in ``original``.
     subject : str, optional
         Column of the original with the person of each row; then candidates are people.
     other_releases : sequence of OtherRelease
-        Other releases of the same people, which an attacker also has. A candidate must be one in all of them.
+        Other releases of the same people, which an attacker also has. A candidate must be a candidate in all of them.
     hierarchies : mapping of str to Hierarchy, optional
         Hierarchies that the model names.
     seed : int
         Seed of the sample.
     n_threads, progress
-        Number of threads (default: all cores), which does not affect the result; function called from time to time,
-        whose exceptions end the work.
+        Number of threads (default: all cores), which does not affect the result; function called from time to time; an
+        exception that it raises ends the work.
     engine : LocalEngine or SparkEngine, optional
-        Where candidates are counted, by tasks that have some of the originals each; the result does not depend on it.
-        Default: in this process, where masks are read, and columns whose masks are functions of the original are
-        grouped in any case.
+        Where candidates are counted, by tasks that each have some of the originals; the result does not depend on it.
+        Default: in this process. Masks are read, and columns whose masks are functions of the original are grouped, in
+        this process in any case.
 
     Raises
     ------
     MaskError
         If the true original of a released record is not among its candidates.
     ConflictError
-        If another release contradicts this one: the same key stands for different originals.
+        If another release contradicts this one: the same key belongs to different originals.
     InvalidTableError, InvalidSettingError
         If a table cannot be used, a setting is out of range, or there are more sets than MAX_SETS.
 
     Notes
     -----
-    Definitions: ``docs/reidentification.md``. A prior that is not uniform, and columns that are not in the table, can
-    make a record's probability larger than reported.
+    Definitions: ``docs/reidentification.md``. A non-uniform prior, and columns that are not in the table, can make a
+    record's probability larger than reported.
     """
     if isinstance(released, Anonymization):
         _refuse_given(model=model, truth=truth, subject=subject, quasi_identifiers=quasi_identifiers, k=k)
@@ -309,7 +311,7 @@ def _refuse_given(**given: object) -> None:
 
 
 def _refuse_undescribed(words: str, model: ReleaseModel, released: pd.DataFrame, names: Sequence[str]) -> None:
-    """Refuse columns that a release shows but its model describes as suppressed, such as centers of classes."""
+    """Refuse columns that are in a release although its model describes them as suppressed, such as class centers."""
     shown = [
         name
         for name in dict.fromkeys(names)
@@ -319,7 +321,7 @@ def _refuse_undescribed(words: str, model: ReleaseModel, released: pd.DataFrame,
     if telling:
         raise InvalidSettingError(
             f"{words} shows different values in {telling}, which its model describes as suppressed, as for centers of "
-            "classes. They are informative but do not bound values, so everybody would count as a candidate. Expected "
+            "classes. They are informative but do not bound values, so everybody would be a candidate. Expected "
             "labels (output='labels'), or a release without these columns. Nothing was assessed."
         )
 

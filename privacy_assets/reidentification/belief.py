@@ -24,7 +24,7 @@ class BeliefFunction:
     Raises
     ------
     InvalidSettingError
-        If masses are negative or do not add up to 1, or a focal set is empty.
+        If masses are negative or do not sum to 1, or a focal set is empty.
 
     References
     ----------
@@ -36,8 +36,8 @@ class BeliefFunction:
         total = fsum(masses.values())
         if not all(mass >= 0 for mass in masses.values()) or not abs(total - 1) <= MASS_TOLERANCE:
             raise InvalidSettingError(
-                f"{len(masses)} masses add up to {total:.6g}; the smallest is {min(masses.values(), default=0):.6g}. "
-                "Expected masses of at least 0 that add up to 1."
+                f"{len(masses)} masses sum to {total:.6g}; the smallest is {min(masses.values(), default=0):.6g}. "
+                "Expected masses of at least 0 that sum to 1."
             )
         self.masses = {focal: mass for focal, mass in masses.items() if mass > 0}
         if frozenset() in self.masses:
@@ -92,9 +92,9 @@ class BeliefFunction:
         Notes
         -----
         It is enough to check unions of focal sets: any other set has the belief of the largest union inside it, and
-        at least that union's probability. A focal set of one record takes its mass from that record alone, so
-        only those of several records have unions, and only those that share records, directly or through others, have
-        to be looked at together.
+        at least that union's probability. A focal set of one record takes its mass from that record alone, so only sets
+        of several records have unions, and only those that share records, directly or through others, have to be
+        examined together.
         """
         _require_probability(truth)
         rest = {record: truth.get(record, 0.0) for focal in self.masses for record in focal}
@@ -124,13 +124,13 @@ class BeliefFunction:
         Raises
         ------
         ConflictError
-            If the sources contradict each other: no set that one believes in shares a record with one of the other.
+            If the sources contradict each other: the focal sets of one do not share records with those of the other.
 
         Notes
         -----
-        Mass of A and B goes to their intersection; what would go to the empty set is taken out, and the rest is scaled
-        to 1 (Shafer 1976). This is the recursion of Definition 28. Dempster's rule is not acceptable in the sense of
-        Definition 27 for all belief functions: ask `is_acceptable_combination_of`.
+        Mass of A and B goes to their intersection; mass that would go to the empty set is removed, and the rest is
+        scaled to 1 (Shafer 1976). This is the recursion of Definition 28. Dempster's rule is not acceptable in the
+        sense of Definition 27 for all belief functions: check with `is_acceptable_combination_of`.
         """
         combined = self
         for other in others:
@@ -154,19 +154,19 @@ class BeliefFunction:
         Raises
         ------
         ConflictError
-            If none of them is plausible.
+            If none of these records is plausible.
         """
         return self.combine(BeliefFunction.categorical(records))
 
     def is_acceptable_combination_of(self, parts: Iterable[BeliefFunction], truth: Mapping[int, float]) -> bool:
-        """Return whether it combines others as Definition 27 asks for, under a true probability.
+        """Return whether it combines others as Definition 27 requires, under a true probability.
 
         It must be compatible with the truth and no less specific than any of the parts.
 
         Raises
         ------
         InvalidSettingError
-            If a part is not compatible with the truth, for which the definition says nothing.
+            If a part is not compatible with the truth, a case that the definition does not cover.
         """
         given = list(parts)
         n_others = sum(not part.is_compatible_with(truth) for part in given)
@@ -190,15 +190,16 @@ class BeliefFunction:
         Raises
         ------
         InvalidSettingError
-            If a set is missing, or these are not the beliefs of masses.
+            If a set is missing, or the beliefs do not come from masses.
         """
         records = sorted(frozenset().union(*belief))
         sets = [frozenset(own) for size in range(1, len(records) + 1) for own in combinations(records, size)]
         n_missing = sum(own not in belief for own in sets)
         if n_missing:
             raise InvalidSettingError(
-                f"The belief of {n_missing} of {len(sets)} sets of {len(records)} records is missing. Expected that of "
-                "every set but the empty one."
+                f"The belief of {n_missing} of {len(sets)} sets of {len(records)} records is missing. Expected that "
+                f"of "
+                "every set except the empty one."
             )
         masses: dict[frozenset[int], float] = {}
         for own in sets:
@@ -211,13 +212,13 @@ def _require_probability(truth: Mapping[int, float]) -> None:
     total = fsum(truth.values())
     if not all(share >= 0 for share in truth.values()) or not abs(total - 1) <= MASS_TOLERANCE:
         raise InvalidSettingError(
-            f"The true probabilities of {len(truth)} records add up to {total:.6g}, the smallest is "
-            f"{min(truth.values(), default=0):.6g}. Expected probabilities of at least 0 that add up to 1."
+            f"The true probabilities of {len(truth)} records sum to {total:.6g}; the smallest is "
+            f"{min(truth.values(), default=0):.6g}. Expected probabilities of at least 0 that sum to 1."
         )
 
 
 def _connected(masses: Mapping[frozenset[int], float]) -> list[dict[frozenset[int], float]]:
-    """Part focal sets into those that share records, directly or through others."""
+    """Group focal sets by shared records, directly or through others."""
     parts: list[tuple[frozenset[int], dict[frozenset[int], float]]] = []
     for focal, mass in masses.items():
         joined, own = focal, {focal: mass}

@@ -82,9 +82,9 @@ class CandidateIndex:
     Parameters
     ----------
     model : ReleaseModel
-        Mask of each column. Columns that are not in it are not released.
+        Mask of each column. Columns without a mask are not released.
     original : DataFrame
-        All records that a released one may come from.
+        All records that a released record may come from.
     released : DataFrame
         The released table; its index is ignored.
     truth : str or array-like of int
@@ -99,7 +99,7 @@ class CandidateIndex:
     n_threads : int, optional
         Number of threads (default: all cores), which does not affect the result.
     on_column : callable, optional
-        Called with the number of columns read so far, after each; its exceptions end the work.
+        Called with the number of columns read so far, after each column; an exception that it raises ends the work.
 
     Attributes
     ----------
@@ -112,15 +112,15 @@ class CandidateIndex:
     people : ndarray of shape (n_original,), dtype=int64, or None
         Person of each original; None if candidates are records.
     model : ReleaseModel
-        The model; of several releases, that of the first.
+        The model; for several releases, that of the first.
     keys : DataFrame
         The key columns.
 
     Raises
     ------
     MaskError
-        If the true original of a released record is not among its candidates. Then the model describes the masks
-        wrongly, and every figure would be too low.
+        If the true original of a released record is not among its candidates. The model then describes the masks
+        incorrectly, and every figure would be too low.
     InvalidTableError
         If a mask cannot read released values, a released column has no mask, or keys do not match.
     InvalidSettingError
@@ -152,12 +152,12 @@ class CandidateIndex:
         self.people = None if subject is None else number_people(original, subject)
         self.model = model
         self.columns = tuple(model.masks)
-        # For several releases, a column has the masks of all.
+        # For several releases, a column has the masks of all of them.
         read = read_columns(model, original, released, hierarchies or {}, on_column)
         self._columns = {name: (column,) for name, column in read.items()}
         self._microaggregated = read_microaggregated(model, original, released, self.truth)
         check_truth({name: int(own.excludes(self.truth).sum()) for name, own in read.items()}, self.n_released)
-        # Set by those who divide the work; counts do not depend on it.
+        # Set by callers that divide the work; counts do not depend on it.
         self.engine: Engine | None = None
         self.keys = released[[name for name in keys if name in released.columns]].reset_index(drop=True)
 
@@ -198,9 +198,10 @@ class CandidateIndex:
         Parameters
         ----------
         known : sequence of str
-            Columns of the model that the attacker knows of everybody in the original.
+            Columns of the model that the attacker knows about everybody in the original.
         on_wait : callable, optional
-            Called about twice a second while candidates are counted in parallel; its exceptions end the work.
+            Called about twice a second while candidates are counted in parallel; an exception that it raises ends the
+            work.
 
         Returns
         -------
@@ -229,7 +230,7 @@ class CandidateIndex:
         records : ndarray of shape (n,), dtype=int64
             Positions in the released table, at least one.
         on_share : callable, optional
-            Called from time to time with the share of the work that is done; its exceptions end the work.
+            Called from time to time with the share of the work that is done; an exception that it raises ends the work.
 
         Returns
         -------
@@ -271,7 +272,7 @@ class CandidateIndex:
     def members(self, i: int, known: Sequence[str]) -> NDArray[np.int64]:
         """Return the candidates of released record ``i`` as positions in the original, ascending.
 
-        With a subject, one position stands for each person: the first of the records that are candidates.
+        With a subject, each person has one position: the first of the records that are candidates.
         """
         self.require_record(i)
         is_member = np.ones(self.n_original, np.bool_)
@@ -320,7 +321,7 @@ class CandidateIndex:
     def _parts(
         self, known: Sequence[str], made: Mapping[tuple[object, ...], MaskedColumn]
     ) -> Iterator[tuple[tuple[object, ...], MaskedColumn]]:
-        """Yield the released parts of some columns, each with a key; those that were made before are taken as given."""
+        """Yield the released parts of some columns, each with a key; parts that were made before are reused."""
         for name in dict.fromkeys(known):
             for number, column in enumerate(self._columns.get(name, ())):
                 yield (name, number), column
@@ -354,7 +355,7 @@ class CandidateIndex:
         own = groups[: self.n_original]
         if self.people is not None:
             n_people = int(self.people.max()) + 1
-            # Not np.unique, whose hashes of such integers collide: it takes ten times as long.
+            # Not np.unique, which takes ten times as long, because its hashes of such integers collide.
             own = pd.unique(own * n_people + self.people) // n_people
         return np.bincount(own, minlength=n_groups)[groups[self.n_original :]].astype(np.int64)
 
@@ -372,7 +373,7 @@ def combine(releases: Sequence[CandidateIndex], key: str) -> CandidateIndex:
     """Intersect the candidate sets of several releases of the same people.
 
     Intersection is always an acceptable combination (Definition 27): the true original stays a candidate, and there are
-    never more candidates than in any single release. Dempster's rule is not acceptable.
+    never more candidates than in any single release. Dempster's rule is not always acceptable.
 
     Parameters
     ----------
@@ -389,10 +390,10 @@ def combine(releases: Sequence[CandidateIndex], key: str) -> CandidateIndex:
     Raises
     ------
     InvalidTableError
-        If keys are missing or repeated, or one of the releases lacks some.
+        If keys are missing or repeated, or one of the releases lacks some keys.
     ConflictError
-        If records with the same key come from different originals, so that the releases contradict each other. Nothing
-        is renormalized.
+        If records with the same key come from different originals, so that the releases contradict each other.
+        Probabilities are not renormalized.
     """
     if len(releases) < 2 or not all(isinstance(each, CandidateIndex) for each in releases):
         raise InvalidSettingError("combine needs at least two releases, all of type CandidateIndex.")
@@ -423,7 +424,7 @@ def _intersected(first: CandidateIndex, other: CandidateIndex, rows: NDArray[np.
     if n_differing:
         n_empty = int((combined.sizes(combined.columns) == 0).sum())
         raise ConflictError(
-            f"{words} contradicts the first one: {n_differing} of {first.n_released} keys stand for different "
+            f"{words} contradicts the first one: {n_differing} of {first.n_released} keys belong to different "
             f"originals, and {n_empty} of them leave no candidate. Expected the same people under the same "
             "keys. Nothing was assessed; correct the keys."
         )

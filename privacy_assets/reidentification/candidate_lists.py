@@ -19,7 +19,7 @@ def members_by_cells(
     Parameters
     ----------
     columns : sequence of MaskedColumn
-        Known columns; none if everybody is a candidate.
+        Known columns; empty if everybody is a candidate.
     n_original, n_released : int
         Records of each table.
 
@@ -30,7 +30,7 @@ def members_by_cells(
 
     Notes
     -----
-    Each set begins with the column that leaves fewest originals, and looks at no others than these.
+    Each set begins with the column that leaves fewest originals, and only examines these.
     """
     if not columns:
         yield np.arange(n_released), np.arange(n_original)

@@ -19,7 +19,7 @@ class CodeSets(NamedTuple):
     first : ndarray of shape (n_sets + 1,), dtype=int64
         Start of the ranges of each set.
     low, high : ndarray of shape (n_ranges,), dtype=int64
-        First and last code of each range; ascending within a set, not adjacent. A set may have no range.
+        First and last code of each range; ascending within a set, not adjacent. A set may be without ranges.
     """
 
     set_of_row: NDArray[np.int64]
@@ -95,7 +95,7 @@ def from_ranges(
 
 
 def from_lists(lists: Sequence[NDArray[np.int64]], rows: NDArray[np.int64]) -> CodeSets:
-    """Make sets of lists of codes, ascending; equal lists become one set."""
+    """Make sets from lists of codes, ascending; equal lists become one set."""
     numbers: dict[bytes, int] = {}
     number_of = np.array([numbers.setdefault(codes.tobytes(), len(numbers)) for codes in lists], np.int64)
     first, lows, highs = [0], [], []
@@ -113,13 +113,13 @@ def from_lists(lists: Sequence[NDArray[np.int64]], rows: NDArray[np.int64]) -> C
 
 
 def used(sets: CodeSets) -> CodeSets:
-    """Leave out the sets of no row, such as that of missing cells where none is missing."""
+    """Leave out the sets without a row, such as that of missing cells if no cell is missing."""
     numbers, set_of_row = np.unique(sets.set_of_row, return_inverse=True)
     return sets.only(numbers)._replace(set_of_row=set_of_row.astype(np.int64))
 
 
 def coarsen(codes: NDArray[np.int64], n_codes: int, sets: CodeSets) -> tuple[NDArray[np.int32], int, CodeSets]:
-    """Merge codes that no set distinguishes; returns codes, their number, and the sets."""
+    """Merge codes that the sets do not distinguish; returns codes, their number, and the sets."""
     begins = np.unique(np.concatenate([[0], sets.low, sets.high + 1]))
     begins = begins[begins < n_codes]
     place = np.searchsorted(begins, np.arange(n_codes), side="right") - 1

@@ -30,7 +30,7 @@ _WITH_INTERVAL = (
 )
 INTERVAL_COLUMNS = tuple(f"{name}_{end}" for name in _WITH_INTERVAL for end in ("low", "high"))
 
-# Counts of sets and records that are made before it is known whether all are needed: 32 MiB.
+# Counts, by set and record, that are made before it is known whether all are needed: 32 MiB.
 MOST_COUNTED_AHEAD = 1 << 22
 
 
@@ -43,7 +43,7 @@ class CandidateProgress(NamedTuple):
 
     @property
     def bar(self) -> tuple[str, int, int]:
-        """Stage, how much of it is done, and of how much, for a progress bar."""
+        """Stage, the amount done, and the total, for a progress bar."""
         return "sets of known columns" if self.n_sets else "reading columns", self.n_sets_done, self.n_sets
 
 
@@ -55,13 +55,13 @@ class CurveSearch:
     index : CandidateIndex
         The release.
     k : int or None
-        Fewest candidates a record should have.
+        Smallest number of candidates that a record should have.
     named : sequence of tuple of str
-        Sets that are assessed on every record.
+        Sets that are assessed for every record.
     columns : tuple of str
-        The columns of the curve; together they are assessed on every record.
+        The columns of the curve; together they are assessed for every record.
     curve_sample : int or None
-        Records that the other sets are assessed on, drawn at random; None for all.
+        Number of records for which the other sets are assessed, drawn at random; None for all.
     seed : int
         Seed of the sample.
     progress, n_sets
@@ -135,7 +135,7 @@ class CurveSearch:
         return self.index.sizes(known, lambda: self._report(0))
 
     def _look_ahead(self, chain: tuple[str, ...]) -> None:
-        """Count all sets that the greedy chain may try, if they are few: together they take less time than in steps."""
+        """Count all sets that the greedy chain may try, if they are few: that takes less time than in steps."""
         left = [name for name in self.columns if name not in chain]
         if len(left) > 2 and len(self.drawn) << len(left) <= MOST_COUNTED_AHEAD:
             sizes = range(1, len(left))
@@ -143,7 +143,7 @@ class CurveSearch:
             self._count([known for known in ahead if not self._is_counted_on_every_record(known)], 0)
 
     def _is_counted_on_every_record(self, known: tuple[str, ...]) -> bool:
-        """Whether a set must be, or takes no longer than a sample: grouping counts for all records at once."""
+        """Whether a set must be counted for all records, or takes no longer than for a sample, by grouping rows."""
         return frozenset(known) in self.on_every_record or self.index.is_grouped(known)
 
     def _report(self, n_more: int) -> None:
@@ -168,7 +168,7 @@ class CurveSearch:
         }
 
     def _intervals(self, sizes: NDArray[np.int64], figures: dict[str, Any]) -> dict[str, float | None]:
-        """Return the ends of the intervals; no record has fewer candidates than if all columns are known."""
+        """Return the ends of the intervals; a record never has fewer candidates than if all columns are known."""
         found: dict[str, float | None] = {}
         if len(sizes) == self.index.n_released:
             for name in _WITH_INTERVAL:
@@ -178,7 +178,7 @@ class CurveSearch:
             if figures[name] is None:
                 found[f"{name}_low"] = found[f"{name}_high"] = None
                 continue
-            # For any set of the columns, chosen in whichever way.
+            # For any set of the columns, however it was chosen.
             log_n_means = log(len(_WITH_INTERVAL)) + len(self.columns) * log(2)
             least, most, mean_of_all = self.bounds[name]
             low, high = mean_interval(_values(name, sizes, self.k), self.index.n_released, least, most, log_n_means)
@@ -191,7 +191,7 @@ class CurveSearch:
 
     @cached_property
     def bounds(self) -> dict[str, tuple[float, float, float]]:
-        """The least and the most a record can have for any set, and the mean if all columns are known, by figure."""
+        """Smallest and largest value of a record for any set, and the mean if all columns are known, by figure."""
         found = {}
         for name in _WITH_INTERVAL:
             of_all, of_none = (

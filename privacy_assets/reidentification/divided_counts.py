@@ -1,7 +1,7 @@
-"""Candidates counted by the tasks of an engine: each has some originals and all boxes, and the counts add up.
+"""Candidates counted by the tasks of an engine: each has some originals and all boxes, and the counts are summed.
 
-All records of a person go to one task, so that people add up as well: somebody with more records than a task makes it
-larger.
+All records of a person go to one task, so that counts of people can also be summed: a person with more records than a
+task makes the task larger.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from privacy_assets.reidentification.masked_columns import MaskedColumn, make_po
 ROWS_PER_BLOB = 1 << 18
 COUNTS_PER_CHUNK = 1 << 16
 BOXES_AT_A_TIME = 1 << 18
-"""Distinct released records that tasks get with their function, which has to fit into a message: 4 bytes a column."""
+"""Distinct released records sent to tasks with their function, which has to fit into a message: 4 bytes a column."""
 ROWS_OF_TASKS = pa.schema([("task", pa.int64()), ("rows", pa.binary())])
 COUNTS = pa.schema([("chunk", pa.int64()), ("counts", pa.binary())])
 
@@ -36,7 +36,7 @@ class _CountsOf(Protocol):
 
 @dataclass(frozen=True)
 class _OfBoxes:
-    """Counts the originals in each box; the columns have no codes of their own."""
+    """Counts the originals in each box; the columns do not contain the codes."""
 
     columns: tuple[MaskedColumn, ...]
     boxes: Boxes
@@ -108,7 +108,7 @@ class _Pass:
 
 @dataclass(frozen=True)
 class _Add:
-    """Adds the counts that tasks have for a chunk of the boxes."""
+    """Sums the counts of the tasks for a chunk of the boxes."""
 
     def __call__(self, table: pa.Table) -> pa.Table:
         counts = [np.frombuffer(value.as_buffer(), np.int64) for value in table.column("counts")]
@@ -127,15 +127,15 @@ def count_in_boxes(
     Parameters
     ----------
     engine : Engine
-        Divides the originals; gets their codes and people.
+        Divides the originals; receives their codes and people.
     columns : sequence of MaskedColumn
         The known columns.
     boxes : Boxes
-        Those of the released rows.
+        The boxes of the released rows.
     people : ndarray of shape (n_original,), dtype=int64, or None
         Person of each original.
     on_wait : callable, optional
-        Called before and after each job; its exceptions end the work.
+        Called before and after each job; an exception that it raises ends the work.
     """
     without = tuple(_without_rows(column, np.zeros(0, np.int64)) for column in columns)
     parts = [
@@ -175,7 +175,7 @@ def _count_by(
     parts: Sequence[_CountsOf],
     on_share: Callable[[float], None],
 ) -> list[NDArray[np.int64]]:
-    """Place the originals once, and count for each part of what was released."""
+    """Place the originals once, and count for each part of the released rows."""
     assert engine.rows_per_task is not None  # noqa: S101 - otherwise the work is not divided
     n_original = len(columns[0].codes)
     n_tasks = -(-n_original // engine.rows_per_task)

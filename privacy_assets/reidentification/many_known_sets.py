@@ -14,7 +14,7 @@ from privacy_assets.reidentification.code_sets import coarsen
 from privacy_assets.reidentification.kernels.candidate_bits import Places, Ranges, Trie, add_counts, fill_bits
 from privacy_assets.reidentification.masked_columns import MaskedColumn
 
-# Bits of a block of originals, and counts, are kept for all sets at a time: up to 64 and 128 MiB.
+# Bits of a block of originals, and counts, are kept for all sets at once: up to 64 and 128 MiB.
 BYTES_OF_BITS = 1 << 26
 MOST_COUNTS = 1 << 24
 MOST_WORDS, FEWEST_WORDS = 512, 8
@@ -43,7 +43,7 @@ def count_for_many_sets(
     n_threads : int
         Threads, which do not affect the result.
     on_share : callable, optional
-        Called from time to time with the share of the work that is done; its exceptions end the work.
+        Called from time to time with the share of the work that is done; an exception that it raises ends the work.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def count_for_many_sets(
     Notes
     -----
     Cost: the distinct boxes of the rows times the sets times originals / 64. Memory: 4 bytes for each original and
-    column, and what does not grow with the originals.
+    column, and some that does not grow with the originals.
     """
     set_of_row = [column.sets.set_of_row[rows] for column in columns]
     box_of_row, n_boxes = group_rows(set_of_row, [column.sets.n_sets for column in columns])

@@ -57,7 +57,7 @@ from privacy_assets.setting_checks import is_integer, is_number
 
 TIME_KINDS = ("datetime", "aware datetime", "duration")
 NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-# Floats deviate from their number by a few units in the last place. If that is not small against the width of the
+# Floats deviate from their number by a few units in the last place. If that is not small compared with the width of the
 # noise, whole numbers outside the width would count as inside.
 ROUNDED_BY = 4 * float(np.finfo(np.float64).eps)
 LARGEST_SLACK = 1 / 8
@@ -269,7 +269,7 @@ def _noise_in_time(original: Original, column: pd.Series[Any], mask: BoundedNois
 
 
 def _nanoseconds_of(width: object) -> int | None:
-    """Return a duration in ISO 8601 as nanoseconds; None if it is none."""
+    """Return a duration in ISO 8601 as nanoseconds; None if it is not a duration."""
     if not isinstance(width, str) or not width.lstrip("-").startswith("P"):
         return None
     try:
@@ -297,7 +297,7 @@ def _rank_window(original: Original, column: pd.Series[Any], mask: RankWindow) -
     counts = np.bincount(original.dimension.codes, minlength=scale.n_known)[: scale.n_known]
     last_rank = np.cumsum(counts) - 1
     first_rank = last_rank - counts + 1
-    # From the decimal text of the percentage: as a product of floats 29 % of 100 is 28.
+    # From the decimal text of the percentage: as a product of floats, 29 % of 100 would be 28.
     window = floor(Fraction(repr(float(mask.p))) * int(counts.sum()) / 100)
     low = np.append(np.searchsorted(last_rank, first_rank[codes] - window, side="left"), 1)
     high = np.append(np.searchsorted(first_rank, last_rank[codes] + window, side="right") - 1, 0)
@@ -456,7 +456,7 @@ def _exact_number(number: Decimal) -> NDArray[Any] | None:
     if -(2**63) <= number < 2**63 and number == int(number):
         return np.array([int(number)], np.int64)
     if -(2**52) < number < 2**52:
-        # All numbers between two integers compare alike, and their midpoint is a float.
+        # All numbers between two integers compare equally with integers, and their midpoint is a float.
         return np.array([floor(number) + 0.5])
     return np.array([number], object)
 

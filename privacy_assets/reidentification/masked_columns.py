@@ -28,7 +28,7 @@ KEYS_PER_ROW = 16
 
 @dataclass(frozen=True)
 class MaskedColumn:
-    """A column as codes, merged where no released cell distinguishes them.
+    """A column as codes, merged if released cells do not distinguish them.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class MaskedColumn:
     sets : CodeSets
         Possible codes of each released row.
     set_of_code : ndarray of shape (n_codes,), dtype=int64, or None
-        If the mask is a function of the original, the released cell of each code; -1 without one.
+        If the mask is a function of the original, the released cell of each code, or -1.
     """
 
     codes: NDArray[np.int32]
@@ -85,7 +85,7 @@ def check_model(
     *,
     may_weigh: bool = False,
 ) -> None:
-    """Refuse masks of missing columns, and released columns without a mask; unless it may, also a mask that weighs."""
+    """Refuse masks of missing columns, released columns without a mask and, unless allowed, masks that weigh."""
     if not isinstance(model, ReleaseModel):
         raise InvalidSettingError(f"The model is a {type_name(model)}. Expected a ReleaseModel.")
     if not model.masks:
@@ -116,7 +116,7 @@ def check_model(
 
 
 def refuse_weighing(model: ReleaseModel) -> None:
-    """Refuse masks by which originals are more or less probable, where candidates are counted alike.
+    """Refuse masks that make originals more or less probable, if all candidates are counted equally.
 
     Parameters
     ----------
@@ -131,8 +131,8 @@ def refuse_weighing(model: ReleaseModel) -> None:
     weighing = [name for name, mask in model.masks.items() if isinstance(mask, WeighingMask)]
     if weighing:
         raise InvalidSettingError(
-            f"The masks of {weighing} make originals more or less probable; counted alike, as candidates, these would "
-            "look safer than they are. Expected masks that say which originals are possible. Use WeightedCandidates."
+            f"The masks of {weighing} make originals more or less probable; if all counted equally, the risk would "
+            "look lower than it is. Expected masks that only determine the possible originals. Use WeightedCandidates."
         )
 
 
@@ -142,7 +142,7 @@ def check_truth(n_excluded: Mapping[str, int], n_released: int) -> None:
     Parameters
     ----------
     n_excluded : mapping of str to int
-        For each column the released records whose true original it excludes.
+        For each column, the number of released records whose true original it excludes.
     n_released : int
         Number of released records.
     """

@@ -1,4 +1,4 @@
-"""Microaggregated columns: the originals of each group of records that were released alike."""
+"""Microaggregated columns: the originals of each group of records that were released with equal cells."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class MicroaggregatedColumns:
 def read_microaggregated(
     model: ReleaseModel, original: pd.DataFrame, released: pd.DataFrame, truth: NDArray[np.int64]
 ) -> list[MicroaggregatedColumns]:
-    """Read the columns with masks `Microaggregated`, those of the same groups together."""
+    """Read the columns with masks `Microaggregated`, columns of the same groups together."""
     masks = {name: mask for name, mask in model.masks.items() if isinstance(mask, Microaggregated)}
     groups_of = {mask.column: frozenset(mask.together) for mask in masks.values()}
     wrong = [

@@ -33,7 +33,7 @@ class OtherRelease:
     model : ReleaseModel, optional
         Masks of the columns of a plain table; its columns are those of the original.
     name : str
-        Words for messages.
+        Name used in messages.
     quasi_identifiers : sequence of str, optional
         Its columns that an attacker may know. Default: its quasi-identifiers, or for a plain table all columns that are
         not suppressed.
@@ -81,7 +81,7 @@ class OtherRelease:
     def columns_to_be_described(self) -> list[str]:
         """Return the columns whose masks must describe the table.
 
-        For a plain table without its own quasi-identifiers these are all columns: suppressed ones must be absent.
+        For a plain table without its own quasi-identifiers, these are all columns: suppressed ones must be absent.
         """
         if self.quasi_identifiers is None and not isinstance(self.table, Anonymization):
             return [name for name in self.used_model().masks if name != self.key]
@@ -97,7 +97,7 @@ class OtherRelease:
         Raises
         ------
         InvalidTableError
-            If keys are missing or repeated, or this release lacks some.
+            If keys are missing or repeated, or this release lacks some keys.
         ConflictError
             If the original behind a key is not among the candidates here.
         """
@@ -125,7 +125,7 @@ class OtherRelease:
 
 
 def check_quasi_identifiers(name: str, names: Sequence[str] | None) -> None:
-    """Refuse invalid quasi-identifiers of another release: without any it would have no effect.
+    """Refuse invalid quasi-identifiers of another release: without any, the release would have no effect.
 
     Raises
     ------

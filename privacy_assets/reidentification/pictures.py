@@ -1,4 +1,4 @@
-"""The picture of a re-identification assessment: what an attacker reaches by the number of known columns."""
+"""The picture of a re-identification assessment: the risk by the number of columns that an attacker knows."""
 
 from textwrap import fill
 from typing import Any
@@ -18,7 +18,7 @@ PANELS = (
 
 
 def describe_sample(curve: pd.DataFrame) -> str | None:
-    """Say which records a curve was computed from, and what its intervals mean; None if it is exact."""
+    """Describe the records from which a curve was computed, and its intervals; None if it is exact."""
     n_sampled, n_released = int(curve["n_records"].min()), int(curve["n_records"].max())
     if n_sampled == n_released:
         return None

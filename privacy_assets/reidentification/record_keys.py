@@ -49,8 +49,8 @@ def match_keys(
     Raises
     ------
     InvalidTableError
-        If the column does not exist, keys are missing or repeated, or the other table lacks some (or, both ways, either
-        table does); they are counted.
+        If the column does not exist, keys are missing or repeated, or the other table lacks some (or, if checked both
+        ways, either table does); they are counted.
     """
     tables = {words: table, other_words: other}
     lacking = [name for name, each in tables.items() if key not in each.columns]

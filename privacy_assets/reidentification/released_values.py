@@ -32,7 +32,7 @@ class Original(NamedTuple):
 
     @property
     def n_values(self) -> int:
-        """Number of codes; the last one is that of the missing value, even if there is none."""
+        """Number of codes; the last one is that of the missing value, even if no value is missing."""
         return self.scale.n_known + 1
 
     @property
@@ -45,7 +45,7 @@ class Original(NamedTuple):
         return read_column(column, f"{self.where} of the release")
 
     def lists(self, lists: list[NDArray[np.int64]], rows: NDArray[np.int64]) -> CodeSets:
-        """Make sets of lists of codes."""
+        """Make sets from lists of codes."""
         return from_lists(lists, rows)
 
     def ranges(
@@ -55,7 +55,7 @@ class Original(NamedTuple):
         may_be_missing: NDArray[np.bool_],
         rows: NDArray[np.int64],
     ) -> CodeSets:
-        """Make sets of ranges of codes."""
+        """Make sets from ranges of codes."""
         return from_ranges(low, high, may_be_missing, self.scale.n_known, rows)
 
 
@@ -108,10 +108,10 @@ def places_among(scale: Scale, values: NDArray[Any], side: str) -> NDArray[np.in
 
 
 def codes_among(scale: Scale, values: NDArray[Any]) -> NDArray[np.int64]:
-    """Find the codes of values; -1 for those that no original has.
+    """Find the codes of values; -1 for values that do not occur in the original.
 
-    Other programs write fewer digits of floats: a value without an exact match stands for the only original equal to 10
-    decimals.
+    Other programs write fewer digits of floats: a value without an exact match is taken for the only original that is
+    equal to 10 decimals.
     """
     if scale.n_known == 0 or len(values) == 0:
         return np.full(len(values), -1, np.int64)

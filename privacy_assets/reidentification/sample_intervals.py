@@ -24,8 +24,8 @@ def mean_interval(
     least, most : float
         Bounds of each value of the population.
     log_n_means : float
-        Natural logarithm of the number of means that are estimated by the same sample: all their intervals together
-        contain the means in at least `CONFIDENCE_LEVEL` of all samples, whatever the population is.
+        Natural logarithm of the number of means that are estimated from the same sample: all their intervals together
+        contain the means in at least `CONFIDENCE_LEVEL` of all samples, for any population.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def mean_interval(
     Notes
     -----
     The empirical Bernstein-Serfling inequality, Theorem 4.3 of [1]_, on both sides and for all means: unlike a normal
-    approximation it allows for values so rare that the sample has none of them.
+    approximation, it allows for values so rare that they do not occur in the sample.
 
     References
     ----------

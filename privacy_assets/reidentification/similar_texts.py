@@ -1,4 +1,4 @@
-"""Texts that differ by few edits from another: insertions, deletions and substitutions of one character."""
+"""Texts that differ from another by few edits: insertions, deletions and substitutions of one character."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class SimilarTexts:
 
     Notes
     -----
-    Cut into one piece more than there are edits, a text keeps at least one piece unchanged, moved by at most as many
-    characters [1]_. So a text is compared only with those that share a piece at such a place.
+    If a text is cut into one more piece than there are edits, at least one piece is unchanged, and moved by at most as
+    many characters [1]_. So a text is compared only with those that share a piece at such a position.
 
     References
     ----------
@@ -34,7 +34,7 @@ class SimilarTexts:
     def __init__(self, texts: Sequence[str], edits: int) -> None:
         self.edits = edits
         self.lengths = np.array([len(text) for text in texts], np.int64)
-        # The texts of each length as code points, and where each is among them.
+        # The texts of each length as code points, and the position of each among them.
         self._points: dict[int, NDArray[np.uint32]] = {}
         self._place = np.zeros(len(texts), np.int64)
         for length in np.unique(self.lengths).tolist():

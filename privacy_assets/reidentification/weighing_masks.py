@@ -27,9 +27,9 @@ from privacy_assets.setting_checks import is_number
 
 # From this many records on, the size of the noise is compared with its mask.
 ROWS_TO_COMPARE = 100
-# Standard deviations differ by less than this factor. Noise that was rounded, or cut off at 0, is within it.
+# Standard deviations must differ by less than this factor. Noise that was rounded, or cut off at 0, is within it.
 LARGEST_FACTOR = 2.0
-# A number of kept values is refused if one as far from its mean has a probability below 2 exp(-20) = 4e-9.
+# A number of kept values is refused if a number this far from its mean has a probability below 2 exp(-20) = 4e-9.
 EXPONENT = 20
 
 
@@ -39,11 +39,11 @@ class WeighedColumn(ABC):
     Attributes
     ----------
     codes : ndarray of shape (n_original,), int
-        Code of each original; the last one is that of the missing value, which stays missing.
+        Code of each original; the last code is that of the missing value, which stays missing.
     n_codes : int
         Codes are below it.
     cell_of_row : ndarray of shape (n_released,), dtype=int64
-        Distinct released value of each row; the last one is the missing value.
+        Distinct released value of each row; the last is the missing value.
     n_cells : int
         Cells are below it.
     """
@@ -71,18 +71,18 @@ class WeighedColumn(ABC):
         return np.asarray(~is_possible)
 
     def check_size(self, truth: NDArray[np.int64]) -> None:
-        """Refuse a mask from which the true changes differ grossly; missing values do not count."""
+        """Refuse a mask from which the true changes differ greatly; missing values are ignored."""
         has_value = self.codes[truth] < self.n_codes - 1
         if has_value.sum() >= ROWS_TO_COMPARE:
             self._check_pairs(self.cell_of_row[has_value], self.codes[truth][has_value])
 
     @abstractmethod
     def _of_values(self, cell: int) -> NDArray[np.float64]:
-        """Return the logarithm of the likelihood of each code but that of the missing value."""
+        """Return the logarithm of the likelihood of each code except that of the missing value."""
 
     @abstractmethod
     def _of_pairs(self, cells: NDArray[np.int64], codes: NDArray[Any]) -> NDArray[np.float64]:
-        """Return it for pairs of a cell and a code, neither of them missing."""
+        """Return the same for pairs of a cell and a code, neither of them missing."""
 
     @abstractmethod
     def _check_pairs(self, cells: NDArray[np.int64], codes: NDArray[Any]) -> None:
@@ -163,7 +163,7 @@ class _Pram(WeighedColumn):
         return np.asarray(self._logs[cells, codes])
 
     def _check_pairs(self, cells: NDArray[np.int64], codes: NDArray[Any]) -> None:
-        """Compare how many values are kept with their mean, by Bernstein's inequality."""
+        """Compare the number of kept values with its mean, by Bernstein's inequality."""
         number_of = {text: code for code, text in enumerate(self._texts)}
         own_code = np.array([number_of.get(text, -1) for text in self._released])
         n_kept = int((own_code[cells] == codes).sum())
@@ -171,7 +171,8 @@ class _Pram(WeighedColumn):
         away = abs(n_kept - float(chances.sum()))
         if away**2 / 2 > EXPONENT * (float((chances * (1 - chances)).sum()) + away / 3) + MASS_TOLERANCE * len(codes):
             raise MaskError(
-                f"{self.where}: {n_kept} of {len(codes)} values are as in the original, but {chances.sum():.0f} by "
+                f"{self.where}: {n_kept} of {len(codes)} values are as in the original, but {chances.sum():.0f} would "
+                f"be by "
                 "the transition matrix. Expected about the same; otherwise the probabilities are wrong. Nothing was "
                 "assessed; correct the model."
             )
@@ -202,8 +203,8 @@ def read_weighed_columns(
 def check_alternatives(models: Sequence[ReleaseModel]) -> frozenset[str]:
     """Refuse models that cannot be alternatives of each other; return the columns whose masks differ.
 
-    Where masks differ, each must say how probable a cell is. `Exact`, `HierarchyMapping` with a level and `Pram` give
-    probabilities, `GaussianNoise` densities, which do not compare with them.
+    If masks differ, each must determine how probable a cell is. `Exact`, `HierarchyMapping` with a level and `Pram`
+    give probabilities; `GaussianNoise` gives densities, which cannot be compared with them.
     """
     first = models[0].masks
     if any(set(model.masks) != set(first) for model in models):
@@ -224,14 +225,15 @@ def check_alternatives(models: Sequence[ReleaseModel]) -> frozenset[str]:
             refused.append(name)
     if refused:
         raise InvalidSettingError(
-            f"The masks of {refused} differ between the models and do not say how probable each cell is. Expected, of "
-            "one released column, GaussianNoise in all models, or Exact, Pram and HierarchyMapping with a level."
+            f"The masks of {refused} differ between the models and do not determine how probable each cell is. "
+            "Expected, for one released column, GaussianNoise in all models, or Exact, Pram and HierarchyMapping with "
+            "a level."
         )
     return varying
 
 
 def _check_transitions(where: str, mask: Pram) -> None:
-    """Refuse a matrix that is not one of probabilities; values are not shown."""
+    """Refuse a matrix that does not contain probabilities; values are not shown."""
     rows: Any = mask.transitions
     if not isinstance(rows, Mapping) or not all(isinstance(row, Mapping) for row in rows.values()):
         raise InvalidSettingError(f"{where}: its transitions are not a mapping of mappings. Expected a matrix.")
@@ -241,6 +243,6 @@ def _check_transitions(where: str, mask: Pram) -> None:
     )
     if n_wrong:
         raise InvalidSettingError(
-            f"{where}: {n_wrong} of {len(rows)} rows of its transition matrix are not probabilities that add up to 1. "
+            f"{where}: {n_wrong} of {len(rows)} rows of its transition matrix are not probabilities that sum to 1. "
             "Expected one row for each original value."
         )

@@ -1,4 +1,4 @@
-"""How probable each candidate is, where candidates are not all alike."""
+"""How probable each candidate is, if candidates are not all equally probable."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ class WeightedAssessment(ShowsFigures):
     ----------
     scores : dict
         ``max_reidentification_probability`` and ``mean_reidentification_probability`` (of the largest probability of
-        any original: how probably the best guess is right), ``expected_correct_links`` (share of the best guesses that
-        are right, ties at random), ``mean_probability_of_truth``, ``mean_entropy`` and ``min_entropy`` (in nats),
+        any original: the probability that the best guess is right), ``expected_correct_links`` (share of the best
+        guesses that are right, ties at random), ``mean_probability_of_truth``, ``mean_entropy`` and ``min_entropy`` (in
+        nats),
         ``n_released``.
     records : DataFrame
         The figures by released record, as ``released, largest_probability, expected_correct, probability_of_truth,
@@ -69,11 +70,11 @@ class WeightedCandidates:
     Parameters
     ----------
     model : ReleaseModel, or sequence of (float, ReleaseModel)
-        Mask of each column. Columns that are not in it are not released. For masks that depend on one another, the
-        probabilities, with sum 1, of several models, one of which was drawn for each record; all describe the same
+        Mask of each column. Columns without a mask are not released. For masks that depend on one another: several
+        models with their probabilities, which sum to 1; one model was drawn for each record, and all describe the same
         columns.
     original : DataFrame
-        All records that a released one may come from, each as probably as any other before the release is seen.
+        All records that a released record may come from, all equally probable before the release is seen.
     released : DataFrame
         The released table; its index is ignored.
     truth : str or array-like of int
@@ -96,9 +97,9 @@ class WeightedCandidates:
     Raises
     ------
     MaskError, InvalidTableError, InvalidSettingError
-        As `CandidateIndex`; if several models do not say how probable each cell is; also if noise differs grossly from
-        its mask in 100 records or more: from the standard deviation by a factor of two, or in how many values a
-        transition matrix keeps. Masks that differ between several models are not compared so.
+        As for `CandidateIndex`; if several models do not determine how probable each cell is; or if noise differs
+        greatly from its mask in 100 records or more: in the standard deviation by a factor of two, or in the number of
+        values that a transition matrix keeps. Masks that differ between several models are not compared in this way.
 
     Notes
     -----
@@ -167,10 +168,10 @@ class WeightedCandidates:
         i : int
             Position of the released record.
         known : sequence of str
-            Columns of the model that the attacker knows of everybody in the original.
+            Columns of the model that the attacker knows about everybody in the original.
         error_rates : mapping of str to float, optional
-            Probability, 0 to 1, that what the attacker knows of somebody in a known column is wrong; 0 where omitted. A
-            wrong value tells nothing: the true one is then that of a record drawn from the original.
+            Probability, 0 to 1, that the attacker's value for a person in a known column is wrong; 0 if omitted. A
+            wrong value is not informative: the true one is then that of a record drawn from the original.
 
         Returns
         -------
@@ -180,8 +181,8 @@ class WeightedCandidates:
         Raises
         ------
         InvalidSettingError
-            If there is no such record, a known column is not in the model, or an error rate is no number from 0 to 1
-            or not of a known column.
+            If the record does not exist, a known column is not in the model, or an error rate is not a number from 0 to
+            1 or does not belong to a known column.
         """
         if not 0 <= i < self.n_released:
             raise InvalidSettingError(
@@ -251,7 +252,7 @@ class WeightedCandidates:
 
 
 class _SetPart:
-    """A released column whose cells say which originals are possible, all of them alike."""
+    """A released column whose cells determine the possible originals, all of them equally probable."""
 
     def __init__(self, column: MaskedColumn) -> None:
         self.codes, self.n_codes = column.codes, column.n_codes
@@ -278,7 +279,7 @@ class _Alternative(NamedTuple):
 def _refuse_microaggregated(has_some: bool) -> None:
     if has_some:
         raise InvalidSettingError(
-            "The model has microaggregated columns, which fit together or not at all, and are not weighed one by one. "
+            "The model has microaggregated columns, which are possible only together, and are not weighed one by one. "
             "Expected other masks. Use CandidateIndex."
         )
 
@@ -293,10 +294,10 @@ def _alternatives(
     chances = [each[0] for each in model] if is_read else []
     if not all(is_number(chance, 0, 1) for chance in chances) or abs(sum(chances) - 1) > MASS_TOLERANCE:
         raise InvalidSettingError(
-            "The model is neither a ReleaseModel nor pairs of a probability and one, with probabilities that add up "
-            "to 1. Expected one of both. Nothing was assessed."
+            "The model is neither a ReleaseModel nor pairs of a probability and a ReleaseModel, with probabilities "
+            "that sum  to 1. Expected one of the two. Nothing was assessed."
         )
-    # A model that is never drawn masks nobody.
+    # A model that is never drawn does not mask any record.
     return [float(chance) for chance in chances if chance > 0], [each[1] for each in model if each[0] > 0]
 
 
@@ -345,11 +346,11 @@ class _Posterior:
         return np.asarray(weights / (weights @ self.counts))
 
     def _with_errors(self, log_likelihood: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
-        """Mix in the mean likelihood of all originals: what a wrong value says about the cell."""
+        """Mix in the mean likelihood of all originals: the likelihood of the cell if the known value is wrong."""
         largest = log_likelihood.max()
         if largest == -np.inf:  # this way to mask cannot give the cell
             return log_likelihood
         likelihood = np.exp(log_likelihood - largest)
         mean = (likelihood @ self.counts) / self.counts.sum()
-        with np.errstate(divide="ignore"):  # the rate may be too small for a float beside the mean
+        with np.errstate(divide="ignore"):  # the rate may be too small for a float next to the mean
             return np.asarray(np.log((1 - rate) * likelihood + rate * mean) + largest)

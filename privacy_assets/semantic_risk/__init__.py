@@ -1,1 +1,1 @@
-"""Semantic risk: what the concepts of a table reveal of its records."""
+"""Semantic risk: what the concepts of a table reveal about its records."""

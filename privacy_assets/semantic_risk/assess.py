@@ -67,18 +67,18 @@ def assess_semantic_risk(
         See :func:`~privacy_assets.semantic_risk.formal_context.read_formal_context`.
     risk_limit : float, optional
         Largest acceptable basic semantic risk (lambda), in (0, 1]. ``kept`` is then the greatest subset of records in
-        which no record is above it.
+        which every record is within it.
     three_way : pair of float, optional
         (alpha, beta) with alpha < beta <= risk_limit: records up to alpha are labeled "keep", from beta on "discard",
         the others "boundary". Labels for triage; the decision is ``kept``.
     semantic_risk : bool
-        Whether to search the semantic risk as well, within ``max_words_searched``.
+        Whether to also search the semantic risk, within ``max_words_searched``.
     advice : bool
         Whether to compute the effect of forgetting each column, and the columns of risk chains. Each takes about as
-        long as an assessment without the semantic risk, and up to about two seconds for its implications, four for
-        those of all together.
+        long as an assessment without the semantic risk. The implications of each take up to about two seconds, those of
+        all together up to about four.
     min_support : int
-        Smallest support of the implications that the advice counts.
+        Smallest support of the implications counted in the advice.
     max_chains : int
         Maximum number of listed chains with identification risk.
     max_concepts : int
@@ -87,17 +87,17 @@ def assess_semantic_risk(
         Maximum number of pairs of rows to compare.
     max_words_searched : int
         Words of 8 bytes that the search of the semantic risk may read: about 5e8 in a second on each core, so half a
-        minute on one core by default. Beyond it the search ends, and the result has the records that it found.
+        minute on one core by default. Beyond it the search ends, and the result has the risks found so far.
     n_threads : int, optional
         Threads; the result does not depend on it. Default: all cores that this process may use.
     progress : callable, optional
         Called before each stage, twice a second while rows are compared or searched, after each round of suppression
-        and before each set of columns to forget; its exceptions end the assessment.
+        and before each set of columns to forget; an exception that it raises ends the assessment.
 
     Raises
     ------
     InvalidTableError, InvalidSettingError
-        If tables and scales do not make a context, a setting is out of range, or the work is too large.
+        If table and scales do not form a context, a setting is out of range, or the work is too large.
 
     Notes
     -----
@@ -126,7 +126,7 @@ def assess_semantic_risk_with(
     n_threads: int | None = None,
     progress: Callable[[SemanticProgress], None] | None = None,
 ) -> SemanticAssessment:
-    """Do what :func:`assess_semantic_risk` does, with its settings in one object."""
+    """Assess as :func:`assess_semantic_risk` does, with its settings in one object."""
     settings.check()
     n_used = threads_to_use(n_threads)
     tell = progress or (lambda _: None)
@@ -264,7 +264,7 @@ def _score(
     suppression: Suppression | None,
     settings: SemanticSettings,
 ) -> dict[str, Any]:
-    """Score the whole table: the two figures that a policy limits, then the ladder in ascending order."""
+    """Score the whole table: the two figures that a policy limits, then the risks in ascending order."""
     weights = context.packed.weights
     scores: dict[str, Any] = {}
     for name in ("basic_semantic_risk", "positive_facts_risk", "classical_risk"):
@@ -300,7 +300,7 @@ def _score(
 
 
 def _why_at_risk(context: FormalContext, measures: RowMeasures, k: int) -> dict[str, Any]:
-    """Count the records above the limit by the column of the attribute that they lack, or that need none."""
+    """Count the records above the limit by the column of the attribute that they lack, or as not needing one."""
     weights = np.where(measures.differences < k, context.packed.weights, 0)
     columns = np.array([*(attribute.column for attribute in context.attributes), ""], object)[measures.lacked]
     return {
@@ -310,7 +310,7 @@ def _why_at_risk(context: FormalContext, measures: RowMeasures, k: int) -> dict[
 
 
 def _score_search(found: SemanticRisks, records: pd.DataFrame) -> dict[str, Any]:
-    """Score what the search found; the maximum also if the others cannot exceed it, as r_S is at most r_BS."""
+    """Score the risks found by the search; the maximum also if the others cannot exceed it, as r_S is at most r_BS."""
     risks = records["semantic_risk"]
     is_found = risks.notna()
     scores: dict[str, Any] = {
@@ -348,8 +348,8 @@ def _notes(context: FormalContext, measures: RowMeasures) -> list[str]:
         is_nominal = set(context.scales.values()) == {"nominal"}
         reason = "All scales are nominal and no cell is missing, so no" if is_nominal else "No"
         notes.append(
-            f"{reason} row includes another one: every semantic risk equals 1 / class size. The assessment adds "
-            "nothing to k-anonymity; ordinal scales, overlapping windows or hierarchies may."
+            f"{reason} row includes another one: every semantic risk equals 1 / class size. The assessment adds  "
+            f"nothing to k-anonymity; one with ordinal scales, overlapping windows or hierarchies may."
         )
     silent = context.columns_that_tell_nobody_apart()
     if silent:

@@ -26,7 +26,7 @@ MOST_CHAIN_SETS = 20
 # Words of 8 bytes to read for the implications of one set of columns (about two seconds), and of all sets together.
 WORDS_FOR_IMPLICATIONS = 2**30
 WORDS_FOR_ALL_IMPLICATIONS = 2**31
-# The search reads at least this many times what is estimated: 1.6 to 16 times in the tables of the benchmark.
+# The search reads at least this many times the estimate: 1.6 to 16 times in the tables of the benchmark.
 SURELY_MORE = 1.5
 MOST_COLUMNS_NAMED = 3
 ADVICE_COLUMNS = [
@@ -50,7 +50,7 @@ class Advice(NamedTuple):
     table : DataFrame
         See :func:`advise`.
     notes : tuple of str
-        Missing figures, and why.
+        Missing figures, and the reasons.
     """
 
     table: pd.DataFrame
@@ -77,7 +77,7 @@ def advise(
     n_threads : int
         Threads.
     on_columns : callable, optional
-        Called before each set of columns; its exceptions end the work.
+        Called before each set of columns; an exception that it raises ends the work.
 
     Returns
     -------
@@ -87,11 +87,11 @@ def advise(
         remaining ``max_basic_semantic_risk`` and ``mean_basic_semantic_risk``; ``records_kept`` of the greatest
         acceptable subset (missing without a ``risk_limit``); ``implications_left``, the size of the stem basis without
         the columns; ``implications_lost``, rules of the stem basis that no longer follow; and ``is_non_disposable``:
-        whether no implication would remain, although there are some now. Implications are those of at least
-        ``min_support`` records that say more than the scales do: "at least 40" follows from "at least 41" in every
-        table, and does not count. Figures that would take too much work are missing, with a note: those on implications
-        if the full stem basis is too large or the work limit is reached, and the remaining risk if too many rows would
-        be compared.
+        whether no implication would remain although there are some now. Implications are those of at least
+        ``min_support`` records that do not follow from the scales alone: "at least 40" follows from "at least 41" in
+        every table, and does not count. Figures that would take too much work are missing, with a note: figures on
+        implications if the full stem basis is too large or the work limit is reached, and the remaining risk if too
+        many rows would be compared.
     """
     rules = None
     work = _Work(WORDS_FOR_ALL_IMPLICATIONS)
@@ -177,7 +177,7 @@ def _risk_left(left: FormalContext, settings: SemanticSettings, n_threads: int) 
 
 
 class _Rules(NamedTuple):
-    """Implications that say more than the scales; arrays of shape (n_rules, n_words), dtype=np.uint64.
+    """Implications beyond those of the scales; arrays of shape (n_rules, n_words), dtype=np.uint64.
 
     Attributes
     ----------
@@ -190,9 +190,9 @@ class _Rules(NamedTuple):
 
 
 def _rules(context: FormalContext, settings: SemanticSettings, work: _Work) -> _Rules | None:
-    """Find the stem basis within the remaining work, without what the scales imply.
+    """Find the stem basis within the remaining work, without the implications of the scales.
 
-    A search that reached a bound used all of it; one that would, by an estimate, is not begun.
+    A search that reached a bound used all of the work; a search that would, by an estimate, is not begun.
     """
     if SURELY_MORE * estimate_words(context.packed, settings.min_support) > work.allowed:
         return None
@@ -206,9 +206,9 @@ def _rules(context: FormalContext, settings: SemanticSettings, work: _Work) -> _
 
 
 def _count_lost(context: FormalContext, rules: _Rules, names: list[str], work: _Work) -> int | None:
-    """Count the rules that no longer follow; None if that takes too much work.
+    """Count the rules that no longer follow; None if counting takes too much work.
 
-    A rule follows if what it teaches is kept, and all records with the kept part of its premise have it.
+    A rule follows if the attributes that it adds are kept, and all records with the kept part of its premise have them.
     """
     gone: NDArray[np.uint64] = context.words_of(names)
     packed = context.packed

@@ -73,7 +73,7 @@ def _semantic_risks(found: Concepts) -> NDArray[np.float64]:
     supports = found.supports.tolist()
     risks = [0.0] * len(supports)
     order = np.argsort(found.supports[found.lower], kind="stable")
-    # All covers below a concept precede those above it, so a risk is complete when it is passed on.
+    # All covers below a concept precede those above it, so a risk is complete when it is passed up.
     for upper, lower in zip(found.upper[order].tolist(), found.lower[order].tolist(), strict=True):
         if supports[lower]:
             passed_on = risks[lower] or 1 / supports[lower]

@@ -21,10 +21,10 @@ class RecordRisk(NamedTuple):
     attributes : tuple of str
         Names of the attributes of the record.
     lacked : str or None
-        The attribute whose absence leaves fewest candidates, the first of several; None if no record with the
-        attributes has another one, so that they leave as few by themselves.
+        The attribute whose absence leaves fewest candidates, the first of several; None if the records with the
+        attributes do not have any other, so that the attributes alone leave as few.
     candidates : ndarray of shape (n_candidates,), dtype=int64
-        Positions of the records with the attributes that lack it too, among them the record itself.
+        Positions of the records with the attributes that also lack it, including the record itself.
     neighbor : tuple of str
         Attributes of the lower neighbor that shows the risk: those shared by the records that do have it.
     neighbor_records : ndarray of shape (n_neighbors,), dtype=int64
@@ -42,7 +42,7 @@ class RecordRisk(NamedTuple):
 
 
 def explain_record(context: FormalContext, position: int) -> RecordRisk:
-    """Say which attribute a record at risk lacks, and which neighbor shows it.
+    """Name the attribute that a record at risk lacks, and the neighbor that shows it.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def explain_record(context: FormalContext, position: int) -> RecordRisk:
     Raises
     ------
     InvalidSettingError
-        If there is no such record.
+        If the record does not exist.
     """
     if not is_integer(position, 0) or position >= context.n_records:
         raise InvalidSettingError(

@@ -43,9 +43,10 @@ class Attribute:
     Attributes
     ----------
     name : str
-        The column and a number, such as ``age #3``; the column name for a binary column. It has no value of the table.
+        The column and a number, such as ``age #3``; the column name for a binary column. It does not contain values of
+        the table.
     column : str
-        The column it was made from.
+        The column from which it was made.
     label : str
         Its meaning, such as ``age >= 40``; private, because it has values of the table.
     """
@@ -184,9 +185,10 @@ class FormalContext(ShowsFigures):
         )
 
     def close_by_scales(self, sets: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Add to sets of attributes, given as bits, what their scales imply whatever the records.
+        """Add to sets of attributes, given as bits, the attributes that their scales imply for any records.
 
-        Examples are at least 40 from at least 41, and a region from a town; all attributes if no cell has the set.
+        Examples are at least 40 from at least 41, and a region from a town. If no cell has the set, all attributes are
+        added.
         """
         closed = [self._closed(sets[i : i + SETS_AT_ONCE]) for i in range(0, len(sets), SETS_AT_ONCE)]
         return np.concatenate(closed) if closed else sets.copy()

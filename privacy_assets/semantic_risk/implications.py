@@ -72,7 +72,7 @@ def luxenburger_basis(
     min_confidence : float
         Smallest share of the records with the premise that have the conclusion, from 0 to 1.
     min_support : int
-        Fewest records that have premise and conclusion.
+        Smallest number of records that have premise and conclusion.
     max_concepts : int
         Maximum number of concepts to list.
 
@@ -121,7 +121,7 @@ def confidence_bound(basic_semantic_risk: float, premise_support: int) -> float:
     Returns
     -------
     bound : float
-        ``(r s - 1) / (r s)``, from 0 to 1. The source prints another numerator in Proposition 5.1, and Theorem 5.3
-        without the condition on the conclusion: it is false for implied ones, whose confidence is 1.
+        ``(r s - 1) / (r s)``, from 0 to 1. The source prints another numerator in Proposition 5.1, and states Theorem
+        5.3 without the condition on the conclusion: it is false for implied conclusions, whose confidence is 1.
     """
     return (basic_semantic_risk * premise_support - 1) / (basic_semantic_risk * premise_support)

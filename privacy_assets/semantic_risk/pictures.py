@@ -25,7 +25,7 @@ def draw_risk_distribution(records: pd.DataFrame, settings: Mapping[str, Any]) -
     Parameters
     ----------
     records : DataFrame
-        ``SemanticAssessment.records``. Without ``three_way`` all bars have one color.
+        ``SemanticAssessment.records``. Without ``three_way``, all bars have the same color.
     settings : mapping
         ``SemanticAssessment.settings``; the risk limit, if there is one, is a line.
     """
@@ -55,7 +55,7 @@ def draw_risk_distribution(records: pd.DataFrame, settings: Mapping[str, Any]) -
 
 
 def _said(records: pd.DataFrame, limit: float | None) -> str:
-    """Say how many records are at the largest risk, or above the limit on it."""
+    """Describe how many records are at the largest risk, or above the limit on it."""
     risks = records["basic_semantic_risk"]
     attacker = "an attacker who knows all attributes of a record and one that it lacks"
     if limit is None:
@@ -99,7 +99,7 @@ def _draw_limit(axes: "Axes", limit: float) -> None:
 def draw_riskiest_concept(neighborhood: pd.DataFrame) -> Drawn:
     """Draw the riskiest concept of a record with its neighbors as a small line diagram.
 
-    Attributes are named by column and number. Counts below 5 records are not shown.
+    Attributes are named by column and number. Counts below 5 are not shown.
 
     Parameters
     ----------

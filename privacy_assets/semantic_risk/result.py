@@ -45,7 +45,7 @@ class SemanticProgress(NamedTuple):
 
     @property
     def bar(self) -> tuple[str, int, int]:
-        """Stage, how much of it is done, and of how much, for a progress bar."""
+        """Stage, the amount done, and the total, for a progress bar."""
         stage = f"{self.stage} without {', '.join(self.columns)}" if self.columns else self.stage
         return stage, self.n_rows_done, self.n_rows
 
@@ -66,7 +66,7 @@ class SemanticAssessment(ShowsFigures, ShowsPictures):
         row), ``class_size``, ``extent_size``, ``smallest_difference``, ``positive_facts_risk``,
         ``basic_semantic_risk``, ``classical_risk``, ``semantic_risk`` (on request, NaN where its search
         ended at its bounds), ``lacked_attribute`` (name of the attribute whose absence leaves ``smallest_difference``
-        records, empty if the record's own attributes leave as few), ``neighbor_size`` (records that have it in
+        records, empty if the record's own attributes leave equally few), ``neighbor_size`` (records that have it in
         addition: the lower neighbor that shows the risk), ``confidence_bound``, ``region``
         (with ``three_way``) and ``is_kept`` (with ``risk_limit``). Private.
     rounds : DataFrame
@@ -126,8 +126,8 @@ class SemanticAssessment(ShowsFigures, ShowsPictures):
         Raises
         ------
         InvalidTableError
-            If labels repeat, as after `pandas.concat`: they do not say which of their records are withheld. `kept_mask`
-            does.
+            If labels repeat, as after `pandas.concat`: they do not identify which of their records are withheld.
+            `kept_mask` does.
         """
         if "is_kept" not in self.records:
             return None

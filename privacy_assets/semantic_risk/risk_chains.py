@@ -46,7 +46,7 @@ def find_risk_chains(context: FormalContext, risk_limit: float = 1.0, *, max_cha
     context : FormalContext
         The context.
     risk_limit : float
-        The risk from which a number of records counts as identifying, in (0, 1]; 1 gives unique-record identifier
+        The risk from which a number of records counts as identifying, in (0, 1]. 1 gives unique-record identifier
         chains (Definition 3.1 of the source), smaller values give chains with identification risk (Definition 3.2).
     max_chains : int
         Maximum number of chains.

@@ -52,7 +52,7 @@ class ScaledColumn:
         Text of each attribute; private, because it has values of the table.
     conceivable : ndarray of shape (n_conceivable, n_attributes), dtype=bool
         Attributes of every single value that the scale admits, whether it occurs or not; a cell of several values has
-        what they share, a missing one nothing.
+        those that they share, a missing cell has no attributes.
     """
 
     codes: NDArray[np.int64]
@@ -154,7 +154,7 @@ def _binary(column: pd.Series[Any], name: str) -> ScaledColumn:
 
 
 def _cells(table: pd.DataFrame, name: str, mask: Mask | None, scale: Ordinal | Windows) -> Cells:
-    """Read the ends of the cells of an ordered column; a row that may be missing has none.
+    """Read the ends of the cells of an ordered column; a row that may be missing does not have ends.
 
     Ends of categories are released as text without order; an ordinal scale restores it.
     """
@@ -194,7 +194,7 @@ def _in_order(cells: pd.Series[Any], name: str, end: str, scale: Ordinal | Windo
 
 
 def _require_low_below_high(low: OrderedColumn, high: OrderedColumn, name: str) -> None:
-    """Refuse intervals of categories that end before they begin, so that the order must be another one."""
+    """Refuse intervals of categories that end before they begin, because then the order must be a different one."""
     if low.kind != "category" or high.kind != "category":
         return
     n_reversed = int(((high.codes >= 0) & (low.codes > high.codes)).sum())
@@ -284,9 +284,9 @@ def _read_sets(texts: Iterable[Any], name: str) -> list[frozenset[str | None]]:
 
 
 def _contained(rows: pd.DataFrame, mask: Mask | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which labels (one per row) contain which, which include a value that is not missing, and which each value.
+    """Return which labels (one per row) contain which, have a value that is not missing, and contain each value.
 
-    Values are those of the sets, or the ends of the intervals, what is between two of them, and the missing value.
+    Values are those of the sets, or the ends of the intervals and the gaps between them, and the missing value.
     """
     if isinstance(mask, ValueSet):
         sets = _read_sets(rows[mask.column], mask.column)
@@ -339,7 +339,7 @@ def _nodes_of(column: pd.Series[Any], name: str, hierarchy: Hierarchy) -> tuple[
         labels = leaves.labels
         lacks = np.array([label not in above for label in labels], np.bool_)
         if lacks.any():
-            # Numbers that the hierarchy writes differently.
+            # Numbers that are written differently in the hierarchy.
             own = hierarchy.find(leaves)
             labels = np.where(lacks & (own >= 0), hierarchy.levels[0][own], labels)
             lacks &= own < 0
@@ -355,7 +355,7 @@ def _nodes_of(column: pd.Series[Any], name: str, hierarchy: Hierarchy) -> tuple[
 
 
 def _nodes_above(hierarchy: ListedHierarchy, name: str) -> Mapping[str, Nodes]:
-    """Return the nodes at and above each node of a hierarchy; ``*`` is below none and above none."""
+    """Return the nodes at and above each node of a hierarchy; ``*`` is not below or above any node."""
     above: dict[str, Nodes] = {ROOT_LABEL: ()}
     leaves_of: dict[str, frozenset[int]] = {}
     for level in reversed(range(len(hierarchy.levels))):

@@ -12,15 +12,15 @@ from privacy_assets.errors import InvalidSettingError
 from privacy_assets.semantic_risk.row_measures import MAX_COMPARISONS
 from privacy_assets.setting_checks import is_integer, is_number, require, require_flag, setting
 
-# Fewer records than this with a premise say little of the table and much of the records.
+# Fewer records than this with a premise reveal little about the table and much about the records.
 DEFAULT_MIN_SUPPORT = 5
 MAX_CHAINS = 100
 MAX_CONCEPTS = 500_000
 MAX_WORDS_SEARCHED = 2 * 10**10
-# One in more records than any table has, and than integers of 64 bits can count.
+# A risk of one in more records than any table has and 64-bit integers can count.
 SMALLEST_RISK = 2.0**-53
-# A limit is near to 1 / k if it is less than this share below it: 0.33 is near to 1 / 3, 0.3 is not.
-# More than 20 records are not meant so exactly.
+# A limit is near 1 / k if it is less than this share below it: 0.33 is near 1 / 3, 0.3 is not. Limits of more than 20
+# records are not meant so exactly.
 NEAR, MOST_MEANT = 0.02, 20
 
 NOT_SMALLER = f", not below {SMALLEST_RISK:.2g}"
@@ -28,10 +28,10 @@ NOT_SMALLER = f", not below {SMALLEST_RISK:.2g}"
 
 @dataclass(frozen=True, kw_only=True)
 class SemanticSettings:
-    """Everything but table, scales and model that shapes an assessment; ``assess_semantic_risk`` explains each."""
+    """All that shapes an assessment, except table, scales and model; ``assess_semantic_risk`` explains each setting."""
 
     risk_limit: float | None = setting(
-        None, "Largest basic semantic risk of a record; by default what the policy asks for.", 0.2
+        None, "Largest basic semantic risk of a record; by default the limit of the policy.", 0.2
     )
     three_way: tuple[float, float] | None = setting(
         None, "Two risks: records up to the first are labeled keep, from the second on discard.", [0.1, 0.3]
@@ -41,12 +41,14 @@ class SemanticSettings:
         "Whether to search the semantic risk in addition to the basic one, within `max_words_searched`.",
         False,
     )
-    advice: bool = setting(True, "Whether to say what forgetting each column would do.", False)
-    min_support: int = setting(DEFAULT_MIN_SUPPORT, "Fewest records of the implications that the advice counts.", 20)
+    advice: bool = setting(True, "Whether to report the effect of forgetting each column.", False)
+    min_support: int = setting(
+        DEFAULT_MIN_SUPPORT, "Smallest number of records of the implications counted in the advice.", 20
+    )
     max_words_searched: int = setting(
         MAX_WORDS_SEARCHED,
         "Words of 8 bytes that the search of the semantic risk may read, about 5e8 in a second on each core; "
-        "beyond it, the assessment has the records found.",
+        "beyond it, the assessment has the risks found so far.",
         10**11,
     )
     max_chains: int = MAX_CHAINS
@@ -108,7 +110,7 @@ class SemanticSettings:
 
 
 def is_semantic_risk(value: object) -> bool:
-    """Whether a value is a number (no boolean, no NaN) above 0 and at most 1, and one in a number that can be."""
+    """Whether a value is a number (not a boolean or NaN) above 0 and at most 1, and not too small to be a risk."""
     return is_number(value, SMALLEST_RISK, 1)
 
 
@@ -118,7 +120,7 @@ def smallest_acceptable(risk_limit: float) -> int:
     Raises
     ------
     InvalidSettingError
-        It is no risk, or too small to be one in a number of records.
+        If it is not a risk, or too small to be one in a number of records.
     """
     _require_risk(risk_limit)
     k = max(floor(1 / risk_limit) - 1, 1)
@@ -128,14 +130,14 @@ def smallest_acceptable(risk_limit: float) -> int:
 
 
 def note_on_limit(risk_limit: float) -> str | None:
-    """Say how many records a limit asks for if it is just below 1 / n, so that n was probably meant."""
+    """Report how many records a limit requires if it is just below 1 / n, so that n was probably meant."""
     k = smallest_acceptable(risk_limit)
     if not 1 < k <= MOST_MEANT or (k - 1) * risk_limit <= 1 - NEAR:
         return None
     digits = 2 + 2 * len(str(k))
     larger = f"{ceil(10**digits / (k - 1)) / 10**digits:.{digits}f}"
     return (
-        f"The risk limit of {risk_limit:.6g} asks for at least {k:,} records, because 1/{k - 1:,} is just above it. If "
+        f"The risk limit of {risk_limit:.6g} requires at least {k:,} records, because 1/{k - 1:,} is just above it. If "
         f"{k - 1:,} were meant, write {larger}."
     )
 

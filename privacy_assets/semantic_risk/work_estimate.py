@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from privacy_assets.kernels.bit_sets import count_bits
 from privacy_assets.semantic_risk.kernels.formal_context import PackedContext, unpack_rows
 
-# Multiplications for one product of matrices (a tenth of a second), attributes, and closed sets that are looked at.
+# Multiplications for one product of matrices (a tenth of a second), attributes, and closed sets that are examined.
 MULTIPLICATIONS, MOST_ATTRIBUTES, SAMPLED = 4 * 10**9, 512, 200
-# Sums of this many such numbers are exact in floats.
+# Sums of this many of these numbers are exact in floats.
 LARGEST_MARK = 2**22
 
 
@@ -27,15 +27,15 @@ def estimate_words(context: PackedContext, min_support: int) -> int:
     Returns
     -------
     n_words : int
-        Words of 8 bytes, and attributes of rows that are looked at, as in
+        Words of 8 bytes, and attributes of rows that are examined, as in
         :func:`~privacy_assets.semantic_risk.kernels.stem_basis.find_stem_basis`.
 
     Notes
     -----
     The search visits all closed sets of enough records. Those that pairs of attributes generate are counted exactly
-    (among up to 512 attributes, fewer in long tables), told apart by the sum of a random mark of each of their rows.
-    For 200 of them the words are counted that the search reads there. No more than this part is estimated, so a small
-    figure does not promise a short search.
+    (among up to 512 attributes, fewer in long tables), distinguished by the sum of a random mark of each of their rows.
+    For 200 of them, the words that the search reads there are counted. Only this part is estimated, so a small figure
+    does not imply a short search.
     """
     n_rows, n_words = context.rows.shape
     n_used = min(context.n_attributes, MOST_ATTRIBUTES, max(int((MULTIPLICATIONS / n_rows) ** 0.5), 1))

@@ -42,8 +42,8 @@ def test_bars_count_the_identified_records_by_size(tables):
 @pytest.mark.parametrize(
     ("counts", "said"),
     [
-        ([0], "No number of columns makes 5 or more synthetic records single out an original."),
-        ([4], "No number of columns makes 5 or more synthetic records single out an original."),
+        ([0], "Fewer than 5 synthetic records single out an original with any number of columns."),
+        ([4], "Fewer than 5 synthetic records single out an original with any number of columns."),
         (
             [1200, 7],
             "1,207 synthetic records single out an original; most often it takes 1 column alone (1,200 records).",

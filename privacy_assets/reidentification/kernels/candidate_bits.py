@@ -1,8 +1,8 @@
 """Counting of candidates for many sets of known columns at once, with one bit per original.
 
-For each set of codes of a column the originals inside it are bits. The candidates of a box for some known columns are
-the bits that these columns have in common, so each further set of columns costs a few operations per 64 originals. The
-bits of a block of originals are made for all sets of codes first, and used by all boxes.
+For each set of codes of a column, the originals inside it are stored as bits. The candidates of a box for some known
+columns are the bits that these columns have in common, so each further set of columns costs a few operations per 64
+originals. The bits of a block of originals are made for all sets of codes first, and used by all boxes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Places(NamedTuple):
     ----------
     of_original : ndarray of shape (n_original,), dtype=int64
         Bit of each original. The bits of a person with up to 64 originals are consecutive and in one word; a person
-        with more has words of their own.
+        with more has separate words.
     ends : ndarray of shape (n_words,), dtype=uint64
         Set at the last bit of each person with up to 64 originals; of records, at every bit.
     long_begin, long_end : ndarray of shape (n_long,), dtype=int64
@@ -66,7 +66,7 @@ class Trie(NamedTuple):
     column : ndarray
         Column that the node adds to its parent.
     target : ndarray
-        Set of columns that ends at the node; -1 for none.
+        Set of columns that ends at the node, or -1.
     """
 
     depth: NDArray[np.int64]
@@ -137,7 +137,7 @@ def add_counts(
     counts : ndarray of shape (n_boxes, n_column_sets), dtype=int64
         Modified in place: originals, or people, found so far.
     is_continued : ndarray of shape (n_boxes, n_column_sets), dtype=bool
-        Modified in place: whether a person whose words go on in the next block was found. Blocks must follow
+        Modified in place: whether a person whose words continue in the next block was found. Blocks must follow
         each other.
     first_box, last_box : int
         The boxes, ``last_box`` exclusive.

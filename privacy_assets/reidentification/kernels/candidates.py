@@ -14,7 +14,7 @@ from privacy_assets.kernels.sorting import place_in
 
 # Marking the codes of a set costs one write per code; looking them up costs one search per point.
 CODES_PER_SEARCH = 8
-# Looking at so many points takes about as long as a search among those of one code.
+# Examining this many points takes about as long as a search among those of one code.
 POINTS_PER_SEARCH = 32
 
 
@@ -75,7 +75,7 @@ def count_candidates(
     n_threads : int
         Threads; the counts do not depend on it.
     on_wait : callable, optional
-        Called about twice a second; its exceptions end the work.
+        Called about twice a second; an exception that it raises ends the work.
 
     Returns
     -------

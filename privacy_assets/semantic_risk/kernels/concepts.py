@@ -64,7 +64,7 @@ def list_concepts(
 
     Notes
     -----
-    Time: for each concept the crosses of its distinct rows. Memory: two sets of bits per concept and cover.
+    Time: for each concept, the attributes of its distinct rows. Memory: two sets of bits per concept and cover.
     """
     n_attributes = context.n_attributes
     intents, supports, upper, lower_intents, is_complete = _enumerate(
@@ -180,8 +180,9 @@ def _close_all(
 ) -> tuple[int, int]:
     """Close a concept with each attribute that it lacks and some of its rows have.
 
-    Writes the records with such an attribute to ``n_with``, which is 0 before, what all their rows share to
-    ``closures``, and the attributes to ``touched``. Returns their number, and how often rows have one of them.
+    Writes the number of records with such an attribute to ``n_with``, which is 0 before, the attributes that all their
+    rows share to ``closures``, and the attributes to ``touched``. Returns their number, and how often rows have one of
+    them.
     """
     n_touched, n_crosses = 0, 0
     n_words = rows.shape[1]
@@ -207,7 +208,7 @@ def _close_all(
 def _added_by(
     closure: NDArray[np.uint64], own: NDArray[np.uint64], n_with: NDArray[np.int64]
 ) -> tuple[np.int64, np.int64]:
-    """Return the first attribute that a closure adds, and the most records that one of those it adds has."""
+    """Return the first attribute that a closure adds, and the largest number of records with an added attribute."""
     first, largest = np.int64(-1), np.int64(0)
     for j in range(len(own)):
         rest = closure[j] & ~own[j]

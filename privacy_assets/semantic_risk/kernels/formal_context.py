@@ -13,7 +13,7 @@ from privacy_assets.kernels.compilation import kernel, part
 
 
 class PackedContext(NamedTuple):
-    """The distinct rows of a context, those with most attributes first, so that a row includes only later ones.
+    """The distinct rows of a context, those with most attributes first, so that a row only includes later ones.
 
     Attributes
     ----------

@@ -38,7 +38,8 @@ class RowMeasures(NamedTuple):
     n_including : ndarray
         Number of distinct rows that include this one, including itself.
     lacked : ndarray
-        The attribute whose absence leaves d records, the first of several; -1 if the row's own attributes leave as few.
+        The attribute whose absence leaves d records, the first of several; -1 if the row's own attributes leave equally
+        few.
     """
 
     extents: NDArray[np.int64]
@@ -55,7 +56,7 @@ class Round(NamedTuple):
     n_records : int
         Number of records before the round.
     smallest_difference : int
-        Smallest d among them; 0 if there are none.
+        Smallest d among them; 0 if there are no records.
     n_removed : int
         Number of records removed in the round.
     """
@@ -71,9 +72,9 @@ class Suppression(NamedTuple):
     Attributes
     ----------
     is_kept : ndarray of shape (n_rows,), dtype=bool
-        Whether the records of a row stay.
+        Whether the records of a row are kept.
     differences : ndarray of shape (n_rows,), dtype=np.int64
-        d of each kept row among the kept ones; 0 for the others.
+        d of each kept row among the kept rows; 0 for the others.
     rounds : tuple of Round
         Rounds; the last one does not remove records.
     """
@@ -93,13 +94,13 @@ def measure_rows(context: PackedContext, n_threads: int = 1, on_wait: Callable[[
     n_threads : int
         Threads; the result does not depend on it.
     on_wait : callable, optional
-        Called about twice a second; its exceptions end the work.
+        Called about twice a second; an exception that it raises ends the work.
 
     Notes
     -----
     Each row is compared with larger rows that have its two rarest attributes: at worst quadratic in the number of rows,
-    free if all rows have equally many attributes. Memory: a few numbers per row, and per thread the rows of one
-    attribute once more.
+    free if all rows have equally many attributes. Memory: a few numbers per row, and per thread a copy of the rows of
+    one attribute.
     """
     measures = RowMeasures(*(np.zeros(len(context.rows), np.int64) for _ in range(4)))
     with SlicePool(n_threads, on_wait) as pool:
@@ -114,10 +115,10 @@ def find_greatest_subset(
     n_threads: int = 1,
     on_round: Callable[[Round], None] | None = None,
 ) -> Suppression:
-    """Remove all records with d < k and measure again, until there are none.
+    """Remove all records with d < k and measure again, until no such records remain.
 
     d never falls when records are added, so the result is the greatest acceptable subset regardless of the order; if it
-    is empty, there is none.
+    is empty, no subset is acceptable.
 
     Parameters
     ----------
@@ -130,7 +131,7 @@ def find_greatest_subset(
     n_threads : int
         Threads; the result does not depend on it.
     on_round : callable, optional
-        Called after each round; its exceptions end the work.
+        Called after each round; an exception that it raises ends the work.
 
     Notes
     -----
@@ -181,7 +182,7 @@ def _measure(
     rarest, _ = find_rarest(context.rows, context.n_larger, context.first, context.holders, which)
     order = np.argsort(rarest, kind="stable")
     which = which[order]
-    # Group 0 are the rows without attributes.
+    # Group 0 consists of the rows without attributes.
     edges = np.searchsorted(rarest[order], np.arange(-1, context.n_attributes + 1))
 
     def task(slices: Iterator[tuple[int, int]]) -> None:
@@ -201,7 +202,7 @@ def _measure_group(
     which: NDArray[np.int64],
     measures: RowMeasures,
 ) -> None:
-    """Measure rows among those with one of their attributes, or among all if that is -1."""
+    """Measure rows among those with one of their attributes, or among all if the attribute is -1."""
     rows, n_larger, first, holders = context.rows, context.n_larger, context.first, context.holders
     others = np.arange(len(rows), dtype=np.int32)
     if attribute >= 0:
@@ -220,7 +221,7 @@ def find_rarest(
     holders: NDArray[np.int32],
     which: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], int]:
-    """Find the attribute of each row that fewest larger rows have.
+    """Find the attribute of each row that the fewest larger rows have.
 
     Parameters
     ----------

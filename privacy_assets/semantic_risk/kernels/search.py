@@ -35,7 +35,7 @@ from privacy_assets.semantic_risk.kernels.row_measures import RowMeasures
 
 # Words of 8 bytes that the search of one row may keep.
 WORDS_KEPT = 1 << 22
-# Words that it may read at first, and how many times more when it is repeated.
+# Words that it may read at first, and the factor by which they grow when it is repeated.
 FIRST_WORDS, REPEATED_BY = 1 << 20, 8
 
 
@@ -75,7 +75,8 @@ def search_semantic_risks(
         Words of 8 bytes that all searches together may read, about 5 * 10**8 of them in a second on each core; each
         search may keep 32 MiB.
     on_wait : callable, optional
-        Called about twice a second with the rows searched so far and the rows to search; its exceptions end the work.
+        Called about twice a second with the rows searched so far and the rows to search; an exception that it raises
+        ends the work.
 
     Returns
     -------
@@ -84,7 +85,8 @@ def search_semantic_risks(
     Notes
     -----
     The words are divided without regard to time: rows with equally many attributes share them equally, and those whose
-    search did not end get what the others left, in rounds. So the same rows are found on every machine.
+    search did not end receive the words that the others did not use, in rounds. So the same rows are found on every
+    machine.
     """
     products = context.weights.astype(np.float64)
     n_read = np.zeros(len(products), np.int64)
@@ -127,7 +129,8 @@ def search_semantic_risks(
 
                 pool.run(len(which), task)
                 words_left -= int(n_read[which].sum())
-                # Only a larger share helps a search that read all of its own; the others lack memory or a prerequisite.
+                # A larger share only helps a search that read all of its words; the others lack memory or a
+                # prerequisite.
                 which = which[np.isnan(products[which]) & (n_read[which] >= share)]
                 before, share = share, share * REPEATED_BY
     return SemanticRisks(1.0 / products, max_words - words_left)
@@ -245,7 +248,7 @@ def _smallest_product(
                     n_own += np.int64(count_ones(word))
                     last = 64 * j + place_of_highest(word)
             if n_including[members[last]] == n_own:
-                # The concept of a row that was searched before, unless that reached a bound.
+                # The concept of a row that was searched before, unless that search reached a bound.
                 if np.isnan(products[members[last]]):
                     return np.nan, n_read
                 best = min(best, product * products[members[last]])

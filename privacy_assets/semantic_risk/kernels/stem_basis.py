@@ -32,7 +32,7 @@ class Implications(NamedTuple):
     premises, conclusions : ndarray
         Sets of attributes in bits; a conclusion is the closure of its premise, so it includes the premise.
     supports : ndarray
-        Records with the premise, and so with the conclusion.
+        Records with the premise, and therefore with the conclusion.
     words_read : int
         Words of 8 bytes that were read.
     """
@@ -66,7 +66,7 @@ def find_stem_basis(
 
     Notes
     -----
-    Time: the words read, about 10**9 of them in a second. Their number does not depend on the machine.
+    Time: the words read, about 10**9 per second. Their number does not depend on the machine.
     """
     everything = full_set(context.n_attributes, context.rows.shape[1])
     singles = _singles(context.n_attributes)
@@ -222,7 +222,7 @@ def _is_equal(own: NDArray[np.uint64], other: NDArray[np.uint64]) -> bool:
 
 @part
 def _rarest(own: NDArray[np.uint64], n_holders: NDArray[np.int64]) -> int:
-    """Return the element of a set that fewest rows have; the number of attributes for the empty set."""
+    """Return the element of a set that the fewest rows have; the number of attributes for the empty set."""
     rarest = np.int64(len(n_holders))
     for j in range(len(own)):
         rest = own[j]
@@ -298,7 +298,7 @@ def _apply(
     head: int,
     following: NDArray[np.int64],
 ) -> tuple[bool, int]:
-    """Apply a list of implications once; return whether the set has grown, and how many there were."""
+    """Apply a list of implications once; return whether the set has grown, and the number of implications."""
     is_changed, n_tried = False, 0
     while head >= 0:
         n_tried += 1
